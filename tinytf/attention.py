@@ -1,0 +1,153 @@
+"""Scaled dot-product attention and multi-head attention (Vaswani et al. 2017, section 3.2)."""
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tinytf.masks import check_mask
+
+__all__ = [
+    "KeyValueCache",
+    "MultiHeadAttention",
+    "attention_weights",
+    "explicit_attention",
+    "fused_attention",
+]
+
+
+def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Say how much each query attends to each key: softmax(q kᵀ / √d_k).
+
+    q is (..., T, D), k is (..., S, D), mask is boolean of the rank of the scores, True = may
+    attend. Returns (..., T, S); each row sums to 1, a row with nothing to attend to is all zeros.
+    Raises ValueError if the widths or the mask do not fit, TypeError if the mask is not boolean.
+    Source: Vaswani et al. 2017, equation 1.
+    """
+    _check_widths(q, k)
+    check_mask(mask, q, k)
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    if mask is None:
+        return scores.softmax(dim=-1)
+    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    return scores.softmax(dim=-1).masked_fill(~mask, 0.0)
+
+
+def explicit_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout: float = 0.0
+) -> Tensor:
+    """Mix the values by the attention weights, step by step, so that the weights can be seen.
+
+    Shapes as in `attention_weights`, v is (..., S, D); returns (..., T, D).
+    """
+    return F.dropout(attention_weights(q, k, mask), dropout, training=dropout > 0) @ v
+
+
+def fused_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout: float = 0.0
+) -> Tensor:
+    """Compute `explicit_attention` in one kernel that never stores the weights.
+
+    Same shapes, same errors. Source: Dao et al. 2022 (FlashAttention), where the device has it.
+    """
+    _check_widths(q, k)
+    check_mask(mask, q, k)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
+
+
+class KeyValueCache:
+    """The keys and values one attention layer has computed so far, each (B, H, S, D).
+
+    Self-attention appends one position at a time; cross-attention stores the memory's once.
+    """
+
+    def __init__(self) -> None:
+        self.k: Tensor | None = None
+        self.v: Tensor | None = None
+
+    def __len__(self) -> int:
+        return 0 if self.k is None else self.k.size(2)
+
+    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Add new positions after the old ones and return all of them."""
+        if self.k is not None:
+            k, v = torch.cat([self.k, k], dim=2), torch.cat([self.v, v], dim=2)
+        self.k, self.v = k, v
+        return k, v
+
+    def select(self, rows: Tensor) -> None:
+        """Keep these rows of the batch, in this order (beams that live on)."""
+        if self.k is not None:
+            self.k, self.v = self.k[rows], self.v[rows]
+
+
+class MultiHeadAttention(nn.Module):
+    """Attend in `num_heads` subspaces of width d_model / num_heads, then mix them.
+
+    Source: Vaswani et al. 2017, section 3.2.2. `attention` is the function that does the work:
+    the fused kernel by default; `tinytf.inspect` swaps in the explicit one to look inside.
+    """
+
+    def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        if d_model % num_heads != 0:
+            raise ValueError(f"d_model={d_model} is not divisible by num_heads={num_heads}")
+        self.d_model, self.num_heads, self.dropout = d_model, num_heads, dropout
+        self.w_q = nn.Linear(d_model, d_model)
+        self.w_k = nn.Linear(d_model, d_model)
+        self.w_v = nn.Linear(d_model, d_model)
+        self.w_o = nn.Linear(d_model, d_model)
+        self.attention: Callable[..., Tensor] = fused_attention
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        mask: Tensor | None = None,
+        cache: KeyValueCache | None = None,
+    ) -> Tensor:
+        """Attend from x (B, T, C) to itself, or to `memory` (B, S, C) where it is given.
+
+        mask is boolean, (B or 1, H or 1, T or 1, S or 1), True = may attend. With a `cache`,
+        self-attention sees the positions of earlier calls too, and cross-attention projects the
+        memory once. Returns (B, T, C). Raises ValueError if a width is not d_model.
+        """
+        self._check_input("x", x)
+        if memory is None:
+            q, k, v = self._project(x, self.w_q, self.w_k, self.w_v)
+            if cache is not None:
+                k, v = cache.append(k, v)
+        else:
+            self._check_input("memory", memory)
+            (q,) = self._project(x, self.w_q)
+            if cache is None or len(cache) == 0:
+                k, v = self._project(memory, self.w_k, self.w_v)
+                if cache is not None:
+                    cache.append(k, v)
+            else:
+                k, v = cache.k, cache.v
+        heads = self.attention(q, k, v, mask, self.dropout if self.training else 0.0)
+        return self.w_o(heads.transpose(1, 2).flatten(2))  # (B, H, T, D) -> (B, T, C)
+
+    def _project(self, x: Tensor, *maps: nn.Linear) -> list[Tensor]:
+        """Apply several linear maps in one matmul and split each into heads."""
+        weight = torch.cat([m.weight for m in maps]) if len(maps) > 1 else maps[0].weight
+        bias = torch.cat([m.bias for m in maps]) if len(maps) > 1 else maps[0].bias
+        y = F.linear(x, weight, bias)
+        y = y.unflatten(-1, (len(maps), self.num_heads, -1))  # (B, T, nC) -> (B, T, n, H, D)
+        return [part.transpose(1, 2) for part in y.unbind(2)]  # n x (B, H, T, D)
+
+    def _check_input(self, name: str, x: Tensor) -> None:
+        if x.dim() != 3 or x.size(-1) != self.d_model:
+            raise ValueError(
+                f"{name} must be of shape (B, length, d_model={self.d_model}), got {tuple(x.shape)}"
+            )
+
+
+def _check_widths(q: Tensor, k: Tensor) -> None:
+    if q.size(-1) != k.size(-1):
+        raise ValueError(
+            f"queries and keys must have one width, got q {tuple(q.shape)} and k {tuple(k.shape)}"
+        )

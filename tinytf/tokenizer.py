@@ -1,0 +1,82 @@
+"""Words to ids and back."""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+__all__ = ["BOS", "EOS", "PAD", "SPECIALS", "UnknownWordError", "WordTokenizer", "pad_batch"]
+
+PAD, BOS, EOS = 0, 1, 2
+SPECIALS = ("<pad>", "<bos>", "<eos>")
+
+
+class UnknownWordError(ValueError):
+    """A word that the vocabulary does not hold; `word` and `position` say which and where."""
+
+    def __init__(self, word: str, position: int, vocab_size: int, near: Sequence[str] = ()) -> None:
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        super().__init__(
+            f"unknown word {word!r} at position {position}: "
+            f"it is not among the {vocab_size} words of the vocabulary{hint}"
+        )
+        self.word, self.position = word, position
+
+
+class WordTokenizer:
+    """One id per word: the specials <pad>, <bos>, <eos> are 0, 1, 2, the words follow in order."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self.words = tuple(words)
+        self.tokens = SPECIALS + self.words
+        self._ids = {token: i for i, token in enumerate(self.tokens)}
+        if len(self._ids) != len(self.tokens):
+            twice = sorted({t for t in self.tokens if self.tokens.count(t) > 1})
+            raise ValueError(f"words must be distinct, found twice: {', '.join(twice)}")
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def encode(self, text: str | Sequence[str]) -> list[int]:
+        """Turn words (or a string of words between spaces) into ids, with no specials added.
+
+        Raises UnknownWordError for a word outside the vocabulary and ValueError for an empty text.
+        """
+        words = text.split() if isinstance(text, str) else list(text)
+        if not words:
+            raise ValueError("the sentence is empty: give at least one word")
+        ids = []
+        for position, word in enumerate(words):
+            if word not in self._ids or word in SPECIALS:
+                raise UnknownWordError(word, position, len(self.words), self._near(word))
+            ids.append(self._ids[word])
+        return ids
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """Turn ids back into words, up to the first <eos>, without <bos> and <pad>."""
+        words = []
+        for i in map(int, ids):
+            if i == EOS:
+                break
+            if not 0 <= i < len(self.tokens):
+                raise ValueError(f"id {i} is outside the vocabulary of {len(self)}")
+            if i not in (PAD, BOS):
+                words.append(self.tokens[i])
+        return words
+
+    def _near(self, word: str) -> list[str]:
+        import difflib
+
+        return difflib.get_close_matches(word, self.words, n=2, cutoff=0.7)
+
+
+def pad_batch(rows: Sequence[Sequence[int]], device: torch.device | None = None) -> Tensor:
+    """Stack rows of ids of different lengths: (B, longest), filled up with <pad> on the right.
+
+    Raises ValueError for an empty batch.
+    """
+    if not rows:
+        raise ValueError("the batch is empty: give at least one sentence")
+    longest = max(map(len, rows))
+    padded = [list(row) + [PAD] * (longest - len(row)) for row in rows]
+    return torch.tensor(padded, dtype=torch.long, device=device)

@@ -1,0 +1,127 @@
+"""Train a translator from the shell: `python -m tinytf.train --help`."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from tqdm import tqdm
+
+from tinytf.checkpoint import CheckpointError
+from tinytf.data.batches import PhrasebookBatches
+from tinytf.data.phrasebook import Phrasebook
+from tinytf.device import choose_device
+from tinytf.evaluation import exact_match
+from tinytf.seq2seq import Transformer, TransformerConfig
+from tinytf.training import Trainer, TrainingConfig, seeded
+from tinytf.translator import Translator
+
+__all__ = ["build", "main"]
+
+
+def build(
+    config: TrainingConfig, batch_size: int = 128, device: str | None = None, **sizes: object
+) -> tuple[Trainer, Translator]:
+    """Make an untrained translator of the phrasebook and the trainer that trains it.
+
+    `config.seed` decides initial weights, data order and dropout; `sizes` override the model's.
+    """
+    batches = PhrasebookBatches(Phrasebook(), batch_size, config.seed)
+    with seeded(config.seed):
+        model = Transformer(
+            TransformerConfig(
+                **{
+                    "src_vocab_size": len(batches.source),
+                    "tgt_vocab_size": len(batches.target),
+                    "d_model": 128,
+                    "num_heads": 4,
+                    "num_layers": 2,
+                    "d_ff": 512,
+                    "dropout": 0.0,  # the data never repeat, so there is nothing to over-fit
+                    "max_len": 64,
+                    "norm": "pre",
+                    **sizes,
+                }
+            )
+        ).to(choose_device(device))
+    return Trainer(model, batches, config), Translator(model, batches.source, batches.target)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    defaults = TrainingConfig()
+    parser = argparse.ArgumentParser(prog="python -m tinytf.train", description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("runs/translator.safetensors"))
+    parser.add_argument("--steps", type=int, default=defaults.steps)
+    parser.add_argument("--batch-size", type=int, default=128, help="sentences a step")
+    parser.add_argument("--lr", type=float, default=defaults.lr)
+    parser.add_argument("--warmup", type=int, default=defaults.warmup, help="steps")
+    parser.add_argument("--precision", choices=["float32", "bfloat16"], default=defaults.precision)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", choices=["cpu", "cuda", "mps"], help="default: the best here")
+    parser.add_argument("--resume", action="store_true", help="go on from the file at --out")
+    parser.add_argument("--save-every", type=float, default=60.0, help="seconds")
+    parser.add_argument("--export", type=Path, help="also write the weights alone, in float16")
+    options = parser.parse_args(arguments)
+    try:
+        return _train(options)
+    except (CheckpointError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _train(options: argparse.Namespace) -> int:
+    config = TrainingConfig(
+        steps=options.steps,
+        lr=options.lr,
+        warmup=options.warmup,
+        precision=options.precision,
+        seed=options.seed,
+    )
+    trainer, translator = build(config, options.batch_size, options.device)
+    header = translator.header() | {"batch_size": options.batch_size}
+    if options.resume:
+        _resume(trainer, options)
+    elif options.out.exists():
+        raise ValueError(f"{options.out} exists: add --resume to go on, or choose another --out")
+    status = 0
+    with tqdm(
+        total=config.steps, initial=trainer.step, desc="training", unit="step", mininterval=0.5
+    ) as bar:
+        try:
+            trainer.run(bar=bar, save_to=options.out, save_every=options.save_every, header=header)
+        except KeyboardInterrupt:
+            status = 130
+    if status:
+        print(f"stopped after step {trainer.step} of {config.steps}; add --resume to go on")
+        return status
+    pairs = Phrasebook().sample(2000, "validation", seed=1)
+    score = exact_match(translator, pairs)
+    print(
+        f"{config.steps} steps in {trainer.seconds:.0f} s; exact match on 2,000 held-out "
+        f"sentences: {100 * score:.2f} %"
+    )
+    if options.export:
+        translator.save(options.export)
+    return 0
+
+
+def _resume(trainer: Trainer, options: argparse.Namespace) -> None:
+    """Load the run at --out and refuse options that contradict it."""
+    header = trainer.load(options.out)
+    asked = {"batch_size": options.batch_size, **header["training"]}
+    given = {"batch_size": header["batch_size"], **header["training"]}
+    asked |= {
+        name: getattr(options, name) for name in ("steps", "lr", "warmup", "precision", "seed")
+    }
+    if differ := [name for name in given if asked[name] != given[name]]:
+        raise ValueError(
+            f"{options.out.name} was trained with "
+            + ", ".join(f"{n}={given[n]}" for n in differ)
+            + ", but the command says "
+            + ", ".join(f"{n}={asked[n]}" for n in differ)
+            + ": a resumed run keeps its options"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

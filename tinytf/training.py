@@ -1,0 +1,370 @@
+"""Training: the loss, the schedules, and a loop that can be stopped and resumed to the bit."""
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tinytf import checkpoint
+from tinytf.attention import fused_attention
+from tinytf.inspect import attention_layers
+from tinytf.seq2seq import Transformer
+from tinytf.tokenizer import BOS, EOS, PAD, pad_batch
+
+__all__ = [
+    "Batch",
+    "Trainer",
+    "TrainingConfig",
+    "make_batch",
+    "seeded",
+    "sequence_loss",
+    "warmup_cosine",
+    "warmup_inverse_sqrt",
+]
+
+
+class Batch(NamedTuple):
+    """Ids of a batch: what the encoder reads, what the decoder reads, what it must say."""
+
+    src: Tensor  # (B, S), each row ending in <eos>
+    tgt_in: Tensor  # (B, T), <bos> then the target
+    tgt_out: Tensor  # (B, T), the target then <eos>: tgt_in moved one step left
+
+    def to(self, device: torch.device) -> "Batch":
+        """Move all three to a device."""
+        return Batch(*(part.to(device, non_blocking=True) for part in self))
+
+
+def make_batch(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
+    """Pad rows of ids and shift the targets right for teacher forcing.
+
+    Raises ValueError if the batch is empty or the two sides differ in number.
+    """
+    if len(sources) != len(targets):
+        raise ValueError(f"{len(sources)} sources do not match {len(targets)} targets")
+    return Batch(
+        pad_batch([[*s, EOS] for s in sources]),
+        pad_batch([[BOS, *t] for t in targets]),
+        pad_batch([[*t, EOS] for t in targets]),
+    )
+
+
+def warmup_inverse_sqrt(step: int, d_model: int, warmup: int) -> float:
+    """Give the learning rate of the paper: up for `warmup` steps, then down as 1/√step.
+
+    Counts steps from 1. Source: Vaswani et al. 2017, equation 3.
+    """
+    return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+
+
+def warmup_cosine(step: int, lr: float, warmup: int, steps: int) -> float:
+    """Rise linearly to `lr` over `warmup` steps, then fall along half a cosine to 0 at `steps`.
+
+    Counts steps from 1. Source: Loshchilov and Hutter 2017, equation 5, with a warm-up before it.
+    """
+    if step < warmup:
+        return lr * step / warmup
+    return lr * 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, steps - warmup))))
+
+
+def sequence_loss(
+    model: Transformer, batch: Batch, label_smoothing: float = 0.0
+) -> tuple[Tensor, int]:
+    """Sum the cross-entropy over the real target tokens, in nats, and count those tokens.
+
+    Padding is left out before the output map, so no logits are computed for it. The label-smoothed
+    loss mixes in the mean over the vocabulary (Szegedy et al. 2016, section 7).
+    """
+    real = batch.tgt_out != PAD
+    hidden = model.decode(batch.tgt_in, model.encode(batch.src))
+    logits = model.output(hidden[real])  # (B, T, C) -> (tokens, V)
+    loss = F.cross_entropy(
+        logits.float(), batch.tgt_out[real], label_smoothing=label_smoothing, reduction="sum"
+    )
+    return loss, logits.size(0)
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How to train; the defaults are what the shipped translator was trained with."""
+
+    steps: int = 3000
+    lr: float = 2e-3
+    warmup: int = 200  # steps; Adam's second moment is a poor estimate before that
+    schedule: str = "cosine"  # or "inverse_sqrt", the paper's, which ignores lr
+    label_smoothing: float = 0.1  # as in the paper, section 5.4
+    weight_decay: float = 0.01  # on matrices only
+    betas: tuple[float, float] = (0.9, 0.98)  # the paper's, section 5.3
+    eps: float = 1e-9
+    clip: float = 1.0  # largest gradient norm
+    accumulate: int = 1  # batches per step
+    precision: str = "float32"  # or "bfloat16": matmuls in half the bits, weights in full
+    seed: int = 0  # of dropout; batches and initial weights have their own
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "accumulate"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.warmup < 1 or self.warmup > self.steps:
+            raise ValueError(f"warmup={self.warmup} must lie in 1..steps={self.steps}")
+        for name, known in (
+            ("schedule", ("cosine", "inverse_sqrt")),
+            ("precision", ("float32", "bfloat16")),
+        ):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name}={getattr(self, name)!r} is not one of {known}")
+
+
+class Trainer:
+    """Train a model on `batches`, a function from the step (counted from 0) to a Batch.
+
+    Since a batch depends on its step alone, weights, optimiser and dropout's random state are all
+    there is to save: a run that is stopped and resumed ends in the same bits as one that was not.
+    `history` holds one row per logged step: step, loss (nats per token), lr, grad_norm, seconds.
+    """
+
+    def __init__(
+        self, model: Transformer, batches: Callable[[int], Batch], config: TrainingConfig
+    ) -> None:
+        self.model, self.batches, self.config = model, batches, config
+        matrices = [p for p in model.parameters() if p.dim() > 1]
+        others = [p for p in model.parameters() if p.dim() <= 1]
+        self.optimizer = torch.optim.AdamW(
+            [
+                {"params": matrices, "weight_decay": config.weight_decay},
+                {"params": others, "weight_decay": 0.0},
+            ],
+            lr=config.lr,
+            betas=config.betas,
+            eps=config.eps,
+            fused=True,
+        )
+        self.step = 0
+        self.seconds = 0.0
+        self.history: list[dict[str, float]] = []
+        with seeded(config.seed):
+            self._random = self._random_state()
+
+    def learning_rate(self, step: int) -> float:
+        """Give the learning rate of a step, counted from 1."""
+        c = self.config
+        if c.schedule == "cosine":
+            return warmup_cosine(step, c.lr, c.warmup, c.steps)
+        return warmup_inverse_sqrt(step, self.model.config.d_model, c.warmup)
+
+    def run(
+        self,
+        until: int | None = None,
+        bar: Any = None,
+        log_every: int = 20,
+        save_to: str | Path | None = None,
+        save_every: float = 60.0,
+        header: dict[str, Any] | None = None,
+    ) -> list[dict[str, float]]:
+        """Train up to step `until` (default: all of config.steps) and return the history.
+
+        `bar` is a tqdm bar to move; `save_to` a checkpoint file, written every `save_every` seconds
+        and at the end, with `header` in its header. Ctrl-C lets the step finish, saves, and then raises KeyboardInterrupt: the
+        trainer is whole and `run` goes on from there. Raises FloatingPointError, before the weights
+        are touched, if the loss is not finite.
+        """
+        until = self.config.steps if until is None else until
+        started, saved = time.perf_counter() - self.seconds, time.perf_counter()
+        was_training = self.model.training
+        self.model.train()
+        total, tokens = 0.0, 0
+        with self._own_randomness(), self._precision(), _deferred_interrupt() as interrupted:
+            while self.step < until and not interrupted:
+                loss, count, norm = self._train_step()
+                self.step += 1
+                self.seconds = time.perf_counter() - started
+                total, tokens = total + loss, tokens + count
+                if bar is not None:
+                    bar.update(1)
+                if self.step % log_every == 0 or self.step == until:
+                    self.history.append(
+                        {
+                            "step": self.step,
+                            "loss": total / tokens,
+                            "lr": self.learning_rate(self.step),
+                            "grad_norm": norm,
+                            "seconds": self.seconds,
+                        }
+                    )
+                    if bar is not None:
+                        bar.set_postfix_str(f"loss {total / tokens:.3f}", refresh=False)
+                    total, tokens = 0.0, 0
+                if save_to and time.perf_counter() - saved > save_every:
+                    self.save(save_to, **(header or {}))
+                    saved = time.perf_counter()
+            self._random = self._random_state()
+        self.model.train(was_training)
+        if save_to:
+            self.save(save_to, **(header or {}))
+        if interrupted:
+            raise KeyboardInterrupt(f"stopped after step {self.step} of {until}")
+        return self.history
+
+    def _train_step(self) -> tuple[float, int, float]:
+        """Take one optimiser step; return the loss summed over tokens, the tokens, the norm."""
+        c = self.config
+        first = self.step * c.accumulate
+        micro = [self.batches(first + i).to(self.model.device) for i in range(c.accumulate)]
+        # divided by all the step's tokens at once: the mean over the big batch, also when uneven
+        tokens = sum(int((b.tgt_out != PAD).sum()) for b in micro)
+        total = 0.0
+        self.optimizer.zero_grad(set_to_none=True)
+        for batch in micro:
+            with self._autocast():
+                loss, _ = sequence_loss(self.model, batch, c.label_smoothing)
+            (loss / tokens).backward()
+            total += loss.item()
+        if not math.isfinite(total):
+            raise FloatingPointError(
+                f"the loss is {total} at step {self.step + 1}, with a learning rate of "
+                f"{self.learning_rate(self.step + 1):.2g}: the weights are as they were before it; "
+                "try a lower rate or a longer warm-up"
+            )
+        norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), c.clip))
+        if not math.isfinite(norm):
+            raise FloatingPointError(f"the gradient's norm is {norm} at step {self.step + 1}")
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate(self.step + 1)
+        self.optimizer.step()
+        return total, tokens, norm
+
+    def save(self, path: str | Path, **header: Any) -> None:
+        """Write weights, optimiser, random state, configurations and history to one file."""
+        tensors = {f"model/{n}": p for n, p in checkpoint.model_tensors(self.model).items()}
+        for name, parameter in checkpoint.model_tensors(self.model).items():
+            for key, value in self.optimizer.state.get(parameter, {}).items():
+                tensors[f"optimizer/{name}/{key}"] = value
+        tensors |= {f"random/{kind}": state for kind, state in self._random.items()}
+        checkpoint.write(
+            path,
+            tensors,
+            {
+                "kind": "training",
+                "model": asdict(self.model.config),
+                "training": asdict(self.config),
+                "step": self.step,
+                "seconds": self.seconds,
+                "history": self.history,
+                **header,
+            },
+        )
+
+    def load(self, path: str | Path) -> dict[str, Any]:
+        """Take up a run where `save` left it, and return the file's header.
+
+        Raises CheckpointError if the file is not a training checkpoint of this model.
+        """
+        tensors, header = checkpoint.read(path)
+        if header.get("kind") != "training":
+            raise checkpoint.CheckpointError(
+                f"{Path(path).name} holds {header.get('kind')!r}, not a training run"
+            )
+        parts: dict[str, dict[str, Tensor]] = {"model": {}, "optimizer": {}, "random": {}}
+        for name, tensor in tensors.items():
+            part, rest = name.split("/", 1)
+            parts[part][rest] = tensor
+        checkpoint.load_weights(self.model, parts["model"])
+        self.optimizer.state.clear()
+        for name, parameter in checkpoint.model_tensors(self.model).items():
+            state = {
+                key: parts["optimizer"][f"{name}/{key}"].to(
+                    "cpu" if key == "step" and parameter.device.type == "cpu" else parameter.device
+                )
+                for key in ("step", "exp_avg", "exp_avg_sq")
+                if f"{name}/{key}" in parts["optimizer"]
+            }
+            if state:
+                self.optimizer.state[parameter] = state
+        self._random |= parts["random"]
+        self.step, self.seconds = header["step"], header["seconds"]
+        self.history = header["history"]
+        return header
+
+    def _random_state(self) -> dict[str, Tensor]:
+        """Read the state that dropout draws from, on the CPU and on the model's GPU."""
+        state = {"cpu": torch.get_rng_state()}
+        if self.model.device.type == "cuda":
+            state["cuda"] = torch.cuda.get_rng_state(self.model.device)
+        return state
+
+    @contextmanager
+    def _own_randomness(self) -> Iterator[None]:
+        """Draw dropout from the run's own state and leave the caller's as it was."""
+        with torch.random.fork_rng():
+            torch.set_rng_state(self._random["cpu"])
+            if self.model.device.type == "cuda" and "cuda" in self._random:
+                torch.cuda.set_rng_state(self._random["cuda"], self.model.device)
+            yield
+
+    @contextmanager
+    def _precision(self) -> Iterator[None]:
+        """In bfloat16 on a CPU, keep attention in float32, where its backward is fast."""
+        if self.config.precision == "float32" or self.model.device.type != "cpu":
+            yield
+            return
+        layers = attention_layers(self.model).values()
+        for layer in layers:
+            layer.attention = _float32_attention
+        try:
+            yield
+        finally:
+            for layer in layers:
+                layer.attention = fused_attention
+
+    def _autocast(self) -> Any:
+        if self.config.precision == "float32":
+            return nullcontext()
+        return torch.autocast(self.model.device.type, dtype=torch.bfloat16)
+
+
+def _float32_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout: float = 0.0
+) -> Tensor:
+    return fused_attention(q.float(), k.float(), v.float(), mask, dropout)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed torch inside the block only: what it draws does not depend on what came before."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def _deferred_interrupt() -> Iterator[list[int]]:
+    """Collect Ctrl-C and termination in a list, instead of letting them tear a step apart.
+
+    A second Ctrl-C is obeyed at once. Outside the main thread, signals are left alone.
+    """
+    seen: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield seen
+        return
+
+    def note(number: int, _frame: object) -> None:
+        if seen:
+            raise KeyboardInterrupt
+        seen.append(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {n: signal.signal(n, note) for n in numbers}
+    try:
+        yield seen
+    finally:
+        for n, handler in before.items():
+            signal.signal(n, handler)

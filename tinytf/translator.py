@@ -1,0 +1,141 @@
+"""A trained Transformer with its vocabularies: from an English sentence to a Chinese one."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from tinytf import checkpoint
+from tinytf.decoding import beam_search, greedy
+from tinytf.device import choose_device
+from tinytf.inspect import record
+from tinytf.seq2seq import Transformer, TransformerConfig
+from tinytf.tokenizer import BOS, EOS, WordTokenizer, pad_batch
+
+__all__ = ["SHIPPED", "Translation", "Translator"]
+
+SHIPPED = Path(__file__).parent / "weights" / "translator.safetensors"
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A translation, word by word, and, where it was asked for, what the model looked at."""
+
+    source: tuple[str, ...]  # the words read, with the final <eos>
+    target: tuple[str, ...]  # the words written, with the final <eos> unless cut at max_len
+    attention: dict[str, Tensor] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The target without <eos>."""
+        return tuple(w for w in self.target if w != "<eos>")
+
+    @property
+    def text(self) -> str:
+        """The target as one string, words apart."""
+        return " ".join(self.words)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Translator:
+    """Translate English sentences of the phrasebook's words; `Translator.load()` gives ours.
+
+    >>> Translator.load()("the cat sat on the mat").text
+    '猫 坐 在 垫子 上'
+    """
+
+    def __init__(self, model: Transformer, source: WordTokenizer, target: WordTokenizer) -> None:
+        for side, size, tokenizer in (
+            ("source", model.config.src_vocab_size, source),
+            ("target", model.config.tgt_vocab_size, target),
+        ):
+            if size != len(tokenizer):
+                raise ValueError(
+                    f"the model's {side} vocabulary has {size} entries, "
+                    f"the tokenizer {len(tokenizer)}"
+                )
+        self.model, self.source, self.target = model, source, target
+
+    @classmethod
+    def load(
+        cls, path: str | Path | None = None, device: str | torch.device | None = None
+    ) -> "Translator":
+        """Load a translator from a file (default: the one that ships), onto a device.
+
+        Reads training checkpoints too. Raises CheckpointError for a file that is missing,
+        truncated or not a translator's.
+        """
+        tensors, header = checkpoint.read(path or SHIPPED)
+        if "source_words" not in header:
+            raise checkpoint.CheckpointError(f"{Path(path or SHIPPED).name} is not a translator")
+        if header["kind"] == "training":
+            tensors = {n[6:]: t for n, t in tensors.items() if n.startswith("model/")}
+        model = Transformer(TransformerConfig(**header["model"]))
+        checkpoint.load_weights(model, tensors)
+        words = (WordTokenizer(header[f"{side}_words"]) for side in ("source", "target"))
+        return cls(model.to(device or choose_device()).eval(), *words)
+
+    def save(self, path: str | Path, dtype: torch.dtype = torch.float16) -> None:
+        """Write weights (in `dtype`), configuration and vocabularies to one file."""
+        tensors = {n: p.to(dtype) for n, p in checkpoint.model_tensors(self.model).items()}
+        checkpoint.write(path, tensors, self.header() | {"kind": "translator"})
+
+    def header(self) -> dict:
+        """Return what a checkpoint needs, beside weights, to become a translator again."""
+        return {
+            "model": asdict(self.model.config),
+            "source_words": self.source.words,
+            "target_words": self.target.words,
+        }
+
+    def __call__(self, sentence: str, beam: int | None = None) -> Translation:
+        """Translate one sentence, greedily or with a beam.
+
+        Raises UnknownWordError naming a word it does not know, ValueError for an empty sentence.
+        """
+        return self.batch([sentence], beam)[0]
+
+    def batch(
+        self, sentences: Sequence[str | Sequence[str]], beam: int | None = None
+    ) -> list[Translation]:
+        """Translate many sentences at once; errors as for one."""
+        rows = [[*self.source.encode(s), EOS] for s in sentences]
+        src = pad_batch(rows, self.model.device)
+        limit = self._limit(src)
+        if beam is None:
+            outputs = greedy(self.model, src, limit).tolist()
+        else:
+            outputs = [best[0].ids for best in beam_search(self.model, src, beam, max_len=limit)]
+        return [self._translation(r, o) for r, o in zip(rows, outputs, strict=True)]
+
+    def explain(self, sentence: str) -> Translation:
+        """Translate one sentence and keep every layer's attention, (H, T, S), by layer name.
+
+        Row t of a decoder layer is where the model looked while writing target word t.
+        """
+        row = [*self.source.encode(sentence), EOS]
+        src = pad_batch([row], self.model.device)
+        out = greedy(self.model, src, self._limit(src))[0].tolist()
+        tgt = pad_batch([[BOS, *out[:-1]]], self.model.device)
+        with torch.no_grad(), record(self.model) as seen:
+            self.model(src, tgt)
+        weights = {name: w[0].float().cpu() for name, w in seen.items()}
+        return self._translation(row, out, weights)
+
+    def _limit(self, src: Tensor) -> int:
+        return min(self.model.config.max_len, 2 * src.size(1) + 10)
+
+    def _translation(
+        self, row: list[int], out: list[int], attention: dict[str, Tensor] | None = None
+    ) -> Translation:
+        if EOS in out:
+            out = out[: out.index(EOS) + 1]
+        return Translation(
+            tuple(self.source.tokens[i] for i in row),
+            tuple(self.target.tokens[i] for i in out),
+            attention or {},
+        )
