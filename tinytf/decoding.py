@@ -95,7 +95,7 @@ def beam_search(
             ids = torch.cat([ids[source.flatten()], token[:, None]], dim=1)
             for layer in cache:  # the memory is the same for all beams of a sentence
                 layer.self_attention.select(source.flatten())
-            # log-probabilities only fall, and max_len has the largest divisor: this bounds the future
+            # log-probabilities only fall and max_len has the largest divisor: bounds what may come
             bound = alive[:, 0] / length_penalty(max_len, alpha)
             if all(
                 len(done) >= beam and done[-1].score >= float(best)

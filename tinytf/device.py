@@ -1,10 +1,12 @@
-"""One choice of device for the whole course."""
+"""One choice of device, and of the precision that is fastest on it, for the whole course."""
 
+import functools
 import os
+import time
 
 import torch
 
-__all__ = ["choose_device"]
+__all__ = ["choose_device", "choose_precision"]
 
 
 def choose_device(name: str | None = None) -> torch.device:
@@ -26,3 +28,32 @@ def choose_device(name: str | None = None) -> torch.device:
     if not present[kind]:
         raise ValueError(f"device {wanted!r} was asked for, but torch sees none on this machine")
     return torch.device(wanted)
+
+
+@functools.cache
+def choose_precision(kind: str) -> str:
+    """Return the faster of "float32" and "bfloat16" for training on a kind of device.
+
+    A processor without bfloat16 instructions is many times slower in it than in float32, and one
+    with them several times faster, so a CPU is measured: a few milliseconds of matmuls, once a
+    process. A GPU is asked. `TINYTF_PRECISION` overrides.
+    """
+    if wanted := os.environ.get("TINYTF_PRECISION"):
+        return wanted
+    if kind == "cuda":
+        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+    if kind != "cpu":
+        return "float32"
+    seconds = {name: _matmul_seconds(getattr(torch, name)) for name in ("float32", "bfloat16")}
+    return "bfloat16" if seconds["bfloat16"] < 0.5 * seconds["float32"] else "float32"
+
+
+def _matmul_seconds(dtype: torch.dtype) -> float:
+    """Time a matmul of the size training does: the best of several, after a warm-up."""
+    a, b = torch.ones(1024, 128, dtype=dtype), torch.ones(128, 512, dtype=dtype)
+    best = float("inf")
+    for _ in range(8):
+        start = time.perf_counter()
+        a @ b
+        best = min(best, time.perf_counter() - start)
+    return best

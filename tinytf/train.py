@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--batch-size", type=int, default=128, help="sentences a step")
     parser.add_argument("--lr", type=float, default=defaults.lr)
     parser.add_argument("--warmup", type=int, default=defaults.warmup, help="steps")
-    parser.add_argument("--precision", choices=["float32", "bfloat16"], default=defaults.precision)
+    parser.add_argument("--precision", choices=["auto", "float32", "bfloat16"], default="auto")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", choices=["cpu", "cuda", "mps"], help="default: the best here")
     parser.add_argument("--resume", action="store_true", help="go on from the file at --out")
@@ -110,9 +110,8 @@ def _resume(trainer: Trainer, options: argparse.Namespace) -> None:
     header = trainer.load(options.out)
     asked = {"batch_size": options.batch_size, **header["training"]}
     given = {"batch_size": header["batch_size"], **header["training"]}
-    asked |= {
-        name: getattr(options, name) for name in ("steps", "lr", "warmup", "precision", "seed")
-    }
+    asked |= {name: getattr(options, name) for name in ("steps", "lr", "warmup", "seed")}
+    asked["precision"] = trainer.config.precision
     if differ := [name for name in given if asked[name] != given[name]]:
         raise ValueError(
             f"{options.out.name} was trained with "

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from tinytf import checkpoint
 from tinytf.attention import fused_attention
+from tinytf.device import choose_precision
 from tinytf.inspect import attention_layers
 from tinytf.seq2seq import Transformer
 from tinytf.tokenizer import BOS, EOS, PAD, pad_batch
@@ -100,14 +101,14 @@ class TrainingConfig:
     steps: int = 3000
     lr: float = 2e-3
     warmup: int = 200  # steps; Adam's second moment is a poor estimate before that
-    schedule: str = "cosine"  # or "inverse_sqrt", the paper's, which ignores lr
+    schedule: str = "cosine"  # or "constant", or "inverse_sqrt", the paper's, which ignores lr
     label_smoothing: float = 0.1  # as in the paper, section 5.4
     weight_decay: float = 0.01  # on matrices only
     betas: tuple[float, float] = (0.9, 0.98)  # the paper's, section 5.3
     eps: float = 1e-9
     clip: float = 1.0  # largest gradient norm
     accumulate: int = 1  # batches per step
-    precision: str = "float32"  # or "bfloat16": matmuls in half the bits, weights in full
+    precision: str = "float32"  # or "bfloat16" (weights stay float32), or "auto", the faster here
     seed: int = 0  # of dropout; batches and initial weights have their own
 
     def __post_init__(self) -> None:
@@ -117,8 +118,8 @@ class TrainingConfig:
         if self.warmup < 1 or self.warmup > self.steps:
             raise ValueError(f"warmup={self.warmup} must lie in 1..steps={self.steps}")
         for name, known in (
-            ("schedule", ("cosine", "inverse_sqrt")),
-            ("precision", ("float32", "bfloat16")),
+            ("schedule", ("cosine", "constant", "inverse_sqrt")),
+            ("precision", ("float32", "bfloat16", "auto")),
         ):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name}={getattr(self, name)!r} is not one of {known}")
@@ -135,6 +136,8 @@ class Trainer:
     def __init__(
         self, model: Transformer, batches: Callable[[int], Batch], config: TrainingConfig
     ) -> None:
+        if config.precision == "auto":
+            config = replace(config, precision=choose_precision(model.device.type))
         self.model, self.batches, self.config = model, batches, config
         matrices = [p for p in model.parameters() if p.dim() > 1]
         others = [p for p in model.parameters() if p.dim() <= 1]
@@ -159,6 +162,8 @@ class Trainer:
         c = self.config
         if c.schedule == "cosine":
             return warmup_cosine(step, c.lr, c.warmup, c.steps)
+        if c.schedule == "constant":
+            return c.lr * min(1.0, step / c.warmup)
         return warmup_inverse_sqrt(step, self.model.config.d_model, c.warmup)
 
     def run(
@@ -173,9 +178,9 @@ class Trainer:
         """Train up to step `until` (default: all of config.steps) and return the history.
 
         `bar` is a tqdm bar to move; `save_to` a checkpoint file, written every `save_every` seconds
-        and at the end, with `header` in its header. Ctrl-C lets the step finish, saves, and then raises KeyboardInterrupt: the
-        trainer is whole and `run` goes on from there. Raises FloatingPointError, before the weights
-        are touched, if the loss is not finite.
+        and at the end, with `header` added to the file's. Ctrl-C lets the step finish, saves, and
+        then raises KeyboardInterrupt: the trainer is whole and `run` goes on from there. Raises
+        FloatingPointError, before the weights are touched, if the loss is not finite.
         """
         until = self.config.steps if until is None else until
         started, saved = time.perf_counter() - self.seconds, time.perf_counter()
@@ -334,7 +339,8 @@ class Trainer:
 def _float32_attention(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout: float = 0.0
 ) -> Tensor:
-    return fused_attention(q.float(), k.float(), v.float(), mask, dropout)
+    with torch.autocast(q.device.type, enabled=False):
+        return fused_attention(q.float(), k.float(), v.float(), mask, dropout)
 
 
 @contextmanager

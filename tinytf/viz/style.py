@@ -1,0 +1,202 @@
+"""One house style for every figure: palettes, sizes that project well, and labels that never box.
+
+matplotlib's own font has no Chinese glyph and draws a boxed character that looks like a real label.
+`use_house_style` therefore looks for an installed font that covers Chinese, and `label` falls back
+to pinyin where there is none, so a figure reads on every machine.
+"""
+
+import unicodedata
+from functools import cache, lru_cache
+
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+from matplotlib import font_manager
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.ft2font import FT2Font
+
+INK = "#1d2733"  # text and axes
+FAINT = "#8a94a0"  # numbers that round to nothing
+PAPER = "#ffffff"
+MASKED = "#e4e6ea"  # cells that may not be attended
+GOLD = "#d9730d"  # gold alignment links: orange stays apart from blue for every kind of eye
+
+# Single-hue ramps with evenly falling lightness keep their order in grey print as well.
+RAMP = ("#f5f9fd", "#d3e5f2", "#9fcae3", "#5ba3cf", "#2676b1", "#0d4f8b", "#08264d")
+ATTENTION = LinearSegmentedColormap.from_list("tinytf.attention", RAMP)
+SIGNED = LinearSegmentedColormap.from_list(
+    "tinytf.signed",
+    ("#08264d", "#2676b1", "#9fcae3", "#fafafa", "#f3b98a", "#d9730d", "#6b2c05"),
+)
+CYCLE = ("#0d6cb0", "#de8f05", "#0a8f6a", "#c2410c", "#9c5fb5", "#4fb3e8", "#8a6d4f", "#6b7280")
+
+BASE_FONT = "DejaVu Sans"
+_PREFERRED = (
+    "Noto Sans CJK SC",
+    "Noto Sans SC",
+    "Source Han Sans SC",
+    "Microsoft YaHei",
+    "PingFang SC",
+    "Hiragino Sans GB",
+    "Heiti SC",
+    "SimHei",
+    "WenQuanYi Micro Hei",
+    "WenQuanYi Zen Hei",
+    "Droid Sans Fallback",
+    "Arial Unicode MS",
+)
+_SAMPLE = "我你猫坐在垫子上两只黑马路因为"
+_VISIBLE = {"\n": "↵", "\t": "⇥", "\r": "␍"}
+
+
+def use_house_style():
+    """Apply the course's look to every figure drawn from now on."""
+    sns.set_theme(
+        style="ticks",
+        context="notebook",
+        font_scale=1.1,
+        palette=sns.color_palette(CYCLE),
+        rc={
+            "figure.figsize": (7.5, 4.2),
+            "figure.dpi": 110,
+            "figure.constrained_layout.use": True,
+            "figure.facecolor": PAPER,  # dark notebook themes would swallow dark text otherwise
+            "savefig.facecolor": PAPER,
+            "axes.facecolor": PAPER,
+            "axes.edgecolor": "#8a94a0",
+            "axes.labelcolor": INK,
+            "axes.titlecolor": INK,
+            "axes.titlesize": 13,
+            "axes.titlepad": 10,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "axes.axisbelow": True,
+            "grid.color": "#e6e9ed",
+            "text.color": INK,
+            "xtick.color": INK,
+            "ytick.color": INK,
+            "lines.linewidth": 2.4,
+            "lines.markersize": 7,
+            "legend.frameon": False,
+            "hatch.linewidth": 0.7,
+            "axes.unicode_minus": True,
+        },
+    )
+    # After set_theme, which resets the family; a list in `font.family` falls back glyph by glyph.
+    cjk = find_cjk_font()
+    plt.rcParams["font.family"] = [BASE_FONT, cjk] if cjk else [BASE_FONT]
+    # matplotlib complains on every bold title where the second font has no bold face.
+    plt.rcParams["axes.titleweight"] = "bold" if cjk is None or _has_bold(cjk) else "normal"
+
+
+@cache
+def find_cjk_font(sample=_SAMPLE):
+    """Name an installed font that covers every character of `sample`, or None."""
+    files = {font.name: font.fname for font in reversed(font_manager.fontManager.ttflist)}
+    names = [name for name in _PREFERRED if name in files]
+    # matplotlib ships a last-resort font that "covers" everything with boxes.
+    names += sorted(name for name in files if name not in names and "LastResort" not in files[name])
+    return next((name for name in names if set(map(ord, sample)) <= _charmap(files[name])), None)
+
+
+def _has_bold(name):
+    faces = [font.weight for font in font_manager.fontManager.ttflist if font.name == name]
+    return any(weight in ("bold", "semibold") or weight in range(600, 801) for weight in faces)
+
+
+@cache
+def _charmap(path):
+    try:
+        return frozenset(FT2Font(path).get_charmap())
+    except (OSError, RuntimeError):  # a bitmap or damaged font is simply not a candidate
+        return frozenset()
+
+
+@lru_cache(maxsize=16)
+def _covered(families):
+    """The code points that the fonts named in `families` can draw between them."""
+    generic = {"sans-serif", "serif", "monospace"}
+    files = {font.name: font.fname for font in font_manager.fontManager.ttflist}
+    paths = [files[name] for name in families if name in files]
+    if not paths or generic & set(families):
+        paths.append(font_manager.findfont(BASE_FONT))
+    return frozenset().union(*map(_charmap, paths))
+
+
+def can_draw(text):
+    """True if the fonts in use have a glyph for every character of `text`."""
+    return all(ord(char) in _covered(tuple(plt.rcParams["font.family"])) for char in text)
+
+
+def label(token, pinyin=None):
+    """Text for one token on an axis: `猫 māo` where a Chinese font is in use, else `māo`.
+
+    With no `pinyin` given, the phrasebook's is used for a word it knows. White space is made
+    visible, and `$` is kept from opening a formula.
+    """
+    token = str(token)
+    shown = "".join(_VISIBLE.get(char, char) for char in token)
+    shown = "␣" * len(shown) if shown.isspace() else shown
+    if not any(_is_cjk(char) for char in token):
+        shown = shown if can_draw(shown) else _spell(shown)
+    else:
+        pinyin = pinyin or phrasebook_pinyin(token)
+        both = f"{token} {pinyin}" if pinyin and pinyin != token else token
+        shown = both if can_draw(token) else pinyin or _spell(token)
+    return shown.replace("$", r"\$")
+
+
+def labels(tokens, pinyin=None):
+    """`label` for each token; `pinyin`, where given, has one entry per token."""
+    tokens = list(tokens)
+    if pinyin is None:
+        return [label(token) for token in tokens]
+    pinyin = list(pinyin)
+    if len(pinyin) != len(tokens):
+        raise ValueError(
+            f"{len(pinyin)} pinyin entries for {len(tokens)} tokens: {pinyin} for {tokens}"
+        )
+    return [label(token, sound) for token, sound in zip(tokens, pinyin, strict=True)]
+
+
+def _is_cjk(char):
+    return "\u2e80" <= char <= "\u9fff" or "\uf900" <= char <= "\ufaff" or ord(char) >= 0x20000
+
+
+def phrasebook_pinyin(token):
+    """The pinyin of a word the phrasebook knows, else None."""
+    try:
+        from tinytf.data.phrasebook import pinyin
+
+        return pinyin(token)
+    except (ImportError, KeyError):
+        return None
+
+
+def _spell(token):
+    """Last resort for a token no font can draw: its compatible form, else its code points."""
+    plain = unicodedata.normalize("NFKC", token)
+    return "".join(char if can_draw(char) else f"U+{ord(char):04X}" for char in plain)
+
+
+def as_array(values, name="values", ndim=None):
+    """A float64 numpy copy of a tensor (any device or dtype), an array or a nested list."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+        values = (values if values.dtype.is_complex else values.double()).numpy()
+    elif isinstance(values, list | tuple) and any(hasattr(value, "detach") for value in values):
+        values = [as_array(value, name) for value in values]
+    try:
+        array = np.array(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is not a rectangular block of numbers: {error}") from None
+    if ndim is not None and array.ndim != ndim:
+        hint = "; choose one, e.g. x[0]" if array.ndim > ndim else ""
+        raise ValueError(f"{name} needs {ndim} dimensions, got shape {array.shape}{hint}")
+    return array
+
+
+def new_axes(ax=None, size=None):
+    """`ax` itself, or fresh axes of `size` inches."""
+    return ax if ax is not None else plt.subplots(figsize=size, layout="constrained")[1]
