@@ -1,9 +1,7 @@
 """Files: one safetensors file holds weights, state and configuration; nothing is unpickled."""
 
-import contextlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -35,19 +33,18 @@ def write(path: str | Path, tensors: Mapping[str, Tensor], header: Mapping[str, 
         metadata={"format": FORMAT, "header": json.dumps(header)},
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with part.open("wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(name, path)
+        os.replace(part, path)
     except OSError as error:
         kept = "; the file that was there is untouched" if path.exists() else ""
         raise CheckpointError(f"could not write {path.name}: {error.strerror}{kept}") from error
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
+        part.unlink(missing_ok=True)
 
 
 def read(path: str | Path, device: str | torch.device = "cpu") -> tuple[dict[str, Tensor], dict]:

@@ -1,0 +1,24 @@
+"""Fixtures for the tests of the package."""
+
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Each test starts from the same seed, whatever ran before it."""
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def device():
+    """The device under test: that of --device, or the one the course would choose."""
+    from tinytf.device import choose_device
+
+    return choose_device()
+
+
+@pytest.fixture
+def exact(device):
+    """The device under test, or the CPU where that has no float64."""
+    return torch.device("cpu") if device.type == "mps" else device

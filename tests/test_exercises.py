@@ -1,0 +1,89 @@
+"""Every grader is graded: the reference passes, every named mistake is caught and named."""
+
+import ast
+import inspect
+
+import pytest
+
+from tinytf.course.check import grade
+from tinytf.course.grading import exercises
+
+EXERCISES = list(exercises().values())
+WRONG = [(exercise, wrong) for exercise in EXERCISES for wrong in exercise.wrong]
+
+
+def by_id(exercise):
+    return exercise.id
+
+
+def by_name(pair):
+    return f"{pair[0].id} {pair[1].name}"
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=by_id)
+def test_reference_passes(exercise):
+    result = grade(exercise, exercise.reference)
+    assert result.passed, result.text
+    assert len(result.held) == len(exercise.tests)
+
+
+@pytest.mark.parametrize("pair", WRONG, ids=map(by_name, WRONG))
+def test_wrong_answer_is_rejected_and_named(pair):
+    exercise, wrong = pair
+    result = grade(exercise, wrong.answer)
+    assert result.failed
+    assert result.mistake is wrong, result.text
+    found = [message for _, message in result.problems]
+    assert any(wrong.message in message for message in found), found
+    assert wrong.name in result.text
+    assert wrong.why in result.text
+    assert all("raises Mismatch" not in message for message in found)
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=by_id)
+def test_each_test_is_needed(exercise):
+    """Some wrong answer fails each test of every exercise."""
+    failed = {
+        says for wrong in exercise.wrong for says, _ in grade(exercise, wrong.answer).problems
+    }
+    written = {inspect.getdoc(test).splitlines()[0] for test in exercise.tests}
+    assert failed == written, written - failed
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=by_id)
+def test_stub_is_not_yet(exercise):
+    scope = {}
+    exec(exercise.stub, scope)
+    assert grade(exercise, scope[exercise.reference.__name__]).not_yet
+    assert grade(exercise, lambda *_: None).not_yet
+    assert grade(exercise, lambda *_: ...).not_yet
+    assert grade(exercise, None).not_yet
+    assert grade(exercise, ...).not_yet
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=by_id)
+@pytest.mark.parametrize(
+    "junk", ["a string", {}, object(), 7, [[1], [2, 3]], True], ids=lambda junk: type(junk).__name__
+)
+def test_nonsense_is_refused_politely(exercise, junk):
+    result = grade(exercise, lambda *_: junk)
+    assert not result.passed
+    assert "Traceback" not in result.text
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=by_id)
+def test_is_complete(exercise):
+    assert len(exercise.wrong) >= 3
+    assert len({wrong.name for wrong in exercise.wrong}) == len(exercise.wrong)
+    assert exercise.difficulty in (1, 2, 3)
+    assert 2 <= exercise.minutes <= 60
+    assert all((exercise.title, exercise.statement, exercise.hint))
+    assert exercise.id.split(".")[0] in exercise.tests[0].__module__
+    ast.parse(exercise.stub)
+    ast.parse(exercise.solution)
+
+
+def test_ids_are_unique():
+    listed = [exercise.id for exercise in EXERCISES]
+    assert len(set(listed)) == len(listed)
+    assert len(WRONG) == len({by_name(pair) for pair in WRONG})

@@ -1,0 +1,19 @@
+"""What a chapter needs to teach: measured claims, predictions, graded exercises."""
+
+from tinytf.course.check import check
+from tinytf.course.claims import ClaimError, claim
+from tinytf.course.graduate import GraduationError, graduate
+from tinytf.course.predict import predict
+from tinytf.course.progress import progress
+from tinytf.course.setup import setup
+
+__all__ = [
+    "ClaimError",
+    "GraduationError",
+    "check",
+    "claim",
+    "graduate",
+    "predict",
+    "progress",
+    "setup",
+]

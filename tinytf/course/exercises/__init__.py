@@ -1,0 +1,1 @@
+"""The exercises, a module per chapter. Each module lists its own in EXERCISES."""

@@ -1,0 +1,470 @@
+"""Chapter 03: attention weights, masks, and attention as a soft lookup."""
+
+import math
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from tinytf.course.grading import Exercise, WrongAnswer, calls, expect, same, short, tensor
+
+HIDDEN = float("-inf")
+
+
+# 03.1 attention weights with a mask
+
+
+def attention_weights(q, k, mask=None):
+    """How much each query attends to each key.
+
+    q is (..., T, D), k is (..., S, D), and mask (True = may attend) broadcasts to (..., T, S).
+    A query that may attend to nothing gets a row of zeros.
+    """
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))  # (..., T, S)
+    if mask is None:
+        return scores.softmax(-1)
+    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    return scores.softmax(-1).masked_fill(~mask, 0.0)
+
+
+def _variant(divide=True, mask_at=HIDDEN, axis=-1, inverted=False, after=False, width=None):
+    """An `attention_weights` with one thing wrong."""
+
+    def weights(q, k, mask=None):
+        size = width(q) if width else q.size(-1)
+        scores = q @ k.transpose(-2, -1) / (math.sqrt(size) if divide else 1)
+        if mask is None:
+            return scores.softmax(axis)
+        hidden = mask if inverted else ~mask
+        if after:
+            return scores.softmax(axis).masked_fill(hidden, 0.0)
+        return scores.masked_fill(hidden, mask_at).softmax(axis)
+
+    return weights
+
+
+def _swapped(q, k, mask=None):
+    scores = k @ q.transpose(-2, -1) / math.sqrt(q.size(-1))
+    return (scores if mask is None else scores.masked_fill(~mask, HIDDEN)).softmax(-1)
+
+
+def _repaired_late(q, k, mask=None):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    if mask is not None:
+        scores = scores + torch.zeros(mask.shape).masked_fill(~mask, HIDDEN)
+    return scores.softmax(-1).nan_to_num(0.0)
+
+
+Q = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+K = torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+CAUSAL = torch.tensor([[True, False, False], [True, True, False], [True, True, True]])
+WIDE = torch.arange(32.0).reshape(1, 2, 4, 4).sin() * 2  # B=1, H=2, T=4, D=4
+LONELY = torch.tensor([[True, True, False], [False, False, False], [True, False, True]])
+_worked = f"for q={short(Q)}, k={short(K)}"
+_SHORT_K = "for q of shape (3, 2) and k of shape (2, 2)"
+
+
+def _shape(answer):
+    """there is a row per query and a column per key"""
+    got = tensor(answer(Q, K[:2]), _SHORT_K)
+    expect(
+        got.shape == (3, 2),
+        f"{_SHORT_K}, the weights have shape {tuple(got.shape)}, expected (3, 2)",
+    )
+
+
+def _rows_sum_to_one(answer):
+    """each row sums to 1"""
+    sums = tensor(answer(Q, K), _worked).sum(-1)
+    for row, total in enumerate(sums.tolist()):
+        message = f"{_worked}, row {row} sums to {total:.4g}; a distribution sums to 1"
+        expect(abs(total - 1) < 1e-5, message)
+
+
+def _by_hand(answer):
+    """the worked example comes out as it does by hand"""
+    e = math.exp(1 / math.sqrt(2))
+    one, two = [1 / (1 + 2 * e), e / (1 + 2 * e)], [e / (2 * e + e * e), e * e / (2 * e + e * e)]
+    expected = [[one[0], one[1], one[1]], [one[1], one[0], one[1]], [two[0], two[0], two[1]]]
+    same(answer(Q, K), expected, _worked, note="The scores are divided by the root of D=2.")
+
+
+def _own_width(answer):
+    """the scale is the width of one head"""
+    expected = scaled_dot_product_attention(WIDE, WIDE, torch.eye(4).expand(1, 2, 4, 4))
+    where = "for q=k of shape (B=1, H=2, T=4, D=4)"
+    same(answer(WIDE, WIDE), expected, where, note="The scores are divided by the root of D=4.")
+
+
+def _mask_hides(answer):
+    """what the mask hides gets no weight, and the rest of the row still sums to 1"""
+    where = f"{_worked} and a causal mask"
+    got = tensor(answer(Q, K, CAUSAL), where)
+    expect(got.shape == (3, 3), f"{where}, the shape is {tuple(got.shape)}, expected (3, 3)")
+    for row in range(3):
+        leak = got[row][~CAUSAL[row]].abs().sum().item()
+        message = f"{where}, row {row} gives {leak:.4g} to hidden keys; True means “may attend”"
+        expect(leak < 1e-6, message)
+        total = got[row].sum().item()
+        message = f"{where}, row {row} sums to {total:.4g}; a distribution sums to 1"
+        expect(abs(total - 1) < 1e-5, message)
+
+
+def _nothing_to_see(answer):
+    """a query that may attend to nothing gets zeros"""
+    where = "for a mask whose row 1 is all False"
+    got = tensor(answer(Q, K, LONELY), where)
+    same(got[1], [0.0, 0.0, 0.0], f"{where}, in row 1")
+
+
+def _gradient_survives(answer):
+    """and its gradient is finite"""
+    q = Q.clone().requires_grad_()
+    weights = answer(q, K, LONELY)
+    expect(isinstance(weights, torch.Tensor) and weights.requires_grad, "the weights carry no grad")
+    (grad,) = torch.autograd.grad((weights * K.sum(-1)).sum(), q)
+    where = "for a mask whose row 1 is all False"
+    message = f"{where}, the gradient of q is {short(grad)}; NaN spreads to every parameter"
+    expect(grad.isfinite().all(), message)
+
+
+def _gradient_probe(answer):
+    q = Q.clone().requires_grad_()
+    return torch.autograd.grad(answer(q, K, LONELY)[:, 0].sum(), q)[0]
+
+
+WEIGHTS = Exercise(
+    id="03.1",
+    title="attention weights with a mask",
+    difficulty=2,
+    minutes=15,
+    statement=(
+        "Write `attention_weights(q, k, mask=None)`: the softmax over keys of the scaled dot "
+        "products. `mask` is boolean and `True` means *may attend*; it broadcasts against the "
+        "scores. A query whose mask row is all `False` gets a row of zeros, with a finite gradient."
+    ),
+    hint=(
+        "Hide a score before the softmax by giving it a very negative, finite value such as "
+        "`torch.finfo(scores.dtype).min`; set the hidden weights to 0 after it."
+    ),
+    reference=attention_weights,
+    wrong=(
+        WrongAnswer(
+            "no scale",
+            _variant(divide=False),
+            "divided by the root of D=2",
+            "Without 1/√D the scores spread as D grows, and the softmax saturates.",
+        ),
+        WrongAnswer(
+            "scale by the whole model width",
+            _variant(width=lambda q: q.size(-1) * (q.size(-3) if q.dim() > 2 else 1)),
+            "divided by the root of D=4",
+            "A score is a dot product of D numbers, those of one head: its spread is √D, not "
+            "√d_model. With 8 heads the scores become 2.8 times too small.",
+        ),
+        WrongAnswer(
+            "mask after the softmax",
+            _variant(after=True),
+            "sums to 0.1978",
+            "The hidden keys have already taken their share of the softmax, so what is left does "
+            "not sum to 1. Hide the scores before it.",
+        ),
+        WrongAnswer(
+            "mask inverted",
+            _variant(inverted=True),
+            "to hidden keys; True means “may attend”",
+            "Here True means “may attend”. `nn.MultiheadAttention` and many tutorials mean the "
+            "opposite: hide where `~mask`.",
+        ),
+        WrongAnswer(
+            "softmax over the queries",
+            _variant(axis=-2),
+            "row 0 sums to",
+            "The softmax has to run over the keys, the last axis: each query spreads its own 1.",
+        ),
+        WrongAnswer(
+            "queries and keys swapped",
+            _swapped,
+            "the weights have shape (2, 3), expected (3, 2)",
+            "`k @ q.T` asks each key which query it likes. A row belongs to a query: `q @ k.T`.",
+        ),
+        WrongAnswer(
+            "NaN where everything is hidden",
+            _variant(),
+            "you get [nan, nan, nan], expected [0, 0, 0]",
+            "The softmax of a row of -inf is 0/0. One fully padded sentence then turns the loss, "
+            "and every parameter, into NaN.",
+        ),
+        WrongAnswer(
+            "uniform where everything is hidden",
+            _variant(mask_at=-1e9),
+            "you get [0.3333, 0.3333, 0.3333], expected [0, 0, 0]",
+            "A row of equal scores, however negative, has a uniform softmax: the query silently "
+            "averages exactly what it may not see.",
+        ),
+        WrongAnswer(
+            "-inf added, NaN repaired later",
+            _repaired_late,
+            "NaN spreads to every parameter",
+            "The values look right, but the backward pass of the softmax multiplies by the NaN it "
+            "computed, and adding -inf lets that through. Keep the scores finite, or hide them "
+            "with `masked_fill`, which sends no gradient to what it fills.",
+        ),
+    ),
+    tests=(
+        _shape,
+        _rows_sum_to_one,
+        _by_hand,
+        _own_width,
+        _mask_hides,
+        _nothing_to_see,
+        _gradient_survives,
+    ),
+    probes=(
+        calls(Q, K),
+        calls(Q, K[:2]),
+        calls(WIDE, WIDE),
+        calls(Q, K, CAUSAL),
+        calls(Q, K, LONELY),
+        _gradient_probe,
+    ),
+)
+
+
+# 03.2 causal and padding mask
+
+
+def decoder_mask(ids, pad_id=0):
+    """Which positions each position of a batch may attend to, (B, T) -> (B, 1, T, T).
+
+    True where the key is not padding and not later than the query.
+    """
+    T = ids.size(1)
+    causal = torch.ones(T, T, dtype=torch.bool, device=ids.device).tril()
+    return causal & (ids != pad_id)[:, None, None, :]
+
+
+def _triangle(ids, diagonal=0):
+    return torch.ones(ids.size(1), ids.size(1), dtype=torch.bool).tril(diagonal)
+
+
+def _real_keys(ids, pad_id):
+    return (ids != pad_id)[:, None, None, :]
+
+
+IDS = torch.tensor([[5, 6, 7, 0], [0, 0, 8, 9]])
+_IDS = f"for ids={short(IDS)}"
+
+
+def _mask_shape(answer):
+    """the mask is boolean, with an axis for the heads"""
+    got = tensor(answer(IDS), _IDS)
+    expect(got.dtype == torch.bool, f"{_IDS}, the dtype is {got.dtype}, expected torch.bool")
+    message = (
+        f"{_IDS}, the shape is {tuple(got.shape)}, expected (2, 1, 4, 4): the scores are "
+        "(B, H, T, T), and a three-axis mask lines its batch up with their heads"
+    )
+    expect(got.shape == (2, 1, 4, 4), message)
+
+
+def _cells(answer, wanted, note):
+    got = tensor(answer(IDS), _IDS).expand(2, 1, 4, 4)[:, 0]
+    for b in range(2):
+        for t in range(4):
+            for s in range(4):
+                if wanted(b, t, s) is not None:
+                    message = f"{_IDS}, sentence {b}, query {t} and key {s}: {bool(got[b, t, s])}; "
+                    expect(bool(got[b, t, s]) == wanted(b, t, s), message + note)
+
+
+def _no_future(answer):
+    """nothing sees the future"""
+    _cells(answer, lambda b, t, s: False if s > t else None, "a later key is hidden, so False")
+
+
+def _sees_itself(answer):
+    """a real position sees itself"""
+    real = (IDS != 0).tolist()
+    note = "a position may attend to itself, so True"
+    _cells(answer, lambda b, t, s: True if s == t and real[b][t] else None, note)
+
+
+def _sees_past(answer):
+    """a position sees the real positions before it"""
+    real = (IDS != 0).tolist()
+    note = "an earlier word may be attended to, so True"
+    _cells(answer, lambda b, t, s: True if s < t and real[b][s] else None, note)
+
+
+def _no_padding(answer):
+    """nothing sees padding"""
+    real = (IDS != 0).tolist()
+    note = "padding is never attended to, so False"
+    _cells(answer, lambda b, t, s: None if real[b][s] else False, note)
+
+
+def _other_pad(answer):
+    """the padding id is the argument"""
+    got = tensor(answer(torch.tensor([[0, 9]]), 9), "for ids=[[0, 9]], pad_id=9")
+    same(got.reshape(-1), [True, False, True, False], "for ids=[[0, 9]], pad_id=9, the four cells")
+
+
+MASK = Exercise(
+    id="03.2",
+    title="causal and padding mask together",
+    difficulty=2,
+    minutes=10,
+    statement=(
+        "Write `decoder_mask(ids, pad_id=0)`: for a batch of token ids of shape `(B, T)`, the "
+        "boolean mask `(B, 1, T, T)` that is `True` where a query may attend to a key: the key is "
+        "not later than the query, and it is not padding."
+    ),
+    hint="`torch.ones(T, T, dtype=torch.bool).tril()` and `(ids != pad_id)[:, None, None, :]`.",
+    reference=decoder_mask,
+    wrong=(
+        WrongAnswer(
+            "look-ahead inverted",
+            lambda ids, pad_id=0: ~_triangle(ids) & _real_keys(ids, pad_id),
+            "a later key is hidden",
+            "`triu(1)` marks the future; here it came in as what may be attended to. Such a model "
+            "sees only the future: training looks perfect, generation gets nothing right.",
+        ),
+        WrongAnswer(
+            "padding forgotten",
+            lambda ids, pad_id=0: _triangle(ids).expand(ids.size(0), 1, -1, -1),
+            "padding is never attended to",
+            "Padding on the right lies in the future of every word, so the causal mask happens to "
+            "hide it. Padding on the left, or in the middle, is attended to.",
+        ),
+        WrongAnswer(
+            "diagonal excluded",
+            lambda ids, pad_id=0: _triangle(ids, -1) & _real_keys(ids, pad_id),
+            "a position may attend to itself",
+            "`tril(-1)` hides the diagonal too. The input is already shifted by one, so a position "
+            "may see itself; otherwise the first one has nothing to see.",
+        ),
+        WrongAnswer(
+            "no axis for the heads",
+            lambda ids, pad_id=0: _triangle(ids) & (ids != pad_id)[:, None, :],
+            "lines its batch up with their heads",
+            "Broadcasting aligns shapes from the right, so (B, T, T) meets (B, H, T, T) as "
+            "(1, B, T, T). It crashes, unless B equals H: then head h silently gets the mask of "
+            "sentence h.",
+        ),
+        WrongAnswer(
+            "True means hide",
+            lambda ids, pad_id=0: ~(_triangle(ids) & _real_keys(ids, pad_id)),
+            "a later key is hidden",
+            "This is the opposite convention, that of `nn.MultiheadAttention`. In this course "
+            "True means “may attend”.",
+        ),
+        WrongAnswer(
+            "padding hides queries, not keys",
+            lambda ids, pad_id=0: _triangle(ids) & (ids != pad_id)[:, None, :, None],
+            "padding is never attended to",
+            "Padding has to be hidden as a key, along the last axis, where the softmax runs.",
+        ),
+    ),
+    tests=(_mask_shape, _no_future, _sees_itself, _sees_past, _no_padding, _other_pad),
+    probes=(calls(IDS), calls(torch.tensor([[0, 3, 4]]))),
+)
+
+
+# 03.3 attention as a soft lookup
+
+
+def lookup(query, keys, values, temperature):
+    """The values, averaged by how well their keys match the query.
+
+    query is (D,), keys (S, D), values (S, C), the result (C,). As temperature goes to 0 the
+    result goes to the value of the best key.
+    """
+    weights = (keys @ query / temperature).softmax(0)  # (S,)
+    return weights @ values
+
+
+def _overflowing(query, keys, values, temperature):
+    weights = (keys @ query / temperature).exp()
+    return weights / weights.sum() @ values
+
+
+QUERY = torch.tensor([1.0, 0.0])
+KEYS = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
+VALUES = torch.tensor([[10.0, 0.0], [20.0, 1.0], [30.0, 5.0]])
+_BOOK = f"for query={short(QUERY)}, keys={short(KEYS)}, values={short(VALUES)}"
+
+
+def _average(answer):
+    """at temperature 1 it is the softmax average of the values"""
+    e, root = math.e, math.sqrt(math.e)
+    total = e + 1 + root
+    expected = [(10 * e + 20 + 30 * root) / total, (1 + 5 * root) / total]
+    same(answer(QUERY, KEYS, VALUES, 1.0), expected, f"{_BOOK}, temperature=1")
+
+
+def _cold(answer):
+    """near temperature 0 it returns the value of the best key"""
+    where = f"{_BOOK}, temperature=0.001"
+    same(answer(QUERY, KEYS, VALUES, 0.001), [10.0, 0.0], where, note="Key 0 matches best.")
+
+
+def _hot(answer):
+    """at a high temperature it returns the mean of the values"""
+    got = answer(QUERY, KEYS, VALUES, 1e6)
+    same(got, [20.0, 2.0], f"{_BOOK}, temperature=1000000", note="All keys count alike.")
+
+
+LOOKUP = Exercise(
+    id="03.3",
+    title="a dictionary that looks up softly",
+    difficulty=1,
+    minutes=8,
+    statement=(
+        "A Python dictionary returns the value of the key that equals the query. Write "
+        "`lookup(query, keys, values, temperature)`, which returns the average of all values, "
+        "weighted by the softmax of `keys @ query` divided by the temperature."
+    ),
+    hint="Three steps: a score per key, a softmax over the scores, a weighted sum of the values.",
+    reference=lookup,
+    wrong=(
+        WrongAnswer(
+            "temperature multiplies",
+            lambda query, keys, values, temperature: (
+                (keys @ query * temperature).softmax(0) @ values
+            ),
+            "Key 0 matches best",
+            "A low temperature has to sharpen: divide by it, so that differences grow.",
+        ),
+        WrongAnswer(
+            "softmax of the values",
+            lambda query, keys, values, temperature: (
+                (keys @ query / temperature) @ values.softmax(0)
+            ),
+            "temperature=1, you get",
+            "The softmax turns scores into weights; the values are what gets averaged.",
+        ),
+        WrongAnswer(
+            "returns the weights",
+            lambda query, keys, values, temperature: (keys @ query / temperature).softmax(0),
+            "the shape is (3,), expected (2,)",
+            "These weights say how much of each value to take; the last step is "
+            "`weights @ values`.",
+        ),
+        WrongAnswer(
+            "hard lookup",
+            lambda query, keys, values, temperature: values[(keys @ query).argmax()],
+            "All keys count alike",
+            "That is the limit at temperature 0. It has no gradient, so nothing could be learned.",
+        ),
+        WrongAnswer(
+            "exponentials overflow",
+            _overflowing,
+            "you get [nan, nan]",
+            "exp(1000) is infinite, and inf/inf is NaN. `softmax` subtracts the largest score "
+            "first, which changes nothing but the range.",
+        ),
+    ),
+    tests=(_average, _cold, _hot),
+    probes=tuple(calls(QUERY, KEYS, VALUES, temperature) for temperature in (1.0, 0.001, 1e6)),
+)
+
+EXERCISES = (WEIGHTS, MASK, LOOKUP)

@@ -1,0 +1,59 @@
+"""The pytest plugin of the course: `--device`, threads under xdist, and what to skip.
+
+Loaded by `-p tinytf.course.pytest_plugin` in pyproject.toml; it serves unit tests and the chapters
+that nbval runs alike.
+"""
+
+import importlib.util
+import os
+import shutil
+
+import pytest
+
+DEVICES = ("cpu", "cuda", "mps")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+def pytest_addoption(parser):
+    """Add --device."""
+    parser.addoption("--device", choices=DEVICES, help="run everything on this device")
+
+
+def pytest_configure(config):
+    """Set the environment that kernels and xdist's workers inherit."""
+    device = config.getoption("--device")
+    if device:
+        if not _present(device):
+            raise pytest.UsageError(f"--device {device}: this machine has no {device} device")
+        os.environ["TINYTF_DEVICE"] = device
+    workers = getattr(config.option, "numprocesses", None)
+    if workers:
+        threads = str(max(1, (os.cpu_count() or 1) // int(workers)))
+        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+            os.environ.setdefault(name, threads)
+
+
+def pytest_report_header(config):
+    """Say which device."""
+    return f"tinytf device: {os.environ.get('TINYTF_DEVICE', 'chosen by the machine')}"
+
+
+def pytest_collection_modifyitems(items):
+    """Skip what this machine cannot run."""
+    absent = {}
+    if any(item.get_closest_marker("gpu") for item in items) and not _present("cuda"):
+        absent["gpu"] = "no CUDA device"
+    if not importlib.util.find_spec("playwright") or not any(map(shutil.which, BROWSERS)):
+        absent["browser"] = "no playwright or no Chromium"
+    for item in items:
+        for marker, reason in absent.items():
+            if item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _present(device):
+    if device == "cpu":
+        return True
+    import torch
+
+    return torch.cuda.is_available() if device == "cuda" else torch.backends.mps.is_available()

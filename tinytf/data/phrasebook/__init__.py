@@ -1,0 +1,217 @@
+"""The phrasebook: English sentences, their Chinese, and the gold alignment between them.
+
+A synchronous grammar (`synchronous.py`) of ordinary sentences writes both sides at once, so which word
+comes from which is known and not guessed. Words are in `lexicon.py`, their pronunciation in
+`pinyin.py`; `nouns.py`, `adverbials.py`, `clauses.py`, `sentences.py`, `questions.py` and `because.py`
+hold the rules. One English sentence has exactly one Chinese side, so exact match is a fair score.
+
+What is linked to what:
+
+    the, articles dropped in Chinese    nothing
+    a, two, this                        the numeral or 这, and the measure word: a -> 一 只
+    some, many, these                   一些, 很多, 这些
+    my, 's                              my -> 我 的 (我 alone before close family); 's -> 的
+    big, beautiful                      the adjective with its 的: 漂亮 的
+    past verb                           the verb and its 了: ate -> 吃 了
+    is, was                             很 or 是 or 正在; nothing where 非常, 太 or 不 takes its place
+    too                                 太 and 了
+    on, in, under                       both halves: on -> 在 ... 上
+    that, who (relative)                的
+    did not                             both words -> 没有; does not -> 不
+    did, do, is ... ? (question)        吗, and 了 in the past; ? -> ？
+    3 march 2021                        3 -> 3 日, march -> 3 月, 2021 -> 2021 年
+    with; than; as ... as               和 ... 一起; 比; 一样 ... 和
+    it                                  the repeated noun, never its antecedent
+"""
+
+import random
+import zlib
+from bisect import bisect
+from collections.abc import Iterator, Sequence
+from functools import cache, cached_property
+from itertools import accumulate, islice
+from typing import NamedTuple
+
+from tinytf.data.phrasebook import adverbials, because, clauses, nouns, questions, sentences
+from tinytf.data.phrasebook.pinyin import PINYIN, pinyin
+from tinytf.data.phrasebook.synchronous import Grammar, Phrase
+
+__all__ = ["KINDS", "SPLITS", "Pair", "Phrasebook", "pinyin"]
+
+SPLITS = ("train", "validation", "test", "compositional")
+MAX_TOKENS = 24
+_HELD_OUT = 4  # per cent of sentences in validation, and as many in test
+
+_WEIGHTS = {  # how often each kind is drawn
+    "phrase": 4, "simple": 8, "place": 9, "adjective": 5, "comparison": 5, "time": 14, "date": 9,
+    "relative": 10, "negation": 6, "yes-no": 6, "wh": 6, "because": 12, "modal": 5, "possession": 5,
+    "giving": 6,
+}  # fmt: skip
+KINDS = tuple(_WEIGHTS)
+
+
+class Pair(NamedTuple):
+    """A sentence in both languages. `alignment` holds sorted (source index, target index) links.
+
+    `antecedent` is None, or (index of `it`, index in source of the noun it stands for, index in
+    target of the noun said again in its place).
+    """
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    pinyin: tuple[str, ...]
+    alignment: tuple[tuple[int, int], ...]
+    kind: str
+    antecedent: tuple[int, int, int] | None
+
+    @property
+    def english(self) -> str:
+        """The source, spaced."""
+        return " ".join(self.source)
+
+    @property
+    def chinese(self) -> str:
+        """The target, spaced."""
+        return " ".join(self.target)
+
+
+@cache
+def _grammar() -> Grammar:
+    grammar = Grammar()
+    for add in (
+        nouns.add_kin, nouns.add_nouns, nouns.add_plain, nouns.add_masses, nouns.add_subjects,
+        adverbials.add_times, adverbials.add_places, clauses.add_verb_phrases, clauses.add_simple,
+        clauses.add_place, sentences.add_adjective, sentences.add_comparison, sentences.add_time,
+        sentences.add_date, sentences.add_negation, sentences.add_modal, sentences.add_possession,
+        sentences.add_giving, sentences.add_relative, sentences.add_phrase, questions.add_yes_no,
+        questions.add_wh, because.add_because,
+    ):  # fmt: skip
+        add(grammar)
+    grammar.close()
+    return grammar
+
+
+def _pair(phrase: Phrase, kind: str) -> Pair:
+    target = phrase.target
+    sounds = tuple(map(PINYIN.__getitem__, target))
+    return Pair(phrase.source, target, sounds, phrase.links, kind, phrase.antecedent)
+
+
+def _split(phrase: Phrase) -> str:
+    if phrase.reserved:
+        return "compositional"
+    bucket = zlib.crc32(" ".join(phrase.source).encode()) % 100
+    if bucket >= 2 * _HELD_OUT:
+        return "train"
+    return "validation" if bucket < _HELD_OUT else "test"
+
+
+def _known_split(split: str) -> None:
+    if split not in SPLITS:
+        raise ValueError(f"split={split!r} is not one of {', '.join(SPLITS)}")
+
+
+class Phrasebook:
+    """Sentence pairs without end. `seed` only chooses which are drawn; the splits are fixed."""
+
+    def __init__(self, seed: int = 0):
+        self.seed = seed
+        self._grammar = _grammar()
+
+    def pairs(self, split: str, seed: int | None = None) -> Iterator[Pair]:
+        """Pairs of one split for ever, the same for the same seeds on every machine.
+
+        Raises ValueError for a split that is not in `SPLITS`.
+        """
+        _known_split(split)
+        seeds = (self.seed, self.seed if seed is None else seed)
+        return self._pairs(split, seeds)
+
+    def _pairs(self, split: str, seeds: tuple[int, int]) -> Iterator[Pair]:
+        # Only `random()` is used: it is the one method whose stream Python promises to keep.
+        draw, uniform = self._grammar.draw, random.Random(_mix(split, *seeds)).random
+        weights = list(accumulate(_WEIGHTS.values()))
+        total = weights[-1]
+        while True:
+            kind = KINDS[bisect(weights, uniform() * total)]
+            phrase = draw(kind, uniform)
+            if len(phrase.source) <= MAX_TOKENS and len(phrase.target) <= MAX_TOKENS:
+                if _split(phrase) == split:
+                    yield _pair(phrase, kind)
+
+    def sample(self, n: int, split: str = "train", seed: int = 0) -> list[Pair]:
+        """The first `n` of `pairs(split, seed)`. Raises ValueError for a negative `n`."""
+        if n < 0:
+            raise ValueError(f"n={n} is negative; ask for 0 pairs or more")
+        return list(islice(self.pairs(split, seed), n))
+
+    def translate(self, english: str) -> Pair:
+        """The gold pair of any sentence the grammar covers.
+
+        Raises ValueError naming the first word that can't be read.
+        """
+        return self._read(tuple(english.split()))[0]
+
+    def split_of(self, source_tokens: Sequence[str]) -> str:
+        """Which split an English sentence belongs to. Raises ValueError where `translate` would."""
+        return _split(self._read(tuple(source_tokens))[1])
+
+    def _read(self, words: tuple[str, ...]) -> tuple[Pair, Phrase]:
+        if not words:
+            raise ValueError("the sentence is empty; write English words with spaces between them")
+        for place, word in enumerate(words, 1):
+            if word not in self._english:
+                raise ValueError(f"{word!r} (word {place}) is not in the phrasebook's vocabulary")
+        if len(words) > MAX_TOKENS:
+            raise ValueError(f"the sentence has {len(words)} words; the limit is {MAX_TOKENS}")
+        furthest = 0
+        for kind in KINDS:
+            readings, reached = self._grammar.read(kind, words)
+            if readings:
+                return _pair(readings[0], kind), readings[0]
+            furthest = max(furthest, reached)
+        if furthest == len(words):
+            raise ValueError(f"the sentence breaks off after {words[-1]!r} (word {furthest})")
+        raise ValueError(
+            f"can't read {words[furthest]!r} (word {furthest + 1}) here: the grammar does not "
+            f"continue {' '.join(words[:furthest])!r} with it"
+        )
+
+    @cached_property
+    def _english(self) -> frozenset[str]:
+        return frozenset(self.source_words)
+
+    @cached_property
+    def source_words(self) -> tuple[str, ...]:
+        """Every English word, sorted."""
+        return tuple(sorted(self._grammar.words()[0]))
+
+    @cached_property
+    def target_words(self) -> tuple[str, ...]:
+        """Every Chinese word, sorted."""
+        return tuple(sorted(self._grammar.words()[1]))
+
+    def twins(self, n: int, seed: int = 0) -> list[tuple[Pair, Pair]]:
+        """`n` pairs of `because` sentences that differ in one adjective and so in what `it` is.
+
+        Raises ValueError for a negative `n`.
+        """
+        if n < 0:
+            raise ValueError(f"n={n} is negative; ask for 0 twins or more")
+        uniform = random.Random(_mix("twins", self.seed, seed)).random
+        found: list[tuple[Pair, Pair]] = []
+        while len(found) < n:
+            one = _pair(self._grammar.draw("because", uniform), "because")
+            others = []
+            for word in because.CHINESE:
+                readings, _ = self._grammar.read("because", (*one.source[:-1], word))
+                others += [_pair(phrase, "because") for phrase in readings]
+            others = [pair for pair in others if pair.antecedent[1] != one.antecedent[1]]
+            if others:
+                found.append((one, others[int(uniform() * len(others))]))
+        return found
+
+
+def _mix(text: str, *numbers: int) -> int:
+    """One seed from several, the same on every machine (`hash` of a string is not)."""
+    return zlib.crc32("/".join([text, *map(str, numbers)]).encode())
