@@ -1,5 +1,6 @@
 """Files: one safetensors file holds weights, state and configuration; nothing is unpickled."""
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping
@@ -32,9 +33,9 @@ def write(path: str | Path, tensors: Mapping[str, Tensor], header: Mapping[str, 
         {name: t.detach().cpu().contiguous() for name, t in tensors.items()},
         metadata={"format": FORMAT, "header": json.dumps(header)},
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with part.open("wb") as file:
             file.write(data)
             file.flush()
@@ -44,7 +45,8 @@ def write(path: str | Path, tensors: Mapping[str, Tensor], header: Mapping[str, 
         kept = "; the file that was there is untouched" if path.exists() else ""
         raise CheckpointError(f"could not write {path.name}: {error.strerror}{kept}") from error
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink()
 
 
 def read(path: str | Path, device: str | torch.device = "cpu") -> tuple[dict[str, Tensor], dict]:

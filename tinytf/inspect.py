@@ -1,7 +1,7 @@
 """Looking inside a model, and changing what one sees, through the one forward path it has."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -20,40 +20,60 @@ class Record(dict[str, Tensor]):
     """Attention weights (B, H, T, S) by layer name, of the latest forward pass."""
 
 
+class _Probe:
+    """The explicit attention of one layer, with the changes and the records now in force on it."""
+
+    def __init__(self) -> None:
+        self.changes: list[Callable[[Tensor], Tensor]] = []
+        self.records: list[tuple[Record, str]] = []
+
+    def __call__(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout: float = 0.0
+    ) -> Tensor:
+        weights = attention_weights(q, k, mask)
+        for change in self.changes:
+            weights = change(weights)
+        for seen, name in self.records:
+            seen[name] = weights.detach()
+        return F.dropout(weights, dropout, training=dropout > 0) @ v
+
+
+@contextmanager
+def _probed(layer: MultiHeadAttention) -> Iterator[_Probe]:
+    """Put a probe into a layer, or share the one that an outer block has put there."""
+    before = layer.attention
+    if isinstance(before, _Probe):
+        yield before
+        return
+    layer.attention = _Probe()
+    try:
+        yield layer.attention
+    finally:
+        layer.attention = before
+
+
 @contextmanager
 def record(model: nn.Module) -> Iterator[Record]:
     """Record every attention layer's weights, before dropout, while the block runs.
 
     Inside, the layers compute the explicit attention instead of the fused kernel; the outputs are
-    equal to rounding, and the weights are those that were used. With a cache, each step overwrites
-    the one before. Layers go back to what they were, also after an error.
+    equal to rounding, and the weights are those that were used, changes by `replace` included. With
+    a cache, each step overwrites the one before. Layers go back to what they were, also after an
+    error. Raises ValueError for a model without attention.
     """
-    seen = Record()
-
-    def watch(name: str, change: Callable[[Tensor], Tensor] | None) -> Callable[..., Tensor]:
-        def attend(
-            q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout: float = 0.0
-        ) -> Tensor:
-            weights = attention_weights(q, k, mask)
-            if change is not None:
-                weights = change(weights)
-            seen[name] = weights.detach()
-            return F.dropout(weights, dropout, training=dropout > 0) @ v
-
-        attend.change = change  # a replacement within which we record stays in force
-        return attend
-
     layers = attention_layers(model)
     if not layers:
         raise ValueError(f"{type(model).__name__} has no attention layer to record")
-    before = {name: layer.attention for name, layer in layers.items()}
-    try:
-        for name, layer in layers.items():
-            layer.attention = watch(name, getattr(layer.attention, "change", None))
-        yield seen
-    finally:
-        for name, layer in layers.items():
-            layer.attention = before[name]
+    seen = Record()
+    with ExitStack() as stack:
+        probes = {name: stack.enter_context(_probed(layer)) for name, layer in layers.items()}
+        for name, probe in probes.items():
+            probe.records.append((seen, name))
+        try:
+            yield seen
+        finally:
+            for probe in probes.values():
+                probe.records[:] = [entry for entry in probe.records if entry[0] is not seen]
 
 
 @contextmanager
@@ -61,27 +81,22 @@ def replace(model: nn.Module, name: str, change: Callable[[Tensor], Tensor]) -> 
     """Pass what module `name` computes through `change` while the block runs.
 
     For an attention layer, `change` maps its weights (B, H, T, S) to weights of the same shape; for
-    any other module, it maps the output to an output. Raises KeyError for an unknown name.
+    any other module, it maps the output to an output. Several replacements of one module hold
+    together, the outermost first. Raises KeyError for an unknown name.
     """
     modules = dict(model.named_modules())
     if name not in modules:
         raise KeyError(f"no module {name!r}; there are {', '.join(n for n in modules if n)}")
     module = modules[name]
     if isinstance(module, MultiHeadAttention):
-
-        def attend(
-            q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout: float = 0.0
-        ) -> Tensor:
-            return F.dropout(change(attention_weights(q, k, mask)), dropout, dropout > 0) @ v
-
-        attend.change = change
-        before, module.attention = module.attention, attend
-        try:
-            yield
-        finally:
-            module.attention = before
+        with _probed(module) as probe:
+            probe.changes.append(change)
+            try:
+                yield
+            finally:
+                probe.changes.pop()
     else:
-        handle = module.register_forward_hook(lambda _m, _in, out: change(out))
+        handle = module.register_forward_hook(lambda _module, _inputs, out: change(out))
         try:
             yield
         finally:

@@ -1,5 +1,6 @@
 """Words to ids and back."""
 
+import difflib
 from collections.abc import Iterable, Sequence
 
 import torch
@@ -65,8 +66,8 @@ class WordTokenizer:
         return words
 
     def _near(self, word: str) -> list[str]:
-        import difflib
-
+        if word.lower() in self._ids:
+            return [word.lower()]
         return difflib.get_close_matches(word, self.words, n=2, cutoff=0.7)
 
 

@@ -154,6 +154,7 @@ class Trainer:
         self.step = 0
         self.seconds = 0.0
         self.history: list[dict[str, float]] = []
+        self._unlogged = [0.0, 0]  # loss and tokens since the last row
         with seeded(config.seed):
             self._random = self._random_state()
 
@@ -184,40 +185,41 @@ class Trainer:
         """
         until = self.config.steps if until is None else until
         started, saved = time.perf_counter() - self.seconds, time.perf_counter()
-        was_training = self.model.training
-        self.model.train()
-        total, tokens = 0.0, 0
-        with self._own_randomness(), self._precision(), _deferred_interrupt() as interrupted:
+        with self._whole(), self._precision(), _deferred_interrupt() as interrupted:
             while self.step < until and not interrupted:
-                loss, count, norm = self._train_step()
+                loss, tokens, norm = self._train_step()
                 self.step += 1
                 self.seconds = time.perf_counter() - started
-                total, tokens = total + loss, tokens + count
+                self._random = self._random_state()
+                self._unlogged = [self._unlogged[0] + loss, self._unlogged[1] + tokens]
                 if bar is not None:
                     bar.update(1)
-                if self.step % log_every == 0 or self.step == until:
-                    self.history.append(
-                        {
-                            "step": self.step,
-                            "loss": total / tokens,
-                            "lr": self.learning_rate(self.step),
-                            "grad_norm": norm,
-                            "seconds": self.seconds,
-                        }
-                    )
+                if self.step % log_every == 0 or self.step == self.config.steps:
+                    self._log(norm)
                     if bar is not None:
-                        bar.set_postfix_str(f"loss {total / tokens:.3f}", refresh=False)
-                    total, tokens = 0.0, 0
+                        bar.set_postfix_str(f"loss {self.history[-1]['loss']:.3f}", refresh=False)
                 if save_to and time.perf_counter() - saved > save_every:
                     self.save(save_to, **(header or {}))
                     saved = time.perf_counter()
-            self._random = self._random_state()
-        self.model.train(was_training)
-        if save_to:
-            self.save(save_to, **(header or {}))
+            if save_to:
+                self.save(save_to, **(header or {}))
         if interrupted:
             raise KeyboardInterrupt(f"stopped after step {self.step} of {until}")
         return self.history
+
+    def _log(self, norm: float) -> None:
+        """Add a row to the history: the mean loss since the row before."""
+        total, tokens = self._unlogged
+        self.history.append(
+            {
+                "step": self.step,
+                "loss": total / tokens,
+                "lr": self.learning_rate(self.step),
+                "grad_norm": norm,
+                "seconds": self.seconds,
+            }
+        )
+        self._unlogged = [0.0, 0]
 
     def _train_step(self) -> tuple[float, int, float]:
         """Take one optimiser step; return the loss summed over tokens, the tokens, the norm."""
@@ -264,6 +266,7 @@ class Trainer:
                 "step": self.step,
                 "seconds": self.seconds,
                 "history": self.history,
+                "unlogged": self._unlogged,
                 **header,
             },
         )
@@ -277,6 +280,14 @@ class Trainer:
         if header.get("kind") != "training":
             raise checkpoint.CheckpointError(
                 f"{Path(path).name} holds {header.get('kind')!r}, not a training run"
+            )
+        mine = asdict(self.model.config)
+        if differ := [name for name in mine if mine[name] != header["model"].get(name)]:
+            raise checkpoint.CheckpointError(
+                f"{Path(path).name} was trained with "
+                + ", ".join(f"{n}={header['model'].get(n)}" for n in differ)
+                + ", but the model has "
+                + ", ".join(f"{n}={mine[n]}" for n in differ)
             )
         parts: dict[str, dict[str, Tensor]] = {"model": {}, "optimizer": {}, "random": {}}
         for name, tensor in tensors.items():
@@ -296,7 +307,7 @@ class Trainer:
                 self.optimizer.state[parameter] = state
         self._random |= parts["random"]
         self.step, self.seconds = header["step"], header["seconds"]
-        self.history = header["history"]
+        self.history, self._unlogged = header["history"], header["unlogged"]
         return header
 
     def _random_state(self) -> dict[str, Tensor]:
@@ -307,13 +318,18 @@ class Trainer:
         return state
 
     @contextmanager
-    def _own_randomness(self) -> Iterator[None]:
-        """Draw dropout from the run's own state and leave the caller's as it was."""
+    def _whole(self) -> Iterator[None]:
+        """Train in training mode, on the run's own random state; give both back, come what may."""
+        was_training = self.model.training
         with torch.random.fork_rng():
             torch.set_rng_state(self._random["cpu"])
             if self.model.device.type == "cuda" and "cuda" in self._random:
                 torch.cuda.set_rng_state(self._random["cuda"], self.model.device)
-            yield
+            self.model.train()
+            try:
+                yield
+            finally:
+                self.model.train(was_training)
 
     @contextmanager
     def _precision(self) -> Iterator[None]:
