@@ -1,9 +1,9 @@
 """The phrasebook: English sentences, their Chinese, and the gold alignment between them.
 
-A synchronous grammar (`synchronous.py`) of ordinary sentences writes both sides at once, so which word
-comes from which is known and not guessed. Words are in `lexicon.py`, their pronunciation in
-`pinyin.py`; `nouns.py`, `adverbials.py`, `clauses.py`, `sentences.py`, `questions.py` and `because.py`
-hold the rules. One English sentence has exactly one Chinese side, so exact match is a fair score.
+A synchronous grammar (`synchronous.py`) of ordinary sentences writes both sides at once, so which
+word comes from which is known and not guessed. Words are in `lexicon.py`, their pronunciation in
+`pinyin.py`; the other files hold the rules. One English sentence has exactly one Chinese side, so
+exact match is a fair score.
 
 What is linked to what:
 
@@ -13,7 +13,7 @@ What is linked to what:
     my, 's                              my -> 我 的 (我 alone before close family); 's -> 的
     big, beautiful                      the adjective with its 的: 漂亮 的
     past verb                           the verb and its 了: ate -> 吃 了
-    is, was                             很 or 是 or 正在; nothing where 非常, 太 or 不 takes its place
+    is, was                             很, 是 or 正在; nothing beside 非常, 太 or 不
     too                                 太 and 了
     on, in, under                       both halves: on -> 在 ... 上
     that, who (relative)                的
@@ -21,7 +21,13 @@ What is linked to what:
     did, do, is ... ? (question)        吗, and 了 in the past; ? -> ？
     3 march 2021                        3 -> 3 日, march -> 3 月, 2021 -> 2021 年
     with; than; as ... as               和 ... 一起; 比; 一样 ... 和
+    a, any after not and in questions   nothing: i did not buy a book -> 我 没有 买 书
+    of, to, and in, on, at of time      nothing
     it                                  the repeated noun, never its antecedent
+
+The splits: `compositional` holds every sentence with one of the word pairs `RESERVED_ADJECTIVES`,
+`RESERVED_OBJECTS` or `RESERVED_NUMBERS` of `lexicon.py`. Of the rest, a checksum of the English
+puts 4 % in `validation`, 4 % in `test`, and 92 % in `train`.
 """
 
 import random
@@ -32,7 +38,16 @@ from functools import cache, cached_property
 from itertools import accumulate, islice
 from typing import NamedTuple
 
-from tinytf.data.phrasebook import adverbials, because, clauses, nouns, questions, sentences
+from tinytf.data.phrasebook import (
+    adverbials,
+    because,
+    clauses,
+    describing,
+    nouns,
+    questions,
+    relatives,
+    sentences,
+)
 from tinytf.data.phrasebook.pinyin import PINYIN, pinyin
 from tinytf.data.phrasebook.synchronous import Grammar, Phrase
 
@@ -43,7 +58,7 @@ MAX_TOKENS = 24
 _HELD_OUT = 4  # per cent of sentences in validation, and as many in test
 
 _WEIGHTS = {  # how often each kind is drawn
-    "phrase": 4, "simple": 8, "place": 9, "adjective": 5, "comparison": 5, "time": 14, "date": 9,
+    "phrase": 3, "simple": 7, "place": 9, "adjective": 4, "comparison": 5, "time": 14, "date": 9,
     "relative": 10, "negation": 6, "yes-no": 6, "wh": 6, "because": 12, "modal": 5, "possession": 5,
     "giving": 6,
 }  # fmt: skip
@@ -81,9 +96,9 @@ def _grammar() -> Grammar:
     for add in (
         nouns.add_kin, nouns.add_nouns, nouns.add_plain, nouns.add_masses, nouns.add_subjects,
         adverbials.add_times, adverbials.add_places, clauses.add_verb_phrases, clauses.add_simple,
-        clauses.add_place, sentences.add_adjective, sentences.add_comparison, sentences.add_time,
+        clauses.add_place, describing.add_adjective, describing.add_comparison, sentences.add_time,
         sentences.add_date, sentences.add_negation, sentences.add_modal, sentences.add_possession,
-        sentences.add_giving, sentences.add_relative, sentences.add_phrase, questions.add_yes_no,
+        sentences.add_giving, relatives.add_relative, sentences.add_phrase, questions.add_yes_no,
         questions.add_wh, because.add_because,
     ):  # fmt: skip
         add(grammar)
@@ -94,7 +109,7 @@ def _grammar() -> Grammar:
 def _pair(phrase: Phrase, kind: str) -> Pair:
     target = phrase.target
     sounds = tuple(map(PINYIN.__getitem__, target))
-    return Pair(phrase.source, target, sounds, phrase.links, kind, phrase.antecedent)
+    return Pair(phrase.source, target, sounds, tuple(sorted(phrase.links)), kind, phrase.antecedent)
 
 
 def _split(phrase: Phrase) -> str:
@@ -135,9 +150,9 @@ class Phrasebook:
         while True:
             kind = KINDS[bisect(weights, uniform() * total)]
             phrase = draw(kind, uniform)
-            if len(phrase.source) <= MAX_TOKENS and len(phrase.target) <= MAX_TOKENS:
-                if _split(phrase) == split:
-                    yield _pair(phrase, kind)
+            longest = max(len(phrase.source), len(phrase.target))
+            if longest <= MAX_TOKENS and _split(phrase) == split:
+                yield _pair(phrase, kind)
 
     def sample(self, n: int, split: str = "train", seed: int = 0) -> list[Pair]:
         """The first `n` of `pairs(split, seed)`. Raises ValueError for a negative `n`."""

@@ -6,6 +6,9 @@ where                                           at the school, in the park: wher
 spot/on, spot/in, spot/near ...                 on the mat, under the table: where things are
 """
 
+# Tables read best as running text, one row a line.
+# ruff: noqa: C408, E501, SIM905
+
 from tinytf.data.phrasebook import lexicon as lex
 from tinytf.data.phrasebook.synchronous import Grammar
 

@@ -5,6 +5,9 @@ make `it` the subject, and those that make it the object. A person can tell from
 adjective alone: what is too tired to cross is the animal; what is too wide to cross is the street.
 """
 
+# Tables read best as running text, one row a line.
+# ruff: noqa: C408, E501
+
 from tinytf.data.phrasebook import lexicon as lex
 from tinytf.data.phrasebook.synchronous import Grammar
 

@@ -19,7 +19,20 @@ _ANIMAL_VERBS = (
     ("animal", "broke", "break", "打破", "cup window"),
     ("hunter", "found", "find", "找到", "key ball fish hat mouse"),
 )
-DATED = "buy sell visit meet find lose write make borrow repair plant draw".split()
+DATED = [
+    "buy",
+    "sell",
+    "visit",
+    "meet",
+    "find",
+    "lose",
+    "write",
+    "make",
+    "borrow",
+    "repair",
+    "plant",
+    "draw",
+]
 GROUPS = ("person", "animal", "hunter", "grazer")
 
 
@@ -29,29 +42,31 @@ def add_verb_phrases(grammar: Grammar) -> None:
         group = "state" if verb.state else "person"
         obj, ask = f"object/{index}", f"asked/{index}"
         _add_objects(grammar, verb.base, verb.objects, obj, ask)
-        zh = verb.chinese
+        zh, plain = verb.chinese, f"plainly/{index}"
         le = "" if verb.state else f"了<{verb.past}> "
         gr = grammar.rule
         gr(f"do/past/{group}", f"{verb.past} {{o={obj}}}", f"{zh}<{verb.past}> {le}{{o}}")
         gr(f"do/ask/{group}", f"{verb.base} {{o={ask}}}", f"{zh}<{verb.base}> {{o}}")
-        gr(f"do/why/{group}", f"{verb.base} {{o={ask}}}", f"{zh}<{verb.base}> {{o}}")
+        gr(f"do/why/{group}", f"{verb.base} {{o={plain}}}", f"{zh}<{verb.base}> {{o}}")
         if verb.base in ("read", "write", "meet", "find", "lose", "see", "watch", "draw", "sing"):
             past = f"{verb.past} {{o={obj}}}", f"{zh}<{verb.past}> {le}{{o}}"
             gr("do/past/indoors", *past)
+            gr("do/base/indoors", f"{verb.base} {{o={obj}}}", f"{zh}<{verb.base}> {{o}}")
             gr("do/ask/indoors", f"{verb.base} {{o={ask}}}", f"{zh}<{verb.base}> {{o}}")
         if verb.base in DATED:
             gr("act/dated", f"{verb.past} {{o={obj}}}", f"{zh}<{verb.past}> {le}{{o}}")
         if not verb.state:
             de = f"{zh}<{verb.base}> 的<{verb.base}> {{o}}"
-            gr("do/de/person", f"{verb.base} {{o={ask}}}", de)
+            gr("do/de/person", f"{verb.base} {{o={plain}}}", de)
         if verb.third:
             gr(f"do/third/{group}", f"{verb.third} {{o={obj}}}", f"{zh}<{verb.third}> {{o}}")
             gr(f"do/habit/{group}", f"{verb.base} {{o={obj}}}", f"{zh}<{verb.base}> {{o}}")
         if verb.can:
             base = f"{verb.base} {{o={obj}}}", f"{zh}<{verb.base}> {{o}}"
             if not verb.state:
-                gr("do/base/person", *base)
-                able = f"{verb.base} {{o={ask}}}" if verb.can == "会" else base[0]
+                if verb.base not in ("see", "hear"):  # nobody plans to
+                    gr("do/base/person", *base)
+                able = f"{verb.base} {{o={plain}}}" if verb.can == "会" else base[0]
                 gr(f"able/{verb.can}", able, base[1])
         if verb.base in lex.GERUNDS and not verb.state:
             ing = lex.GERUNDS[verb.base]
@@ -99,15 +114,20 @@ def add_verb_phrases(grammar: Grammar) -> None:
 
 
 def _add_objects(grammar: Grammar, verb: str, objects: tuple[str, ...], obj: str, ask: str) -> None:
+    """What the verb can have as object: affirmed (`obj`), asked or denied (`ask`), and no `any`."""
+    plain = ask.replace("asked", "plainly")
     for n in objects:
         reserved = (verb, n) in lex.RESERVED_OBJECTS
         grammar.rule(obj, f"{{n=one/{n}}}", "{n}", 3, reserved)
-        grammar.rule(ask, f"{{n=ask/{n}}}", "{n}", 3, reserved)
+        grammar.rule(plain, f"{{n=ask/{n}}}", "{n}", 1, reserved)
         if f"many/{n}" in grammar.rules:
             grammar.rule(obj, f"{{n=many/{n}}}", "{n}", 2, reserved)
-    if verb in _PERSON_OBJECT and ("girl" in objects or "mother" in objects or "doctor" in objects):
-        for symbol in (obj, ask):
-            grammar.rule(symbol, "{n=pronoun/object}", "{n}", len(objects) / 2)
+        if f"any/{n}" in grammar.rules:
+            grammar.rule(ask, f"{{n=any/{n}}}", "{n}", 0.15, reserved)
+    if verb in _PERSON_OBJECT and {"girl", "mother", "doctor"}.intersection(objects):
+        grammar.rule(obj, "{n=pronoun/object}", "{n}", len(objects) / 2)
+        grammar.rule(plain, "{n=pronoun/object}", "{n}", len(objects) / 6)
+    grammar.rule(ask, f"{{n={plain}}}", "{n}", len(objects))
 
 
 def add_simple(grammar: Grammar) -> None:

@@ -4,6 +4,9 @@ A row of `NOUNS` is: singular, plural, Chinese, measure word, then the adjective
 in front of it. `-` stands for a form that is not used. Verbs, adjectives and time words follow.
 """
 
+# Tables read best as running text, one row a line.
+# ruff: noqa: C408, E501, SIM905
+
 from typing import NamedTuple
 
 
@@ -177,7 +180,7 @@ LIVING = ("tree", "friend", *ANIMALS)
 
 # after "is": the Chinese, the comparative ("more" is put in front where it is spaced), and for whom.
 PREDICATES = """
-big       大    bigger    cat dog bird horse panda box bag table bed house room garden park school car tree
+big       大    bigger    shop restaurant bridge cat dog bird horse panda box bag table bed house room garden park school car tree
 small     小    smaller   cat dog bird mouse box bag table bed house room garden park school
 tall      高    taller    man woman boy girl child teacher student brother sister father mother tree
 young     年轻  younger   teacher doctor writer driver mother father
@@ -186,9 +189,9 @@ long      长    longer    letter story table bridge film knife
 short     短    shorter   letter story film
 thick     厚    thicker   book newspaper
 heavy     重    heavier   box bag table computer
-new       新    newer     car bike phone computer house bag
+new       新    newer     bridge shop restaurant car bike phone computer house bag
 expensive 贵    more expensive car house coat phone computer ticket bag bike
-cheap     便宜  cheaper   car coat phone ticket umbrella hat bike
+cheap     便宜  cheaper   restaurant car coat phone ticket umbrella hat bike
 beautiful 漂亮  more beautiful garden park flower hat bird horse coat
 clever    聪明  cleverer  boy girl child student cat dog teacher
 interesting 有趣 more interesting book film story letter museum
@@ -292,15 +295,15 @@ YEARS = range(2000, 2026)
 # Word pairs that training never shows, though it shows each word with others.
 RESERVED_ADJECTIVES = frozenset(
     [("black", "dog"), ("white", "horse"), ("red", "hat"), ("small", "house"), ("new", "phone"),
-     ("old", "bike"), ("big", "bird"), ("clever", "girl"), ("beautiful", "garden"),
+     ("old", "bike"), ("clever", "girl"), ("beautiful", "garden"),
      ("young", "teacher"), ("interesting", "story"), ("expensive", "bag"), ("clean", "cup"),
      ("delicious", "orange"), ("famous", "doctor"), ("long", "letter")]
 )  # fmt: skip
 RESERVED_OBJECTS = frozenset(
-    [("eat", "egg"), ("drink", "coffee"), ("buy", "chair"), ("sell", "hat"), ("see", "panda"),
+    [("eat", "egg"), ("drink", "soup"), ("sell", "hat"),
      ("read", "newspaper"), ("write", "song"), ("wash", "shirt"), ("find", "ticket"),
      ("lose", "umbrella"), ("open", "bag"), ("draw", "tree"), ("borrow", "map"), ("help", "farmer"),
-     ("know", "driver"), ("like", "horse"), ("need", "knife"), ("repair", "phone")]
+     ("know", "driver"), ("need", "knife"), ("repair", "phone")]
 )  # fmt: skip
 RESERVED_NUMBERS = frozenset(
     [("two", "dogs"), ("three", "books"), ("four", "flowers"), ("five", "keys"), ("six", "chairs"),

@@ -5,8 +5,9 @@ Symbols of a noun such as `cat` (the noun's own name stands in for N):
     bar/N, bars/N      the bare noun, singular and plural, with or without an adjective
     one/N, many/N      a full singular or plural phrase: the cat, two cats, my cats, these cats
     the/N              only `the`; plain/N, plains/N: the, this or my, and no adjective
-    it/N               a phrase whose adjective says nothing that `because it was ...` could contradict
-    ask/N              after "did not" and in yes-no questions, where `a` and `any` leave no trace
+    it/N               a phrase whose adjective `because it was ...` can not contradict
+    ask/N              after "did not" and in yes-no questions, where `a` leaves no trace
+    any/N              any cats, which may stand there too, but not after when or can
 """
 
 from tinytf.data.phrasebook import lexicon as lex
@@ -137,7 +138,7 @@ def _add_plural(grammar: Grammar, noun: lex.Noun) -> None:
             grammar.rule(f"lots/{n}", f"{word} {bars}", f"{chinese}<{word}> {{n}}")
         else:
             grammar.rule(f"ask/{n}", f"{word} {bars}", f"{chinese}<{word}> {{n}}", 0.4)
-    grammar.rule(f"ask/{n}", f"any {bars}", "{n}", 0.8)
+    grammar.rule(f"any/{n}", f"any {bars}", "{n}")
 
 
 def add_masses(grammar: Grammar) -> None:
@@ -152,7 +153,7 @@ def add_masses(grammar: Grammar) -> None:
         grammar.rule(f"one/{n}", f"{{n=the/{n}}}", "{n}", 2)
         grammar.rule(f"one/{n}", f"some {{n=bar/{n}}}", "一些<some> {n}", 1)
         grammar.rule(f"ask/{n}", f"{{n=the/{n}}}", "{n}", 1.5)
-        grammar.rule(f"ask/{n}", f"any {{n=bar/{n}}}", "{n}", 1)
+        grammar.rule(f"any/{n}", f"any {{n=bar/{n}}}", "{n}")
     for line in lex.HELPINGS.strip().splitlines():
         one, many, measure, *masses = line.split()
         for n in masses:

@@ -1,5 +1,8 @@
 """How each Chinese word of the phrasebook is said, with tone marks."""
 
+# Tables read best as running text, one row a line.
+# ruff: noqa: E501
+
 _TABLE = """
 一 yī 一些 yìxiē 一样 yíyàng 一起 yìqǐ 七 qī 三 sān 上 shàng 上个月 shànggèyuè 上周 shàngzhōu 上海 Shànghǎi
 下个月 xiàgèyuè 下午 xiàwǔ 下周 xiàzhōu 下面 xiàmiàn 不 bù 丢 diū 两 liǎng 个 gè 中文 Zhōngwén

@@ -1,5 +1,8 @@
 """Rules for questions. Chinese asks in place: the question word stands where its answer would."""
 
+# A Chinese character counts as two columns, and a row of words reads best unbroken.
+# ruff: noqa: E501
+
 from tinytf.data.phrasebook import lexicon as lex
 from tinytf.data.phrasebook.sentences import OWNED
 from tinytf.data.phrasebook.synchronous import Grammar
@@ -19,6 +22,8 @@ def add_yes_no(grammar: Grammar) -> None:
         rule("yes-no", f"{who} have {{o=unowned}} ?", f"{{s}} 有<have> {{o}} 吗<{do}> {end}", 0.7)
         target = f"{{s}} 想<want> {{v}} 吗<{do}> {end}"
         rule("yes-no", f"{who} want to {{v=act/ask/person}} ?", target, 0.7)
+    english = "did {s=person/past} {v=do/ask/indoors} {p=where} ?"
+    rule("yes-no", english, f"{{s}} {{p}} {{v}} 了<did> 吗<did> {end}", 1.5)
     will = "will {s=person/past} {v=act/ask/person}"
     rule("yes-no", f"{will} ?", f"{{s}} 会<will> {{v}} 吗<will> {end}", 0.7)
     rule("yes-no", f"{will} {{t=time/future}} ?", f"{{s}} {{t}} 会<will> {{v}} 吗<will> {end}", 0.7)

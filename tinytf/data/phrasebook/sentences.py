@@ -1,120 +1,46 @@
-"""Rules for sentences built on clauses: described, compared, timed, related, denied, wanted, given."""
+"""Rules for sentences built on clauses: timed, dated, denied, wanted, owned, given."""
 
-from itertools import permutations
+# A Chinese character counts as two columns, and a row of words reads best unbroken.
+# ruff: noqa: E501
 
 from tinytf.data.phrasebook import adverbials
 from tinytf.data.phrasebook import lexicon as lex
 from tinytf.data.phrasebook.synchronous import Grammar
 
-PLACES = tuple("house room garden kitchen park school museum restaurant bridge".split())
-COLOURS = "car bike bag hat umbrella flower ball shirt coat door cup".split()
-TOO = "big small long short thick heavy expensive tired hungry busy dirty young".split()
-OWNED = "car bike bag phone computer book map umbrella coat hat cat dog bird rabbit house".split()
-GIFTS = "book map ticket cup bag coat hat umbrella phone flower cake apple orange photo key".split()
-
-
-def _predicates() -> list[tuple[str, str, str, list[str]]]:
-    """Adjective, Chinese, comparative, nouns; `more expensive` is one comparative of two words."""
-    found = []
-    for line in lex.PREDICATES.strip().splitlines():
-        adjective, chinese, comparative, *nouns = line.split()
-        if comparative == "more":
-            comparative, nouns = f"more {nouns[0]}", nouns[1:]
-        comparative = "" if comparative == "-" else comparative
-        found.append((adjective, chinese, comparative, list(lex.expand(" ".join(nouns)))))
-    return found
-
-
-def add_adjective(grammar: Grammar) -> None:
-    """Something is (not, very, too) big; a colour is said with 是 ... 的."""
-    rule = grammar.rule
-    rows = [(adjective, chinese, nouns) for adjective, chinese, _, nouns in _predicates()]
-    for adjective, chinese, nouns in rows:
-        people = any(n in lex.PEOPLE or n in lex.KIN for n in nouns)
-        for n in nouns:
-            rule(f"{adjective}/one", f"{{n=plain/{n}}}", "{n}")
-            if f"plains/{n}" in grammar.rules:
-                rule(f"{adjective}/many", f"{{n=plains/{n}}}", "{n}")
-        if people:
-            rule(f"{adjective}/one", "{n=pronoun/one}", "{n}", len(nouns) / 5)
-            rule(f"{adjective}/many", "{n=pronoun/are}", "{n}", len(nouns) / 5)
-        for number, verbs in (("one", ("is", "was")), ("many", ("are", "were"))):
-            who = f"{{s={adjective}/{number}}}"
-            for be in verbs:
-                rule(
-                    "adjective", f"{who} {be} {adjective}", f"{{s}} 很<{be}> {chinese}<{adjective}>"
-                )
-                rule(
-                    "adjective",
-                    f"{who} {be} not {adjective}",
-                    f"{{s}} 不<not> {chinese}<{adjective}>",
-                    0.5,
-                )
-                for word, zh, end in (("very", "非常", ""), ("too", "太", "了<too>")):
-                    if word == "too" and adjective not in TOO:
-                        continue
-                    target = f"{{s}} {zh}<{word}> {chinese}<{adjective}> {end}"
-                    rule("adjective", f"{who} {be} {word} {adjective}", target, 0.7)
-        if people:
-            rule("adjective", f"i am {adjective}", f"我<i> 很<am> {chinese}<{adjective}>", 0.3)
-    for n in COLOURS:
-        rule("coloured/one", f"{{n=plain/{n}}}", "{n}")
-        rule("coloured/many", f"{{n=plains/{n}}}", "{n}")
-    for n in ("cat", "dog", "horse", "cow", "sheep", "rabbit", "bird"):
-        rule("furred/one", f"{{n=plain/{n}}}", "{n}")
-        rule("furred/many", f"{{n=plains/{n}}}", "{n}")
-    for colour, zh in (("black", "黑色"), ("white", "白色"), ("red", "红色"), ("blue", "蓝色")):
-        rule("colour", colour, f"{zh}<{colour}> 的<{colour}>")
-        if colour in ("black", "white"):
-            rule("fur", colour, f"{zh}<{colour}> 的<{colour}>")
-    for group, colours, weight in (("coloured", "colour", 6), ("furred", "fur", 3)):
-        for be, number in (("is", "one"), ("are", "many")):
-            who, what = f"{{s={group}/{number}}}", f"{{c={colours}}}"
-            rule("adjective", f"{who} {be} {what}", f"{{s}} 是<{be}> {{c}}", weight)
-            target = f"{{s}} 不<not> 是<{be}> {{c}}"
-            rule("adjective", f"{who} {be} not {what}", target, weight / 2)
-
-
-def add_comparison(grammar: Grammar) -> None:
-    """A is bigger than B -> A 比 B 大; A is as big as B -> A 和 B 一样 大."""
-    for adjective, chinese, comparative, nouns in _predicates():
-        if not comparative:
-            continue
-        adj = f"{chinese}<{comparative.split()[-1]}>"
-        rows = []
-        for a, b in permutations(nouns, 2):
-            if _sort(a) == _sort(b):
-                rows.append((f"{{a=plain/{a}}}", f"{{b=plain/{b}}}"))
-        for n in nouns:
-            if n in lex.KIN or n in lex.PEOPLE:
-                rows.append(("{a=pronoun/one}", f"{{b=plain/{n}}}"))
-                rows.append((f"{{a=plain/{n}}}", "{b=pronoun/object}"))
-            else:
-                rows.append((f"{{a=this/{n}}}", f"{{b=that/{n}}}"))
-        for a, b in rows:
-            weight = 1 / len(rows)
-            kind = f"compare/{adjective}"
-            grammar.rule(
-                kind, f"{a} is {comparative} than {b}", f"{{a}} 比<than> {{b}} {adj}", weight * 3
-            )
-            english = f"{a} is as {adjective} as {b}"
-            target = f"{{a}} 和<as.2> {{b}} 一样<as> {chinese}<{adjective}>"
-            grammar.rule(kind, english, target, weight)
-            english = f"{a} is not as {adjective} as {b}"
-            target = f"{{a}} 没有<not,as,as.2> {{b}} {chinese}<{adjective}>"
-            grammar.rule(kind, english, target, weight)
-        grammar.rule("comparison", f"{{c=compare/{adjective}}}", "{c}")
-
-
-_LIKE = (
-    "book newspaper letter story film", "car bike", "hat coat shirt bag umbrella", "phone computer",
-    "table bed chair box",
-)  # fmt: skip
-
-
-def _sort(noun: str) -> int | str:
-    groups = ((*lex.PEOPLE, *lex.KIN), lex.ANIMALS, PLACES, *(group.split() for group in _LIKE))
-    return next((i for i, group in enumerate(groups) if noun in group), noun)
+OWNED = [
+    "car",
+    "bike",
+    "bag",
+    "phone",
+    "computer",
+    "book",
+    "map",
+    "umbrella",
+    "coat",
+    "hat",
+    "cat",
+    "dog",
+    "bird",
+    "rabbit",
+    "house",
+]
+GIFTS = [
+    "book",
+    "map",
+    "ticket",
+    "cup",
+    "bag",
+    "coat",
+    "hat",
+    "umbrella",
+    "phone",
+    "flower",
+    "cake",
+    "apple",
+    "orange",
+    "photo",
+    "key",
+]
 
 
 def add_time(grammar: Grammar) -> None:
@@ -146,8 +72,8 @@ def add_time(grammar: Grammar) -> None:
         rule("adverb", word, f"{chinese}<{word}>")
     for number, form in (("one", "third"), ("many", "habit")):
         who, does = f"{{s=person/{number}}}", f"{{v=act/{form}/person}}"
-        rule("time", f"{who} {does} {{t=time/habit}}", "{s} {t} {v}")
-        rule("time", f"{who} {{a=adverb}} {does}", "{s} {a} {v}")
+        rule("time", f"{who} {does} {{t=time/habit}}", "{s} {t} {v}", 2.5)
+        rule("time", f"{who} {{a=adverb}} {does}", "{s} {a} {v}", 2.5)
     rule("time", "{s=person/one} is {v=act/ing/person} {t=time/now}", "{s} {t} 正在<is> {v}", 0.6)
     rule("time", "{s=person/are} are {v=act/ing/person} {t=time/now}", "{s} {t} 正在<are> {v}", 0.4)
 
@@ -196,6 +122,8 @@ def add_modal(grammar: Grammar) -> None:
     for number, want in (("one", "wants"), ("many", "want")):
         who = f"{{s=person/{number}}}"
         rule("modal", f"{who} {want} to {{v=act/base/person}}", f"{{s}} 想<{want}> {{v}}")
+        placed = f"{who} {want} to {{v=do/base/indoors}} {{p=where}}"
+        rule("modal", placed, f"{{s}} 想<{want}> {{p}} {{v}}", 1)
         does = "does" if number == "one" else "do"
         english = f"{who} {does} not want to {{v=act/ask/person}}"
         rule("modal", english, f"{{s}} 不<{does},not> 想<want> {{v}}", 0.5)
@@ -308,92 +236,6 @@ def add_giving(grammar: Grammar) -> None:
             f"{{s}} 给<{word}> {{r}} {did} {{o}}",
             0.6,
         )
-
-
-def add_relative(grammar: Grammar) -> None:
-    """The cat that the dog saw -> 狗 看见 的 猫: the clause goes in front of its noun."""
-    rule = grammar.rule
-    rule("maker", "{n=person/the}", "{n}", 3)
-    for word, chinese in lex.SUBJECTS.items():
-        rule("maker", word, f"{chinese}<{word}>", 0.2)
-    _add_relative_nouns(grammar)
-    for number, like in (("one", "likes"), ("many", "like")):
-        for kind in ("person", "animal", "thing"):
-            _add_main(grammar, f"{{s=person/{number}}}", "like", like, "喜欢", kind, 0.5)
-    for kind, base, past, chinese in (
-        ("person", "meet", "met", "遇见"), ("person", "help", "helped", "帮助"),
-        ("person", "see", "saw", "看见"), ("animal", "see", "saw", "看见"),
-        ("animal", "find", "found", "找到"), ("animal", "hear", "heard", "听见"),
-        ("thing", "find", "found", "找到"), ("thing", "use", "used", "用"),
-        ("thing", "see", "saw", "看见"), ("thing", "sell", "sold", "卖"),
-    ):  # fmt: skip
-        target = f"{chinese} 了<v>"
-        _add_main(grammar, "{s=person/past}", base, past, target, kind, 1)
-    person, animal, thing = "{n=relative/person}", "{n=relative/animal}", "{n=relative/thing}"
-    rule("relative", f"{person} {{v=act/timed/person}} {{t=when/past}}", "{n} {t} {v}", 1)
-    rule("relative", f"{person} {{v=act/past/person}}", "{n} {v}", 1)
-    rule("relative", f"{animal} {{v=go/timed/animal}} {{t=when/past}}", "{n} {t} {v}", 1)
-    for english, chinese, subjects in (
-        ("new", "新", (thing,)), ("expensive", "贵", (thing,)), ("old", "旧", (thing,)),
-        ("beautiful", "漂亮", (animal,)), ("big", "大", (animal,)), ("clever", "聪明", (animal, person)),
-        ("famous", "有名", (person,)), ("happy", "高兴", (person,)), ("tired", "累", (person, animal)),
-    ):  # fmt: skip
-        adjective = f"{chinese}<{english}>"
-        for subject in subjects:
-            rule("relative", f"{subject} is {english}", f"{{n}} 很<is> {adjective}", 0.3)
-            rule("relative", f"{subject} is very {english}", f"{{n}} 非常<very> {adjective}", 0.3)
-
-
-def _add_main(
-    grammar: Grammar, who: str, base: str, form: str, chinese: str, kind: str, weight: float
-) -> None:
-    """`who` saw each noun of `kind` that has a relative clause, where the two words may meet."""
-    symbol = f"relative/{base}/{kind}"
-    if symbol not in grammar.rules:
-        for n in (*lex.PEOPLE, *lex.ANIMALS, *lex.GOODS):
-            if _kind(n) == kind and f"that/{n}/clause" in grammar.rules:
-                reserved = (base, n) in lex.RESERVED_OBJECTS
-                grammar.rule(symbol, f"{{n=that/{n}/clause}}", "{n}", 1, reserved)
-    verb, *le = chinese.split()
-    target = f"{{s}} {verb}<{form}> {f'了<{form}>' if le else ''} {{n}}"
-    grammar.rule("relative", f"{who} {form} {{n={symbol}}}", target, weight)
-
-
-def _add_relative_nouns(grammar: Grammar) -> None:
-    rule = grammar.rule
-    for verb in lex.VERBS:
-        for n in verb.objects:
-            if verb.base == "need" or n in lex.KIN or n not in lex.NOUNS or not _kind(n):
-                continue
-            english = f"{{n=the/{n}}} that {{s=maker}} {verb.past}"
-            target = f"{{s}} {verb.chinese}<{verb.past}> 的<that> {{n}}"
-            reserved = (verb.base, n) in lex.RESERVED_OBJECTS
-            rule(f"that/{n}/clause", english, target, 1, reserved)
-    for other in ("cat", "dog", "mouse", "rabbit", "bird"):
-        for beast in ("cat", "dog", "horse", "bird"):
-            if beast != other:
-                for past, zh in (("saw", "看见"), ("heard", "听见")):
-                    english = f"{{n=the/{other}}} that {{s=the/{beast}}} {past}"
-                    rule(f"that/{other}/clause", english, f"{{s}} {zh}<{past}> 的<that> {{n}}", 0.6)
-    for n in lex.PEOPLE:
-        symbol = f"that/{n}/clause"
-        rule(symbol, f"{{n=the/{n}}} who {{v=do/past/person}}", "{v} 的<who> {n}", 3)
-        rule(symbol, f"{{n=the/{n}}} who {{v=do/past/state}}", "{v} 的<who> {n}", 1)
-    for n in lex.ANIMALS:
-        rule(f"that/{n}/clause", f"{{n=the/{n}}} that {{v=do/past/animal}}", "{v} 的<that> {n}", 2)
-    for n in lex.HUNTERS:
-        rule(f"that/{n}/clause", f"{{n=the/{n}}} that {{v=do/past/hunter}}", "{v} 的<that> {n}", 3)
-    for n in (*lex.PEOPLE, *lex.ANIMALS, *lex.GOODS):
-        if f"that/{n}/clause" in grammar.rules:
-            rule(f"relative/{_kind(n)}", f"{{n=that/{n}/clause}}", "{n}")
-
-
-def _kind(noun: str) -> str:
-    if noun in lex.ANIMALS:
-        return "animal"
-    if noun in lex.PEOPLE:
-        return "person"
-    return "thing" if noun in lex.GOODS else ""
 
 
 def add_phrase(grammar: Grammar) -> None:

@@ -5,11 +5,11 @@ A rule has one English side and one Chinese side that share their slots:
     grammar.rule("clause", "{s=noun} sat on {p=noun}", "{s} 坐<sat> 在<on> {p} 上<on>")
 
 `{s=noun}` is a slot called `s` filled by the symbol `noun`; the Chinese side puts the same filling
-where Chinese wants it. `在<on>` is a Chinese word with a gold link to the English word `on`; `了<v>`
-links to the last word of slot `v`; `<a,b>` makes two links, `<as.2>` means the second `as`.
+where Chinese wants it. `在<on>` is a Chinese word with a gold link to the English word `on`;
+`了<v>` links to the last word of slot `v`; `<a,b>` makes two links, `<as.2>` means the second `as`.
 
-Symbols with few phrases are written out in full ("flat") when the grammar is closed: sampling one is
-a single bisection, and reading one is a walk down a trie. Everything else is expanded rule by rule.
+Symbols with few phrases are written out in full ("flat") when the grammar is closed: sampling one
+is a single bisection, and reading one is a walk down a trie. The rest is expanded rule by rule.
 """
 
 from bisect import bisect
@@ -22,7 +22,7 @@ _END = ""  # the key under which a trie keeps the phrase that ends there; no tok
 
 
 class Phrase(NamedTuple):
-    """A stretch of English, its Chinese, their links, and whether it holds a reserved combination."""
+    """English, its Chinese, their links, and whether it holds a reserved combination."""
 
     source: tuple[str, ...]
     target: tuple[str, ...]
@@ -62,7 +62,7 @@ class Rule:
             for name in filter(None, linked.rstrip(">").split(",")):
                 self.links.append((places[name], len(self.chinese)))
             self.chinese.append((-1, (word,)))
-        # `it` names the slot that the word "it" stands for; its Chinese copy is the word linked to it.
+        # `it` names the slot that the word "it" stands for; its copy is the word linked to it.
         self.it = it and (
             places["it"],
             places[it],
@@ -101,7 +101,7 @@ class Rule:
         if self.it:
             it, noun, copy = self.it
             antecedent = (english_last[it], english_last[noun], chinese_last[copy])
-        return Phrase(source, target, tuple(sorted(links)), reserved, antecedent)
+        return Phrase(source, target, tuple(links), reserved, antecedent)
 
 
 class Grammar:

@@ -1,0 +1,1 @@
+"""The data: the phrasebook and its batches."""
