@@ -330,8 +330,8 @@ def test_bad_arguments_are_named():
 
 
 DIGESTS = {
-    "train": "bfc087dbb37f9439",
-    "validation": "181c78bc3387bd87",
-    "test": "7ddb248de09db84b",
-    "compositional": "b5bda09bd108d9d0",
+    "train": "a112073d61fb8a9b",
+    "validation": "74b03017dd75518b",
+    "test": "be3e18a34e3c0c5e",
+    "compositional": "b32412c95536845a",
 }

@@ -35,6 +35,16 @@ SPOTS = (  # what stands on, in, under ... what
 THINGS = "book key cup hat ball letter phone umbrella knife cat dog bag map shirt".split()
 IN_PLACES = "park garden library museum restaurant room kitchen".split()
 AT_PLACES = "school hospital shop station".split()
+DOINGS = dict(  # where what is done alone is done; nobody swims in a library
+    sleep="room garden park station hospital",
+    run="park garden school",
+    cry="park garden room kitchen school hospital station",
+    laugh="park garden room kitchen school restaurant",
+    swim="river",
+    work="park garden library museum restaurant room kitchen school hospital shop station",
+    dance="park garden room kitchen school restaurant",
+    play="park garden room kitchen school library",
+)
 DESTINATIONS = (
     "park school hospital shop library museum restaurant station".split()
 )  # fmt: skip
@@ -102,7 +112,13 @@ def add_places(grammar: Grammar) -> None:
         grammar.rule("where", f"in {{n=the/{n}}}", "在<in> {n} 里<in>")
     for n in AT_PLACES:
         grammar.rule("where", f"at {{n=the/{n}}}", "在<at> {n}")
+    for doing, nouns in DOINGS.items():
+        for n in nouns.split():
+            places = ("at", "在<at> {n}") if n in AT_PLACES else ("in", "在<in> {n} 里<in>")
+            grammar.rule(f"where/{doing}", f"{places[0]} {{n=the/{n}}}", places[1])
+        grammar.rule(f"where/{doing}", "{p=where/city}", "{p}", 2)
     for city, chinese in lex.CITIES.items():
+        grammar.rule("where/city", f"in {city}", f"在<in> {chinese}<{city}>")
         grammar.rule("where", f"in {city}", f"在<in> {chinese}<{city}>", 0.7)
         grammar.rule("goal/far", f"to {city}", f"{chinese}<{city}>")
         grammar.rule("city", f"in {city}", f"在<in> {chinese}<{city}>")

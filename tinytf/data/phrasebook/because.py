@@ -28,7 +28,8 @@ did not eat {o} | 没有<did,not> 吃<eat> {o} | horse cow sheep rabbit panda | 
 did not drink {o} | 没有<did,not> 喝<drink> {o} | cat dog | water milk soup | full tired sleepy | hot cold dirty
 did not fit in {o} | 放不进<did,not,fit,in> {o} | table bed chair computer | room car | big wide heavy | small narrow
 did not fit in {o} | 放不进<did,not,fit,in> {o} | book hat coat ball cup | bag box | big thick | small narrow
-did not jump over {o} | 没有<did,not> 跳过<jump,over> {o} | horse dog cat sheep rabbit | wall river | tired weak fat lazy | high wide
+did not jump over {o} | 没有<did,not> 跳过<jump,over> {o} | horse dog cat sheep rabbit | wall | tired weak fat lazy | high wide
+did not jump over {o} | 没有<did,not> 跳过<jump,over> {o} | horse dog cat sheep rabbit | river | tired weak fat lazy | wide deep
 did not climb {o} | 没有<did,not> 爬<climb> {o} | cat mouse panda animal | tree wall mountain | tired weak fat lazy | high dangerous
 did not catch {o} | 没有<did,not> 抓住<catch> {o} | cat dog animal | mouse bird rabbit | slow tired lazy fat sleepy | fast clever
 did not pull {o} | 没有<did,not> 拉<pull> {o} | horse cow dog | box car table bed | tired weak small lazy | heavy big

@@ -88,7 +88,8 @@ def add_verb_phrases(grammar: Grammar) -> None:
             grammar.rule(f"go/ask/{group}", base, f"{zh}<{base}>")
             if ing != "-":
                 grammar.rule(f"go/ing/{group}", ing, f"{zh}<{ing}>")
-                grammar.rule(f"go/placed/{group}", past, f"{zh}<{past}>")
+                if group == "person":
+                    grammar.rule("happened", f"{past} {{p=where/{base}}}", f"{{p}} {zh}<{past}>")
         if third != "-" and base not in ("cry", "laugh"):
             grammar.rule("go/third/person", third, f"{zh}<{third}>")
             grammar.rule("go/habit/person", base, f"{zh}<{base}>")
@@ -103,7 +104,7 @@ def add_verb_phrases(grammar: Grammar) -> None:
     grammar.rule("go/past/person", "went {g=goal}", "去<went> 了<went> {g}", 3)
     grammar.rule("act/dated", "went {g=goal}", "去<went> 了<went> {g}", 2)
     grammar.rule("go/timed/person", "went {g=goal}", "去<went> 了<went> {g}", 3)
-    for form in ("past", "timed", "ask", "base", "habit", "third", "ing", "placed"):
+    for form in ("past", "timed", "ask", "base", "habit", "third", "ing"):
         for group in GROUPS:
             parts = [f"do/{form}/{group}", f"go/{form}/{group}"]
             for part, weight in zip(parts, (5, 2), strict=True):
@@ -172,7 +173,7 @@ def add_place(grammar: Grammar) -> None:
         for key in ("beside", "front"):
             english = f"{{s=person/past}} {past} {{p=spot/{key}}}"
             rule("place", english, f"{{s}} {zh}<{past}> {{p}}", 0.5)
-    rule("place", "{s=person/past} {v=go/placed/person} {p=where}", "{s} {p} {v}", 2)
+    rule("place", "{s=person/past} {h=happened}", "{s} {h}", 2)
     rule("place", "{s=person/past} {v=do/past/indoors} {p=where}", "{s} {p} {v}", 2)
     for n in adverbials.THINGS:
         rule("thing/one", f"{{n=the/{n}}}", "{n}", 2)

@@ -50,9 +50,7 @@ def add_time(grammar: Grammar) -> None:
         clause = f"{{s={group}/past}} {{v=act/timed/{group}}}"
         rule("time", f"{clause} {{t=when/past}}", "{s} {t} {v}", weight)
         rule("time", f"{{t=when/past}} {clause}", "{t} {s} {v}", weight / 2)
-    rule(
-        "time", "{s=person/past} {v=go/placed/person} {p=where} {t=when/past}", "{s} {t} {p} {v}", 2
-    )
+    rule("time", "{s=person/past} {h=happened} {t=when/past}", "{s} {t} {h}", 2)
     rule(
         "time", "{s=person/past} {v=do/past/indoors} {p=where} {t=when/past}", "{s} {t} {p} {v}", 2
     )
