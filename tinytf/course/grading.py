@@ -49,7 +49,9 @@ class Exercise:
     def stub(self):
         """The reference's first line and docstring, and nothing more."""
         signature = f"def {self.reference.__name__}{inspect.signature(self.reference)}:"
-        doc = textwrap.indent(f'"""{inspect.getdoc(self.reference)}"""', "    ")
+        text = inspect.getdoc(self.reference)
+        end = "\n" if "\n" in text else ""
+        doc = textwrap.indent(f'"""{text}{end}"""', "    ")
         return f"{signature}\n{doc}\n    raise NotImplementedError\n"
 
     @property

@@ -6,6 +6,7 @@ machine has no Chinese font.
 """
 
 from .attention import alignment_grid, head_grid, heatmap, layer_head_scores
+from .coursemap import course_map
 from .curves import learning_curve
 from .explorer import AttentionExplorer, attention_explorer, attention_still
 from .positional import positional_curves, positional_heatmap
@@ -23,6 +24,7 @@ __all__ = [
     "attention_explorer",
     "attention_still",
     "bars",
+    "course_map",
     "explore",
     "head_grid",
     "heatmap",

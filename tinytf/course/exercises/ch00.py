@@ -110,13 +110,13 @@ MOST_ATTENDED = Exercise(
 )
 
 
-# 00.2 exact match
+# 00.2 the share of exact translations
 
 
-def exact_match(outputs, gold):
+def exact_share(outputs, gold):
     """The share of sentences translated exactly: every word right, in order, and no word more.
 
-    outputs and gold are lists of sentences, a sentence is a list of words. Returns a share in 0..1.
+    outputs and gold are lists of sentences, each a list of words. Returns a share in 0..1.
     """
     return sum(list(o) == list(g) for o, g in zip(outputs, gold, strict=True)) / len(gold)
 
@@ -169,17 +169,17 @@ def _order_counts(answer):
     _scores(answer, SWAPPED, 0.5, "The fish did not eat the dog.")
 
 
-EXACT_MATCH = Exercise(
+EXACT_SHARE = Exercise(
     id="00.2",
-    title="exact match",
+    title="the share that is exact",
     difficulty=1,
     minutes=5,
     statement=(
-        "Write `exact_match(outputs, gold)`: the share of sentences that are right in every word, "
+        "Write `exact_share(outputs, gold)`: the share of sentences that are right in every word, "
         "in order, to the end. Both arguments are lists of sentences, each a list of words."
     ),
     hint="Python compares lists element by element, length included.",
-    reference=exact_match,
+    reference=exact_share,
     wrong=(
         WrongAnswer(
             "share of words",
@@ -339,4 +339,4 @@ ALIGNMENT = Exercise(
     probes=(calls(SITS, SITS_LINKS), calls(TWO, TWO_LINKS)),
 )
 
-EXERCISES = (MOST_ATTENDED, EXACT_MATCH, ALIGNMENT)
+EXERCISES = (MOST_ATTENDED, EXACT_SHARE, ALIGNMENT)
