@@ -1,5 +1,7 @@
 """Turning scores into sentences: greedy and beam search, batched, with cached keys and values."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -9,7 +11,7 @@ from tinytf.blocks import LayerCache
 from tinytf.seq2seq import Memory, Transformer
 from tinytf.tokenizer import BOS, EOS, PAD
 
-__all__ = ["Hypothesis", "beam_search", "greedy", "length_penalty"]
+__all__ = ["Hypothesis", "beam_search", "evaluation", "greedy", "length_penalty"]
 
 
 @torch.no_grad()
@@ -21,7 +23,7 @@ def greedy(model: Transformer, src: Tensor, max_len: int = 64, use_cache: bool =
     `use_cache=False` recomputes every prefix from its beginning: same result, more work.
     """
     _check_length(model, max_len)
-    with _evaluation(model):
+    with evaluation(model):
         memory = model.encode(src)
         cache = model.decoder.new_cache() if use_cache else None
         ids = src.new_full((src.size(0), 1), BOS)
@@ -69,7 +71,7 @@ def beam_search(
     if alpha < 0:
         raise ValueError(f"alpha must be at least 0, got {alpha}")
     batch, device = src.size(0), src.device
-    with _evaluation(model):
+    with evaluation(model):
         memory = model.encode(src)
         memory = Memory(*(part.repeat_interleave(beam, dim=0) for part in memory))
         cache = model.decoder.new_cache()
@@ -135,14 +137,12 @@ def _check_length(model: Transformer, max_len: int) -> None:
         raise ValueError(f"max_len={max_len} must lie in 1..{limit}, the model's own max_len")
 
 
-class _evaluation:
+@contextmanager
+def evaluation(model: torch.nn.Module) -> Iterator[None]:
     """Put a model in evaluation mode for a while and leave it in the mode it was found in."""
-
-    def __init__(self, model: torch.nn.Module) -> None:
-        self.model, self.was = model, model.training
-
-    def __enter__(self) -> None:
-        self.model.eval()
-
-    def __exit__(self, *_: object) -> None:
-        self.model.train(self.was)
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)

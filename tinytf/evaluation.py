@@ -7,6 +7,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from tinytf.decoding import evaluation
 from tinytf.inspect import record
 from tinytf.tokenizer import PAD
 from tinytf.training import make_batch
@@ -99,8 +100,6 @@ def grade_alignment(
     if not pairs:
         raise ValueError("there are no pairs to grade")
     model = translator.model
-    was_training = model.training
-    model.eval()
     hits, mass, rows, gold_links = 0, 0, 0, 0
     for start in range(0, len(pairs), batch_size):
         part = pairs[start : start + batch_size]
@@ -108,7 +107,7 @@ def grade_alignment(
             [translator.source.encode(p.source) for p in part],
             [translator.target.encode(p.target) for p in part],
         ).to(model.device)
-        with record(model) as seen:
+        with evaluation(model), record(model) as seen:
             model(batch.src, batch.tgt_in)
         weights = torch.stack([w for n, w in seen.items() if "cross_attention" in n], dim=1)
         weights = weights.float().cpu()  # (B, L, H, T, S)
@@ -123,7 +122,6 @@ def grade_alignment(
         hits = hits + gold[:, None, None].expand_as(chosen).gather(-1, best[..., None]).sum((0, 3))
         mass = mass + (chosen * gold[:, None, None]).sum(-1).sum(0)
         rows, gold_links = rows + len(chosen), gold_links + int(gold.sum())
-    model.train(was_training)
     return {
         "accuracy": hits / rows,
         "aer": 1 - 2 * hits / (rows + gold_links),

@@ -17,6 +17,8 @@ from tinytf.translator import Translator
 
 __all__ = ["build", "main"]
 
+RESUMED = ("batch_size", "steps", "lr", "warmup", "precision", "seed")  # options a run keeps
+
 
 def build(
     config: TrainingConfig, batch_size: int = 128, device: str | None = None, **sizes: object
@@ -64,7 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         return _train(options)
-    except (CheckpointError, ValueError) as error:
+    except (CheckpointError, FloatingPointError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
@@ -80,7 +82,7 @@ def _train(options: argparse.Namespace) -> int:
     trainer, translator = build(config, options.batch_size, options.device)
     header = translator.header() | {"batch_size": options.batch_size}
     if options.resume:
-        _resume(trainer, options)
+        _resume(trainer, header, options)
     elif options.out.exists():
         raise ValueError(f"{options.out} exists: add --resume to go on, or choose another --out")
     status = 0
@@ -105,13 +107,18 @@ def _train(options: argparse.Namespace) -> int:
     return 0
 
 
-def _resume(trainer: Trainer, options: argparse.Namespace) -> None:
-    """Load the run at --out and refuse options that contradict it."""
-    header = trainer.load(options.out)
-    asked = {"batch_size": options.batch_size, **header["training"]}
-    given = {"batch_size": header["batch_size"], **header["training"]}
-    asked |= {name: getattr(options, name) for name in ("steps", "lr", "warmup", "seed")}
-    asked["precision"] = trainer.config.precision
+def _resume(trainer: Trainer, header: dict, options: argparse.Namespace) -> None:
+    """Load the run at --out; refuse options, or a phrasebook, that contradict it."""
+    saved = trainer.load(options.out)
+    if any(tuple(saved[key]) != header[key] for key in ("source_words", "target_words")):
+        raise ValueError(
+            f"{options.out.name} was trained with another vocabulary than today's phrasebook "
+            "has: start a new run"
+        )
+    given = {"batch_size": saved["batch_size"], **saved["training"]}
+    asked = given | {name: getattr(options, name) for name in RESUMED}
+    if options.precision == "auto":  # what was chosen when the run began
+        asked["precision"] = given["precision"]
     if differ := [name for name in given if asked[name] != given[name]]:
         raise ValueError(
             f"{options.out.name} was trained with "

@@ -281,6 +281,7 @@ class Trainer:
             raise checkpoint.CheckpointError(
                 f"{Path(path).name} holds {header.get('kind')!r}, not a training run"
             )
+        self.config = replace(self.config, precision=header["training"]["precision"])
         mine = asdict(self.model.config)
         if differ := [name for name in mine if mine[name] != header["model"].get(name)]:
             raise checkpoint.CheckpointError(

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tinytf import checkpoint
-from tinytf.decoding import beam_search, greedy
+from tinytf.decoding import beam_search, evaluation, greedy
 from tinytf.device import choose_device
 from tinytf.inspect import record
 from tinytf.seq2seq import Transformer, TransformerConfig
@@ -121,7 +121,7 @@ class Translator:
         src = pad_batch([row], self.model.device)
         out = greedy(self.model, src, self._limit(src))[0].tolist()
         tgt = pad_batch([[BOS, *out[:-1]]], self.model.device)
-        with torch.no_grad(), record(self.model) as seen:
+        with torch.no_grad(), evaluation(self.model), record(self.model) as seen:
             self.model(src, tgt)
         weights = {name: w[0].float().cpu() for name, w in seen.items()}
         return self._translation(row, out, weights)
