@@ -112,7 +112,7 @@ def _resume(trainer: Trainer, header: dict, options: argparse.Namespace) -> None
     saved = trainer.load(options.out)
     if any(tuple(saved[key]) != header[key] for key in ("source_words", "target_words")):
         raise ValueError(
-            f"{options.out.name} was trained with another vocabulary than today's phrasebook "
+            f"{options.out.name} was trained with other words than today's phrasebook "
             "has: start a new run"
         )
     given = {"batch_size": saved["batch_size"], **saved["training"]}
