@@ -13,7 +13,7 @@ HIDDEN = float("-inf")
 # 03.1 attention weights with a mask
 
 
-def attention_weights(q, k, mask=None):
+def my_attention_weights(q, k, mask=None):
     """How much each query attends to each key.
 
     q is (..., T, D), k is (..., S, D), and mask (True = may attend) broadcasts to (..., T, S).
@@ -27,7 +27,7 @@ def attention_weights(q, k, mask=None):
 
 
 def _variant(divide=True, mask_at=HIDDEN, axis=-1, inverted=False, after=False, width=None):
-    """An `attention_weights` with one thing wrong."""
+    """A `my_attention_weights` with one thing wrong."""
 
     def weights(q, k, mask=None):
         size = width(q) if width else q.size(-1)
@@ -138,7 +138,7 @@ WEIGHTS = Exercise(
     difficulty=2,
     minutes=15,
     statement=(
-        "Write `attention_weights(q, k, mask=None)`: the softmax over keys of the scaled dot "
+        "Write `my_attention_weights(q, k, mask=None)`: the softmax over keys of the scaled dot "
         "products. `mask` is boolean and `True` means *may attend*; it broadcasts against the "
         "scores. A query whose mask row is all `False` gets a row of zeros, with a finite gradient."
     ),
@@ -146,7 +146,7 @@ WEIGHTS = Exercise(
         "Hide a score before the softmax by giving it a very negative, finite value such as "
         "`torch.finfo(scores.dtype).min`; set the hidden weights to 0 after it."
     ),
-    reference=attention_weights,
+    reference=my_attention_weights,
     wrong=(
         WrongAnswer(
             "no scale",
@@ -174,6 +174,12 @@ WEIGHTS = Exercise(
             "to hidden keys; True means “may attend”",
             "Here True means “may attend”. `nn.MultiheadAttention` and many tutorials mean the "
             "opposite: hide where `~mask`.",
+        ),
+        WrongAnswer(
+            "mask ignored",
+            lambda q, k, mask=None: _variant()(q, k),
+            "row 0 gives 0.8022 to hidden keys",
+            "The mask came in and was not used: hide the scores where it is False.",
         ),
         WrongAnswer(
             "softmax over the queries",
@@ -233,7 +239,7 @@ WEIGHTS = Exercise(
 # 03.2 causal and padding mask
 
 
-def decoder_mask(ids, pad_id=0):
+def my_decoder_mask(ids, pad_id=0):
     """Which positions each position of a batch may attend to, (B, T) -> (B, 1, T, T).
 
     True where the key is not padding and not later than the query.
@@ -259,10 +265,12 @@ def _mask_shape(answer):
     """the mask is boolean, with an axis for the heads"""
     got = tensor(answer(IDS), _IDS)
     expect(got.dtype == torch.bool, f"{_IDS}, the dtype is {got.dtype}, expected torch.bool")
-    message = (
-        f"{_IDS}, the shape is {tuple(got.shape)}, expected (2, 1, 4, 4): the scores are "
-        "(B, H, T, T), and a three-axis mask lines its batch up with their heads"
-    )
+    why = "a row for each query and a column for each key"
+    if got.dim() == 3:
+        why = (
+            "the scores are (B, H, T, T), and a three-axis mask lines its batch up with their heads"
+        )
+    message = f"{_IDS}, the shape is {tuple(got.shape)}, expected (2, 1, 4, 4): {why}"
     expect(got.shape == (2, 1, 4, 4), message)
 
 
@@ -305,7 +313,8 @@ def _no_padding(answer):
 def _other_pad(answer):
     """the padding id is the argument"""
     got = tensor(answer(torch.tensor([[0, 9]]), 9), "for ids=[[0, 9]], pad_id=9")
-    same(got.reshape(-1), [True, False, True, False], "for ids=[[0, 9]], pad_id=9, the four cells")
+    where, note = "for ids=[[0, 9]], pad_id=9, the four cells", "Here 9 is padding and 0 is a word."
+    same(got.reshape(-1), [True, False, True, False], where, note=note)
 
 
 MASK = Exercise(
@@ -314,12 +323,12 @@ MASK = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "Write `decoder_mask(ids, pad_id=0)`: for a batch of token ids of shape `(B, T)`, the "
+        "Write `my_decoder_mask(ids, pad_id=0)`: for a batch of token ids of shape `(B, T)`, the "
         "boolean mask `(B, 1, T, T)` that is `True` where a query may attend to a key: the key is "
         "not later than the query, and it is not padding."
     ),
     hint="`torch.ones(T, T, dtype=torch.bool).tril()` and `(ids != pad_id)[:, None, None, :]`.",
-    reference=decoder_mask,
+    reference=my_decoder_mask,
     wrong=(
         WrongAnswer(
             "look-ahead inverted",
@@ -363,6 +372,15 @@ MASK = Exercise(
             "padding is never attended to",
             "Padding has to be hidden as a key, along the last axis, where the softmax runs.",
         ),
+        WrongAnswer(
+            "padding hides queries too",
+            lambda ids, pad_id=0: (
+                _triangle(ids) & _real_keys(ids, pad_id) & (ids != pad_id)[:, None, :, None]
+            ),
+            "an earlier word may be attended to",
+            "Hiding padding as a key is enough. What a padded query finds is never read, and an "
+            "empty row is a chance for NaN.",
+        ),
     ),
     tests=(_mask_shape, _no_future, _sees_itself, _sees_past, _no_padding, _other_pad),
     probes=(calls(IDS), calls(torch.tensor([[0, 3, 4]]))),
@@ -372,7 +390,7 @@ MASK = Exercise(
 # 03.3 attention as a soft lookup
 
 
-def lookup(query, keys, values, temperature):
+def my_lookup(query, keys, values, temperature):
     """The values, averaged by how well their keys match the query.
 
     query is (D,), keys (S, D), values (S, C), the result (C,). As temperature goes to 0 the
@@ -420,11 +438,11 @@ LOOKUP = Exercise(
     minutes=8,
     statement=(
         "A Python dictionary returns the value of the key that equals the query. Write "
-        "`lookup(query, keys, values, temperature)`, which returns the average of all values, "
+        "`my_lookup(query, keys, values, temperature)`, which returns the average of all values, "
         "weighted by the softmax of `keys @ query` divided by the temperature."
     ),
     hint="Three steps: a score per key, a softmax over the scores, a weighted sum of the values.",
-    reference=lookup,
+    reference=my_lookup,
     wrong=(
         WrongAnswer(
             "temperature multiplies",
@@ -433,6 +451,12 @@ LOOKUP = Exercise(
             ),
             "Key 0 matches best",
             "A low temperature has to sharpen: divide by it, so that differences grow.",
+        ),
+        WrongAnswer(
+            "temperature ignored",
+            lambda query, keys, values, temperature: (keys @ query).softmax(0) @ values,
+            "Key 0 matches best",
+            "The answer is the same at every temperature: divide the scores by it.",
         ),
         WrongAnswer(
             "softmax of the values",
