@@ -1,5 +1,6 @@
 """Chapter 00 in a real browser: JupyterLab opens it, runs it, and the explorer answers."""
 
+import json
 import os
 import re
 import shutil
@@ -20,10 +21,20 @@ CHROMIUM = next(
 pytestmark = pytest.mark.browser
 
 
+def forget_outputs(path):
+    """Leave only the source, so that whatever the page shows was computed here."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell.update(outputs=[], execution_count=None)
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+
+
 @pytest.fixture
 def lab(tmp_path):
     """A JupyterLab of its own on a copy of the notebooks, and its address."""
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
+    forget_outputs(tmp_path / "notebooks" / CHAPTER)
     config = tmp_path / "config"
     (config / "labconfig").mkdir(parents=True)
     (config / "labconfig" / "page_config.json").write_text(
@@ -99,15 +110,22 @@ def test_chapter_00_runs_and_its_explorer_answers_to_mouse_and_keyboard(lab):
         page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
         page.wait_for_function(
             """() => {
-                const cells = window.jupyterapp.shell.currentWidget.content.model.cells;
-                const codes = [...cells].filter(c => c.type === 'code');
-                return codes.every(c => c.executionState === 'idle' || c.executionCount !== null)
-                    && window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status
-                        === 'idle';
+                const panel = window.jupyterapp.shell.currentWidget;
+                const codes = [...panel.content.model.cells].filter(c => c.type === 'code');
+                const outputs = codes.flatMap(c => c.sharedModel.outputs);
+                return outputs.some(o => o.output_type === 'error')
+                    || codes.every(c => c.executionCount !== null)
+                    && panel.sessionContext.session.kernel.status === 'idle';
             }""",
             timeout=120_000,
         )
         assert time.monotonic() - started < 120
+        failures = page.evaluate(
+            """() => [...window.jupyterapp.shell.currentWidget.content.model.cells]
+                .filter(c => c.type === 'code').flatMap(c => c.sharedModel.outputs)
+                .filter(o => o.output_type === 'error').map(o => `${o.ename}: ${o.evalue}`)"""
+        )
+        assert not failures, failures[0]
         explorer = page.locator(".tinytf-explorer").first
         explorer.scroll_into_view_if_needed()
         page.wait_for_selector(".tinytf-explorer[data-ready='1']", timeout=60_000)

@@ -142,7 +142,7 @@ def tensor(got, where):
     try:
         return torch.as_tensor(got)
     except (TypeError, ValueError, RuntimeError):
-        kind = type(got).__name__
+        kind = f"tuple of {len(got)}" if isinstance(got, tuple) else type(got).__name__
         raise Mismatch(f"{where}, you return a {kind}, expected a tensor") from None
 
 

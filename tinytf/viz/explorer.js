@@ -154,7 +154,7 @@ function build() {
   });
   ribbons = svg("svg", { class: "ribbons", "aria-hidden": "true" });
   const [, above, beneath] = NAMES[state.kind];
-  stage.replaceChildren(el("div", { class: "inner" + (Math.max(S, T) > 15 ? " long" : "") }, ribbons,
+  stage.replaceChildren(el("div", { class: "inner" }, ribbons,
     el("p", { class: "row-name" }, above), el("div", { class: "row" }, ...keys), el("div", { class: "gap" }),
     el("div", { class: "row", role: "radiogroup", "aria-label": beneath }, ...queries),
     el("p", { class: "row-name" }, beneath)));
@@ -199,6 +199,7 @@ function build() {
   thumbBox.replaceChildren(el("p", { class: "panel-name" }, `All heads of ${NAMES[state.kind][0].toLowerCase()}`), board);
   goldKey.style.display = state.kind === "cross" && example().gold.length ? "" : "none";
   hiddenKey.style.display = m.causal ? "" : "none";
+  fit();
   paint();
 }
 
@@ -244,6 +245,14 @@ function read() {
     el("b", {}, looked || `all ${S} words alike`));
 }
 
+// Smaller words before a second line.
+function fit() {
+  const inner = stage.firstChild, { shape: [, , T, S] } = map();
+  inner.classList.remove("long");
+  const wraps = [keys, queries].some((row) => row.at(-1).offsetTop > row[0].offsetTop + row[0].offsetHeight / 2);
+  inner.classList.toggle("long", wraps || Math.max(S, T) > 15);
+}
+
 function draw() {
   const box = ribbons.getBoundingClientRect(), m = map(), { layer, head, query } = state;
   ribbons.replaceChildren();
@@ -272,4 +281,4 @@ select.addEventListener("change", () => go({ sentence: Number(select.value), que
 root.addEventListener("keydown", (event) => event.stopPropagation());
 root.dataset.ready = "1";
 build();
-if (window.ResizeObserver) new ResizeObserver(draw).observe(stage);
+if (window.ResizeObserver) new ResizeObserver(() => (fit(), draw())).observe(stage);

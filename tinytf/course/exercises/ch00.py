@@ -11,6 +11,7 @@ from tinytf.course.grading import (
     short,
     tensor,
 )
+from tinytf.data.phrasebook import pinyin
 
 # 00.1 where each word looks
 
@@ -131,10 +132,11 @@ ONE_WRONG = [["狗", "吃", "了", "鱼"], ["两", "只", "白", "猫"]]
 SHORT = [["狗", "吃", "了", "鱼"], ["两", "只"]]
 LONG = [["狗", "吃", "了", "鱼"], ["两", "只", "黑", "猫", "猫"]]
 SWAPPED = [["鱼", "吃", "了", "狗"], ["两", "只", "黑", "猫"]]
+TRADED = [["两", "只", "黑", "猫"], ["狗", "吃", "了", "鱼"]]
 
 
 def _said(sentences):
-    return " / ".join(" ".join(words) for words in sentences)
+    return " / ".join(" ".join(map(pinyin, words)) for words in sentences)
 
 
 def _scores(answer, outputs, expected, note):
@@ -167,6 +169,11 @@ def _goes_on(answer):
 def _order_counts(answer):
     """the order of the words counts"""
     _scores(answer, SWAPPED, 0.5, "The fish did not eat the dog.")
+
+
+def _its_own_gold(answer):
+    """each sentence is compared with its own gold"""
+    _scores(answer, TRADED, 0.0, "Each is the translation of the other sentence.")
 
 
 EXACT_SHARE = Exercise(
@@ -220,9 +227,18 @@ EXACT_SHARE = Exercise(
             "Both are right",
             "Divide by the number of sentences, or the score depends on how many were asked.",
         ),
+        WrongAnswer(
+            "found anywhere in the gold",
+            lambda outputs, gold: sum(o in gold for o in outputs) / len(gold),
+            "Each is the translation of the other sentence",
+            "`in` asks whether some sentence has this translation. Go through both lists side by "
+            "side, and compare each output with its own gold.",
+        ),
     ),
-    tests=(_all_right, _one_of_two, _cut_short, _goes_on, _order_counts),
-    probes=tuple(calls(outputs, GOLD) for outputs in (ONE_WRONG, SHORT, LONG, SWAPPED, GOLD)),
+    tests=(_all_right, _one_of_two, _cut_short, _goes_on, _order_counts, _its_own_gold),
+    probes=tuple(
+        calls(outputs, GOLD) for outputs in (ONE_WRONG, SHORT, LONG, SWAPPED, GOLD, TRADED)
+    ),
 )
 
 
@@ -257,6 +273,11 @@ def _mass(weights, links):
     return sum(weights[t, s].item() for s, t in links)
 
 
+def _one_link(weights, links):
+    best = weights.argmax(dim=-1).tolist()
+    return sum(best[t] == s for t, s in {t: s for s, t in links}.items())
+
+
 def _found_links(weights, links):
     best = weights.argmax(dim=0).tolist()
     return sum(best[s] == t for s, t in links)
@@ -267,22 +288,24 @@ SITS = torch.full((6, 7), 0.05)
 for _t, _s in enumerate((1, 2, 3, 4, 3, 6)):
     SITS[_t, _s] = 0.7
 SITS_LINKS = [(1, 0), (2, 1), (3, 2), (5, 3), (3, 4)]
-# a target word with two gold source words, and one with none
-TWO = torch.tensor([[0.6, 0.3, 0.1], [0.2, 0.2, 0.6]])
-TWO_LINKS = [(0, 0), (1, 0)]
+# target words with two, no and three gold source words
+TWO = torch.tensor([[0.6, 0.2, 0.1, 0.1], [0.1, 0.2, 0.1, 0.6], [0.1, 0.2, 0.6, 0.1]])
+TWO_LINKS = [(0, 0), (1, 0), (0, 2), (1, 2), (2, 2)]
 
 
 def _four_of_five(answer):
     """the cat sat on the mat: four of five aligned words are right"""
-    where = "for the cat sat on the mat, 6 target by 7 source words, where 垫子 looks at `the`"
+    where = (
+        "for the cat sat on the mat, 6 target by 7 source words, where diànzi, mat, looks at `the`"
+    )
     note = "Links are (source, target), and weights[t, s] is row target, column source."
     same(answer(SITS, SITS_LINKS), 0.8, where, note=note)
 
 
 def _any_link(answer):
-    """a word with two gold links is right on either, and a word without links does not count"""
+    """a word with several gold links is right on any, and a word without links does not count"""
     where = f"for weights={short(TWO)} and links={TWO_LINKS}"
-    note = "Target word 0 looks at one of its two source words; word 1 has no link."
+    note = "Target words 0 and 2 look at one of their own source words; word 1 has no link."
     same(answer(TWO, TWO_LINKS), 1.0, where, note=note)
 
 
@@ -316,9 +339,16 @@ ALIGNMENT = Exercise(
         WrongAnswer(
             "divides by the number of links",
             _accuracy(count=lambda weights, links: len(links)),
-            "Target word 0 looks at one of its two source words",
+            "Target words 0 and 2 look at one of their own source words",
             "A word with two links has one largest weight, so it can hit only one of them. Count "
             "target words, not links.",
+        ),
+        WrongAnswer(
+            "one link per word",
+            _accuracy(hit=_one_link),
+            "Target words 0 and 2 look at one of their own source words",
+            "A dictionary by target word keeps one link of each word and forgets the others. The "
+            "word is right on any of its links.",
         ),
         WrongAnswer(
             "weight on the links",

@@ -40,7 +40,7 @@ _TABLE = """
 车 chē 车站 chēzhàn 软 ruǎn 轻 qīng 辆 liàng 过 guò 这 zhè 这些 zhèxiē 进 jìn 通常 tōngcháng 遇见 yùjiàn
 那 nà 那些 nàxiē 部 bù 里 lǐ 重 zhòng 钢琴 gāngqín 钥匙 yàoshi 长 cháng 门 mén 雨伞 yǔsǎn 需要 xūyào
 非常 fēicháng 面 miàn 面包 miànbāo 面条 miàntiáo 顶 dǐng 飞机 fēijī 饭馆 fànguǎn 饱 bǎo 饿 è 首 shǒu
-马 mǎ 马路 mǎlù 骑 qí 高 gāo 高兴 gāoxìng 鱼 yú 鸟 niǎo 鸡蛋 jīdàn 黑 hēi 黑色 hēisè ？ ？
+马 mǎ 马路 mǎlù 骑 qí 高 gāo 高兴 gāoxìng 鱼 yú 鸟 niǎo 鸡蛋 jīdàn 黑 hēi 黑色 hēisè ？ ?
 """
 
 _WORDS = _TABLE.split()
@@ -49,7 +49,7 @@ PINYIN.update((str(number), str(number)) for number in (*range(1, 32), *range(20
 
 
 def pinyin(word: str) -> str:
-    """The pinyin of a Chinese word; digits and ？ stand for themselves.
+    """The pinyin of a Chinese word; digits stand for themselves, ？ becomes ?.
 
     Raises KeyError naming a word the phrasebook does not have.
     """
