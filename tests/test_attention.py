@@ -309,3 +309,9 @@ def test_input_of_another_width_is_refused(name, shape):
     with pytest.raises(ValueError) as error:
         MultiHeadAttention(8, 2)(*inputs)
     assert f"{name} must be of shape (B, length, d_model=8), got {shape}" in str(error.value)
+
+
+@pytest.mark.parametrize("num_heads", [0, -2])
+def test_there_is_at_least_one_head(num_heads):
+    with pytest.raises(ValueError, match=f"d_model=8 is not divisible by num_heads={num_heads}"):
+        MultiHeadAttention(8, num_heads)

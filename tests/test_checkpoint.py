@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -244,3 +245,21 @@ def test_weights_pass_through_a_file(tie, exact, tmp_path):
     assert (second.output.weight is second.src_embedding.weight) is tie
     for a, b in zip(first.state_dict().values(), second.state_dict().values(), strict=True):
         assert torch.equal(a, b)
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="asks Linux what is mapped")
+def test_what_was_read_does_not_hold_the_file_open(good):
+    """Windows replaces no file that is mapped: a resumed run could not save."""
+    tensors, _ = read(good)
+    assert tensors
+    assert str(good) not in Path("/proc/self/maps").read_text()
+
+
+@pytest.mark.parametrize("path", [".", "folder"])
+def test_a_folder_is_not_written_over(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(CheckpointError, match="it is a folder; name a file in it"):
+        write(path, {"w": torch.zeros(1)}, {})
+    write("bare", {"w": torch.zeros(1)}, {})
+    assert torch.equal(read("bare")[0]["w"], torch.zeros(1))

@@ -1,6 +1,7 @@
 """The teaching machinery: claims, predictions, checks, graduation, progress, setup."""
 
 import json
+import linecache
 import math
 import os
 import subprocess
@@ -15,6 +16,7 @@ from test_exercises import EXERCISES
 from tinytf.course import ClaimError, GraduationError, check, claim, graduate, predict, progress
 from tinytf.course import display as course_display
 from tinytf.course.__main__ import main
+from tinytf.course.check import _crash
 from tinytf.course.claims import holds, number
 from tinytf.course.grading import Mismatch, same
 from tinytf.course.graduate import definition
@@ -383,7 +385,10 @@ def test_nbval_runs_a_chapter_on_the_device_and_fails_on_a_false_claim(executed,
         dict(saved["cells"][-1], source='assert os.environ["TINYTF_DEVICE"] == "cpu"')
     )
     (tmp_path / "03_it.ipynb").write_text(json.dumps(saved))
-    options = "-p tinytf.course.pytest_plugin --nbval-lax --nbval-current-env --nbval-cell-timeout 300 -n 2 --dist loadscope"
+    options = (
+        "-p tinytf.course.pytest_plugin --nbval-lax --nbval-current-env "
+        "--nbval-cell-timeout 300 -n 2 --dist loadscope"
+    )
     run = run_pytest(tmp_path, *options.split(), "--device", "cpu")
     assert run.returncode == claimed - 1, run.stdout + run.stderr
     failed = "1 failed" in run.stdout and "ClaimError: ✗ 03-1" in run.stdout
@@ -558,3 +563,39 @@ def test_setup_seeds_everything_and_returns_the_device(monkeypatch):
         assert setup(seed).type == "cpu"
         draws.append((random.random(), numpy.random.rand(), torch.rand(()).item()))
     assert draws[0] == draws[1] != draws[2]
+
+
+def test_claims_are_found_from_any_folder(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["claims", "--chapter", "3"]) == 0
+    assert "\n03  " in "\n" + capsys.readouterr().out
+    assert main(["claims", "--notebooks", str(tmp_path / "none")]) == 1
+    assert "say with --notebooks where they are" in capsys.readouterr().err
+
+
+def test_a_chapter_without_exercises_is_named(capsys):
+    assert main(["exercises", "--chapter", "3", "--markdown"]) == 0
+    assert "### Exercise 03.1" in capsys.readouterr().out
+    assert main(["exercises", "--chapter", "99"]) == 1
+    assert "chapter 99 has no exercises" in capsys.readouterr().err
+
+
+def test_the_line_that_crashed_is_the_learners_on_windows_too():
+    """The grader's own frames are left out, however the machine writes its paths."""
+    grader = r"C:\site\tinytf\course\grading.py"
+    text = "def call(answer):\n    return answer()\n"
+    linecache.cache[grader] = (len(text), None, text.splitlines(keepends=True), grader)
+    scope = {}
+    exec(compile(text, grader, "exec"), scope)
+
+    def run():
+        return scope["call"](lambda: None + 1)
+
+    def deeper():
+        return scope["call"](lambda: scope["call"](None))
+
+    for answer, line in ((run, "None + 1"), (deeper, 'scope["call"](None)')):
+        with pytest.raises(TypeError) as error:
+            answer()
+        assert line in _crash(error.value).split("` raises")[0]
+    del linecache.cache[grader]

@@ -86,3 +86,26 @@ def test_rows_are_padded_on_the_right():
     assert batch.dtype == torch.int64
     with pytest.raises(ValueError, match="the batch is empty: give at least one sentence"):
         pad_batch([])
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("<eos>", None),  # not a word, so not to be suggested
+        ("<EOS>", None),
+        ("sat?", "did you mean 'sat ?'"),
+        ("Sat?", "did you mean 'sat ?'"),
+        ("cat!", "did you mean 'cat'"),
+        ("CATT", "did you mean 'cat'"),
+    ],
+)
+def test_hints_are_words_one_may_use(word, hint):
+    with pytest.raises(UnknownWordError) as error:
+        WordTokenizer(["cat", "sat", "?"]).encode(word)
+    assert ("did you mean" in str(error.value)) == (hint is not None)
+    assert hint is None or hint in str(error.value)
+
+
+def test_ids_are_not_words():
+    with pytest.raises(TypeError, match="words are strings, got 3 at position 0"):
+        WordTokenizer(["cat"]).encode([3])

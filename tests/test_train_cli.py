@@ -12,6 +12,7 @@ import torch
 from tinytf import checkpoint, train
 from tinytf.data.batches import PhrasebookBatches
 from tinytf.data.phrasebook import Phrasebook
+from tinytf.device import choose_device, choose_precision
 from tinytf.training import TrainingConfig
 from tinytf.translator import Translator
 
@@ -200,6 +201,28 @@ def test_there_must_be_something_to_resume(run, tmp_path, capsys):
     assert "run (4 bytes) is truncated" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("steps", "warmup"), [(1, 1), (5, 2), (300, 150), (3000, 200)])
+def test_the_warm_up_fits_a_short_run(steps, warmup, monkeypatch):
+    seen = []
+    monkeypatch.setattr(train, "_train", lambda options: seen.append(options.warmup) or 0)
+    assert train.main(["--steps", str(steps)]) == 0
+    assert seen == [warmup]
+
+
+def test_a_checkpoint_from_elsewhere_is_not_resumed(run, tmp_path, capsys):
+    """A notebook's `trainer.run(save_to=...)` writes no vocabularies unless it is asked to."""
+    trainer, _ = train.build(TrainingConfig(steps=6, warmup=2), batch_size=4, device="cpu")
+    trainer.run(until=1, save_to=tmp_path / "run")
+    assert run("--resume", "--device", "cpu") == 2
+    assert "run was not written by this command: it lacks batch_size" in capsys.readouterr().err
+
+
+def test_a_folder_is_no_place_to_write(run, tmp_path, capsys):
+    (tmp_path / "run").mkdir()
+    assert run() == 2
+    assert "run is a folder: name a file in it" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -211,3 +234,18 @@ def test_there_must_be_something_to_resume(run, tmp_path, capsys):
 def test_bad_options_are_refused(run, capsys, options, message):
     assert run(*options) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_device_may_be_torchs_own():
+    assert choose_device(torch.device("cpu")) == torch.device("cpu")
+    trainer, _ = train.build(TrainingConfig(), 4, torch.device("cpu"), d_model=8, d_ff=8)
+    assert trainer.model.device.type == "cpu"
+
+
+@pytest.mark.parametrize("wanted", ["auto", "fp16"])
+def test_a_wrong_precision_in_the_environment_is_named(wanted, monkeypatch):
+    choose_precision.cache_clear()
+    monkeypatch.setenv("TINYTF_PRECISION", wanted)
+    with pytest.raises(ValueError, match=f"TINYTF_PRECISION='{wanted}' is not one of float32"):
+        choose_precision("cpu")
+    choose_precision.cache_clear()

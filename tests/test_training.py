@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from support import random_ids, small_model
 
 from tinytf.checkpoint import CheckpointError, model_tensors
+from tinytf.inspect import attention_layers, record
 from tinytf.seq2seq import Transformer
 from tinytf.tokenizer import BOS, EOS, PAD
 from tinytf.training import (
@@ -401,6 +402,30 @@ def test_the_bar_moves_once_a_step():
     assert moves == [1] * 12
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_training_is_seen_by_record_in_every_precision(precision):
+    run = trainer(precision=precision)
+    functions = [layer.attention for layer in attention_layers(run.model).values()]
+    with record(run.model) as seen:
+        run.run(until=1)
+    assert len(seen) == len(functions)
+    run.run(until=2)
+    assert [layer.attention for layer in attention_layers(run.model).values()] == functions
+
+
+def test_apples_random_state_is_the_runs_own_too(monkeypatch):
+    """Without such a device: what would be read from it, and written to it."""
+    state = {"now": torch.tensor([1], dtype=torch.uint8)}
+    monkeypatch.setattr(torch.mps, "get_rng_state", lambda: state["now"])
+    monkeypatch.setattr(torch.mps, "set_rng_state", lambda new: state.update(now=new))
+    monkeypatch.setattr(Transformer, "device", torch.device("mps"))
+    run = trainer()
+    state["now"] = torch.tensor([2], dtype=torch.uint8)
+    with run._whole():
+        assert state["now"].item() == 1
+    assert state["now"].item() == 2
+
+
 # ---- bad input
 
 
@@ -411,6 +436,11 @@ def test_the_bar_moves_once_a_step():
         ({"accumulate": 0}, "accumulate must be at least 1, got 0"),
         ({"warmup": 0}, r"warmup=0 must lie in 1..steps=12"),
         ({"warmup": 13}, r"warmup=13 must lie in 1..steps=12"),
+        ({"warmup": 13}, "warm up for fewer steps, or train for more"),
+        ({"clip": 0.0}, "clip must be above 0, got 0.0; math.inf never clips"),
+        ({"clip": -1.0}, "clip must be above 0, got -1.0"),
+        ({"label_smoothing": 1.5}, r"label_smoothing must lie in \[0, 1\), got 1.5"),
+        ({"weight_decay": -0.1}, "weight_decay must be at least 0, got -0.1"),
         ({"schedule": "linear"}, "schedule='linear' is not one of"),
         ({"precision": "int8"}, "precision='int8' is not one of"),
     ],
@@ -447,3 +477,18 @@ def test_ids_beyond_the_models_vocabulary_are_refused(device):
     run = trainer(device, lambda _: Batch(*(random_ids([3], 40) for _ in range(3))))
     with pytest.raises(ValueError, match="is outside the vocabulary of"):
         run.run()
+
+
+def test_a_checkpoint_that_is_refused_changes_nothing(tmp_path):
+    trainer(precision="bfloat16").run(until=1, save_to=tmp_path / "run")
+    other = trainer()
+    other.model = small_model(dtype=torch.float32, d_ff=24)
+    with pytest.raises(CheckpointError, match="d_ff=20, but the model has d_ff=24"):
+        other.load(tmp_path / "run")
+    assert other.config.precision == "float32"
+
+
+def test_a_model_with_other_padding_is_refused():
+    """Its padding would count as words, and words as padding."""
+    with pytest.raises(ValueError, match="pad_id=3, but batches are padded with 0"):
+        Trainer(small_model(pad_id=3), batch_of, TrainingConfig())

@@ -132,6 +132,8 @@ def test_bad_sentences_are_refused(trained, method):
 def test_bad_batches_are_refused(trained):
     with pytest.raises(ValueError, match="the batch is empty"):
         trained.batch([])
+    with pytest.raises(TypeError, match="batch takes a list of sentences, got the string 'a dog'"):
+        trained.batch("a dog")  # its letters are not sentences
 
 
 def test_a_vocabulary_of_another_size_is_refused(trained):
@@ -168,6 +170,11 @@ def test_files_that_are_no_translators_are_refused(trained, tmp_path):
     write(tmp_path / "other", {"w": torch.zeros(2)}, {"kind": "something"})
     with pytest.raises(CheckpointError, match="other is not a translator"):
         Translator.load(tmp_path / "other")
+    with pytest.raises(CheckpointError, match="there is no checkpoint at"):
+        Translator.load("")  # not the shipped one
+    Trainer(trained.model, None, TrainingConfig()).save(tmp_path / "bare")
+    with pytest.raises(CheckpointError, match=r"bare .* no vocabularies .*translator.header\(\)"):
+        Translator.load(tmp_path / "bare")
     trained.save(tmp_path / "cut")
     data = (tmp_path / "cut").read_bytes()
     (tmp_path / "cut").write_bytes(data[: len(data) // 2])
@@ -242,6 +249,12 @@ def test_alignment_error_rate_equals_the_formula(links, gold, expected):
 def test_alignment_error_rate_needs_links():
     with pytest.raises(ValueError, match="there are no links to compare"):
         alignment_error_rate([], [])
+
+
+def test_alignment_grades_need_links(trained):
+    bare = [replace(p, alignment=()) for p in PAIRS]
+    with pytest.raises(ValueError, match="no gold links to grade against"):
+        grade_alignment(trained, bare)
 
 
 @pytest.mark.parametrize("batch_size", [2, 128])

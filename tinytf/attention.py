@@ -87,12 +87,13 @@ class MultiHeadAttention(nn.Module):
     """Attend in `num_heads` subspaces of width d_model / num_heads, then mix them.
 
     Source: Vaswani et al. 2017, section 3.2.2. `attention` is the function that does the work:
-    the fused kernel by default; `tinytf.inspect` swaps in the explicit one to look inside.
+    the fused kernel by default; `tinytf.inspect` swaps in the explicit one to look inside. Raises
+    ValueError if d_model is not divisible by num_heads.
     """
 
     def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0) -> None:
         super().__init__()
-        if d_model % num_heads != 0:
+        if num_heads < 1 or d_model % num_heads != 0:
             raise ValueError(f"d_model={d_model} is not divisible by num_heads={num_heads}")
         self.d_model, self.num_heads, self.dropout = d_model, num_heads, dropout
         self.w_q = nn.Linear(d_model, d_model)

@@ -29,6 +29,8 @@ def write(path: str | Path, tensors: Mapping[str, Tensor], header: Mapping[str, 
     Raises CheckpointError if it could not be written.
     """
     path = Path(path)
+    if path.is_dir():
+        raise CheckpointError(f"could not write {path}: it is a folder; name a file in it")
     data = save(
         {name: t.detach().cpu().contiguous() for name, t in tensors.items()},
         metadata={"format": FORMAT, "header": json.dumps(header)},
@@ -65,7 +67,9 @@ def read(path: str | Path, device: str | torch.device = "cpu") -> tuple[dict[str
                     f"{path.name} is a safetensors file, but not a tinytf checkpoint "
                     f"(format {meta.get('format')!r}, expected {FORMAT!r})"
                 )
-            return {name: file.get_tensor(name) for name in file.keys()}, json.loads(meta["header"])  # noqa: SIM118
+            # copies: a tensor that maps the file would keep Windows from replacing it
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+            return tensors, json.loads(meta["header"])
     except SafetensorError as error:
         raise CheckpointError(
             f"{path.name} ({path.stat().st_size} bytes) is truncated or not a safetensors file: "

@@ -13,16 +13,21 @@ from tinytf.tokenizer import BOS, EOS, PAD
 
 __all__ = ["Hypothesis", "beam_search", "evaluation", "greedy", "length_penalty"]
 
+LONGEST = 64  # tokens of output, where the caller names no limit
+
 
 @torch.no_grad()
-def greedy(model: Transformer, src: Tensor, max_len: int = 64, use_cache: bool = True) -> Tensor:
+def greedy(
+    model: Transformer, src: Tensor, max_len: int | None = None, use_cache: bool = True
+) -> Tensor:
     """Take the likeliest token at every step until each row has said <eos>.
 
-    src is (B, S); returns ids (B, T), T ≤ max_len, without <bos>, each row ending in <eos> and
-    padding unless max_len cut it. The model is used in evaluation mode and left as it was found.
+    src is (B, S); returns ids (B, T), T ≤ max_len (default: 64, or the model's own if that is
+    less), without <bos>, each row ending in <eos> and padding unless max_len cut it. The model is
+    used in evaluation mode and left as it was found. Raises ValueError if max_len does not fit.
     `use_cache=False` recomputes every prefix from its beginning: same result, more work.
     """
-    _check_length(model, max_len)
+    max_len = _length(model, max_len)
     with evaluation(model):
         memory = model.encode(src)
         cache = model.decoder.new_cache() if use_cache else None
@@ -57,7 +62,7 @@ def length_penalty(length: int, alpha: float) -> float:
 
 @torch.no_grad()
 def beam_search(
-    model: Transformer, src: Tensor, beam: int = 4, alpha: float = 0.6, max_len: int = 64
+    model: Transformer, src: Tensor, beam: int = 4, alpha: float = 0.6, max_len: int | None = None
 ) -> list[list[Hypothesis]]:
     """Keep the `beam` best prefixes of every sentence at each step; alpha is the length penalty's.
 
@@ -65,7 +70,7 @@ def beam_search(
     ends in <eos>, or is max_len tokens long. A sentence is done when no living prefix could still
     overtake its worst finished hypothesis. Raises ValueError if beam or max_len is below 1.
     """
-    _check_length(model, max_len)
+    max_len = _length(model, max_len)
     if beam < 1:
         raise ValueError(f"beam must be at least 1, got {beam}")
     if alpha < 0:
@@ -131,10 +136,13 @@ def _finish(
     del done[beam:]
 
 
-def _check_length(model: Transformer, max_len: int) -> None:
+def _length(model: Transformer, max_len: int | None) -> int:
     limit = model.config.max_len
+    if max_len is None:
+        return min(LONGEST, limit)
     if not 1 <= max_len <= limit:
         raise ValueError(f"max_len={max_len} must lie in 1..{limit}, the model's own max_len")
+    return max_len
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import torch
 __all__ = ["choose_device", "choose_precision"]
 
 
-def choose_device(name: str | None = None) -> torch.device:
+def choose_device(name: str | torch.device | None = None) -> torch.device:
     """Return the device to compute on: `name`, else `TINYTF_DEVICE`, else the best one present.
 
     Raises ValueError if the device asked for is unknown or is not on this machine.
@@ -19,7 +19,7 @@ def choose_device(name: str | None = None) -> torch.device:
         "mps": torch.backends.mps.is_available(),
         "cpu": True,
     }
-    wanted = name or os.environ.get("TINYTF_DEVICE")
+    wanted = str(name or os.environ.get("TINYTF_DEVICE") or "")
     if not wanted:
         return torch.device(next(kind for kind, here in present.items() if here))
     kind = wanted.split(":")[0]
@@ -36,9 +36,11 @@ def choose_precision(kind: str) -> str:
 
     A processor without bfloat16 instructions is many times slower in it than in float32, and one
     with them several times faster, so a CPU is measured: a few milliseconds of matmuls, once a
-    process. A GPU is asked. `TINYTF_PRECISION` overrides.
+    process. A GPU is asked. `TINYTF_PRECISION` overrides; raises ValueError if it is neither.
     """
     if wanted := os.environ.get("TINYTF_PRECISION"):
+        if wanted not in ("float32", "bfloat16"):
+            raise ValueError(f"TINYTF_PRECISION={wanted!r} is not one of float32, bfloat16")
         return wanted
     if kind == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"

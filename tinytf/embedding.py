@@ -39,7 +39,7 @@ def check_ids(ids: Tensor, vocab_size: int) -> None:
         raise TypeError(f"ids must be int64 or int32, got {ids.dtype}")
     if torch.compiler.is_compiling():  # reading values would break the graph
         return
-    low, high = (bound.item() for bound in ids.aminmax())
+    low, high = int(ids.min()), int(ids.max())
     if low < 0 or high >= vocab_size:
         bad = high if high >= vocab_size else low
         raise ValueError(

@@ -37,7 +37,10 @@ def is_exact(
     batch_size: int = 256,
     beam: int | None = None,
 ) -> list[bool]:
-    """Say for each pair whether the translation equals the gold target, word for word."""
+    """Say for each pair whether the translation equals the gold target, word for word.
+
+    Raises ValueError if there are no pairs, UnknownWordError for a word outside the vocabulary.
+    """
     if not pairs:
         raise ValueError("there are no pairs to grade")
     order = sorted(range(len(pairs)), key=lambda i: len(pairs[i].source))
@@ -95,7 +98,8 @@ def grade_alignment(
     The head's link for a target word is its largest weight in the row that writes the word, <eos>
     included among the choices. Returns (layers, heads) tables: `accuracy`, the share of aligned
     target words whose link is gold; `aer`, the alignment error rate of those links over all pairs
-    together; `mass`, the mean weight on gold source words.
+    together; `mass`, the mean weight on gold source words. Raises ValueError if there is no pair
+    or no link.
     """
     if not pairs:
         raise ValueError("there are no pairs to grade")
@@ -122,6 +126,8 @@ def grade_alignment(
         hits = hits + gold[:, None, None].expand_as(chosen).gather(-1, best[..., None]).sum((0, 3))
         mass = mass + (chosen * gold[:, None, None]).sum(-1).sum(0)
         rows, gold_links = rows + len(chosen), gold_links + int(gold.sum())
+    if not rows:
+        raise ValueError("the pairs have no gold links to grade against")
     return {
         "accuracy": hits / rows,
         "aer": 1 - 2 * hits / (rows + gold_links),

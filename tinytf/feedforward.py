@@ -25,7 +25,7 @@ class FeedForward(nn.Module):
         self.activation = activation
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (B, T, C) to (B, T, C), every position by itself."""
+        """Map (B, T, C) to (B, T, C), each position by itself; ValueError if C is not d_model."""
         if x.size(-1) != self.w_1.in_features:
             raise ValueError(f"x has width {x.size(-1)}, expected d_model={self.w_1.in_features}")
         return self.w_2(self.dropout(self.activation(self.w_1(x))))

@@ -25,7 +25,10 @@ class UnknownWordError(ValueError):
 
 
 class WordTokenizer:
-    """One id per word: the specials <pad>, <bos>, <eos> are 0, 1, 2, the words follow in order."""
+    """One id per word: the specials <pad>, <bos>, <eos> are 0, 1, 2, the words follow in order.
+
+    Raises ValueError if a word is there twice or is a special.
+    """
 
     def __init__(self, words: Iterable[str]) -> None:
         self.words = tuple(words)
@@ -41,20 +44,26 @@ class WordTokenizer:
     def encode(self, text: str | Sequence[str]) -> list[int]:
         """Turn words (or a string of words between spaces) into ids, with no specials added.
 
-        Raises UnknownWordError for a word outside the vocabulary and ValueError for an empty text.
+        Raises UnknownWordError for a word outside the vocabulary, ValueError for an empty text and
+        TypeError for what is not text.
         """
         words = text.split() if isinstance(text, str) else list(text)
         if not words:
             raise ValueError("the sentence is empty: give at least one word")
         ids = []
         for position, word in enumerate(words):
+            if not isinstance(word, str):
+                raise TypeError(f"words are strings, got {word!r} at position {position}")
             if word not in self._ids or word in SPECIALS:
                 raise UnknownWordError(word, position, len(self.words), self._near(word))
             ids.append(self._ids[word])
         return ids
 
     def decode(self, ids: Iterable[int]) -> list[str]:
-        """Turn ids back into words, up to the first <eos>, without <bos> and <pad>."""
+        """Turn ids back into words, up to the first <eos>, without <bos> and <pad>.
+
+        Raises ValueError for an id outside the vocabulary.
+        """
         words = []
         for i in map(int, ids):
             if i == EOS:
@@ -66,9 +75,12 @@ class WordTokenizer:
         return words
 
     def _near(self, word: str) -> list[str]:
-        if word.lower() in self._ids:
-            return [word.lower()]
-        return difflib.get_close_matches(word, self.words, n=2, cutoff=0.7)
+        lower, mark = word.lower(), word[-1:]
+        if lower in self.words:
+            return [lower]
+        if not mark.isalnum() and {lower[:-1], mark} <= set(self.words):
+            return [f"{lower[:-1]} {mark}"]  # punctuation is a word of its own
+        return difflib.get_close_matches(lower, self.words, n=2, cutoff=0.7)
 
 
 def pad_batch(rows: Sequence[Sequence[int]], device: torch.device | None = None) -> Tensor:

@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+import torch
 from tqdm import tqdm
 
 from tinytf.checkpoint import CheckpointError
@@ -21,7 +22,10 @@ RESUMED = ("batch_size", "steps", "lr", "warmup", "precision", "seed")  # option
 
 
 def build(
-    config: TrainingConfig, batch_size: int = 128, device: str | None = None, **sizes: object
+    config: TrainingConfig,
+    batch_size: int = 128,
+    device: str | torch.device | None = None,
+    **sizes: object,
 ) -> tuple[Trainer, Translator]:
     """Make an untrained translator of the phrasebook and the trainer that trains it.
 
@@ -56,7 +60,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--steps", type=int, default=defaults.steps)
     parser.add_argument("--batch-size", type=int, default=128, help="sentences a step")
     parser.add_argument("--lr", type=float, default=defaults.lr)
-    parser.add_argument("--warmup", type=int, default=defaults.warmup, help="steps")
+    parser.add_argument(
+        "--warmup", type=int, help=f"steps (default: {defaults.warmup}, or half of a short run)"
+    )
     parser.add_argument("--precision", choices=["auto", "float32", "bfloat16"], default="auto")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", choices=["cpu", "cuda", "mps"], help="default: the best here")
@@ -64,6 +70,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--save-every", type=float, default=60.0, help="seconds")
     parser.add_argument("--export", type=Path, help="also write the weights alone, in float16")
     options = parser.parse_args(arguments)
+    if options.warmup is None:
+        options.warmup = min(defaults.warmup, max(1, options.steps // 2))
     try:
         return _train(options)
     except (CheckpointError, FloatingPointError, ValueError) as error:
@@ -83,6 +91,8 @@ def _train(options: argparse.Namespace) -> int:
     header = translator.header() | {"batch_size": options.batch_size}
     if options.resume:
         _resume(trainer, header, options)
+    elif options.out.is_dir():
+        raise ValueError(f"{options.out} is a folder: name a file in it")
     elif options.out.exists():
         raise ValueError(f"{options.out} exists: add --resume to go on, or choose another --out")
     status = 0
@@ -110,6 +120,11 @@ def _train(options: argparse.Namespace) -> int:
 def _resume(trainer: Trainer, header: dict, options: argparse.Namespace) -> None:
     """Load the run at --out; refuse options, or a phrasebook, that contradict it."""
     saved = trainer.load(options.out)
+    if missing := {"source_words", "target_words", "batch_size"} - saved.keys():
+        raise ValueError(
+            f"{options.out.name} was not written by this command: it lacks "
+            f"{', '.join(sorted(missing))}"
+        )
     if any(tuple(saved[key]) != header[key] for key in ("source_words", "target_words")):
         raise ValueError(
             f"{options.out.name} was trained with other words than today's phrasebook "

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytf import checkpoint
-from tinytf.attention import fused_attention
 from tinytf.device import choose_precision
 from tinytf.inspect import attention_layers
 from tinytf.seq2seq import Transformer
@@ -42,7 +42,7 @@ class Batch(NamedTuple):
 
     def to(self, device: torch.device) -> "Batch":
         """Move all three to a device."""
-        return Batch(*(part.to(device, non_blocking=True) for part in self))
+        return Batch(*(part.to(device) for part in self))
 
 
 def make_batch(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
@@ -96,7 +96,7 @@ def sequence_loss(
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How to train; the defaults are what the shipped translator was trained with."""
+    """How to train; with precision="auto", the defaults are the shipped translator's recipe."""
 
     steps: int = 3000
     lr: float = 2e-3
@@ -116,7 +116,16 @@ class TrainingConfig:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.warmup < 1 or self.warmup > self.steps:
-            raise ValueError(f"warmup={self.warmup} must lie in 1..steps={self.steps}")
+            raise ValueError(
+                f"warmup={self.warmup} must lie in 1..steps={self.steps}: "
+                "warm up for fewer steps, or train for more"
+            )
+        if not self.clip > 0:
+            raise ValueError(f"clip must be above 0, got {self.clip}; math.inf never clips")
+        if not 0 <= self.label_smoothing < 1:
+            raise ValueError(f"label_smoothing must lie in [0, 1), got {self.label_smoothing}")
+        if not self.weight_decay >= 0:
+            raise ValueError(f"weight_decay must be at least 0, got {self.weight_decay}")
         for name, known in (
             ("schedule", ("cosine", "constant", "inverse_sqrt")),
             ("precision", ("float32", "bfloat16", "auto")),
@@ -138,6 +147,10 @@ class Trainer:
     ) -> None:
         if config.precision == "auto":
             config = replace(config, precision=choose_precision(model.device.type))
+        if model.config.pad_id != PAD:
+            raise ValueError(
+                f"the model has pad_id={model.config.pad_id}, but batches are padded with {PAD}"
+            )
         self.model, self.batches, self.config = model, batches, config
         matrices = [p for p in model.parameters() if p.dim() > 1]
         others = [p for p in model.parameters() if p.dim() <= 1]
@@ -281,7 +294,6 @@ class Trainer:
             raise checkpoint.CheckpointError(
                 f"{Path(path).name} holds {header.get('kind')!r}, not a training run"
             )
-        self.config = replace(self.config, precision=header["training"]["precision"])
         mine = asdict(self.model.config)
         if differ := [name for name in mine if mine[name] != header["model"].get(name)]:
             raise checkpoint.CheckpointError(
@@ -295,12 +307,11 @@ class Trainer:
             part, rest = name.split("/", 1)
             parts[part][rest] = tensor
         checkpoint.load_weights(self.model, parts["model"])
+        self.config = replace(self.config, precision=header["training"]["precision"])
         self.optimizer.state.clear()
         for name, parameter in checkpoint.model_tensors(self.model).items():
             state = {
-                key: parts["optimizer"][f"{name}/{key}"].to(
-                    "cpu" if key == "step" and parameter.device.type == "cpu" else parameter.device
-                )
+                key: parts["optimizer"][f"{name}/{key}"].to(parameter.device)
                 for key in ("step", "exp_avg", "exp_avg_sq")
                 if f"{name}/{key}" in parts["optimizer"]
             }
@@ -316,21 +327,30 @@ class Trainer:
         state = {"cpu": torch.get_rng_state()}
         if self.model.device.type == "cuda":
             state["cuda"] = torch.cuda.get_rng_state(self.model.device)
+        if self.model.device.type == "mps":
+            state["mps"] = torch.mps.get_rng_state()
         return state
+
+    def _set_random_state(self, state: dict[str, Tensor]) -> None:
+        """Put back what `_random_state` read; a state saved on another device has no GPU part."""
+        torch.set_rng_state(state["cpu"])
+        kind = self.model.device.type
+        if kind == "cuda" and "cuda" in state:
+            torch.cuda.set_rng_state(state["cuda"], self.model.device)
+        if kind == "mps" and "mps" in state:
+            torch.mps.set_rng_state(state["mps"])
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
         """Train in training mode, on the run's own random state; give both back, come what may."""
-        was_training = self.model.training
-        with torch.random.fork_rng():
-            torch.set_rng_state(self._random["cpu"])
-            if self.model.device.type == "cuda" and "cuda" in self._random:
-                torch.cuda.set_rng_state(self._random["cuda"], self.model.device)
-            self.model.train()
-            try:
-                yield
-            finally:
-                self.model.train(was_training)
+        was_training, outside = self.model.training, self._random_state()
+        self._set_random_state(self._random)
+        self.model.train()
+        try:
+            yield
+        finally:
+            self._set_random_state(outside)
+            self.model.train(was_training)
 
     @contextmanager
     def _precision(self) -> Iterator[None]:
@@ -338,14 +358,14 @@ class Trainer:
         if self.config.precision == "float32" or self.model.device.type != "cpu":
             yield
             return
-        layers = attention_layers(self.model).values()
-        for layer in layers:
-            layer.attention = _float32_attention
+        before = {layer: layer.attention for layer in attention_layers(self.model).values()}
+        for layer, attention in before.items():
+            layer.attention = partial(_in_float32, attention)
         try:
             yield
         finally:
-            for layer in layers:
-                layer.attention = fused_attention
+            for layer, attention in before.items():
+                layer.attention = attention
 
     def _autocast(self) -> Any:
         if self.config.precision == "float32":
@@ -353,17 +373,18 @@ class Trainer:
         return torch.autocast(self.model.device.type, dtype=torch.bfloat16)
 
 
-def _float32_attention(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout: float = 0.0
+def _in_float32(
+    attention: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, *rest: Any
 ) -> Tensor:
     with torch.autocast(q.device.type, enabled=False):
-        return fused_attention(q.float(), k.float(), v.float(), mask, dropout)
+        return attention(q.float(), k.float(), v.float(), *rest)
 
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Seed torch inside the block only: what it draws does not depend on what came before."""
-    with torch.random.fork_rng():
+    # all GPUs by name: fork_rng() alone warns where there are several
+    with torch.random.fork_rng(range(torch.cuda.device_count())):
         torch.manual_seed(seed)
         yield
 

@@ -66,12 +66,16 @@ class Translator:
     ) -> "Translator":
         """Load a translator from a file (default: the one that ships), onto a device.
 
-        Reads training checkpoints too. Raises CheckpointError for a file that is missing,
-        truncated or not a translator's.
+        Reads training checkpoints too, where they were saved with `header()`. Raises
+        CheckpointError for a file that is missing, truncated or not a translator's.
         """
-        tensors, header = checkpoint.read(path or SHIPPED)
+        path = SHIPPED if path is None else Path(path)
+        tensors, header = checkpoint.read(path)
         if "source_words" not in header:
-            raise checkpoint.CheckpointError(f"{Path(path or SHIPPED).name} is not a translator")
+            raise checkpoint.CheckpointError(
+                f"{path.name} is not a translator: it holds no vocabularies (`Translator.save` "
+                "writes them, and so does `Trainer.run` with header=translator.header())"
+            )
         if header["kind"] == "training":
             tensors = {n[6:]: t for n, t in tensors.items() if n.startswith("model/")}
         model = Transformer(TransformerConfig(**header["model"]))
@@ -80,7 +84,10 @@ class Translator:
         return cls(model.to(device or choose_device()).eval(), *words)
 
     def save(self, path: str | Path, dtype: torch.dtype = torch.float16) -> None:
-        """Write weights (in `dtype`), configuration and vocabularies to one file."""
+        """Write weights (in `dtype`), configuration and vocabularies to one file.
+
+        Raises CheckpointError if it could not be written; an earlier file is then untouched.
+        """
         tensors = {n: p.to(dtype) for n, p in checkpoint.model_tensors(self.model).items()}
         checkpoint.write(path, tensors, self.header() | {"kind": "translator"})
 
@@ -102,7 +109,9 @@ class Translator:
     def batch(
         self, sentences: Sequence[str | Sequence[str]], beam: int | None = None
     ) -> list[Translation]:
-        """Translate many sentences at once; errors as for one."""
+        """Translate many sentences at once; errors as for one, TypeError for a single string."""
+        if isinstance(sentences, str):
+            raise TypeError(f"batch takes a list of sentences, got the string {sentences!r}")
         rows = [[*self.source.encode(s), EOS] for s in sentences]
         src = pad_batch(rows, self.model.device)
         limit = self._limit(src)

@@ -2,26 +2,46 @@
 
 import argparse
 import sys
+from pathlib import Path
 
 
 def main(arguments=None):
     """Run one command and return the exit status."""
+    for stream in (sys.stdout, sys.stderr):  # a Windows console may know neither ✓ nor Chinese
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8")
     parser = argparse.ArgumentParser(prog="python -m tinytf.course", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     claims = commands.add_parser("claims", help="list what the chapters claim and measured")
-    claims.add_argument("--chapter", help="only this one, such as 03")
-    claims.add_argument("--notebooks", default="notebooks", help="folder of the chapters")
+    claims.add_argument("--chapter", type=two_digits, help="only this one, such as 03")
+    claims.add_argument("--notebooks", type=Path, default=here(), help="folder of the chapters")
     graders = commands.add_parser("exercises", help="grade every reference and wrong answer")
-    graders.add_argument("--chapter", help="only this one, such as 03")
+    graders.add_argument("--chapter", type=two_digits, help="only this one, such as 03")
     graders.add_argument("--markdown", action="store_true", help="print them for a chapter")
     options = parser.parse_args(arguments)
     return {"claims": list_claims, "exercises": grade_all}[options.command](options)
+
+
+def two_digits(chapter):
+    """`3` as file names have it: `03`."""
+    return chapter.zfill(2)
+
+
+def here():
+    """The notebooks in this folder, else those beside an editable install."""
+    local = Path("notebooks")
+    return local if local.is_dir() else Path(__file__).parents[2] / "notebooks"
 
 
 def list_claims(options):
     """One line a claim: chapter, id, sentence, what was measured. 1 if there is none."""
     from tinytf.course.notebooks import notebooks
 
+    if not options.notebooks.is_dir():
+        print(
+            f"no folder {options.notebooks}: say with --notebooks where they are", file=sys.stderr
+        )
+        return 1
     rows = [
         (notebook.chapter, claim["id"], f"{claim['sentence']} · {claim['measured']}")
         for notebook in notebooks(options.notebooks)
@@ -39,10 +59,16 @@ def grade_all(options):
     from tinytf.course.check import grade
     from tinytf.course.grading import exercises
 
+    chosen = [
+        exercise
+        for exercise in exercises().values()
+        if options.chapter in (None, exercise.id.split(".")[0])
+    ]
+    if not chosen:
+        print(f"chapter {options.chapter} has no exercises", file=sys.stderr)
+        return 1
     missed = 0
-    for exercise in exercises().values():
-        if options.chapter not in (None, exercise.id.split(".")[0]):
-            continue
+    for exercise in chosen:
         if options.markdown:
             print(exercise.markdown() + "\n```python\n" + exercise.stub + "```\n")
             continue

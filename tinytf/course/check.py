@@ -178,9 +178,10 @@ def _crash(error):
     """The error and the line it came from, the deepest one that the learner wrote."""
     line, frame = "", error.__traceback__
     while frame is not None:
-        name = frame.tb_frame.f_code.co_filename
-        if "site-packages" not in name and name != __file__ and "tinytf/course" not in name:
-            line = linecache.getline(name, frame.tb_lineno).strip() or line
+        file = frame.tb_frame.f_code.co_filename
+        name = file.replace("\\", "/")  # on Windows too
+        if "site-packages" not in name and "tinytf/course" not in name:
+            line = linecache.getline(file, frame.tb_lineno).strip() or line
         frame = frame.tb_next
     where = f"`{line}` raises " if line else "it raises "
     words = str(error).splitlines()[0] if str(error) else ""

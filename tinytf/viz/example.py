@@ -79,12 +79,17 @@ def _sound(token):
 
 
 def _stacked(attention):
-    """{kind: (L, H, T, S)} from {"decoder.layers.0.cross_attention": (H, T, S), ...}."""
+    """{kind: (L, H, T, S)} from {"decoder.layers.0.cross_attention": (H, T, S), ...}.
+
+    A batch of one sentence, as `tinytf.inspect.record` has it, is (1, H, T, S).
+    """
     stacks = {}
     for name, weights in attention.items():
         parts = name.split(".")
         kind = "cross" if "cross" in parts[-1] else parts[0]
         number = next((int(part) for part in parts if part.isdigit()), 0)
+        weights = as_array(weights, name)
+        weights = weights[0] if weights.ndim == 4 and len(weights) == 1 else weights
         stacks.setdefault(kind, {})[number] = as_array(weights, name, ndim=3)
     return {kind: np.stack([maps[i] for i in sorted(maps)]) for kind, maps in stacks.items()}
 
