@@ -40,6 +40,13 @@ def _loss_variant(spread=None, keep=None, average=None):
     return loss
 
 
+def _others_only(logits, targets, epsilon, pad_id):
+    log_p = logits.log_softmax(-1)
+    hit = log_p.gather(-1, targets[..., None]).squeeze(-1)
+    others = (log_p.sum(-1) - hit) / (logits.size(-1) - 1)
+    return (-(1 - epsilon) * hit - epsilon * others)[targets != pad_id].mean()
+
+
 def _shifted_twice(logits, targets, epsilon, pad_id):
     return smoothed_loss(logits[:, :-1], targets[:, 1:], epsilon, pad_id)
 
@@ -140,6 +147,20 @@ SMOOTHED_LOSS = Exercise(
             "Each of the V words gets epsilon/V, not epsilon.",
         ),
         WrongAnswer(
+            "smoothing for the others only",
+            _others_only,
+            "Each word gets epsilon/V",
+            "The share is spread over all V words, the right one too, as `F.cross_entropy` does. "
+            "Here the V - 1 others get it all, so the smoothing is a little too strong.",
+        ),
+        WrongAnswer(
+            "summed, not averaged",
+            _loss_variant(average=lambda each, real: each[real].sum()),
+            "Four tokens are real",
+            "The loss then grows with the batch, and so does its gradient. Divide by the number of "
+            "real tokens.",
+        ),
+        WrongAnswer(
             "target shifted twice",
             _shifted_twice,
             "Four tokens are real",
@@ -176,6 +197,10 @@ def _padded_with(ids, first=None, last=None):
 def _unshifted(target_ids, bos, eos, pad):
     labels = teacher_forcing(target_ids, bos, eos, pad)[1]
     return labels.clone(), labels
+
+
+def _labels_first(target_ids, bos, eos, pad):
+    return teacher_forcing(target_ids, bos, eos, pad)[::-1]
 
 
 def _not_split(target_ids, bos, eos, pad):
@@ -265,6 +290,13 @@ TEACHER_FORCING = Exercise(
             "decoder_input starts with [7, 5]",
             "The decoder reads the very word that it has to say. Copying it is enough, the loss "
             "falls to 0, and the model cannot generate.",
+        ),
+        WrongAnswer(
+            "labels returned first",
+            _labels_first,
+            "decoder_input starts with [7, 5]",
+            "Both halves are right and in the wrong order: the input, which starts with bos, comes "
+            "first.",
         ),
         WrongAnswer(
             "the whole sentence twice",
@@ -375,6 +407,15 @@ NOAM = Exercise(
             "`max(step, 1)`.",
         ),
         WrongAnswer(
+            "one step ahead",
+            lambda step, d_model, warmup: (
+                d_model**-0.5 * min((step + 1) ** -0.5, (step + 1) * warmup**-1.5)
+            ),
+            "you get 0.0065, expected 0.00625",
+            "Adding 1 everywhere makes step 0 safe, but moves the whole schedule by a step. Only "
+            "step 0 counts as step 1: `max(step, 1)`.",
+        ),
+        WrongAnswer(
             "max for min",
             lambda step, d_model, warmup: (
                 d_model**-0.5 * max(max(step, 1) ** -0.5, max(step, 1) * warmup**-1.5)
@@ -434,8 +475,8 @@ def accumulated_step(optimizer, batches, loss_and_tokens):
     optimizer.step()
 
 
-def _step_variant(divisor=None, zero_each=False, zero_first=True, one_step=True):
-    """An `accumulated_step` with one thing wrong."""
+def _step_variant(divisor=None, zero_each=False, zero_first=True, steps=1):
+    """An `accumulated_step` with one thing wrong. steps: 1, 0, or None for one in every batch."""
 
     def step(optimizer, batches, loss_and_tokens):
         total = sum(loss_and_tokens(batch)[1] for batch in batches)
@@ -446,9 +487,9 @@ def _step_variant(divisor=None, zero_each=False, zero_first=True, one_step=True)
                 optimizer.zero_grad()
             loss, tokens = loss_and_tokens(batch)
             (loss / (divisor(tokens, len(batches)) if divisor else total)).backward()
-            if not one_step:
+            if steps is None:
                 optimizer.step()
-        if one_step:
+        if steps:
             optimizer.step()
 
     return step
@@ -461,13 +502,19 @@ EVEN = ([1.0, 3.0], [2.0, 4.0])
 def _after(answer, batches, stale=0.0):
     """The parameter after one step from 0 with rate 1; the loss of a token x is -x * parameter.
 
-    Returns None when the answer did not touch the parameter.
+    Returns None when the answer looked at no batch: it is a stub.
     """
     parameter = torch.zeros((), requires_grad=True)
     parameter.grad = torch.tensor(stale)
     optimizer = torch.optim.SGD([parameter], lr=1.0)
-    answer(optimizer, copied(list(batches)), lambda batch: (-sum(batch) * parameter, len(batch)))
-    return None if parameter.item() == 0 else parameter.detach()
+    seen = []
+
+    def loss_and_tokens(batch):
+        seen.append(batch)
+        return -sum(batch) * parameter, len(batch)
+
+    answer(optimizer, copied(list(batches)), loss_and_tokens)
+    return parameter.detach() if seen else None
 
 
 def _moved(answer, batches, expected, note, stale=0.0):
@@ -506,7 +553,7 @@ ACCUMULATION = Exercise(
         "Write `accumulated_step(optimizer, batches, loss_and_tokens)`: one step of the optimizer "
         "on several small batches, equal to a step on all of them as one batch. "
         "`loss_and_tokens(batch)` gives the summed loss and the number of tokens, which differs "
-        "from batch to batch."
+        "from batch to batch. Call `backward` batch by batch: that is what saves the memory."
     ),
     hint="`backward` adds to `.grad`. Clear once, add up all batches, divide once by all tokens.",
     reference=accumulated_step,
@@ -552,8 +599,14 @@ ACCUMULATION = Exercise(
             "`backward` adds to what is there: the last step's gradient is still in it.",
         ),
         WrongAnswer(
+            "no step",
+            _step_variant(steps=0),
+            "you get 0, expected 3",
+            "The gradient is there and the weights have not moved: `optimizer.step()` is missing.",
+        ),
+        WrongAnswer(
             "a step in every batch",
-            _step_variant(one_step=False),
+            _step_variant(steps=None),
             "the mean over all 4 tokens",
             "The weights already move after the first batch, and its gradient is used again for "
             "the second.",
