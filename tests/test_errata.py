@@ -20,9 +20,10 @@ from tinytf.decoding import greedy
 from tinytf.inspect import attention_layers, record
 from tinytf.masks import causal_mask, padding_mask
 from tinytf.norm import LayerNorm
+from tinytf.objective import Batch, make_batch, sequence_loss
 from tinytf.positional import PositionalEncoding, sinusoidal_encoding
 from tinytf.seq2seq import Transformer, TransformerConfig
-from tinytf.training import Batch, Trainer, TrainingConfig, make_batch, sequence_loss
+from tinytf.training import Trainer, TrainingConfig
 
 NORMS = pytest.mark.parametrize("norm", ["post", "pre"])
 HALVES = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

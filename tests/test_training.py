@@ -12,18 +12,12 @@ from support import random_ids, small_model
 
 from tinytf.checkpoint import CheckpointError, model_tensors
 from tinytf.inspect import attention_layers, record
+from tinytf.objective import Batch, make_batch, sequence_loss
+from tinytf.randomness import seeded
+from tinytf.schedules import warmup_cosine, warmup_inverse_sqrt
 from tinytf.seq2seq import Transformer
 from tinytf.tokenizer import BOS, EOS, PAD
-from tinytf.training import (
-    Batch,
-    Trainer,
-    TrainingConfig,
-    make_batch,
-    seeded,
-    sequence_loss,
-    warmup_cosine,
-    warmup_inverse_sqrt,
-)
+from tinytf.training import Trainer, TrainingConfig
 
 
 def batch_of(step, size=6):

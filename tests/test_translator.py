@@ -16,8 +16,9 @@ from tinytf.evaluation import (
     is_exact,
 )
 from tinytf.inspect import record
+from tinytf.objective import make_batch
 from tinytf.tokenizer import UnknownWordError, WordTokenizer
-from tinytf.training import Trainer, TrainingConfig, make_batch
+from tinytf.training import Trainer, TrainingConfig
 from tinytf.translator import SHIPPED, Translator
 
 

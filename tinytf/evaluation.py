@@ -9,8 +9,8 @@ from torch import Tensor
 
 from tinytf.decoding import evaluation
 from tinytf.inspect import record
+from tinytf.objective import make_batch
 from tinytf.tokenizer import PAD
-from tinytf.training import make_batch
 from tinytf.translator import Translator
 
 __all__ = [

@@ -12,8 +12,9 @@ from tinytf.data.batches import PhrasebookBatches
 from tinytf.data.phrasebook import Phrasebook
 from tinytf.device import choose_device
 from tinytf.evaluation import exact_match
+from tinytf.randomness import seeded
 from tinytf.seq2seq import Transformer, TransformerConfig
-from tinytf.training import Trainer, TrainingConfig, seeded
+from tinytf.training import Trainer, TrainingConfig
 from tinytf.translator import Translator
 
 __all__ = ["build", "main"]

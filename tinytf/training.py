@@ -1,97 +1,28 @@
-"""Training: the loss, the schedules, and a loop that can be stopped and resumed to the bit."""
+"""Training: a loop that can be stopped at any step and resumed to the bit."""
 
 import math
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytf import checkpoint
 from tinytf.device import choose_precision
 from tinytf.inspect import attention_layers
+from tinytf.interrupt import deferred_interrupt
+from tinytf.objective import Batch, sequence_loss
+from tinytf.randomness import random_state, seeded, set_random_state
+from tinytf.schedules import warmup_cosine, warmup_inverse_sqrt
 from tinytf.seq2seq import Transformer
-from tinytf.tokenizer import BOS, EOS, PAD, pad_batch
+from tinytf.tokenizer import PAD
 
-__all__ = [
-    "Batch",
-    "Trainer",
-    "TrainingConfig",
-    "make_batch",
-    "seeded",
-    "sequence_loss",
-    "warmup_cosine",
-    "warmup_inverse_sqrt",
-]
-
-
-class Batch(NamedTuple):
-    """Ids of a batch: what the encoder reads, what the decoder reads, what it must say."""
-
-    src: Tensor  # (B, S), each row ending in <eos>
-    tgt_in: Tensor  # (B, T), <bos> then the target
-    tgt_out: Tensor  # (B, T), the target then <eos>: tgt_in moved one step left
-
-    def to(self, device: torch.device) -> "Batch":
-        """Move all three to a device."""
-        return Batch(*(part.to(device) for part in self))
-
-
-def make_batch(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
-    """Pad rows of ids and shift the targets right for teacher forcing.
-
-    Raises ValueError if the batch is empty or the two sides differ in number.
-    """
-    if len(sources) != len(targets):
-        raise ValueError(f"{len(sources)} sources do not match {len(targets)} targets")
-    return Batch(
-        pad_batch([[*s, EOS] for s in sources]),
-        pad_batch([[BOS, *t] for t in targets]),
-        pad_batch([[*t, EOS] for t in targets]),
-    )
-
-
-def warmup_inverse_sqrt(step: int, d_model: int, warmup: int) -> float:
-    """Give the learning rate of the paper: up for `warmup` steps, then down as 1/√step.
-
-    Counts steps from 1. Source: Vaswani et al. 2017, equation 3.
-    """
-    return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
-
-
-def warmup_cosine(step: int, lr: float, warmup: int, steps: int) -> float:
-    """Rise linearly to `lr` over `warmup` steps, then fall along half a cosine to 0 at `steps`.
-
-    Counts steps from 1. Source: Loshchilov and Hutter 2017, equation 5, with a warm-up before it.
-    """
-    if step < warmup:
-        return lr * step / warmup
-    return lr * 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, steps - warmup))))
-
-
-def sequence_loss(
-    model: Transformer, batch: Batch, label_smoothing: float = 0.0
-) -> tuple[Tensor, int]:
-    """Sum the cross-entropy over the real target tokens, in nats, and count those tokens.
-
-    Padding is left out before the output map, so no logits are computed for it. The label-smoothed
-    loss mixes in the mean over the vocabulary (Szegedy et al. 2016, section 7).
-    """
-    real = batch.tgt_out != PAD
-    hidden = model.decode(batch.tgt_in, model.encode(batch.src))
-    logits = model.output(hidden[real])  # (B, T, C) -> (tokens, V)
-    loss = F.cross_entropy(
-        logits.float(), batch.tgt_out[real], label_smoothing=label_smoothing, reduction="sum"
-    )
-    return loss, logits.size(0)
+__all__ = ["Trainer", "TrainingConfig"]
 
 
 @dataclass(frozen=True)
@@ -169,7 +100,7 @@ class Trainer:
         self.history: list[dict[str, float]] = []
         self._unlogged = [0.0, 0]  # loss and tokens since the last row
         with seeded(config.seed):
-            self._random = self._random_state()
+            self._random = random_state(self.model.device)
 
     def learning_rate(self, step: int) -> float:
         """Give the learning rate of a step, counted from 1."""
@@ -198,12 +129,12 @@ class Trainer:
         """
         until = self.config.steps if until is None else until
         started, saved = time.perf_counter() - self.seconds, time.perf_counter()
-        with self._whole(), self._precision(), _deferred_interrupt() as interrupted:
+        with self._whole(), self._precision(), deferred_interrupt() as interrupted:
             while self.step < until and not interrupted:
                 loss, tokens, norm = self._train_step()
                 self.step += 1
                 self.seconds = time.perf_counter() - started
-                self._random = self._random_state()
+                self._random = random_state(self.model.device)
                 self._unlogged = [self._unlogged[0] + loss, self._unlogged[1] + tokens]
                 if bar is not None:
                     bar.update(1)
@@ -322,34 +253,16 @@ class Trainer:
         self.history, self._unlogged = header["history"], header["unlogged"]
         return header
 
-    def _random_state(self) -> dict[str, Tensor]:
-        """Read the state that dropout draws from, on the CPU and on the model's GPU."""
-        state = {"cpu": torch.get_rng_state()}
-        if self.model.device.type == "cuda":
-            state["cuda"] = torch.cuda.get_rng_state(self.model.device)
-        if self.model.device.type == "mps":
-            state["mps"] = torch.mps.get_rng_state()
-        return state
-
-    def _set_random_state(self, state: dict[str, Tensor]) -> None:
-        """Put back what `_random_state` read; a state saved on another device has no GPU part."""
-        torch.set_rng_state(state["cpu"])
-        kind = self.model.device.type
-        if kind == "cuda" and "cuda" in state:
-            torch.cuda.set_rng_state(state["cuda"], self.model.device)
-        if kind == "mps" and "mps" in state:
-            torch.mps.set_rng_state(state["mps"])
-
     @contextmanager
     def _whole(self) -> Iterator[None]:
         """Train in training mode, on the run's own random state; give both back, come what may."""
-        was_training, outside = self.model.training, self._random_state()
-        self._set_random_state(self._random)
+        was_training, outside = self.model.training, random_state(self.model.device)
+        set_random_state(self._random, self.model.device)
         self.model.train()
         try:
             yield
         finally:
-            self._set_random_state(outside)
+            set_random_state(outside, self.model.device)
             self.model.train(was_training)
 
     @contextmanager
@@ -378,37 +291,3 @@ def _in_float32(
 ) -> Tensor:
     with torch.autocast(q.device.type, enabled=False):
         return attention(q.float(), k.float(), v.float(), *rest)
-
-
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Seed torch inside the block only: what it draws does not depend on what came before."""
-    # all GPUs by name: fork_rng() alone warns where there are several
-    with torch.random.fork_rng(range(torch.cuda.device_count())):
-        torch.manual_seed(seed)
-        yield
-
-
-@contextmanager
-def _deferred_interrupt() -> Iterator[list[int]]:
-    """Collect Ctrl-C and termination in a list, instead of letting them tear a step apart.
-
-    A second Ctrl-C is obeyed at once. Outside the main thread, signals are left alone.
-    """
-    seen: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield seen
-        return
-
-    def note(number: int, _frame: object) -> None:
-        if seen:
-            raise KeyboardInterrupt
-        seen.append(number)
-
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {n: signal.signal(n, note) for n in numbers}
-    try:
-        yield seen
-    finally:
-        for n, handler in before.items():
-            signal.signal(n, handler)

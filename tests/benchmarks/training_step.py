@@ -15,8 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tinytf.objective import Batch
 from tinytf.seq2seq import Transformer, TransformerConfig
-from tinytf.training import Batch, Trainer, TrainingConfig
+from tinytf.training import Trainer, TrainingConfig
 
 TOY = {"d_model": 128, "num_heads": 4, "num_layers": 2, "batch": 64, "length": 20, "vocab": 300}
 BASE = {"d_model": 512, "num_heads": 8, "num_layers": 6, "batch": 8, "length": 64, "vocab": 8000}
