@@ -150,12 +150,12 @@ def test_ctrl_c_in_a_terminal_loses_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--batch-size", "8"], "trained with batch_size=4, but the command says batch_size=8"),
-        (["--steps", "9"], "trained with steps=6, but the command says steps=9"),
-        (["--seed", "1"], "trained with seed=0, but the command says seed=1"),
+        (["--batch-size", "8"], "trained with batch_size=4, but this run has batch_size=8"),
+        (["--steps", "9"], "trained with steps=6, but this run has steps=9"),
+        (["--seed", "1"], "trained with seed=0, but this run has seed=1"),
         (["--lr", "0.5", "--warmup", "3"],
-         "lr=0.002, warmup=2, but the command says lr=0.5, warmup=3"),
-        (["--precision", "bfloat16"], "precision=float32, but the command says precision=bfloat16"),
+         "lr=0.002, warmup=2, but this run has lr=0.5, warmup=3"),
+        (["--precision", "bfloat16"], "precision=float32, but this run has precision=bfloat16"),
     ],
 )  # fmt: skip
 def test_a_run_is_not_resumed_with_other_options(run, tmp_path, capsys, options, message):

@@ -447,9 +447,9 @@ def test_bad_settings_are_refused(settings, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"d_model": 15}, "d_model=12, but the model has d_model=15"),
-        ({"num_layers": 1}, "num_layers=2, but the model has num_layers=1"),
-        ({"num_heads": 4}, "num_heads=3, but the model has num_heads=4"),  # the shapes would fit
+        ({"d_model": 15}, "d_model=12, but this run has d_model=15"),
+        ({"num_layers": 1}, "num_layers=2, but this run has num_layers=1"),
+        ({"num_heads": 4}, "num_heads=3, but this run has num_heads=4"),  # the shapes would fit
         ({"norm": "pre", "activation": "gelu"}, "has norm=pre, activation=gelu"),
     ],
     ids=str,
@@ -477,9 +477,35 @@ def test_a_checkpoint_that_is_refused_changes_nothing(tmp_path):
     trainer(precision="bfloat16").run(until=1, save_to=tmp_path / "run")
     other = trainer()
     other.model = small_model(dtype=torch.float32, d_ff=24)
-    with pytest.raises(CheckpointError, match="d_ff=20, but the model has d_ff=24"):
+    with pytest.raises(
+        CheckpointError,
+        match="d_ff=20, precision=bfloat16, but this run has d_ff=24, precision=float32",
+    ):
         other.load(tmp_path / "run")
     assert other.config.precision == "float32"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"lr": 0.5}, "lr=0.002, but this run has lr=0.5"),
+        ({"steps": 20, "schedule": "constant"}, "steps=20, schedule=constant"),
+        ({"precision": "bfloat16"}, "precision=float32, but this run has precision=bfloat16"),
+    ],
+    ids=str,
+)
+def test_a_run_of_other_settings_is_refused(changes, message, tmp_path):
+    trainer().run(until=1, save_to=tmp_path / "run")
+    with pytest.raises(CheckpointError, match=message):
+        trainer(**changes).load(tmp_path / "run")
+
+
+def test_a_precision_chosen_by_measurement_stays_as_the_run_began(tmp_path, monkeypatch):
+    monkeypatch.setattr("tinytf.training.choose_precision", lambda kind: "float32")
+    trainer(dtype=torch.float32, precision="bfloat16").run(until=1, save_to=tmp_path / "run")
+    resumed = trainer(dtype=torch.float32, precision="auto")
+    resumed.load(tmp_path / "run")
+    assert resumed.config.precision == "bfloat16"
 
 
 def test_a_model_with_other_padding_is_refused():

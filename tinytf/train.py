@@ -19,8 +19,6 @@ from tinytf.translator import Translator
 
 __all__ = ["build", "main"]
 
-RESUMED = ("batch_size", "steps", "lr", "warmup", "precision", "seed")  # options a run keeps
-
 
 def build(
     config: TrainingConfig,
@@ -43,7 +41,7 @@ def build(
                     "num_heads": 4,
                     "num_layers": 2,
                     "d_ff": 512,
-                    "dropout": 0.0,  # the data never repeat, so there is nothing to over-fit
+                    "dropout": 0.0,  # the data hardly ever repeat, so there is little to over-fit
                     "max_len": 64,
                     "norm": "pre",
                     **sizes,
@@ -119,7 +117,7 @@ def _train(options: argparse.Namespace) -> int:
 
 
 def _resume(trainer: Trainer, header: dict, options: argparse.Namespace) -> None:
-    """Load the run at --out; refuse options, or a phrasebook, that contradict it."""
+    """Load the run at --out; refuse data that contradict it."""
     saved = trainer.load(options.out)
     if missing := {"source_words", "target_words", "batch_size"} - saved.keys():
         raise ValueError(
@@ -131,17 +129,10 @@ def _resume(trainer: Trainer, header: dict, options: argparse.Namespace) -> None
             f"{options.out.name} was trained with other words than today's phrasebook "
             "has: start a new run"
         )
-    given = {"batch_size": saved["batch_size"], **saved["training"]}
-    asked = given | {name: getattr(options, name) for name in RESUMED}
-    if options.precision == "auto":  # what was chosen when the run began
-        asked["precision"] = given["precision"]
-    if differ := [name for name in given if asked[name] != given[name]]:
+    if saved["batch_size"] != options.batch_size:
         raise ValueError(
-            f"{options.out.name} was trained with "
-            + ", ".join(f"{n}={given[n]}" for n in differ)
-            + ", but the command says "
-            + ", ".join(f"{n}={asked[n]}" for n in differ)
-            + ": a resumed run keeps its options"
+            f"{options.out.name} was trained with batch_size={saved['batch_size']}, "
+            f"but this run has batch_size={options.batch_size}"
         )
 
 

@@ -1,5 +1,6 @@
 """Training: a loop that can be stopped at any step and resumed to the bit."""
 
+import json
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -76,7 +77,8 @@ class Trainer:
     def __init__(
         self, model: Transformer, batches: Callable[[int], Batch], config: TrainingConfig
     ) -> None:
-        if config.precision == "auto":
+        self._chose_precision = config.precision == "auto"
+        if self._chose_precision:
             config = replace(config, precision=choose_precision(model.device.type))
         if model.config.pad_id != PAD:
             raise ValueError(
@@ -218,20 +220,25 @@ class Trainer:
     def load(self, path: str | Path) -> dict[str, Any]:
         """Take up a run where `save` left it, and return the file's header.
 
-        Raises CheckpointError if the file is not a training checkpoint of this model.
+        Raises CheckpointError if the file is not a training checkpoint, or is one of another model
+        or of other settings; the trainer is then as it was.
         """
         tensors, header = checkpoint.read(path)
         if header.get("kind") != "training":
             raise checkpoint.CheckpointError(
                 f"{Path(path).name} holds {header.get('kind')!r}, not a training run"
             )
-        mine = asdict(self.model.config)
-        if differ := [name for name in mine if mine[name] != header["model"].get(name)]:
+        saved = header["model"] | header["training"]
+        mine = json.loads(json.dumps(asdict(self.model.config) | asdict(self.config)))
+        if self._chose_precision:  # the choice made when the run began still holds
+            mine["precision"] = saved["precision"]
+        if differ := [name for name in mine if mine[name] != saved.get(name)]:
             raise checkpoint.CheckpointError(
                 f"{Path(path).name} was trained with "
-                + ", ".join(f"{n}={header['model'].get(n)}" for n in differ)
-                + ", but the model has "
+                + ", ".join(f"{n}={saved.get(n)}" for n in differ)
+                + ", but this run has "
                 + ", ".join(f"{n}={mine[n]}" for n in differ)
+                + ": a resumed run keeps its model and its settings"
             )
         parts: dict[str, dict[str, Tensor]] = {"model": {}, "optimizer": {}, "random": {}}
         for name, tensor in tensors.items():
