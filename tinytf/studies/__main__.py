@@ -1,24 +1,29 @@
-"""Remake a study's table: `python -m tinytf.studies {translator_seeds,translator_ablations}`."""
+"""Remake a study's table: `python -m tinytf.studies NAME`. Each module lists its own in STUDIES."""
 
 import argparse
+import importlib
+import pkgutil
+from collections.abc import Callable
 from pathlib import Path
 
 from tinytf import studies
-from tinytf.studies import translator
 
-STUDIES = {
-    "translator_seeds": translator.seeds,
-    "translator_ablations": translator.ablations,
-}
+
+def available() -> dict[str, Callable[[], list[dict]]]:
+    """Every study by name, from the STUDIES of the modules beside this one."""
+    found = [m.name for m in pkgutil.iter_modules(studies.__path__) if m.name != "__main__"]
+    modules = [importlib.import_module(f"tinytf.studies.{name}") for name in sorted(found)]
+    return {name: run for m in modules for name, run in getattr(m, "STUDIES", {}).items()}
 
 
 def main() -> None:
     """Run the command line."""
+    known = available()
     parser = argparse.ArgumentParser(prog="python -m tinytf.studies", description=__doc__)
-    parser.add_argument("name", choices=sorted(STUDIES))
+    parser.add_argument("name", choices=sorted(known))
     parser.add_argument("--folder", type=Path, default=studies.FOLDER, help="where to write it")
     options = parser.parse_args()
-    studies.save(options.name, STUDIES[options.name](), options.folder)
+    studies.save(options.name, known[options.name](), options.folder)
 
 
 if __name__ == "__main__":

@@ -78,3 +78,6 @@ def ablations(steps: int = 800, which: Iterable[int] = range(3)) -> list[dict]:
                 }
             )
     return rows
+
+
+STUDIES = {"translator_seeds": seeds, "translator_ablations": ablations}
