@@ -14,6 +14,7 @@ from tinytf.checkpoint import CheckpointError, model_tensors
 from tinytf.inspect import attention_layers, record
 from tinytf.objective import Batch, make_batch, sequence_loss
 from tinytf.randomness import seeded
+from tinytf.relative import RotaryAttention
 from tinytf.schedules import warmup_cosine, warmup_inverse_sqrt
 from tinytf.seq2seq import Transformer
 from tinytf.tokenizer import BOS, EOS, PAD
@@ -405,6 +406,30 @@ def test_training_is_seen_by_record_in_every_precision(precision):
     assert len(seen) == len(functions)
     run.run(until=2)
     assert [layer.attention for layer in attention_layers(run.model).values()] == functions
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_record_inside_a_run_sees_the_attention_that_is_trained(precision):
+    """The batches are made inside the run: a look from there must find RoPE, not plain scores."""
+    inside = {}
+
+    def look(step):
+        batch = batch_of(step)
+        with record(run.model) as seen, torch.no_grad():
+            run.model(batch.src, batch.tgt_in)
+        inside.update(seen)
+        return batch
+
+    run = trainer(batches=look, precision=precision)
+    for layer in [*run.model.encoder.layers, *run.model.decoder.layers]:
+        layer.self_attention.attention = RotaryAttention()
+    batch = batch_of(0)
+    with record(run.model) as outside:
+        run.model(batch.src, batch.tgt_in)
+    run.run(until=1)
+    assert inside.keys() == outside.keys()
+    for name, weights in outside.items():
+        torch.testing.assert_close(inside[name], weights, atol=1e-6, rtol=0)
 
 
 def test_apples_random_state_is_the_runs_own_too(monkeypatch):

@@ -7,6 +7,7 @@ from tinytf.attention import (
     fused_attention,
 )
 from tinytf.blocks import Decoder, DecoderLayer, Encoder, EncoderLayer, PostNorm, PreNorm
+from tinytf.bpe import ByteBPE, train_bpe
 from tinytf.checkpoint import CheckpointError
 from tinytf.decoding import beam_search, greedy
 from tinytf.device import choose_device
@@ -15,13 +16,21 @@ from tinytf.feedforward import FeedForward
 from tinytf.inspect import ablate_heads, record, replace
 from tinytf.masks import causal_mask, padding_mask
 from tinytf.norm import LayerNorm, layer_norm
-from tinytf.positional import PositionalEncoding, sinusoidal_encoding
+from tinytf.positional import (
+    LearnedPositionalEncoding,
+    PositionalEncoding,
+    sinusoidal_encoding,
+)
+from tinytf.recurrent_seq2seq import RecurrentConfig, RecurrentSeq2Seq
+from tinytf.relative import AlibiAttention, RotaryAttention
 from tinytf.seq2seq import Transformer, TransformerConfig
 from tinytf.tokenizer import UnknownWordError, WordTokenizer
 from tinytf.training import Trainer, TrainingConfig
 from tinytf.translator import Translation, Translator
 
 __all__ = [
+    "AlibiAttention",
+    "ByteBPE",
     "CheckpointError",
     "Decoder",
     "DecoderLayer",
@@ -29,10 +38,14 @@ __all__ = [
     "EncoderLayer",
     "FeedForward",
     "LayerNorm",
+    "LearnedPositionalEncoding",
     "MultiHeadAttention",
     "PositionalEncoding",
     "PostNorm",
     "PreNorm",
+    "RecurrentConfig",
+    "RecurrentSeq2Seq",
+    "RotaryAttention",
     "TokenEmbedding",
     "Trainer",
     "TrainingConfig",
@@ -55,4 +68,5 @@ __all__ = [
     "record",
     "replace",
     "sinusoidal_encoding",
+    "train_bpe",
 ]

@@ -79,6 +79,10 @@ class LayerCache(NamedTuple):
     self_attention: KeyValueCache
     cross_attention: KeyValueCache
 
+    def select(self, rows: Tensor) -> None:
+        """Keep these rows of the batch, in this order; rows may only move within a sentence."""
+        self.self_attention.select(rows)  # the memory is the same for all beams of a sentence
+
 
 class DecoderLayer(nn.Module):
     """Masked self-attention, cross-attention to the memory, then a feed-forward network."""

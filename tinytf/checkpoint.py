@@ -1,8 +1,6 @@
 """Files: one safetensors file holds weights, state and configuration; nothing is unpickled."""
 
-import contextlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,43 +10,23 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from tinytf.files import CheckpointError, write_atomically
+
 __all__ = ["CheckpointError", "load_weights", "model_tensors", "read", "write"]
 
 FORMAT = "tinytf-1"
 
 
-class CheckpointError(ValueError):
-    """A file that is not what it should be: missing, truncated, foreign, or for another model."""
-
-
 def write(path: str | Path, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
-    """Write tensors and a JSON header to `path`, whole or not at all.
+    """Write tensors and a JSON header to `path`, whole or not at all (`files.write_atomically`).
 
-    The bytes go to a temporary file beside it, reach the disk, and then take the name in one step:
-    if the disk fills up or the process is killed, the file that was there before is still there.
     Raises CheckpointError if it could not be written.
     """
-    path = Path(path)
-    if path.is_dir():
-        raise CheckpointError(f"could not write {path}: it is a folder; name a file in it")
     data = save(
         {name: t.detach().cpu().contiguous() for name, t in tensors.items()},
         metadata={"format": FORMAT, "header": json.dumps(header)},
     )
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except OSError as error:
-        kept = "; the file that was there is untouched" if path.exists() else ""
-        raise CheckpointError(f"could not write {path.name}: {error.strerror}{kept}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink()
+    write_atomically(path, data)
 
 
 def read(path: str | Path, device: str | torch.device = "cpu") -> tuple[dict[str, Tensor], dict]:

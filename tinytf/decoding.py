@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tinytf.blocks import LayerCache
-from tinytf.seq2seq import Memory, Transformer
+from tinytf.protocols import Seq2Seq
+from tinytf.seq2seq import Memory
 from tinytf.tokenizer import BOS, EOS, PAD
 
 __all__ = ["Hypothesis", "beam_search", "evaluation", "greedy", "length_penalty"]
@@ -18,7 +18,7 @@ LONGEST = 64  # tokens of output, where the caller names no limit
 
 @torch.no_grad()
 def greedy(
-    model: Transformer, src: Tensor, max_len: int | None = None, use_cache: bool = True
+    model: Seq2Seq, src: Tensor, max_len: int | None = None, use_cache: bool = True
 ) -> Tensor:
     """Take the likeliest token at every step until each row has said <eos>.
 
@@ -62,7 +62,7 @@ def length_penalty(length: int, alpha: float) -> float:
 
 @torch.no_grad()
 def beam_search(
-    model: Transformer, src: Tensor, beam: int = 4, alpha: float = 0.6, max_len: int | None = None
+    model: Seq2Seq, src: Tensor, beam: int = 4, alpha: float = 0.6, max_len: int | None = None
 ) -> list[list[Hypothesis]]:
     """Keep the `beam` best prefixes of every sentence at each step; alpha is the length penalty's.
 
@@ -100,8 +100,8 @@ def beam_search(
             source = (torch.arange(batch, device=device)[:, None] * beam) + rows.gather(1, pick)
             token = tokens.gather(1, pick).flatten()
             ids = torch.cat([ids[source.flatten()], token[:, None]], dim=1)
-            for layer in cache:  # the memory is the same for all beams of a sentence
-                layer.self_attention.select(source.flatten())
+            for layer in cache:
+                layer.select(source.flatten())
             # log-probabilities only fall and max_len has the largest divisor: bounds what may come
             bound = alive[:, 0] / length_penalty(max_len, alpha)
             if all(
@@ -118,9 +118,7 @@ def beam_search(
     return finished
 
 
-def _next_scores(
-    model: Transformer, ids: Tensor, memory: Memory, cache: list[LayerCache] | None
-) -> Tensor:
+def _next_scores(model: Seq2Seq, ids: Tensor, memory: Memory, cache: list | None) -> Tensor:
     """Score the token after ids (B, T), of which a cache has seen all but the last: (B, V)."""
     hidden = model.decode(ids if cache is None else ids[:, -1:], memory, cache)
     scores = model.output(hidden[:, -1]).float()
@@ -136,7 +134,7 @@ def _finish(
     del done[beam:]
 
 
-def _length(model: Transformer, max_len: int | None) -> int:
+def _length(model: Seq2Seq, max_len: int | None) -> int:
     limit = model.config.max_len
     if max_len is None:
         return min(LONGEST, limit)

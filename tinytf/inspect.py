@@ -6,14 +6,39 @@ from contextlib import ExitStack, contextmanager
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytf.attention import MultiHeadAttention, attention_weights
+from tinytf.attention import (
+    MultiHeadAttention,
+    attention_weights,
+    explicit_attention,
+    fused_attention,
+)
 
-__all__ = ["Record", "ablate_heads", "attention_layers", "record", "replace"]
+__all__ = ["Record", "ablate_heads", "attention_layers", "record", "replace", "weights_of"]
+
+# All three compute softmax(q kᵀ / √d_k) v.
+_PLAIN = (fused_attention, explicit_attention, F.scaled_dot_product_attention)
 
 
 def attention_layers(model: nn.Module) -> dict[str, MultiHeadAttention]:
     """Name every attention layer of a model, as in its state dict."""
     return {n: m for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
+
+
+def weights_of(attention: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Give the function (q, k, mask) of the weights by which `attention` mixes values.
+
+    An attention with scores of its own (`tinytf.relative`) has a method `weights`. Raises TypeError
+    for one that has none: the plain weights would not be those that it uses.
+    """
+    if hasattr(attention, "weights"):
+        return attention.weights
+    if attention in _PLAIN:
+        return attention_weights
+    name = getattr(attention, "__name__", type(attention).__name__)
+    raise TypeError(
+        f"the attention {name} does not say what its weights are: "
+        "give it a method weights(q, k, mask), or set the layer's attention to fused_attention"
+    )
 
 
 class Record(dict[str, Tensor]):
@@ -23,14 +48,15 @@ class Record(dict[str, Tensor]):
 class _Probe:
     """The explicit attention of one layer, with the changes and the records now in force on it."""
 
-    def __init__(self) -> None:
+    def __init__(self, attention: Callable[..., Tensor]) -> None:
+        self.weights = weights_of(attention)
         self.changes: list[Callable[[Tensor], Tensor]] = []
         self.records: list[tuple[Record, str]] = []
 
     def __call__(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout: float = 0.0
     ) -> Tensor:
-        weights = attention_weights(q, k, mask)
+        weights = self.weights(q, k, mask)
         for change in self.changes:
             weights = change(weights)
         for seen, name in self.records:
@@ -45,7 +71,7 @@ def _probed(layer: MultiHeadAttention) -> Iterator[_Probe]:
     if isinstance(before, _Probe):
         yield before
         return
-    layer.attention = _Probe()
+    layer.attention = _Probe(before)
     try:
         yield layer.attention
     finally:
@@ -59,7 +85,8 @@ def record(model: nn.Module) -> Iterator[Record]:
     Inside, the layers compute the explicit attention instead of the fused kernel; the outputs are
     equal to rounding, and the weights are those that were used, changes by `replace` included. With
     a cache, each step overwrites the one before. Layers go back to what they were, also after an
-    error. Raises ValueError for a model without attention.
+    error. Raises ValueError for a model without attention, TypeError for a layer whose attention
+    does not say what its weights are (`weights_of`).
     """
     layers = attention_layers(model)
     if not layers:
@@ -82,7 +109,7 @@ def replace(model: nn.Module, name: str, change: Callable[[Tensor], Tensor]) -> 
 
     For an attention layer, `change` maps its weights (B, H, T, S) to weights of the same shape; for
     any other module, it maps the output to an output. Several replacements of one module hold
-    together, the outermost first. Raises KeyError for an unknown name.
+    together, the outermost first. Raises KeyError for an unknown name, and TypeError as `record`.
     """
     modules = dict(model.named_modules())
     if name not in modules:

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tinytf.seq2seq import Transformer
+from tinytf.protocols import Seq2Seq
 from tinytf.tokenizer import BOS, EOS, PAD, pad_batch
 
 __all__ = ["Batch", "make_batch", "sequence_loss"]
@@ -39,9 +39,7 @@ def make_batch(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]
     )
 
 
-def sequence_loss(
-    model: Transformer, batch: Batch, label_smoothing: float = 0.0
-) -> tuple[Tensor, int]:
+def sequence_loss(model: Seq2Seq, batch: Batch, label_smoothing: float = 0.0) -> tuple[Tensor, int]:
     """Sum the cross-entropy over the real target tokens, in nats, and count those tokens.
 
     Padding is left out before the output map, so no logits are computed for it. The label-smoothed

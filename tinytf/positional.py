@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-__all__ = ["PositionalEncoding", "sinusoidal_encoding"]
+__all__ = ["LearnedPositionalEncoding", "PositionalEncoding", "sinusoidal_encoding"]
 
 
 def sinusoidal_encoding(max_len: int, d_model: int) -> Tensor:
@@ -33,6 +33,29 @@ class PositionalEncoding(nn.Module):
         """Encode x (B, T, C), whose first token stands at position `start`.
 
         Raises ValueError if start + T passes max_len.
+        """
+        max_len, end = self.table.size(0), start + x.size(1)
+        if end > max_len:
+            raise ValueError(f"sequence of length {end} is longer than max_len={max_len}")
+        return self.dropout(x + self.table[start:end])
+
+
+class LearnedPositionalEncoding(nn.Module):
+    """Add a learned vector to each token, one per position, then drop out.
+
+    The table starts as a normal of standard deviation 0.02. Source: Radford et al. 2018 (GPT), and
+    GPT-2's published code for the start; Vaswani et al. 2017, section 3.5, compares the two.
+    """
+
+    def __init__(self, d_model: int, max_len: int, dropout: float = 0.1) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.table = nn.Parameter(torch.empty(max_len, d_model).normal_(std=0.02))
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        """Encode x (B, T, C), whose first token stands at position `start`.
+
+        Raises ValueError if start + T passes max_len: there is no row for such a position.
         """
         max_len, end = self.table.size(0), start + x.size(1)
         if end > max_len:

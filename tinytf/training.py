@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,12 @@ from torch import Tensor, nn
 
 from tinytf import checkpoint
 from tinytf.device import choose_precision
-from tinytf.inspect import attention_layers
+from tinytf.inspect import attention_layers, weights_of
 from tinytf.interrupt import deferred_interrupt
 from tinytf.objective import Batch, sequence_loss
+from tinytf.protocols import Seq2Seq
 from tinytf.randomness import random_state, seeded, set_random_state
 from tinytf.schedules import warmup_cosine, warmup_inverse_sqrt
-from tinytf.seq2seq import Transformer
 from tinytf.tokenizer import PAD
 
 __all__ = ["Trainer", "TrainingConfig"]
@@ -75,7 +74,7 @@ class Trainer:
     """
 
     def __init__(
-        self, model: Transformer, batches: Callable[[int], Batch], config: TrainingConfig
+        self, model: Seq2Seq, batches: Callable[[int], Batch], config: TrainingConfig
     ) -> None:
         self._chose_precision = config.precision == "auto"
         if self._chose_precision:
@@ -280,7 +279,7 @@ class Trainer:
             return
         before = {layer: layer.attention for layer in attention_layers(self.model).values()}
         for layer, attention in before.items():
-            layer.attention = partial(_in_float32, attention)
+            layer.attention = _InFloat32(attention)
         try:
             yield
         finally:
@@ -293,8 +292,17 @@ class Trainer:
         return torch.autocast(self.model.device.type, dtype=torch.bfloat16)
 
 
-def _in_float32(
-    attention: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, *rest: Any
-) -> Tensor:
-    with torch.autocast(q.device.type, enabled=False):
-        return attention(q.float(), k.float(), v.float(), *rest)
+class _InFloat32:
+    """An attention computed in float32; its weights are those of the attention inside."""
+
+    def __init__(self, attention: Callable[..., Tensor]) -> None:
+        self.attention = attention
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Tensor:
+        with torch.autocast(q.device.type, enabled=False):
+            return self.attention(q.float(), k.float(), v.float(), *rest)
+
+    def weights(self, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Give the weights of the attention inside, for `record` in a running training."""
+        with torch.autocast(q.device.type, enabled=False):
+            return weights_of(self.attention)(q.float(), k.float(), mask)

@@ -1,4 +1,4 @@
-"""A trained Transformer with its vocabularies: from an English sentence to a Chinese one."""
+"""A trained model with its vocabularies: from an English sentence to a Chinese one."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -11,12 +11,18 @@ from tinytf import checkpoint
 from tinytf.decoding import beam_search, evaluation, greedy
 from tinytf.device import choose_device
 from tinytf.inspect import record
+from tinytf.protocols import Seq2Seq
+from tinytf.recurrent_seq2seq import RecurrentConfig, RecurrentSeq2Seq
 from tinytf.seq2seq import Transformer, TransformerConfig
 from tinytf.tokenizer import BOS, EOS, WordTokenizer, pad_batch
 
 __all__ = ["SHIPPED", "Translation", "Translator"]
 
 SHIPPED = Path(__file__).parent / "weights" / "translator.safetensors"
+ARCHITECTURES = {
+    "Transformer": (Transformer, TransformerConfig),
+    "RecurrentSeq2Seq": (RecurrentSeq2Seq, RecurrentConfig),
+}
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,7 @@ class Translator:
     '猫 坐 在 垫子 上'
     """
 
-    def __init__(self, model: Transformer, source: WordTokenizer, target: WordTokenizer) -> None:
+    def __init__(self, model: Seq2Seq, source: WordTokenizer, target: WordTokenizer) -> None:
         for side, size, tokenizer in (
             ("source", model.config.src_vocab_size, source),
             ("target", model.config.tgt_vocab_size, target),
@@ -78,7 +84,13 @@ class Translator:
             )
         if header["kind"] == "training":
             tensors = {n[6:]: t for n, t in tensors.items() if n.startswith("model/")}
-        model = Transformer(TransformerConfig(**header["model"]))
+        architecture = header.get("architecture", "Transformer")
+        if architecture not in ARCHITECTURES:
+            raise checkpoint.CheckpointError(
+                f"{path.name} holds a {architecture}, which is not one of {tuple(ARCHITECTURES)}"
+            )
+        model_class, config_class = ARCHITECTURES[architecture]
+        model = model_class(config_class(**header["model"]))
         checkpoint.load_weights(model, tensors)
         words = (WordTokenizer(header[f"{side}_words"]) for side in ("source", "target"))
         return cls(model.to(device or choose_device()).eval(), *words)
@@ -94,6 +106,7 @@ class Translator:
     def header(self) -> dict:
         """Return what a checkpoint needs, beside weights, to become a translator again."""
         return {
+            "architecture": type(self.model).__name__,
             "model": asdict(self.model.config),
             "source_words": self.source.words,
             "target_words": self.target.words,

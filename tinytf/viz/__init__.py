@@ -8,8 +8,10 @@ machine has no Chinese font.
 from .attention import alignment_grid, head_grid, heatmap, layer_head_scores
 from .coursemap import course_map
 from .curves import learning_curve
+from .embedding import plane, token_rows, word_map
 from .explorer import AttentionExplorer, attention_explorer, attention_still
-from .positional import positional_curves, positional_heatmap
+from .heads import head_table
+from .positional import positional_curves, positional_heatmap, rotations, scheme_curves
 from .statistics import activation_statistics, bars, histogram, lines
 from .style import ATTENTION, CYCLE, SIGNED, label, labels, use_house_style
 from .widgets import explore
@@ -27,6 +29,7 @@ __all__ = [
     "course_map",
     "explore",
     "head_grid",
+    "head_table",
     "heatmap",
     "histogram",
     "label",
@@ -34,7 +37,12 @@ __all__ = [
     "layer_head_scores",
     "learning_curve",
     "lines",
+    "plane",
     "positional_curves",
     "positional_heatmap",
+    "rotations",
+    "scheme_curves",
+    "token_rows",
     "use_house_style",
+    "word_map",
 ]

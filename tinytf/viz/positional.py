@@ -1,7 +1,16 @@
-"""Positional encodings, as a table of values and as waves."""
+"""Positional encodings: as a table of values, as waves, as turned pairs, and compared."""
+
+import math
+
+import numpy as np
+from matplotlib.patches import Circle
+from matplotlib.ticker import ScalarFormatter
 
 from .statistics import lines
-from .style import SIGNED, as_array, new_axes
+from .style import CYCLE, SIGNED, as_array, label, new_axes
+
+# A scheme of positions keeps its colour from figure to figure.
+SCHEMES = dict(zip(("none", "sinusoidal", "learned", "RoPE", "ALiBi"), CYCLE, strict=False))
 
 
 def positional_heatmap(table, ax=None, *, title=None):
@@ -40,4 +49,65 @@ def positional_curves(table, dims, ax=None, *, title=None):
         legend=False,
     )
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return ax
+
+
+def rotations(vectors, ax=None, *, title=None):
+    """Draw {name: (x, y)} as arrows inside the circle of the longest; returns the Axes.
+
+    Arrows of one name come as a (T, 2) table, numbered 0 to T - 1.
+    """
+    rows = {name: as_array(values, f"vector {name!r}") for name, values in vectors.items()}
+    for name, values in rows.items():
+        if values.ndim not in (1, 2) or values.shape[-1] != 2:
+            raise ValueError(f"vector {name!r} must be (2,) or (T, 2), got shape {values.shape}")
+    reach = max((values**2).sum(-1).max() ** 0.5 for values in rows.values()) or 1.0
+    ax = new_axes(ax, (4.6, 4.6))
+    ax.add_patch(Circle((0, 0), reach, fill=False, color="#b4bac2", linewidth=1.2))
+    for index, (name, values) in enumerate(rows.items()):
+        table = values.reshape(-1, 2)
+        for number, (x, y) in enumerate(table):
+            shown = label(name) if values.ndim == 1 else number
+            arrow = {"color": CYCLE[index % len(CYCLE)], "arrowstyle": "-|>", "linewidth": 2.2}
+            ax.annotate("", (x, y), (0, 0), arrowprops=arrow | {"shrinkA": 0, "shrinkB": 0})
+            outside = 1 + 0.16 * reach / (math.hypot(x, y) or 1.0)
+            ax.text(outside * x, outside * y, shown, ha="center", va="center", fontsize=11)
+    ax.set(xlim=(-1.3 * reach, 1.3 * reach), ylim=(-1.3 * reach, 1.3 * reach), aspect="equal")
+    ax.set(xlabel="first of the pair", ylabel="second of the pair")
+    if title:
+        ax.set_title(title)
+    return ax
+
+
+def scheme_curves(
+    x, curves, ax=None, *, xlabel="position", ylabel=None, title=None, doubling=False, legend=True
+):
+    """Draw {scheme: (seeds, N)} over N places x: the mean, and a band from least to most.
+
+    A scheme is one of none, sinusoidal, learned, RoPE, ALiBi, also with a remark after a comma;
+    it has one colour in every figure. A single run may come as (N,). doubling: x in powers of two.
+    Returns the Axes.
+    """
+    x = as_array(x, "x", ndim=1)
+    ax = new_axes(ax)
+    for name, values in curves.items():
+        scheme = name.split(",")[0]
+        if scheme not in SCHEMES:
+            raise ValueError(f"no scheme {scheme!r}; there are {', '.join(SCHEMES)}")
+        runs = np.atleast_2d(as_array(values, f"curve {name!r}"))
+        if runs.ndim != 2 or runs.shape[1] != len(x):
+            raise ValueError(f"curve {name!r} of shape {runs.shape} does not fit {len(x)} places")
+        color, marker = SCHEMES[scheme], "o" if len(x) <= 20 else None
+        ax.plot(x, runs.mean(axis=0), label=label(name), color=color, marker=marker)
+        if len(runs) > 1:
+            low, high = runs.min(axis=0), runs.max(axis=0)
+            ax.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
+    if doubling:
+        ax.set_xscale("log", base=2)
+        ax.xaxis.set_major_formatter(ScalarFormatter())
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    if title:
+        ax.set_title(title)
+    if legend and len(curves) > 1:
+        ax.legend()
     return ax
