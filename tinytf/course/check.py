@@ -9,6 +9,7 @@ import torch
 
 from tinytf.course.display import BAD, GOOD, QUIET, block, inline, show, sign, tag
 from tinytf.course.grading import Exercise, Mismatch, WrongAnswer, copied, exercises
+from tinytf.randomness import seeded
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,12 @@ def find(id):
     return exercises()[id]
 
 
+@seeded(0)
 def grade(exercise, answer):
-    """Run every test of the exercise on the answer, each on fresh copies of its input."""
+    """Run every test of the exercise on the answer, each on fresh copies of its input.
+
+    The answer may draw random numbers: the caller's stream of them goes on as if it had not.
+    """
     if answer is None or answer is Ellipsis:
         return Result(exercise, "not yet", reason="there is no answer")
     if not callable(answer):
@@ -142,6 +147,7 @@ def diagnose(exercise, answer):
     return None
 
 
+@seeded(0)
 def _behaviour(exercise, answer):
     results = []
     for probe in exercise.probes:
