@@ -227,6 +227,11 @@ def test_labels_count_their_pinyin():
 # Curves and statistics -------------------------------------------------------------------------
 
 
+def test_lines_keep_the_colour_of_a_thing():
+    one = viz.lines(None, {"a": [1, 2], "b": [2, 1]}, colors={"b": 5, "elsewhere": 2})
+    assert [line.get_color() for line in one.get_lines()] == [viz.CYCLE[0], viz.CYCLE[5]]
+
+
 def test_lines_draw_each_series_with_its_band():
     series = {"a": torch.tensor([1.0, 2.0, 4.0]), "b": [3, 2, 1]}
     ax = viz.lines([64, 128, 256], series, logx=2, band={"a": 0.5}, reference={"chance": 1})

@@ -21,6 +21,7 @@ def lines(
     band=None,
     markers=None,
     reference=None,
+    colors=None,
     legend=True,
 ):
     """Draw {label: y} over a shared x, or over {label: x}; returns the Axes.
@@ -29,6 +30,8 @@ def lines(
     band: {label: spread} or {label: (low, high)} shades a spread around that line.
     markers: mark the measured points (by default where there are at most 20).
     reference: {label: y} draws dashed level lines.
+    colors: {label: its place in CYCLE}, so that a thing keeps its colour from figure to figure;
+    lines without one take their own place's.
     """
     if not isinstance(series, Mapping) or not series:
         raise ValueError(f"series needs at least one {{label: values}}, got {series!r}")
@@ -43,7 +46,7 @@ def lines(
         along = as_array(along, "x", ndim=1)
         if len(along) != len(y):
             raise ValueError(f"series {name!r} has {len(y)} values for {len(along)} x values")
-        color = CYCLE[index % len(CYCLE)]
+        color = CYCLE[(colors or {}).get(name, index) % len(CYCLE)]
         dots = len(y) <= 20 if markers is None else markers
         # Past the last colour the dash changes, so two lines never look alike.
         dash = ("-", "--", ":")[index // len(CYCLE) % 3]
