@@ -9,27 +9,21 @@ import torch
 from support import random_ids, randomise, small_model
 
 from tinytf import viz
+from tinytf.antecedents import antecedent_scores, noun_preferences, nouns_said
 from tinytf.data.phrasebook import Phrasebook
-from tinytf.evaluation import grade_alignment, is_exact
+from tinytf.evaluation import batch_of, grade_alignment, is_exact
 from tinytf.heads import (
     ROLES,
     Head,
-    antecedent_scores,
-    batch_of,
-    damage,
     heads_of,
-    mean_outputs,
     mean_weight,
-    noun_preferences,
-    nouns_said,
     role_scores,
     role_targets,
-    silenced,
-    teacher_forced,
     uniform_weights,
 )
 from tinytf.inspect import ablate_heads, attention_layers, record, replace
 from tinytf.objective import Batch, sequence_loss
+from tinytf.silence import damage, mean_outputs, silenced, teacher_forced
 from tinytf.studies.heads import answers, describe, noun_rows, unseen_twins
 from tinytf.tokenizer import BOS, EOS, PAD
 from tinytf.translator import Translator

@@ -9,12 +9,13 @@ from torch import Tensor
 
 from tinytf.decoding import evaluation
 from tinytf.inspect import record
-from tinytf.objective import make_batch
+from tinytf.objective import Batch, make_batch
 from tinytf.tokenizer import PAD
 from tinytf.translator import Translator
 
 __all__ = [
     "alignment_error_rate",
+    "batch_of",
     "exact_match",
     "exact_match_by_kind",
     "grade_alignment",
@@ -29,6 +30,14 @@ class AlignedPair(Protocol):
     target: Sequence[str]
     alignment: Sequence[tuple[int, int]]
     kind: str
+
+
+def batch_of(translator: Translator, pairs: Sequence[AlignedPair]) -> Batch:
+    """Make one batch of ids of gold pairs, on the model's device."""
+    return make_batch(
+        [translator.source.encode(p.source) for p in pairs],
+        [translator.target.encode(p.target) for p in pairs],
+    ).to(translator.model.device)
 
 
 def is_exact(
@@ -107,10 +116,7 @@ def grade_alignment(
     hits, mass, rows, gold_links = 0, 0, 0, 0
     for start in range(0, len(pairs), batch_size):
         part = pairs[start : start + batch_size]
-        batch = make_batch(
-            [translator.source.encode(p.source) for p in part],
-            [translator.target.encode(p.target) for p in part],
-        ).to(model.device)
+        batch = batch_of(translator, part)
         with evaluation(model), record(model) as seen:
             model(batch.src, batch.tgt_in)
         weights = torch.stack([w for n, w in seen.items() if "cross_attention" in n], dim=1)

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from tinytf.data.phrasebook import Pair
 from tinytf.decoding import evaluation
+from tinytf.evaluation import batch_of
 from tinytf.inspect import record
-from tinytf.objective import make_batch
 from tinytf.recurrent_seq2seq import RecurrentSeq2Seq, record_alignment
 from tinytf.tokenizer import PAD
 from tinytf.translator import Translator
@@ -44,10 +44,7 @@ def alignment_rows(translator: Translator, pairs: Sequence[Pair], batch_size: in
     parts, words = [], []
     for start in range(0, len(pairs), batch_size):
         part = pairs[start : start + batch_size]
-        batch = make_batch(
-            [translator.source.encode(p.source) for p in part],
-            [translator.target.encode(p.target) for p in part],
-        ).to(model.device)
+        batch = batch_of(translator, part)
         with evaluation(model):
             if isinstance(model, RecurrentSeq2Seq):
                 with record_alignment(model) as seen:

@@ -9,19 +9,12 @@ from torch import nn
 
 import tinytf
 from tinytf import studies
+from tinytf.antecedents import antecedent_scores, nouns_said
 from tinytf.data.phrasebook import Pair, Phrasebook
-from tinytf.heads import (
-    Head,
-    antecedent_scores,
-    batch_of,
-    damage,
-    heads_of,
-    mean_outputs,
-    nouns_said,
-    role_scores,
-    teacher_forced,
-)
+from tinytf.evaluation import batch_of
+from tinytf.heads import Head, heads_of, role_scores
 from tinytf.inspect import record
+from tinytf.silence import damage, mean_outputs, teacher_forced
 from tinytf.train import build
 from tinytf.training import Trainer, TrainingConfig
 from tinytf.translator import Translator
