@@ -1,5 +1,6 @@
 """The teaching machinery: claims, predictions, checks, graduation, progress, setup."""
 
+import inspect
 import json
 import linecache
 import math
@@ -448,7 +449,7 @@ PER_CHAPTER = [
     for name, value in vars(form).items()
     if name.startswith("test_") and "chapter" not in name
 ]
-PER_CHAPTER = [test for test in PER_CHAPTER if "notebook" in test.__code__.co_varnames[:1]]
+PER_CHAPTER = [test for test in PER_CHAPTER if "notebook" in inspect.signature(test).parameters]
 
 
 def verdicts(folder, cells, name="03_attention.ipynb"):
