@@ -10,7 +10,7 @@ from .statistics import lines
 from .style import CYCLE, SIGNED, as_array, label, new_axes
 
 # A scheme of positions keeps its colour from figure to figure.
-SCHEMES = dict(zip(("none", "sinusoidal", "learned", "RoPE", "ALiBi"), CYCLE, strict=False))
+SCHEMES = ("none", "sinusoidal", "learned", "RoPE", "ALiBi")  # by place in CYCLE
 
 
 def positional_heatmap(table, ax=None, *, title=None):
@@ -89,7 +89,7 @@ def scheme_curves(
     Returns the Axes.
     """
     x = as_array(x, "x", ndim=1)
-    ax = new_axes(ax)
+    means, bands, colors = {}, {}, {}
     for name, values in curves.items():
         scheme = name.split(",")[0]
         if scheme not in SCHEMES:
@@ -97,17 +97,12 @@ def scheme_curves(
         runs = np.atleast_2d(as_array(values, f"curve {name!r}"))
         if runs.ndim != 2 or runs.shape[1] != len(x):
             raise ValueError(f"curve {name!r} of shape {runs.shape} does not fit {len(x)} places")
-        color, marker = SCHEMES[scheme], "o" if len(x) <= 20 else None
-        ax.plot(x, runs.mean(axis=0), label=label(name), color=color, marker=marker)
+        means[name], colors[name] = runs.mean(axis=0), SCHEMES.index(scheme)
         if len(runs) > 1:
-            low, high = runs.min(axis=0), runs.max(axis=0)
-            ax.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
+            bands[name] = runs.min(axis=0), runs.max(axis=0)
+    labels = {"xlabel": xlabel, "ylabel": ylabel, "title": title}
+    ax = lines(x, means, ax, logx=2 if doubling else False, band=bands, colors=colors, **labels,
+               legend=legend and len(curves) > 1)  # fmt: skip
     if doubling:
-        ax.set_xscale("log", base=2)
         ax.xaxis.set_major_formatter(ScalarFormatter())
-    ax.set(xlabel=xlabel, ylabel=ylabel)
-    if title:
-        ax.set_title(title)
-    if legend and len(curves) > 1:
-        ax.legend()
     return ax
