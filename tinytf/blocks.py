@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from tinytf.attention import KeyValueCache, MultiHeadAttention
 from tinytf.feedforward import FeedForward
-from tinytf.norm import LayerNorm
+from tinytf.residual import PostNorm, PreNorm
 
 __all__ = [
     "Decoder",
@@ -21,34 +21,6 @@ __all__ = [
 ]
 
 
-class PostNorm(nn.Module):
-    """Add a sublayer to the residual stream and normalise the sum (the paper, section 5.4)."""
-
-    final_norm = nn.Identity
-
-    def __init__(self, d_model: int, dropout: float = 0.1) -> None:
-        super().__init__()
-        self.norm = LayerNorm(d_model)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """Map (B, T, C) to (B, T, C)."""
-        return self.norm(x + self.dropout(sublayer(x)))
-
-
-class PreNorm(PostNorm):
-    """Normalise what the sublayer reads and leave the stream alone (Xiong et al. 2020).
-
-    The stream grows with depth, so a stack of these ends in a norm of its own.
-    """
-
-    final_norm = LayerNorm
-
-    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """Map (B, T, C) to (B, T, C)."""
-        return x + self.dropout(sublayer(self.norm(x)))
-
-
 class EncoderLayer(nn.Module):
     """Self-attention, then a feed-forward network, each with its residual."""
 
@@ -58,7 +30,7 @@ class EncoderLayer(nn.Module):
         num_heads: int,
         d_ff: int,
         dropout: float = 0.1,
-        residual: type[PostNorm] = PostNorm,
+        residual: Callable[[int, float], nn.Module] = PostNorm,
         activation: Callable[[Tensor], Tensor] = F.relu,
     ) -> None:
         super().__init__()
@@ -93,7 +65,7 @@ class DecoderLayer(nn.Module):
         num_heads: int,
         d_ff: int,
         dropout: float = 0.1,
-        residual: type[PostNorm] = PostNorm,
+        residual: Callable[[int, float], nn.Module] = PostNorm,
         activation: Callable[[Tensor], Tensor] = F.relu,
     ) -> None:
         super().__init__()

@@ -7,24 +7,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytf.blocks import (
-    Decoder,
-    DecoderLayer,
-    Encoder,
-    EncoderLayer,
-    LayerCache,
-    PostNorm,
-    PreNorm,
-)
+from tinytf.blocks import Decoder, DecoderLayer, Encoder, EncoderLayer, LayerCache
 from tinytf.embedding import TokenEmbedding
+from tinytf.initialisation import normal, xavier
 from tinytf.masks import causal_mask, padding_mask
 from tinytf.positional import PositionalEncoding
+from tinytf.residual import PostNorm, PreNorm
 
 __all__ = ["Memory", "Transformer", "TransformerConfig"]
 
 RESIDUALS = {"post": PostNorm, "pre": PreNorm}
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
-INITS = ("xavier", "normal")
+INITS = {"xavier": xavier, "normal": normal}
 
 
 @dataclass(frozen=True)
@@ -99,18 +93,9 @@ class Transformer(nn.Module):
             [DecoderLayer(*sizes) for _ in range(c.num_layers)], residual.final_norm(c.d_model)
         )
         self.output = nn.Linear(c.d_model, c.tgt_vocab_size, bias=False)
-        self.apply(self._init_weights)
+        INITS[c.init](self)
         if c.tie_output:
             self.output.weight = self.tgt_embedding.weight
-
-    def _init_weights(self, module: nn.Module) -> None:
-        if isinstance(module, nn.Linear):
-            if self.config.init == "xavier":
-                nn.init.xavier_uniform_(module.weight)
-            else:
-                nn.init.normal_(module.weight, std=0.02)
-            if module.bias is not None:
-                nn.init.zeros_(module.bias)
 
     def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
         """Score the token after each target prefix: ids (B, S) and (B, T) -> logits (B, T, V).

@@ -1,0 +1,64 @@
+"""Initial weights, drawn for every linear map of a model at once.
+
+Each function takes a whole module (a single `nn.Linear` counts as one) and changes its weights in
+place; call it on the model, not through `model.apply`. Biases become 0; embeddings and norms are
+left as they are. The order that GPT-2 means is `normal(model)`, then `scale_residual(model, 2 * L)`
+for a stack of L layers.
+"""
+
+import math
+
+import torch
+from torch import nn
+
+__all__ = ["normal", "scale_residual", "xavier"]
+
+WRITERS = ("w_o", "w_2")  # what the maps that write to the residual stream are called in tinytf
+
+
+def xavier(module: nn.Module) -> None:
+    """Draw linear weights from ±sqrt(6 / (inputs + outputs)), which keeps variance if these agree.
+
+    Source: Glorot and Bengio 2010, equation 16.
+    """
+    for linear in _linear_maps(module):
+        nn.init.xavier_uniform_(linear.weight)
+        _clear_bias(linear)
+
+
+def normal(module: nn.Module, std: float = 0.02) -> None:
+    """Draw linear weights from N(0, std²), whatever the width.
+
+    Source: Radford et al. 2018, section 4.1.
+    """
+    for linear in _linear_maps(module):
+        nn.init.normal_(linear.weight, std=std)
+        _clear_bias(linear)
+
+
+@torch.no_grad()
+def scale_residual(module: nn.Module, num_sublayers: int) -> None:
+    """Divide the weights that write to the residual stream, w_o and w_2, by sqrt(num_sublayers).
+
+    `num_sublayers` is how many of them add to one stream: 2 for each encoder layer, 3 for each
+    decoder layer. Calling it twice divides twice. Raises ValueError where nothing writes, or
+    num_sublayers is below 1. Source: Radford et al. 2019, section 2.3.
+    """
+    if num_sublayers < 1:
+        raise ValueError(f"num_sublayers must be at least 1, got {num_sublayers}")
+    writers = [m for name, m in module.named_modules() if name.rpartition(".")[2] in WRITERS]
+    if not writers:
+        raise ValueError(
+            f"no {' or '.join(WRITERS)} in this {type(module).__name__}: nothing to scale"
+        )
+    for linear in writers:
+        linear.weight /= math.sqrt(num_sublayers)
+
+
+def _linear_maps(module: nn.Module) -> list[nn.Linear]:
+    return [m for m in module.modules() if isinstance(m, nn.Linear)]
+
+
+def _clear_bias(linear: nn.Linear) -> None:
+    if linear.bias is not None:
+        nn.init.zeros_(linear.bias)
