@@ -6,6 +6,7 @@ from tinytf.attention import (
     explicit_attention,
     fused_attention,
 )
+from tinytf.bleu import corpus_bleu
 from tinytf.blocks import Decoder, DecoderLayer, Encoder, EncoderLayer, PostNorm, PreNorm
 from tinytf.bpe import ByteBPE, train_bpe
 from tinytf.checkpoint import CheckpointError
@@ -13,9 +14,11 @@ from tinytf.decoding import beam_search, greedy
 from tinytf.device import choose_device
 from tinytf.embedding import TokenEmbedding
 from tinytf.feedforward import FeedForward
+from tinytf.generation import generate
+from tinytf.gpt import GPT, GPTConfig
 from tinytf.inspect import ablate_heads, record, replace
 from tinytf.masks import causal_mask, padding_mask
-from tinytf.norm import LayerNorm, layer_norm
+from tinytf.norm import LayerNorm, RMSNorm, layer_norm, rms_norm
 from tinytf.positional import (
     LearnedPositionalEncoding,
     PositionalEncoding,
@@ -23,12 +26,14 @@ from tinytf.positional import (
 )
 from tinytf.recurrent_seq2seq import RecurrentConfig, RecurrentSeq2Seq
 from tinytf.relative import AlibiAttention, RotaryAttention
+from tinytf.sampling import Sampling
 from tinytf.seq2seq import Transformer, TransformerConfig
 from tinytf.tokenizer import UnknownWordError, WordTokenizer
 from tinytf.training import Trainer, TrainingConfig
 from tinytf.translator import Translation, Translator
 
 __all__ = [
+    "GPT",
     "AlibiAttention",
     "ByteBPE",
     "CheckpointError",
@@ -37,15 +42,18 @@ __all__ = [
     "Encoder",
     "EncoderLayer",
     "FeedForward",
+    "GPTConfig",
     "LayerNorm",
     "LearnedPositionalEncoding",
     "MultiHeadAttention",
     "PositionalEncoding",
     "PostNorm",
     "PreNorm",
+    "RMSNorm",
     "RecurrentConfig",
     "RecurrentSeq2Seq",
     "RotaryAttention",
+    "Sampling",
     "TokenEmbedding",
     "Trainer",
     "TrainingConfig",
@@ -60,13 +68,16 @@ __all__ = [
     "beam_search",
     "causal_mask",
     "choose_device",
+    "corpus_bleu",
     "explicit_attention",
     "fused_attention",
+    "generate",
     "greedy",
     "layer_norm",
     "padding_mask",
     "record",
     "replace",
+    "rms_norm",
     "sinusoidal_encoding",
     "train_bpe",
 ]

@@ -1,0 +1,26 @@
+"""What the tests of GPT share: a small model that writes texts, and prompts for it."""
+
+import torch
+
+from tinytf.gpt import GPT, GPTConfig
+
+
+def decided_gpt(seed, device="cpu", dtype=torch.float64, **changes):
+    """A model with opinions, whose texts differ by prompt and position."""
+    torch.manual_seed(seed)
+    sizes = {"vocab_size": 11, "d_model": 12, "num_heads": 3, "num_layers": 2, "max_len": 12}
+    model = GPT(GPTConfig(**sizes | changes)).to(device, dtype)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.normal_(std=0.4)
+        model.positions.table.mul_(3)
+        model.decoder.final_norm.weight.mul_(3)
+    return model
+
+
+def prompts(rows, length, device="cpu"):
+    return torch.randint(11, (rows, length), device=device)
+
+
+def seeded(seed=3):
+    return torch.Generator().manual_seed(seed)

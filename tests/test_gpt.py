@@ -1,0 +1,239 @@
+"""GPT: its sizes and first weights, its properties, and what it refuses."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from support import bounded, randomise
+
+from tinytf.blocks import EncoderLayer
+from tinytf.counting import count_parameters
+from tinytf.gpt import GPT, PRESETS, GPTConfig
+from tinytf.inspect import record
+from tinytf.masks import causal_mask
+from tinytf.states import states
+
+PUBLISHED = {
+    "gpt2": 124_439_808,
+    "gpt2-medium": 354_823_168,
+    "gpt2-large": 774_030_080,
+    "gpt2-xl": 1_557_611_200,
+}
+
+
+def small_gpt(device="cpu", dtype=torch.float64, **changes):
+    sizes = {"vocab_size": 11, "d_model": 12, "num_heads": 3, "num_layers": 2, "max_len": 16}
+    return GPT(GPTConfig(**sizes | changes)).to(device, dtype)
+
+
+def some_ids(rows, length, device="cpu", vocab=11):
+    return torch.randint(vocab, (rows, length), device=device)
+
+
+# ---- sizes and first weights
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_have_the_published_number_of_parameters(name):
+    with torch.device("meta"):
+        model = GPT(GPTConfig.preset(name))
+    c = model.config
+    assert count_parameters(model) == PUBLISHED[name]
+    assert c.d_model // c.num_heads == 64
+    by_hand = c.vocab_size * c.d_model + c.max_len * c.d_model + 2 * c.d_model
+    by_hand += c.num_layers * (12 * c.d_model**2 + 13 * c.d_model)
+    assert by_hand == PUBLISHED[name]
+
+
+def test_defaults_are_the_smallest_size():
+    assert GPTConfig() == GPTConfig.preset("gpt2")
+    assert GPTConfig(d_model=24, num_heads=2).d_ff == 96
+    assert GPTConfig(d_ff=100).d_ff == 100
+
+
+def test_output_is_the_embedding_and_has_no_bias():
+    model = small_gpt()
+    assert model.output.weight is model.embedding.weight
+    assert model.output.bias is None
+    assert "output.weight" not in dict(model.named_parameters())
+
+
+@pytest.mark.parametrize("num_layers", [2, 6])
+def test_initial_weights_are_gpt2s(num_layers):
+    model = GPT(GPTConfig(500, 128, 4, num_layers, max_len=300))
+    scaled = 0.02 / math.sqrt(2 * num_layers)
+    seen = {"matrix": 0, "scaled": 0, "zero": 0, "one": 0}
+    for name, p in model.named_parameters():
+        if name.endswith(("w_o.weight", "w_2.weight")):
+            assert p.std().item() == pytest.approx(scaled, rel=0.03), name
+            seen["scaled"] += 1
+        elif p.dim() == 2:
+            assert p.std().item() == pytest.approx(0.02, rel=0.03), name
+            assert abs(p.mean().item()) < 0.001, name
+            seen["matrix"] += 1
+        elif name.endswith("bias"):
+            assert (p == 0).all(), name
+            seen["zero"] += 1
+        else:
+            assert (p == 1).all(), name
+            seen["one"] += 1
+    assert seen == {
+        "scaled": 2 * num_layers,  # w_o, w_2
+        "matrix": 4 * num_layers + 2,  # w_q, w_k, w_v, w_1; embedding, positions
+        "zero": 8 * num_layers + 1,
+        "one": 2 * num_layers + 1,
+    }
+
+
+def test_the_first_loss_is_that_of_a_uniform_guess():
+    model = GPT(GPTConfig(1000, 64, 4, 2, max_len=32))
+    logits = model(some_ids(8, 32, vocab=1000))
+    targets = some_ids(8, 32, vocab=1000)
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    assert loss.item() == pytest.approx(math.log(1000), abs=0.1)
+
+
+# ---- what it is made of
+
+
+def test_a_layer_is_an_encoder_layer_under_a_causal_mask(exact):
+    model = randomise(small_gpt(exact))
+    ids = some_ids(3, 7, exact)
+    x = model.positions(model.embedding(ids))
+    for layer in model.decoder.layers:
+        x = EncoderLayer.forward(layer, x, causal_mask(7, x.device))
+    expected = model.decoder.final_norm(x) @ model.embedding.weight.t()
+    torch.testing.assert_close(model(ids), expected, atol=1e-12, rtol=0)
+
+
+def test_weights_and_states_can_be_looked_at(device):
+    model = small_gpt(device, torch.float32)
+    ids = some_ids(2, 5, device)
+    plain = model(ids)
+    with record(model) as weights, states(model) as seen:
+        torch.testing.assert_close(model(ids), plain, atol=1e-5, rtol=1e-5)
+    assert list(weights) == [f"decoder.layers.{i}.self_attention" for i in range(2)]
+    for w in weights.values():
+        assert w.shape == (2, 3, 5, 5)
+        assert (w.triu(1) == 0).all()
+        torch.testing.assert_close(w.sum(-1), torch.ones_like(w[..., 0]))
+    assert seen.by_layer("decoder").shape == (3, 2, 5, 12)
+
+
+# ---- properties
+
+
+@bounded
+@given(st.integers(2, 8), st.integers(0, 2**20))
+def test_future_never_reaches_the_past(device, length, seed):
+    torch.manual_seed(seed)
+    model = small_gpt(device, torch.float32)
+    leaves = []
+
+    def leaf(_module, _inputs, out):
+        leaves.append(out.detach().requires_grad_())
+        return leaves[-1]
+
+    model.embedding.register_forward_hook(leaf)
+    position = seed % (length - 1)
+    model(some_ids(2, length, device))[:, position].logsumexp(-1).sum().backward()
+    assert (leaves[0].grad[:, position + 1 :] == 0).all()
+    assert (leaves[0].grad[:, : position + 1].abs().sum(-1) > 0).all()
+
+
+@bounded
+@given(st.integers(1, 8), st.integers(1, 8), st.integers(0, 2**20))
+def test_a_prefix_gets_the_same_scores_alone(exact, length, more, seed):
+    torch.manual_seed(seed)
+    model = randomise(small_gpt(exact))
+    ids = some_ids(2, length + more, exact)
+    torch.testing.assert_close(
+        model(ids)[:, :length], model(ids[:, :length]), atol=1e-11, rtol=1e-11
+    )
+
+
+@bounded
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(0, 2**20))
+def test_cached_scores_equal_uncached_ones_however_they_are_cut(exact, chunks, seed):
+    torch.manual_seed(seed)
+    model = randomise(small_gpt(exact))
+    ids = some_ids(2, sum(chunks), exact)
+    cache = model.decoder.new_cache()
+    parts = [model(part, cache) for part in ids.split(chunks, dim=1)]
+    torch.testing.assert_close(torch.cat(parts, 1), model(ids), atol=1e-10, rtol=1e-10)
+    assert [len(layer) for layer in cache] == [sum(chunks)] * 2
+
+
+def test_every_parameter_gets_a_gradient(exact):
+    model = small_gpt(exact, max_len=6)
+    model(torch.arange(12, device=exact).reshape(2, 6) % 11).square().sum().backward()
+    idle = {n for n, p in model.named_parameters() if not p.grad.abs().max() > 1e-12}
+    assert all(n.endswith("w_k.bias") for n in idle), idle  # shifts a row's scores alike
+
+
+def test_dropout_is_off_in_evaluation_and_on_in_training(device):
+    model = small_gpt(device, torch.float32, dropout=0.5)
+    ids = some_ids(2, 5, device)
+    assert not torch.equal(model(ids), model(ids))
+    model.eval()
+    assert torch.equal(model(ids), model(ids))
+
+
+def test_device_is_that_of_the_parameters(device):
+    assert small_gpt(device, torch.float32).device.type == device.type
+
+
+# ---- bad input
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"d_model": 100, "num_heads": 8}, "d_model=100 is not divisible by num_heads=8"),
+        ({"num_layers": 0}, "num_layers must be at least 1, got 0"),
+        ({"num_heads": 0}, "num_heads must be at least 1, got 0"),
+        ({"vocab_size": -3}, "vocab_size must be at least 1, got -3"),
+        ({"d_ff": 0}, "d_ff must be at least 1, got 0"),
+        ({"max_len": 0}, "max_len must be at least 1, got 0"),
+        ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
+    ],
+)
+def test_bad_configurations_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        small_gpt(**changes)
+
+
+def test_unknown_presets_are_refused():
+    with pytest.raises(ValueError, match="no preset 'gpt3'; there are gpt2, gpt2-medium"):
+        GPTConfig.preset("gpt3")
+
+
+ONES = torch.ones(2, 3, dtype=torch.long)
+
+
+@pytest.mark.parametrize(
+    ("ids", "error", "message"),
+    [
+        (ONES * 11, ValueError, r"id 11 is outside the vocabulary of 11 \(0..10\)"),
+        (-ONES, ValueError, "id -1 is outside the vocabulary of 11"),
+        (ONES.repeat(1, 6), ValueError, "sequence of length 18 is longer than max_len=16"),
+        (ONES[:0], ValueError, r"non-empty batch \(B, T\), got shape \(0, 3\)"),
+        (ONES[:, :0], ValueError, r"non-empty batch \(B, T\), got shape \(2, 0\)"),
+        (ONES[0], ValueError, r"non-empty batch \(B, T\), got shape \(3,\)"),
+        (ONES.float(), TypeError, "ids must be int64 or int32, got torch.float32"),
+    ],
+)
+def test_bad_input_is_refused(ids, error, message, device):
+    with pytest.raises(error, match=message):
+        small_gpt(device, torch.float32)(ids.to(device))
+
+
+def test_a_cache_that_would_pass_max_len_is_refused():
+    model = small_gpt()
+    cache = model.decoder.new_cache()
+    model(some_ids(1, 15), cache)
+    with pytest.raises(ValueError, match="sequence of length 17 is longer than max_len=16"):
+        model(some_ids(1, 2), cache)
+    model(some_ids(1, 1), cache)  # nothing was appended by the refused call

@@ -1,0 +1,151 @@
+"""GPT: a stack of causal layers that scores the next token (Radford et al. 2018 and 2019)."""
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tinytf.attention import KeyValueCache
+from tinytf.blocks import Encoder, EncoderLayer
+from tinytf.embedding import check_ids
+from tinytf.initialisation import normal, scale_residual
+from tinytf.masks import causal_mask
+from tinytf.positional import LearnedPositionalEncoding
+from tinytf.residual import PreNorm
+
+__all__ = ["GPT", "PRESETS", "CausalLayer", "CausalStack", "GPTConfig"]
+
+# Radford et al. 2019, table 2, where the first two are called 117M and 345M
+PRESETS = {
+    "gpt2": {"d_model": 768, "num_heads": 12, "num_layers": 12},
+    "gpt2-medium": {"d_model": 1024, "num_heads": 16, "num_layers": 24},
+    "gpt2-large": {"d_model": 1280, "num_heads": 20, "num_layers": 36},
+    "gpt2-xl": {"d_model": 1600, "num_heads": 25, "num_layers": 48},
+}
+
+
+@dataclass(frozen=True)
+class GPTConfig:
+    """The sizes of a `GPT`; the defaults are those of the smallest GPT-2."""
+
+    vocab_size: int = 50257  # 256 bytes, 50,000 merges and one special token
+    d_model: int = 768
+    num_heads: int = 12  # of width d_model / num_heads = 64 in every size
+    num_layers: int = 12
+    d_ff: int | None = None  # None: four times d_model
+    max_len: int = 1024  # positions learned; longer input is refused
+    dropout: float = 0.0  # on embeddings and sublayers' outputs; pays where text is met repeatedly
+
+    def __post_init__(self) -> None:
+        if self.d_ff is None:
+            object.__setattr__(self, "d_ff", 4 * self.d_model)
+        for name in ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "max_len"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.d_model % self.num_heads != 0:
+            raise ValueError(
+                f"d_model={self.d_model} is not divisible by num_heads={self.num_heads}"
+            )
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
+
+    @classmethod
+    def preset(cls, name: str) -> Self:
+        """Return one of the four published sizes by the name of its weights, such as "gpt2".
+
+        Raises ValueError for another name. Source: Radford et al. 2019, table 2.
+        """
+        if name not in PRESETS:
+            raise ValueError(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
+        return cls(**PRESETS[name])
+
+
+class CausalLayer(EncoderLayer):
+    """An encoder layer that can keep its keys and values between calls."""
+
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, cache: KeyValueCache | None = None
+    ) -> Tensor:
+        """Map (B, T, C) to (B, T, C); with a cache, x holds only the positions that are new."""
+        x = self.residual_1(x, lambda y: self.self_attention(y, mask=mask, cache=cache))
+        return self.residual_2(x, self.feed_forward)
+
+
+class CausalStack(Encoder):
+    """An encoder in which no position sees a later one: all that a decoder-only model is."""
+
+    def forward(self, x: Tensor, cache: list[KeyValueCache] | None = None) -> Tensor:
+        """Map (B, T, C) to (B, T, C); with a cache, x holds only the positions that are new."""
+        start = len(cache[0]) if cache else 0
+        mask = None  # a single new position may see everything before it
+        if x.size(1) > 1:
+            mask = causal_mask(start + x.size(1), x.device)[:, :, start:]
+        for i, layer in enumerate(self.layers):
+            x = layer(x, mask, cache[i] if cache else None)
+        return self.final_norm(x)
+
+    def new_cache(self) -> list[KeyValueCache]:
+        """Return an empty cache, one entry a layer."""
+        return [KeyValueCache() for _ in self.layers]
+
+
+class GPT(nn.Module):
+    """A decoder-only Transformer as GPT-2 has it: pre-norm, learned positions, tanh-GELU, tied.
+
+    Weights start as N(0, 0.02²), those that write to the residual stream divided by √(2 L) for L
+    layers. Source: Radford et al. 2018, section 4.1, and 2019, section 2.3. Its released code draws
+    positions from N(0, 0.01²) and does not scale; Hugging Face's does as we do.
+    """
+
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__()
+        c = self.config = config
+        activation = functools.partial(F.gelu, approximate="tanh")
+        sizes = (c.d_model, c.num_heads, c.d_ff, c.dropout, PreNorm, activation)
+        self.embedding = nn.Embedding(c.vocab_size, c.d_model)  # not scaled by √d_model
+        self.positions = LearnedPositionalEncoding(c.d_model, c.max_len, c.dropout)
+        self.decoder = CausalStack(
+            [CausalLayer(*sizes) for _ in range(c.num_layers)], PreNorm.final_norm(c.d_model)
+        )
+        self.output = nn.Linear(c.d_model, c.vocab_size, bias=False)
+        self.tie()
+        normal(self, std=0.02)  # the embedding too: it is the output's matrix
+        scale_residual(self, 2 * c.num_layers)
+
+    def forward(self, ids: Tensor, cache: list[KeyValueCache] | None = None) -> Tensor:
+        """Score the token after each prefix: ids (B, T) -> logits (B, T, V).
+
+        With a `cache` (from `decoder.new_cache()`), `ids` holds only the tokens that are new.
+        Raises ValueError for an empty batch, ids outside the vocabulary, and sequences longer than
+        max_len; TypeError for ids that are not integers.
+        """
+        return self.output(self.decode(ids, cache))
+
+    def decode(self, ids: Tensor, cache: list[KeyValueCache] | None = None) -> Tensor:
+        """Represent each prefix: ids (B, T) -> hidden states (B, T, C), before the output."""
+        check_ids(ids, self.config.vocab_size)
+        start = len(cache[0]) if cache else 0
+        return self.decoder(self.positions(self.embedding(ids), start), cache)
+
+    def tie(self) -> None:
+        """Make the output's matrix and the embedding table one parameter."""
+        self.output.weight = self.embedding.weight
+
+    @property
+    def device(self) -> torch.device:
+        """The device the parameters are on."""
+        return self.output.weight.device
+
+    @classmethod
+    def from_pretrained(cls, source: str | Path) -> Self:
+        """Read GPT-2 weights in Hugging Face's format: a folder, or a public name such as "gpt2".
+
+        The model comes in float32, on the CPU, in evaluation mode. See `gpt2_weights.load`.
+        """
+        from tinytf import gpt2_weights  # which builds on this file
+
+        return gpt2_weights.load(source)
