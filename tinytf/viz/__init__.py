@@ -10,6 +10,7 @@ from .coursemap import course_map
 from .curves import learning_curve
 from .embedding import plane, token_rows, word_map
 from .explorer import AttentionExplorer, attention_explorer, attention_still
+from .feedforward import dot_histogram, stacked_bars, unit_card
 from .heads import head_table
 from .positional import positional_curves, positional_heatmap, rotations, scheme_curves
 from .statistics import activation_statistics, bars, histogram, lines
@@ -27,6 +28,7 @@ __all__ = [
     "attention_still",
     "bars",
     "course_map",
+    "dot_histogram",
     "explore",
     "head_grid",
     "head_table",
@@ -42,7 +44,9 @@ __all__ = [
     "positional_heatmap",
     "rotations",
     "scheme_curves",
+    "stacked_bars",
     "token_rows",
+    "unit_card",
     "use_house_style",
     "word_map",
 ]
