@@ -2,8 +2,9 @@
 
 Each function takes a whole module (a single `nn.Linear` counts as one) and changes its weights in
 place; call it on the model, not through `model.apply`. Biases become 0; embeddings and norms are
-left as they are. The order that GPT-2 means is `normal(model)`, then `scale_residual(model, 2 * L)`
-for a stack of L layers.
+left as they are, so call it before an output map is tied to an embedding's table: afterwards it
+would draw the table too. The order that GPT-2 means is `normal(model)`, then
+`scale_residual(model, 2 * L)` for a stack of L layers.
 """
 
 import math

@@ -10,10 +10,11 @@ __all__ = ["PostNorm", "PreNorm"]
 
 
 class PostNorm(nn.Module):
-    """Add a sublayer to the residual stream and normalise the sum (the paper, section 5.4).
+    """Add a sublayer to the residual stream and normalise the sum (the paper, sections 3.1, 5.4).
 
     `norm` makes the normalisation from the width; `functools.partial(PostNorm, norm=RMSNorm)` goes
-    wherever a residual is asked for, and `norm=nn.Identity` leaves it out.
+    wherever a layer asks for a residual, and `norm=nn.Identity` leaves it out. `final_norm` makes
+    what a stack of these ends in, from the width (a partial does not have it).
     """
 
     final_norm = nn.Identity

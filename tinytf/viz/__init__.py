@@ -12,6 +12,7 @@ from .embedding import plane, token_rows, word_map
 from .explorer import AttentionExplorer, attention_explorer, attention_still
 from .feedforward import dot_histogram, stacked_bars, unit_card
 from .heads import head_table
+from .norms import norm_groups
 from .positional import positional_curves, positional_heatmap, rotations, scheme_curves
 from .statistics import activation_statistics, bars, histogram, lines
 from .style import ATTENTION, CYCLE, SIGNED, label, labels, use_house_style
@@ -39,6 +40,7 @@ __all__ = [
     "layer_head_scores",
     "learning_curve",
     "lines",
+    "norm_groups",
     "plane",
     "positional_curves",
     "positional_heatmap",

@@ -1,0 +1,235 @@
+"""The studies behind residuals and normalisation: their parts at small size, and their tables."""
+
+import functools
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from tinytf import studies
+from tinytf.norm import LayerNorm, RMSNorm
+from tinytf.studies import batch_norm, trainability
+from tinytf.studies.batch_norm import PAD, PaddedSorter, TokenBatchNorm
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+# ---- trainability
+
+
+def test_rows_are_sorted():
+    ids, targets = trainability.draw(50, generator())
+    assert ids.shape == targets.shape == (50, 8)
+    assert (ids.min(), ids.max()) == (0, 9)
+    assert [sorted(row) for row in ids.tolist()] == targets.tolist()
+
+
+def test_the_best_answer_by_place_is_that_of_many_rows():
+    _, targets = trainability.draw(100_000, generator())
+    counts = torch.stack([targets[:, k].bincount(minlength=10) for k in range(8)]) / 100_000
+    loss, accuracy = trainability.by_place()
+    assert loss == pytest.approx(-counts.xlogy(counts).sum(1).mean().item(), abs=2e-3)
+    assert accuracy == pytest.approx(counts.amax(1).mean().item(), abs=3e-3)
+
+
+@pytest.mark.parametrize(("norm", "norms"), [("post", 6), ("pre", 7), ("none", 0)])
+def test_sorters_differ_in_their_norms_only(norm, norms):
+    model = trainability.Sorter(norm, 3, gain=0.1)
+    found = [m for m in model.modules() if isinstance(m, LayerNorm)]
+    assert len(found) == norms
+    assert all((m.weight == 0.1).all() for m in found)
+    assert len(model.encoder.layers) == 3
+    assert all((p == 0).all() for n, p in model.named_parameters() if n.endswith("bias"))
+
+
+def test_a_scaled_sorter_differs_in_what_writes_to_the_stream():
+    torch.manual_seed(0)
+    plain = dict(trainability.Sorter("none", 8).named_parameters())
+    torch.manual_seed(0)
+    scaled = dict(trainability.Sorter("none", 8, scaled=True).named_parameters())
+    for name, weight in plain.items():
+        writes = name.endswith(("w_o.weight", "w_2.weight"))
+        torch.testing.assert_close(scaled[name], weight / 4 if writes else weight)
+    assert sum(name.endswith(("w_o.weight", "w_2.weight")) for name in plain) == 16
+
+
+def test_the_settings_reach_the_model():
+    usual, scaled, soft = (
+        trainability.train_cell("none" if kind == "scaled" else "post", 2, 1e-3, steps=0, **more)
+        for kind, more in (("", {}), ("scaled", {"scaled": True}), ("gain", {"gain": 0.1}))
+    )
+    assert (usual["scaled"], scaled["scaled"], soft["gain"]) == (False, True, 0.1)
+    assert (
+        scaled["alike_before"] < trainability.train_cell("none", 2, 1e-3, steps=0)["alike_before"]
+    )
+    assert usual["alike_before"] != soft["alike_before"]
+
+
+def test_a_shallow_stack_learns_and_repeats():
+    row = trainability.train_cell("pre", 1, 1e-2, steps=150)
+    assert row["accuracy"] > 0.8
+    assert row["loss"] < 0.5
+    assert row["curve"][-1] == row["loss"] < row["curve"][0]
+    assert row == trainability.train_cell("pre", 1, 1e-2, steps=150)
+    assert row["accuracy"] != trainability.train_cell("pre", 1, 1e-2, seed=1, steps=150)["accuracy"]
+    with pytest.raises(KeyError, match="both"):
+        trainability.train_cell("both", 1, 1e-2)
+
+
+def test_untrained_runs_know_nothing():
+    row = trainability.train_cell("post", 1, 1e-3, steps=0)
+    assert row["accuracy"] < 0.25
+    assert row["loss"] is None
+    assert row["curve"] == []
+    assert row["alike_before"] == row["alike"]
+
+
+def test_warm_up_starts_at_small_steps():
+    """A learning rate of 1 breaks a stack within 50 steps; on a long way up to it, they do not."""
+    at_once, on_the_way = (
+        trainability.train_cell("post", 1, 1.0, warmup=warmup, steps=50)["loss"]
+        for warmup in (1, 10**5)
+    )
+    assert at_once > 10
+    assert on_the_way < 3.5
+
+
+def test_what_is_not_finite_is_none():
+    assert trainability.short(math.inf) is trainability.short(math.nan) is None
+    assert trainability.short(0.123456) == 0.1235
+    row = trainability.train_cell("none", 2, 1e12, steps=50)
+    assert row["curve"] == [None]
+
+
+def test_a_cell_lists_what_it_measures_over_seeds():
+    row = trainability.cell([3, 1], norm="pre", depth=1, lr=1e-3, steps=50)
+    assert row["seed"] == [3, 1]
+    assert (row["norm"], row["depth"], row["warmup"], row["gain"]) == ("pre", 1, 1, 1.0)
+    one = trainability.train_cell("pre", 1, 1e-3, seed=1, steps=50)
+    assert [row[k][1] for k in ("accuracy", "curve", "alike")] == [
+        one[k] for k in ("accuracy", "curve", "alike")
+    ]
+
+
+def test_the_shipped_map_is_complete():
+    table = studies.load("trainability")["rows"]
+    cells = {
+        (r["norm"], r["warmup"], r["depth"], r["lr"]): r
+        for r in table
+        if r["steps"] == trainability.STEPS and r["gain"] == 1 and not r["scaled"]
+    }
+    variants = {("post", 1), ("post", 100), ("pre", 1), ("pre", 100), ("none", 1)}
+    assert {(v, d, lr) for *v, d, lr in map(list, cells) for v in [tuple(v)]} == {
+        (v, d, lr) for v in variants for d in trainability.DEPTHS for lr in trainability.RATES
+    }
+    assert all(row["seed"] == [0, 1, 2, 3, 4] for row in cells.values())
+    assert all(0 <= share <= 1 for row in table for share in row["accuracy"])
+    assert len([r for r in table if r["gain"] == 0.1]) == 4
+    scaled = [(r["norm"], r["depth"], r["lr"]) for r in table if r["scaled"]]
+    assert sorted(scaled) == sorted(
+        (n, d, lr)
+        for n in ("none", "post")
+        for d in trainability.DEPTHS
+        for lr in trainability.RATES
+    )
+    longer = [r for r in table if r["steps"] > 300]
+    assert sorted(r["steps"] for r in longer) == [900, 900, 3000, 3000]
+    assert all(r["seed"] == [0, 1, 2] for r in longer)
+
+
+# ---- batch norm
+
+
+def test_padded_rows_are_sorted_among_themselves():
+    ids, targets = batch_norm.draw(200, generator())
+    lengths = (ids != PAD).sum(dim=1)
+    assert set(lengths.tolist()) == set(range(3, 11))
+    for row, target, n in zip(ids.tolist(), targets.tolist(), lengths.tolist(), strict=True):
+        assert sorted(row[:n]) == target[:n]
+        assert set(row[n:]) <= {PAD}
+        assert row[n:] == target[n:]
+    assert batch_norm.draw(1, generator(3))[0].ne(PAD).all()  # padded to the longest, no further
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_norm_of_tokens_equals_torch_by_features(training, exact):
+    ours = TokenBatchNorm(6).to(exact, torch.float64)
+    theirs = nn.BatchNorm1d(6).to(exact, torch.float64)
+    for norm in (ours, theirs):
+        norm.train(training)
+    x = torch.randn(3, 5, 6, device=exact, dtype=torch.float64) + 2
+    expected = theirs(x.mT).mT  # torch wants features second
+    torch.testing.assert_close(ours(x), expected, atol=1e-12, rtol=0)
+    buffers = zip(ours.norm.buffers(), theirs.buffers(), strict=True)
+    assert all(torch.allclose(a, b) for a, b in buffers)
+
+
+def test_batch_norm_of_real_tokens_sees_no_other():
+    norm, x = TokenBatchNorm(4).double(), torch.randn(3, 5, 4, dtype=torch.float64)
+    norm.real = torch.arange(5) < torch.tensor([[5], [2], [3]])
+    expected = nn.BatchNorm1d(4).double()(x[norm.real])
+    for filling in (0.0, 1e6, math.nan):
+        out = norm(x.where(norm.real[..., None], filling))
+        torch.testing.assert_close(out[norm.real], expected)
+        assert (out[~norm.real] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "told"),
+    [("layer", LayerNorm, 0), ("rms", RMSNorm, 0), ("batch", TokenBatchNorm, 0),
+     ("batch, real", TokenBatchNorm, 5)],
+)  # fmt: skip
+def test_padded_sorters_differ_in_their_norms_only(name, kind, told):
+    model = PaddedSorter(name)
+    assert sum(isinstance(m, kind) for m in model.modules()) == 5
+    assert len(model.told) == told
+
+
+@pytest.mark.parametrize("name", list(batch_norm.NORMS))
+def test_padding_moves_only_batch_norm_over_everything(name):
+    model = PaddedSorter(name)
+    grade = functools.partial(batch_norm.grade, model, 64)
+    state = {k: v.clone() for k, v in model.state_dict().items()}
+    plain, padded = grade(training=True), grade(pads=40, training=True)
+    change = (plain - padded).abs().max().item()
+    assert change > 0.1 if name == "batch" else change < 1e-4
+    assert (grade() - grade(pads=40)).abs().max() < 1e-4  # running statistics: no norm minds
+    moved = (grade() - plain).abs().max().item()
+    assert moved > 0.1 if name.startswith("batch") else moved == 0
+    assert all(torch.equal(v, state[k]) for k, v in model.state_dict().items())
+
+
+def test_the_rows_that_grade_are_the_same_in_any_batch():
+    small, large = ([i for part, _ in batch_norm.graded(n) for i in part] for n in (4, 512))
+    assert len(small) == len(large) == 512
+    assert all(a[a != PAD].equal(b[b != PAD]) for a, b in zip(small, large, strict=True))
+
+
+def test_a_batch_norm_cell():
+    row = batch_norm.cell([0, 1], norm="batch", batch=16, steps=60)
+    assert row["seed"] == [0, 1]
+    assert (row["norm"], row["batch"], row["lr"], row["steps"]) == ("batch", 16, 3e-3, 60)
+    assert row["train_by_pads"][0][-1] == row["train_pads"][0]
+    assert all(gap > 0.05 for gap in row["gap"])
+    assert batch_norm.train_cell("layer", 16, steps=20)["gap"] == 0
+    with pytest.raises(KeyError, match="group"):
+        batch_norm.train_cell("group", 4)
+
+
+def test_padded_sorting_is_learned():
+    row = batch_norm.train_cell("rms", 32, 1e-2, steps=200)
+    assert row["eval"] == row["eval_pads"] == row["train_pads"] > 0.75
+    assert row["loss"] < 0.8
+
+
+def test_the_shipped_table_of_norms_is_complete():
+    table = studies.load("batch_norm")["rows"]
+    cells = [(r["norm"], r["batch"], r["lr"]) for r in table]
+    expected = [(n, b, 3e-3) for n in batch_norm.NORMS for b in (2, 4, 16, 64)]
+    assert sorted(cells) == sorted(expected + [(n, 4, 1e-3) for n in batch_norm.NORMS])
+    for row in table:
+        assert len(row["seed"]) == (5 if row["lr"] == 3e-3 else 3)
+        assert all(0 <= s <= 1 for k in ("eval", "train", "train_pads") for s in row[k])
