@@ -8,6 +8,7 @@ machine has no Chinese font.
 from .attention import alignment_grid, head_grid, heatmap, layer_head_scores
 from .coursemap import course_map
 from .curves import learning_curve
+from .decoder import cost_dots, verdicts
 from .embedding import plane, token_rows, word_map
 from .explorer import AttentionExplorer, attention_explorer, attention_still
 from .feedforward import dot_histogram, stacked_bars, unit_card
@@ -28,6 +29,7 @@ __all__ = [
     "attention_explorer",
     "attention_still",
     "bars",
+    "cost_dots",
     "course_map",
     "dot_histogram",
     "explore",
@@ -50,5 +52,6 @@ __all__ = [
     "token_rows",
     "unit_card",
     "use_house_style",
+    "verdicts",
     "word_map",
 ]

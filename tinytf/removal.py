@@ -1,0 +1,104 @@
+"""Remove whole sublayers, and measure what it costs: `tinytf.silence` does the same for heads."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from tinytf.attention import MultiHeadAttention
+from tinytf.decoding import evaluation
+from tinytf.feedforward import FeedForward
+from tinytf.objective import Batch
+from tinytf.seq2seq import Transformer
+from tinytf.silence import Damage, teacher_forced
+from tinytf.tokenizer import PAD
+
+__all__ = ["KINDS", "damage", "kind_of", "mean_outputs", "removed", "sublayers"]
+
+KINDS = (
+    "encoder self-attention",
+    "encoder feed-forward",
+    "decoder self-attention",
+    "decoder cross-attention",
+    "decoder feed-forward",
+)
+
+
+def sublayers(model: Transformer) -> dict[str, nn.Module]:
+    """Name every sublayer of a Transformer's encoder and decoder, as in its state dict."""
+    parts = (MultiHeadAttention, FeedForward)
+    return {name: part for name, part in model.named_modules() if isinstance(part, parts)}
+
+
+def kind_of(name: str) -> str:
+    """Say which of `KINDS` a sublayer is: the name without the number of its layer."""
+    side, _, _, part = name.split(".")
+    return f"{side} {part.replace('_', '-')}"
+
+
+@torch.no_grad()
+def mean_outputs(model: Transformer, batch: Batch) -> dict[str, Tensor]:
+    """Average what each sublayer adds to the stream over real tokens: (C,) by name."""
+    means: dict[str, Tensor] = {}
+    hooks = []
+    for name, part in sublayers(model).items():
+        real = (batch.src if name.startswith("encoder") else batch.tgt_in) != PAD
+
+        def keep(_: nn.Module, _inputs, out: Tensor, name: str = name, real: Tensor = real):
+            means[name] = out[real].mean(dim=0)
+
+        hooks.append(part.register_forward_hook(keep))
+    try:
+        with evaluation(model):
+            model(batch.src, batch.tgt_in)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return means
+
+
+@contextmanager
+def removed(
+    model: Transformer, names: Iterable[str], to: Mapping[str, Tensor] | None = None
+) -> Iterator[None]:
+    """Replace what these sublayers add by zeros, or by `to` (from `mean_outputs`), in the block.
+
+    The residual stream passes by and the norms stay. The rest of the model sees no way through the
+    sublayer, so a model trained in the block is one that never had it: its weights get no gradient.
+    Raises KeyError for a sublayer the model lacks.
+    """
+    names, parts, hooks = list(names), sublayers(model), []
+    if unknown := [name for name in names if name not in parts]:
+        raise KeyError(f"no sublayer {unknown[0]!r}; there are {', '.join(parts)}")
+    try:
+        for name in names:
+
+            def change(_: nn.Module, _inputs, out: Tensor, name: str = name):
+                if to is None:
+                    return torch.zeros_like(out)
+                return to[name].to(out).expand_as(out)
+
+            hooks.append(parts[name].register_forward_hook(change))
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def damage(
+    model: Transformer,
+    batch: Batch,
+    names: Iterable[str],
+    to: Mapping[str, Tensor] | None = None,
+    intact: tuple[Tensor, float] | None = None,
+) -> Damage:
+    """Remove these sublayers together and compare with the `intact` model's `teacher_forced`.
+
+    Raises KeyError for a sublayer the model lacks.
+    """
+    right, loss = intact or teacher_forced(model, batch)
+    with removed(model, names, to):
+        still_right, without = teacher_forced(model, batch)
+    lost = right.float().mean() - still_right.float().mean()
+    return Damage(lost.item(), without - loss)
