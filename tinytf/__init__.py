@@ -14,9 +14,11 @@ from tinytf.decoding import beam_search, greedy
 from tinytf.device import choose_device
 from tinytf.embedding import TokenEmbedding
 from tinytf.feedforward import FeedForward
+from tinytf.gated import SwiGLU
 from tinytf.generation import generate
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.inspect import ablate_heads, record, replace
+from tinytf.masking import mask_tokens
 from tinytf.masks import causal_mask, padding_mask
 from tinytf.norm import LayerNorm, RMSNorm, layer_norm, rms_norm
 from tinytf.positional import (
@@ -54,6 +56,7 @@ __all__ = [
     "RecurrentSeq2Seq",
     "RotaryAttention",
     "Sampling",
+    "SwiGLU",
     "TokenEmbedding",
     "Trainer",
     "TrainingConfig",
@@ -74,6 +77,7 @@ __all__ = [
     "generate",
     "greedy",
     "layer_norm",
+    "mask_tokens",
     "padding_mask",
     "record",
     "replace",

@@ -15,6 +15,7 @@ from .feedforward import dot_histogram, stacked_bars, unit_card
 from .heads import head_table
 from .norms import norm_groups
 from .positional import positional_curves, positional_heatmap, rotations, scheme_curves
+from .states import word_odds, word_paths
 from .statistics import activation_statistics, bars, histogram, lines
 from .style import ATTENTION, CYCLE, SIGNED, label, labels, use_house_style
 from .widgets import explore
@@ -54,4 +55,6 @@ __all__ = [
     "use_house_style",
     "verdicts",
     "word_map",
+    "word_odds",
+    "word_paths",
 ]

@@ -51,18 +51,18 @@ from tinytf.data.phrasebook import (
 from tinytf.data.phrasebook.pinyin import PINYIN, pinyin
 from tinytf.data.phrasebook.synchronous import Grammar, Phrase
 
-__all__ = ["KINDS", "SPLITS", "Pair", "Phrasebook", "pinyin"]
+__all__ = ["KINDS", "KIND_WEIGHTS", "SPLITS", "Pair", "Phrasebook", "pinyin"]
 
 SPLITS = ("train", "validation", "test", "compositional")
 MAX_TOKENS = 24
 _HELD_OUT = 4  # per cent of sentences in validation, and as many in test
 
-_WEIGHTS = {  # how often each kind is drawn
+KIND_WEIGHTS = {  # how often each kind is drawn
     "phrase": 3, "simple": 7, "place": 9, "adjective": 4, "comparison": 5, "time": 14, "date": 9,
     "relative": 10, "negation": 6, "yes-no": 6, "wh": 6, "because": 12, "modal": 5, "possession": 5,
     "giving": 6,
 }  # fmt: skip
-KINDS = tuple(_WEIGHTS)
+KINDS = tuple(KIND_WEIGHTS)
 
 
 class Pair(NamedTuple):
@@ -127,11 +127,14 @@ def _known_split(split: str) -> None:
 
 
 class Phrasebook:
-    """Sentence pairs without end. `seed` only chooses which are drawn; the splits are fixed."""
+    """Sentence pairs without end. `seed` only chooses which are drawn; the splits are fixed.
+
+    `grammar` holds the rules by which all of them are drawn.
+    """
 
     def __init__(self, seed: int = 0):
         self.seed = seed
-        self._grammar = _grammar()
+        self.grammar = _grammar()
 
     def pairs(self, split: str, seed: int | None = None) -> Iterator[Pair]:
         """Pairs of one split for ever, the same for the same seeds on every machine.
@@ -144,8 +147,8 @@ class Phrasebook:
 
     def _pairs(self, split: str, seeds: tuple[int, int]) -> Iterator[Pair]:
         # Only `random()` is used: it is the one method whose stream Python promises to keep.
-        draw, uniform = self._grammar.draw, random.Random(_mix(split, *seeds)).random
-        weights = list(accumulate(_WEIGHTS.values()))
+        draw, uniform = self.grammar.draw, random.Random(_mix(split, *seeds)).random
+        weights = list(accumulate(KIND_WEIGHTS.values()))
         total = weights[-1]
         while True:
             kind = KINDS[bisect(weights, uniform() * total)]
@@ -181,7 +184,7 @@ class Phrasebook:
             raise ValueError(f"the sentence has {len(words)} words; the limit is {MAX_TOKENS}")
         furthest = 0
         for kind in KINDS:
-            readings, reached = self._grammar.read(kind, words)
+            readings, reached = self.grammar.read(kind, words)
             if readings:
                 return _pair(readings[0], kind), readings[0]
             furthest = max(furthest, reached)
@@ -199,12 +202,12 @@ class Phrasebook:
     @cached_property
     def source_words(self) -> tuple[str, ...]:
         """Every English word, sorted."""
-        return tuple(sorted(self._grammar.words()[0]))
+        return tuple(sorted(self.grammar.words()[0]))
 
     @cached_property
     def target_words(self) -> tuple[str, ...]:
         """Every Chinese word, sorted."""
-        return tuple(sorted(self._grammar.words()[1]))
+        return tuple(sorted(self.grammar.words()[1]))
 
     def twins(self, n: int, seed: int = 0) -> list[tuple[Pair, Pair]]:
         """`n` pairs of `because` sentences that differ in one adjective and so in what `it` is.
@@ -216,10 +219,10 @@ class Phrasebook:
         uniform = random.Random(_mix("twins", self.seed, seed)).random
         found: list[tuple[Pair, Pair]] = []
         while len(found) < n:
-            one = _pair(self._grammar.draw("because", uniform), "because")
+            one = _pair(self.grammar.draw("because", uniform), "because")
             others = []
             for word in because.CHINESE:
-                readings, _ = self._grammar.read("because", (*one.source[:-1], word))
+                readings, _ = self.grammar.read("because", (*one.source[:-1], word))
                 others += [_pair(phrase, "because") for phrase in readings]
             others = [pair for pair in others if pair.antecedent[1] != one.antecedent[1]]
             if others:

@@ -1,0 +1,389 @@
+"""Studies of the encoder: words said from both sides, what layers add, how layers start, a bug."""
+
+import copy
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from tinytf.attention import MultiHeadAttention
+from tinytf.blocks import Encoder, EncoderLayer, PreNorm
+from tinytf.data.phrasebook import Pair, Phrasebook
+from tinytf.data.phrasebook.lexicon import MASSES, NOUNS
+from tinytf.decoding import greedy
+from tinytf.embedding import TokenEmbedding
+from tinytf.initialisation import xavier
+from tinytf.masking import mask_tokens
+from tinytf.masks import causal_mask, padding_mask
+from tinytf.norm import LayerNorm
+from tinytf.positional import PositionalEncoding
+from tinytf.randomness import seeded
+from tinytf.schedules import warmup_cosine
+from tinytf.seq2seq import Transformer, TransformerConfig
+from tinytf.states import states
+from tinytf.studies.blanks import Blanks
+from tinytf.studies.reversal import Backwards, draw
+from tinytf.studies.threads import one_thread
+from tinytf.tokenizer import EOS, WordTokenizer, pad_batch
+
+__all__ = [
+    "GROUPS",
+    "Blank",
+    "CausalByAccident",
+    "Cloze",
+    "blank_batch",
+    "blanks_of",
+    "build",
+    "constant_losses",
+    "exact",
+    "first_nouns",
+    "floors",
+    "layer_losses",
+    "losses",
+    "make_layers",
+    "probe",
+    "reverser",
+    "sentences",
+    "train",
+]
+
+SEEDS = range(5)
+GROUPS = ("first noun", "verb", "second noun", "adjective", "the others")
+WIDTH, LAYERS, STEPS = 64, 3, 1500
+
+
+class Cloze(nn.Module):
+    """An encoder that says which word stood at each position.
+
+    `left_only` puts a decoder's causal mask into it: each position sees only what is left of it.
+    """
+
+    def __init__(
+        self, vocab_size: int, layers: list[EncoderLayer], d_model: int, left_only: bool = False
+    ) -> None:
+        super().__init__()
+        self.embedding = TokenEmbedding(vocab_size + 1, d_model)  # the last one is <mask>
+        self.positions = PositionalEncoding(d_model, max_len=64, dropout=0.0)
+        self.encoder = Encoder(layers, LayerNorm(d_model))
+        self.left_only = left_only
+
+    def read(self, ids: Tensor) -> Tensor:
+        """What each word has become after the last layer: ids (B, S) -> (B, S, C)."""
+        mask = padding_mask(ids)
+        if self.left_only:
+            mask = mask & causal_mask(ids.size(1), ids.device)
+        return self.encoder(self.positions(self.embedding(ids)), mask)
+
+    def forward(self, ids: Tensor, chosen: Tensor) -> Tensor:
+        """Score the words at the chosen places: ids and booleans (B, S) -> (chosen, V)."""
+        return self.read(ids)[chosen] @ self.embedding.weight[:-1].T
+
+
+def make_layers(start: str = "own") -> list[EncoderLayer]:
+    """Make three Pre-LN layers: with their "own" starts, "equal" at the start, or one "shared"."""
+
+    def layer() -> EncoderLayer:
+        made = EncoderLayer(WIDTH, 4, 4 * WIDTH, dropout=0.0, residual=PreNorm)
+        xavier(made)
+        return made
+
+    if start == "own":
+        return [layer() for _ in range(LAYERS)]
+    one = layer()
+    return [one if start == "shared" or i == 0 else copy.deepcopy(one) for i in range(LAYERS)]
+
+
+def build(
+    words: WordTokenizer, seed: int = 0, left_only: bool = False, start: str = "own"
+) -> Cloze:
+    """Make the encoder of these studies; the same seed gives the same weights to both sides."""
+    with seeded(seed):
+        return Cloze(len(words), make_layers(start), WIDTH, left_only)
+
+
+def sentences(book: Phrasebook, count: int, split: str = "train", seed: int = 0) -> list[Pair]:
+    """Draw `because it was` sentences, different ones unless they are for training."""
+    found = (pair for pair in book.pairs(split, seed) if pair.kind == "because")
+    if split == "train":
+        return list(islice(found, count))
+    distinct: dict[str, Pair] = {}
+    for pair in found:
+        distinct.setdefault(pair.english, pair)
+        if len(distinct) == count:
+            return list(distinct.values())
+    raise AssertionError("pairs has no end")
+
+
+def train(
+    model: Cloze,
+    rows: Sequence[Sequence[int]],
+    seed: int = 0,
+    steps: int = STEPS,
+    share: float = 0.3,
+    lr: float = 8e-3,
+) -> Tensor:
+    """Train on batches of 64 rows of ids, hiding a share of the words; the losses, one a step."""
+    device, mask_id = model.embedding.weight.device, model.embedding.vocab_size - 1
+    draws = torch.Generator().manual_seed(seed)
+    optimizer = torch.optim.AdamW(model.parameters(), lr, betas=(0.9, 0.98), fused=True)
+    history = []
+    for step in range(1, steps + 1):
+        at = torch.randint(len(rows), (64,), generator=draws).tolist()
+        ids = pad_batch([rows[i] for i in at], device)
+        read, chosen = mask_tokens(ids, mask_id, draws, share)
+        loss = F.cross_entropy(model(read, chosen), ids[chosen])
+        optimizer.param_groups[0]["lr"] = warmup_cosine(step, lr, 50, steps)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        history.append(loss.detach())
+    return torch.stack(history).cpu()
+
+
+class Blank(NamedTuple):
+    """A sentence with one word taken out."""
+
+    words: tuple[str, ...]
+    at: int
+    group: str
+
+    @property
+    def word(self) -> str:
+        """The word that stood there."""
+        return self.words[self.at]
+
+
+def blanks_of(pair: Pair) -> list[Blank]:
+    """Every word of a `because` sentence as a blank, with what it is in the sentence."""
+    words = pair.source
+    first, second = (i for i, w in enumerate(words) if w in NOUNS or w in MASSES)
+    verb = words.index("not") + 1 if "not" in words else first + 1
+    group = {first: "first noun", verb: "verb", second: "second noun", len(words) - 1: "adjective"}
+    return [Blank(words, i, group.get(i, "the others")) for i in range(len(words))]
+
+
+def first_nouns(pairs: Iterable[Pair]) -> list[Blank]:
+    """The first noun of each sentence as a blank."""
+    return [b for pair in pairs for b in blanks_of(pair) if b.group == GROUPS[0]]
+
+
+def floors(odds: Blanks, blanks: Sequence[Blank], both: bool = True) -> Tensor:
+    """The loss at each blank of one who knows the grammar: nats (N,)."""
+    found = [odds.odds(b.words, b.at, both)[odds.column[b.word]] for b in blanks]
+    return -torch.tensor(found, dtype=torch.float32).log()
+
+
+class BlankBatch(NamedTuple):
+    """Blanks as ids."""
+
+    ids: Tensor  # (N, S), <mask> at the blank
+    chosen: Tensor  # (N, S), True at the blank
+    word: Tensor  # (N,), the id of the word that stood there
+
+
+def blank_batch(words: WordTokenizer, blanks: Sequence[Blank], device=None) -> BlankBatch:
+    """Turn blanks into what the encoder reads and what it should say."""
+    ids = pad_batch([[*words.encode(b.words), EOS] for b in blanks], device)
+    at = torch.tensor([b.at for b in blanks], device=ids.device)
+    chosen = torch.arange(ids.size(1), device=ids.device) == at[:, None]
+    return BlankBatch(ids.masked_fill(chosen, len(words)), chosen, ids[chosen])
+
+
+@torch.no_grad()
+def losses(model: Cloze, batch: BlankBatch) -> Tensor:
+    """The model's loss at each blank: nats (N,) on the CPU."""
+    parts = zip(*(part.split(512) for part in batch), strict=True)
+    return torch.cat([F.cross_entropy(model(i, c), w, reduction="none").cpu() for i, c, w in parts])
+
+
+def probe(x: Tensor, y: Tensor, test_x: Tensor, steps: int = 300, seed: int = 0) -> Tensor:
+    """Fit a linear map from states x (N, C) to classes y (N,); log-probabilities (M, classes).
+
+    The states are centred and scaled with the training states' mean and standard deviation.
+    """
+    mean, std = x.mean(dim=0), x.std(dim=0).clamp(min=1e-6)
+    x, test_x = (x - mean) / std, (test_x - mean) / std
+    draws = torch.Generator().manual_seed(seed)
+    weight = torch.zeros(x.size(1) + 1, int(y.max()) + 1, device=x.device, requires_grad=True)
+    optimizer = torch.optim.AdamW([weight], lr=0.03, weight_decay=0.01, fused=True)
+    for step in range(1, steps + 1):
+        at = torch.randint(len(x), (min(512, len(x)),), generator=draws).to(x.device)
+        optimizer.param_groups[0]["lr"] = warmup_cosine(step, 0.03, 10, steps)
+        loss = F.cross_entropy(F.pad(x[at], (0, 1), value=1.0) @ weight, y[at])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return (F.pad(test_x, (0, 1), value=1.0) @ weight.detach()).log_softmax(dim=-1)
+
+
+@torch.no_grad()
+def blank_states(model: Cloze, batch: BlankBatch) -> Tensor:
+    """What stands at the blank, by layer: (1 + L, N, C)."""
+    found = []
+    for ids, chosen in zip(batch.ids.split(512), batch.chosen.split(512), strict=True):
+        with states(model) as seen:
+            model.read(ids)
+        found.append(seen.by_layer()[:, chosen])
+    return torch.cat(found, dim=1)
+
+
+def layer_losses(model: Cloze, known: BlankBatch, asked: BlankBatch, steps: int = 1000) -> Tensor:
+    """Read the word off each layer's state at the blank, by a probe a layer: nats (1 + L, N).
+
+    The probes choose among the words that are blanked anywhere in the two batches.
+    """
+    here, there = blank_states(model, known), blank_states(model, asked)
+    _, at = torch.cat([known.word, asked.word]).unique(return_inverse=True)
+    word, gold = at.split([len(known.word), len(asked.word)])
+    read = [probe(x, word, test, steps) for x, test in zip(here, there, strict=True)]
+    return torch.stack([-p.gather(1, gold[:, None])[:, 0] for p in read]).cpu()
+
+
+def constant_losses(known: BlankBatch, asked: BlankBatch) -> Tensor:
+    """The loss of one who reads nothing and says each word as often as it was known: nats (N,)."""
+    _, at = torch.cat([known.word, asked.word]).unique(return_inverse=True)
+    word, gold = at.split([len(known.word), len(asked.word)])
+    counts = word.bincount(minlength=int(at.max()) + 1) + 0.5  # so that no word is impossible
+    return -(counts / counts.sum()).log()[gold].cpu()
+
+
+def likeness(model: Cloze) -> float:
+    """The mean cosine between the weights of different layers, over their matrices."""
+    found = []
+    layers = [dict(layer.named_parameters()) for layer in model.encoder.layers]
+    for name in (n for n, p in layers[0].items() if p.dim() > 1):
+        flat = F.normalize(torch.stack([p[name].detach().flatten() for p in layers]), dim=1)
+        found.append((flat @ flat.T)[*torch.triu_indices(LAYERS, LAYERS, 1)].mean())
+    return torch.stack(found).mean().item()
+
+
+class CausalByAccident(MultiHeadAttention):
+    """Attention with a bug seen in a tutorial: with no memory, it takes itself for a decoder's."""
+
+    def forward(self, x, memory=None, mask=None, cache=None):
+        """As `MultiHeadAttention`, except that self-attention can't see the future."""
+        if memory is None:
+            mask = mask & causal_mask(x.size(1), x.device)
+        return super().forward(x, memory, mask, cache)
+
+
+def reverser(seed: int = 0, bug: bool = False, steps: int = 400, device="cpu") -> Transformer:
+    """Train a small Transformer to say 8 symbols backwards; `bug`: its encoder is causal."""
+    with seeded(seed):
+        sizes = {"d_model": 32, "num_heads": 4, "num_layers": 2, "d_ff": 64, "dropout": 0.0}
+        model = Transformer(TransformerConfig(15, 15, **sizes, norm="pre")).to(device)
+    if bug:
+        for layer in model.encoder.layers:
+            layer.self_attention.__class__ = CausalByAccident
+    draws = torch.Generator().manual_seed(seed)
+    optimizer = torch.optim.AdamW(model.parameters(), 4e-3, betas=(0.9, 0.98), fused=True)
+    for step in range(1, steps + 1):
+        batch = draw(64, 8, draws, device)
+        scores = model(batch.src, batch.tgt_in).flatten(0, 1)
+        optimizer.param_groups[0]["lr"] = warmup_cosine(step, 4e-3, 50, steps)
+        optimizer.zero_grad()
+        F.cross_entropy(scores, batch.tgt_out.flatten()).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    return model.eval()
+
+
+def exact(model: Transformer, count: int = 500, device="cpu") -> float:
+    """The share of new rows that come out backwards, every symbol right, written freely."""
+    batch: Backwards = draw(count, 8, torch.Generator().manual_seed(10_000), device)
+    said = F.pad(greedy(model, batch.src, 9), (0, 9))[:, :9]
+    return (said == batch.tgt_out).all(dim=1).float().mean().item()
+
+
+def _by_group(values: Tensor, blanks: Sequence[Blank]) -> dict[str, float]:
+    table = {}
+    for group in GROUPS:
+        table[group] = round(values[[b.group == group for b in blanks]].mean().item(), 4)
+    return table | {"all": round(values.mean().item(), 4)}
+
+
+@one_thread()
+def cloze(which: Iterable[int] = SEEDS) -> list[dict]:
+    """Train encoders on both sides and on the left only, and grade them."""
+    book = Phrasebook()
+    words, odds = WordTokenizer(book.source_words), Blanks(book, ["because"])
+    rows = [[*words.encode(p.source), EOS] for p in sentences(book, 20_000)]
+    blanks = [b for p in sentences(book, 300, "test", 1) for b in blanks_of(p)]
+    asked = blank_batch(words, blanks)
+    table = [
+        {"run": f"floor, {side}", "loss": _by_group(floors(odds, blanks, both), blanks)}
+        for side, both in (("both sides", True), ("left only", False))
+    ]
+    for seed in tqdm(which):
+        for side in ("both sides", "left only"):
+            model = build(words, seed, side == "left only")
+            row: dict = {"run": side, "seed": seed}
+            history = train(model, rows, seed)
+            row["curve"] = [round(x, 4) for x in history.view(-1, 50).mean(dim=1).tolist()]
+            row["loss"] = _by_group(losses(model, asked), blanks)
+            table.append(row)
+    return table
+
+
+@one_thread()
+def layers(which: Iterable[int] = SEEDS) -> list[dict]:
+    """Read missing first nouns off each layer of trained and untrained encoders, by probes.
+
+    The trained ones are those of `cloze` that see both sides. All probes are fitted to the same
+    6,000 training sentences, and all are graded on the same 300 of the test split.
+    """
+    book = Phrasebook()
+    words = WordTokenizer(book.source_words)
+    rows = [[*words.encode(p.source), EOS] for p in sentences(book, 20_000)]
+    known = blank_batch(words, first_nouns(sentences(book, 6000, seed=9)))
+    asked = blank_batch(words, first_nouns(sentences(book, 300, "test", 1)))
+    table: list[dict] = [{"constant guess": round(constant_losses(known, asked).mean().item(), 4)}]
+    for seed in tqdm(which):
+        model, row = build(words, seed), {"seed": seed}
+        for name in ("untrained", "trained"):
+            if name == "trained":
+                train(model, rows, seed)
+                row["loss"] = round(losses(model, asked).mean().item(), 4)
+            per = layer_losses(model, known, asked).mean(dim=1)
+            row[name] = [round(x, 4) for x in per.tolist()]
+        table.append(row)
+    return table
+
+
+@one_thread()
+def start(which: Iterable[int] = SEEDS, steps: int = 300) -> list[dict]:
+    """Train layers that start as their own, as equal copies, and as one layer used three times."""
+    book = Phrasebook()
+    words = WordTokenizer(book.source_words)
+    rows = [[*words.encode(p.source), EOS] for p in sentences(book, 6000)]
+    blanks = [b for p in sentences(book, 300, "test", 1) for b in blanks_of(p)]
+    asked, table = blank_batch(words, blanks), []
+    for kind, seed in tqdm([(k, s) for s in which for k in ("own", "equal", "shared")]):
+        model = build(words, seed, start=kind)
+        row = {"start": kind, "seed": seed, "before": round(likeness(model), 4)}
+        row["parameters"] = sum(p.numel() for p in model.encoder.parameters())
+        train(model, rows, seed, steps)
+        row |= {"after": round(likeness(model), 4)}
+        row["loss"] = round(losses(model, asked).mean().item(), 4)
+        table.append(row)
+    return table
+
+
+@one_thread()
+def bug(which: Iterable[int] = SEEDS) -> list[dict]:
+    """Train Transformers to reverse, with a sound encoder and with a causal one; write freely."""
+    runs = [(seed, wrong) for seed in which for wrong in (False, True)]
+    return [
+        {"bug": wrong, "seed": seed, "exact": round(exact(reverser(seed, wrong)), 4)}
+        for seed, wrong in tqdm(runs)
+    ]
+
+
+STUDIES = {
+    "encoder_bug": bug, "encoder_start": start, "encoder_cloze": cloze, "encoder_layers": layers,
+}  # fmt: skip
