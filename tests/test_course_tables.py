@@ -38,6 +38,8 @@ def test_glossary():
     assert len({english for english, *_ in TERMS}) == len(TERMS) >= 30
     assert all(0 < chapter < len(CHAPTERS) for *_, chapter in TERMS)
     assert {row[0] for row in glossary("NORM").rows} == {
+        "RMSNorm",
+        "batch normalisation",
         "layer normalisation",
         "pre-norm, post-norm",
     }
