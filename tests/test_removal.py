@@ -84,7 +84,7 @@ def test_damage_is_the_difference(model, batch):
 
 def test_damage_counts_what_is_lost(model, batch, monkeypatch):
     answers = [(torch.tensor([True, True]), 1.0), (torch.tensor([True, False]), 3.0)]
-    monkeypatch.setattr("tinytf.removal.teacher_forced", lambda *_: answers.pop(0))
+    monkeypatch.setattr("tinytf.silence.teacher_forced", lambda *_: answers.pop(0))
     assert damage(model, batch, []) == (0.5, 2.0)
 
 

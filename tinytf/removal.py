@@ -7,12 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from tinytf.attention import MultiHeadAttention
-from tinytf.decoding import evaluation
 from tinytf.feedforward import FeedForward
 from tinytf.objective import Batch
 from tinytf.seq2seq import Transformer
-from tinytf.silence import Damage, teacher_forced
-from tinytf.tokenizer import PAD
+from tinytf.silence import Damage, averages, cost
 
 __all__ = ["KINDS", "damage", "kind_of", "mean_outputs", "removed", "sublayers"]
 
@@ -37,25 +35,9 @@ def kind_of(name: str) -> str:
     return f"{side} {part.replace('_', '-')}"
 
 
-@torch.no_grad()
 def mean_outputs(model: Transformer, batch: Batch) -> dict[str, Tensor]:
     """Average what each sublayer adds to the stream over real tokens: (C,) by name."""
-    means: dict[str, Tensor] = {}
-    hooks = []
-    for name, part in sublayers(model).items():
-        real = (batch.src if name.startswith("encoder") else batch.tgt_in) != PAD
-
-        def keep(_: nn.Module, _inputs, out: Tensor, name: str = name, real: Tensor = real):
-            means[name] = out[real].mean(dim=0)
-
-        hooks.append(part.register_forward_hook(keep))
-    try:
-        with evaluation(model):
-            model(batch.src, batch.tgt_in)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return means
+    return averages(model, batch, sublayers(model), lambda _, out: out)
 
 
 @contextmanager
@@ -97,8 +79,4 @@ def damage(
 
     Raises KeyError for a sublayer the model lacks.
     """
-    right, loss = intact or teacher_forced(model, batch)
-    with removed(model, names, to):
-        still_right, without = teacher_forced(model, batch)
-    lost = right.float().mean() - still_right.float().mean()
-    return Damage(lost.item(), without - loss)
+    return cost(model, batch, removed(model, names, to), intact)

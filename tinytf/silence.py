@@ -1,7 +1,7 @@
 """Silence heads, and measure what it costs: zeros or averages in the place of what they pass on."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
 import torch
@@ -14,21 +14,35 @@ from tinytf.objective import Batch
 from tinytf.seq2seq import Transformer
 from tinytf.tokenizer import BOS, PAD
 
-__all__ = ["Damage", "damage", "mean_outputs", "silenced", "teacher_forced"]
+__all__ = ["Damage", "averages", "cost", "damage", "mean_outputs", "silenced", "teacher_forced"]
+
+
+def mean_outputs(model: Transformer, batch: Batch) -> dict[str, Tensor]:
+    """Average each layer's joined heads, what `w_o` reads, over real tokens: (C,) by layer name."""
+    readers = {name: layer.w_o for name, layer in attention_layers(model).items()}
+    return averages(model, batch, readers, lambda inputs, _: inputs[0])
 
 
 @torch.no_grad()
-def mean_outputs(model: Transformer, batch: Batch) -> dict[str, Tensor]:
-    """Average each layer's joined heads, what `w_o` reads, over real tokens: (C,) by layer name."""
+def averages(
+    model: Transformer,
+    batch: Batch,
+    modules: Mapping[str, nn.Module],
+    of: Callable[[tuple[Tensor, ...], Tensor], Tensor],
+) -> dict[str, Tensor]:
+    """Average `of` (inputs, output) of these modules over a batch's real tokens, by name.
+
+    A name that begins with "encoder" belongs to the source's tokens, any other to the target's.
+    """
     means: dict[str, Tensor] = {}
     hooks = []
-    for name, layer in attention_layers(model).items():
+    for name, module in modules.items():
         real = (batch.src if name.startswith("encoder") else batch.tgt_in) != PAD
 
-        def keep(_: nn.Module, inputs: tuple[Tensor], name: str = name, real: Tensor = real):
-            means[name] = inputs[0][real].mean(dim=0)
+        def keep(_: nn.Module, inputs, out: Tensor, name: str = name, real: Tensor = real):
+            means[name] = of(inputs, out)[real].mean(dim=0)
 
-        hooks.append(layer.w_o.register_forward_pre_hook(keep))
+        hooks.append(module.register_forward_hook(keep))
     try:
         with evaluation(model):
             model(batch.src, batch.tgt_in)
@@ -109,8 +123,18 @@ def damage(
 
     Raises KeyError for a layer the model lacks and ValueError for a head the layer lacks.
     """
+    return cost(model, batch, silenced(model, heads, to), intact)
+
+
+def cost(
+    model: Transformer,
+    batch: Batch,
+    change: AbstractContextManager[None],
+    intact: tuple[Tensor, float] | None = None,
+) -> Damage:
+    """Compare the model inside the block `change` with the `intact` model's `teacher_forced`."""
     right, loss = intact or teacher_forced(model, batch)
-    with silenced(model, heads, to):
+    with change:
         still_right, without = teacher_forced(model, batch)
     lost = right.float().mean() - still_right.float().mean()
     return Damage(lost.item(), without - loss)
