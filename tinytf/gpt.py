@@ -16,6 +16,7 @@ from tinytf.initialisation import normal, scale_residual
 from tinytf.masks import causal_mask
 from tinytf.positional import LearnedPositionalEncoding
 from tinytf.residual import PreNorm
+from tinytf.validation import check_dropout, check_heads, check_sizes
 
 __all__ = ["GPT", "PRESETS", "CausalLayer", "CausalStack", "GPTConfig"]
 
@@ -43,15 +44,9 @@ class GPTConfig:
     def __post_init__(self) -> None:
         if self.d_ff is None:
             object.__setattr__(self, "d_ff", 4 * self.d_model)
-        for name in ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "max_len"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.d_model % self.num_heads != 0:
-            raise ValueError(
-                f"d_model={self.d_model} is not divisible by num_heads={self.num_heads}"
-            )
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
+        check_sizes(self, "vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "max_len")
+        check_heads(self.d_model, self.num_heads)
+        check_dropout(self.dropout)
 
     @classmethod
     def preset(cls, name: str) -> Self:

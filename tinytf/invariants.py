@@ -232,12 +232,11 @@ def free_running_gap(model: Transformer, batch: Batch) -> float:
     return (forced != free_running(model, batch)).float().mean().item()
 
 
-def free_running(model: Transformer, batch: Batch) -> Tensor:
+def free_running(model: Seq2Seq, batch: Batch, use_cache: bool = False) -> Tensor:
     """Decode greedily; say which sentences are the gold target, word for word: booleans (B,)."""
     length = batch.tgt_out.size(1)
-    said = greedy(model, batch.src, length, use_cache=False)
-    gap = length - said.size(1)
-    said = torch.cat([said, said.new_full((said.size(0), gap), PAD)], dim=1)
+    said = greedy(model, batch.src, length, use_cache=use_cache)
+    said = F.pad(said, (0, length - said.size(1)), value=PAD)
     return (said == batch.tgt_out).all(dim=1)
 
 

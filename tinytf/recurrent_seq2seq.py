@@ -16,6 +16,7 @@ from tinytf.embedding import TokenEmbedding
 from tinytf.masks import padding_mask
 from tinytf.recurrent import GRUCell
 from tinytf.seq2seq import Memory
+from tinytf.validation import check_dropout, check_sizes
 
 __all__ = [
     "AdditiveAttention",
@@ -104,11 +105,8 @@ class RecurrentConfig:
     pad_id: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("src_vocab_size", "tgt_vocab_size", "d_model", "hidden", "max_len"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
+        check_sizes(self, "src_vocab_size", "tgt_vocab_size", "d_model", "hidden", "max_len")
+        check_dropout(self.dropout)
         if self.attention not in CONTEXTS:
             raise ValueError(f"attention={self.attention!r} is not one of {tuple(CONTEXTS)}")
 

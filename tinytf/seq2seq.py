@@ -13,6 +13,7 @@ from tinytf.initialisation import normal, xavier
 from tinytf.masks import causal_mask, padding_mask
 from tinytf.positional import PositionalEncoding
 from tinytf.residual import PostNorm, PreNorm
+from tinytf.validation import check_dropout, check_heads, check_sizes
 
 __all__ = ["Memory", "Transformer", "TransformerConfig"]
 
@@ -41,16 +42,10 @@ class TransformerConfig:
     pad_id: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("src_vocab_size", "tgt_vocab_size", "d_model", "num_heads", "num_layers",
-                     "d_ff", "max_len"):  # fmt: skip
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.d_model % self.num_heads != 0:
-            raise ValueError(
-                f"d_model={self.d_model} is not divisible by num_heads={self.num_heads}"
-            )
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
+        check_sizes(self, "src_vocab_size", "tgt_vocab_size", "d_model", "num_heads", "num_layers",
+                    "d_ff", "max_len")  # fmt: skip
+        check_heads(self.d_model, self.num_heads)
+        check_dropout(self.dropout)
         for name, known in (("norm", RESIDUALS), ("activation", ACTIVATIONS), ("init", INITS)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name}={getattr(self, name)!r} is not one of {tuple(known)}")

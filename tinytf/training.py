@@ -21,6 +21,7 @@ from tinytf.protocols import Seq2Seq
 from tinytf.randomness import random_state, seeded, set_random_state
 from tinytf.schedules import warmup_cosine, warmup_inverse_sqrt
 from tinytf.tokenizer import PAD
+from tinytf.validation import check_sizes
 
 __all__ = ["Trainer", "TrainingConfig"]
 
@@ -43,9 +44,7 @@ class TrainingConfig:
     seed: int = 0  # of dropout; batches and initial weights have their own
 
     def __post_init__(self) -> None:
-        for name in ("steps", "accumulate"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        check_sizes(self, "steps", "accumulate")
         if self.warmup < 1 or self.warmup > self.steps:
             raise ValueError(
                 f"warmup={self.warmup} must lie in 1..steps={self.steps}: "

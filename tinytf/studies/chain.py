@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytf.blocks import EncoderLayer, PreNorm
+from tinytf.blocks import Encoder, EncoderLayer, PreNorm
 from tinytf.embedding import TokenEmbedding
 from tinytf.masks import causal_mask
 from tinytf.norm import LayerNorm
@@ -65,10 +65,10 @@ class Writer(nn.Module):
         self.mask = mask
         self.embedding = TokenEmbedding(SYMBOLS + 1, d_model)
         self.positions = PositionalEncoding(d_model, LENGTH, dropout=0.0)
-        self.layers = nn.ModuleList(
+        layers = [
             EncoderLayer(d_model, HEADS, 4 * d_model, 0.0, PreNorm) for _ in range(num_layers)
-        )
-        self.final_norm = LayerNorm(d_model)
+        ]
+        self.encoder = Encoder(layers, LayerNorm(d_model))
         self.output = nn.Linear(d_model, SYMBOLS)
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -77,10 +77,7 @@ class Writer(nn.Module):
 
     def read(self, x: Tensor) -> Tensor:
         """Map embedded symbols (B, T, C) to hidden states (B, T, C)."""
-        x, mask = self.positions(x), self.mask(x.size(1), x.device)
-        for layer in self.layers:
-            x = layer(x, mask)
-        return self.final_norm(x)
+        return self.encoder(self.positions(x), self.mask(x.size(1), x.device))
 
 
 def shifted(rows: Tensor) -> Tensor:

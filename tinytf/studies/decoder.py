@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from tinytf import invariants
 from tinytf.data.phrasebook import Pair, Phrasebook
-from tinytf.decoding import evaluation, greedy
+from tinytf.decoding import evaluation
 from tinytf.evaluation import batch_of
 from tinytf.masks import causal_mask, padding_mask
 from tinytf.objective import Batch
@@ -170,19 +171,14 @@ def grade(translator: Translator, pairs: list[Pair], bug: Bug) -> dict[str, floa
     real = batch.tgt_out != PAD
     with evaluation(model):
         right = model(batch.src, batch.tgt_in).argmax(-1) == batch.tgt_out
-    said = greedy(model, gold.src, gold.tgt_out.size(1), use_cache=bug.cached)
-    gap = gold.tgt_out.size(1) - said.size(1)
-    said = torch.nn.functional.pad(said, (0, gap), value=PAD)
+    wider = gold._replace(src=F.pad(gold.src, (0, 10), value=PAD))
     scores = {
         "loss": teacher_forced(model, batch)[1],
         "words, forced": right[real].float().mean(),
         "sentences, forced": (right | ~real).all(dim=1).float().mean(),
-        "sentences, free": (said == gold.tgt_out).all(dim=1).float().mean(),
     }
-    wider = torch.nn.functional.pad(gold.src, (0, 10), value=PAD)
-    said = greedy(model, wider, gold.tgt_out.size(1), use_cache=bug.cached)
-    said = torch.nn.functional.pad(said, (0, gold.tgt_out.size(1) - said.size(1)), value=PAD)
-    scores["sentences, free, 10 pads"] = (said == gold.tgt_out).all(dim=1).float().mean()
+    for name, given in (("sentences, free", gold), ("sentences, free, 10 pads", wider)):
+        scores[name] = invariants.free_running(model, given, bug.cached).float().mean()
     return {name: round(float(score), 4) for name, score in scores.items()}
 
 

@@ -12,11 +12,12 @@ from tqdm import tqdm
 
 from tinytf.attention import MultiHeadAttention
 from tinytf.blocks import Encoder, EncoderLayer, PreNorm
+from tinytf.counting import count_parameters
 from tinytf.data.phrasebook import Pair, Phrasebook
 from tinytf.data.phrasebook.lexicon import MASSES, NOUNS
-from tinytf.decoding import greedy
 from tinytf.embedding import TokenEmbedding
 from tinytf.initialisation import xavier
+from tinytf.invariants import free_running
 from tinytf.masking import mask_tokens
 from tinytf.masks import causal_mask, padding_mask
 from tinytf.norm import LayerNorm
@@ -26,7 +27,7 @@ from tinytf.schedules import warmup_cosine
 from tinytf.seq2seq import Transformer, TransformerConfig
 from tinytf.states import states
 from tinytf.studies.blanks import Blanks
-from tinytf.studies.reversal import Backwards, draw
+from tinytf.studies.reversal import draw
 from tinytf.studies.threads import one_thread
 from tinytf.tokenizer import EOS, WordTokenizer, pad_batch
 
@@ -295,9 +296,8 @@ def reverser(seed: int = 0, bug: bool = False, steps: int = 400, device="cpu") -
 
 def exact(model: Transformer, count: int = 500, device="cpu") -> float:
     """The share of new rows that come out backwards, every symbol right, written freely."""
-    batch: Backwards = draw(count, 8, torch.Generator().manual_seed(10_000), device)
-    said = F.pad(greedy(model, batch.src, 9), (0, 9))[:, :9]
-    return (said == batch.tgt_out).all(dim=1).float().mean().item()
+    batch = draw(count, 8, torch.Generator().manual_seed(10_000), device)
+    return free_running(model, batch, use_cache=True).float().mean().item()
 
 
 def _by_group(values: Tensor, blanks: Sequence[Blank]) -> dict[str, float]:
@@ -366,7 +366,7 @@ def start(which: Iterable[int] = SEEDS, steps: int = 300) -> list[dict]:
     for kind, seed in tqdm([(k, s) for s in which for k in ("own", "equal", "shared")]):
         model = build(words, seed, start=kind)
         row = {"start": kind, "seed": seed, "before": round(likeness(model), 4)}
-        row["parameters"] = sum(p.numel() for p in model.encoder.parameters())
+        row["parameters"] = count_parameters(model.encoder)
         train(model, rows, seed, steps)
         row |= {"after": round(likeness(model), 4)}
         row["loss"] = round(losses(model, asked).mean().item(), 4)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
+from tinytf.counting import count_parameters
 from tinytf.data.batches import PhrasebookBatches
 from tinytf.data.phrasebook import Pair, Phrasebook
 from tinytf.device import choose_device
@@ -225,7 +226,7 @@ def measure(name: str, seed: int, steps: int = STEPS, part: str = "run") -> dict
         "steps": steps,
         "batch": BATCH,
         "lr": run.trainer.config.lr,
-        "parameters": sum(p.numel() for p in run.translator.model.parameters()),
+        "parameters": count_parameters(run.translator.model),
         "loss": run.trainer.history[-1]["loss"],
         "seconds_per_step": run.trainer.seconds / steps,
         "cpu_seconds_per_step": run.curve[-1]["cpu_seconds"] / steps,

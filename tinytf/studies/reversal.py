@@ -4,7 +4,6 @@ The right source word is known for every output, so attention can be graded too.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -12,35 +11,26 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from tinytf.decoding import evaluation, greedy
+from tinytf.objective import Batch
 from tinytf.randomness import seeded
 from tinytf.recurrent_seq2seq import RecurrentConfig, RecurrentSeq2Seq, record_alignment
 from tinytf.studies.threads import one_thread
 from tinytf.tokenizer import BOS, EOS
 
-__all__ = ["Backwards", "alignment", "draw", "offsets", "right", "train"]
+__all__ = ["alignment", "draw", "offsets", "right", "train"]
 
 SYMBOLS, FIRST = 12, 3  # ids 3 to 14, after <pad>, <bos> and <eos>
 LENGTHS, SEEDS = (6, 12, 24), range(5)
 
 
-class Backwards(NamedTuple):
-    """A batch of rows and what to say for them."""
-
-    src: Tensor  # (B, N + 1), <eos> last
-    tgt_in: Tensor  # (B, N + 1), <bos> first
-    tgt_out: Tensor  # (B, N + 1), <eos> last
-
-
 def draw(
     count: int, length: int, draws: torch.Generator, device: str | torch.device = "cpu"
-) -> Backwards:
-    """Draw rows of `length` random symbols of 12, to be said backwards."""
+) -> Batch:
+    """Draw rows of `length` random symbols of 12, to be said backwards, with <bos> and <eos>."""
     words = torch.randint(FIRST, FIRST + SYMBOLS, (count, length), generator=draws).to(device)
     back, edge = words.flip(1), words[:, :1]
     bos, eos = torch.full_like(edge, BOS), torch.full_like(edge, EOS)
-    return Backwards(
-        torch.cat([words, eos], 1), torch.cat([bos, back], 1), torch.cat([back, eos], 1)
-    )
+    return Batch(torch.cat([words, eos], 1), torch.cat([bos, back], 1), torch.cat([back, eos], 1))
 
 
 def train(
@@ -72,7 +62,7 @@ def train(
     return model
 
 
-def right(model: RecurrentSeq2Seq, batch: Backwards) -> Tensor:
+def right(model: RecurrentSeq2Seq, batch: Batch) -> Tensor:
     """Decode greedily; return which symbols are right, boolean (B, N), in the order written."""
     length = batch.tgt_out.size(1)
     said = greedy(model, batch.src, length)
@@ -81,7 +71,7 @@ def right(model: RecurrentSeq2Seq, batch: Backwards) -> Tensor:
 
 
 @torch.no_grad()
-def alignment(model: RecurrentSeq2Seq, batch: Backwards) -> Tensor:
+def alignment(model: RecurrentSeq2Seq, batch: Batch) -> Tensor:
     """Record where the model looks while it writes the right answer: (B, N, N + 1), <eos> last."""
     with evaluation(model), record_alignment(model) as seen:
         model(batch.src, batch.tgt_in)
