@@ -1,4 +1,4 @@
-"""What training aims at: batches shifted for teacher forcing, and the loss on their words."""
+"""What training aims at: batches shifted for teacher forcing, and the loss on their tokens."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,10 +7,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tinytf.gpt import GPT
 from tinytf.protocols import Seq2Seq
 from tinytf.tokenizer import BOS, EOS, PAD, pad_batch
 
-__all__ = ["Batch", "make_batch", "sequence_loss"]
+__all__ = ["Batch", "TextBatch", "make_batch", "next_token_loss", "sequence_loss"]
 
 
 class Batch(NamedTuple):
@@ -23,6 +24,27 @@ class Batch(NamedTuple):
     def to(self, device: torch.device) -> "Batch":
         """Move all three to a device."""
         return Batch(*(part.to(device) for part in self))
+
+    @property
+    def num_tokens(self) -> int:
+        """How many tokens the loss is on: those that are not padding."""
+        return int((self.tgt_out != PAD).sum())
+
+
+class TextBatch(NamedTuple):
+    """Ids of running text: what a decoder-only model reads, and what it must say after each."""
+
+    ids_in: Tensor  # (B, T)
+    ids_out: Tensor  # (B, T): ids_in moved one step left, with the token that follows
+
+    def to(self, device: torch.device) -> "TextBatch":
+        """Move both to a device."""
+        return TextBatch(*(part.to(device) for part in self))
+
+    @property
+    def num_tokens(self) -> int:
+        """How many tokens the loss is on: all of them, since blocks of text need no padding."""
+        return self.ids_out.numel()
 
 
 def make_batch(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
@@ -52,3 +74,17 @@ def sequence_loss(model: Seq2Seq, batch: Batch, label_smoothing: float = 0.0) ->
         logits.float(), batch.tgt_out[real], label_smoothing=label_smoothing, reduction="sum"
     )
     return loss, logits.size(0)
+
+
+def next_token_loss(
+    model: GPT, batch: TextBatch, label_smoothing: float = 0.0
+) -> tuple[Tensor, int]:
+    """Sum the cross-entropy of every next token, in nats, and count the tokens.
+
+    The objective of a causal language model: Radford et al. 2018, equation 1.
+    """
+    logits = model(batch.ids_in).flatten(0, 1)  # (B, T, V) -> (B*T, V)
+    loss = F.cross_entropy(
+        logits.float(), batch.ids_out.flatten(), label_smoothing=label_smoothing, reduction="sum"
+    )
+    return loss, len(logits)

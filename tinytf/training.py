@@ -16,8 +16,7 @@ from tinytf import checkpoint
 from tinytf.device import choose_precision
 from tinytf.inspect import attention_layers, weights_of
 from tinytf.interrupt import deferred_interrupt
-from tinytf.objective import Batch, sequence_loss
-from tinytf.protocols import Seq2Seq
+from tinytf.objective import Batch, TextBatch, sequence_loss
 from tinytf.randomness import random_state, seeded, set_random_state
 from tinytf.schedules import warmup_cosine, warmup_inverse_sqrt
 from tinytf.tokenizer import PAD
@@ -65,24 +64,29 @@ class TrainingConfig:
 
 
 class Trainer:
-    """Train a model on `batches`, a function from the step (counted from 0) to a Batch.
+    """Train a model on `batches`, a function from the step (counted from 0) to a batch.
 
+    `objective(model, batch, label_smoothing)` gives the loss summed over the batch's tokens, in
+    nats, and their number: `sequence_loss` for an encoder-decoder, `next_token_loss` for a GPT.
     Since a batch depends on its step alone, weights, optimiser and dropout's random state are all
     there is to save: a run that is stopped and resumed ends in the same bits as one that was not.
     `history` holds one row per logged step: step, loss (nats per token), lr, grad_norm, seconds.
     """
 
     def __init__(
-        self, model: Seq2Seq, batches: Callable[[int], Batch], config: TrainingConfig
+        self,
+        model: nn.Module,
+        batches: Callable[[int], Batch | TextBatch],
+        config: TrainingConfig,
+        objective: Callable[..., tuple[Tensor, int]] = sequence_loss,
     ) -> None:
         self._chose_precision = config.precision == "auto"
         if self._chose_precision:
             config = replace(config, precision=choose_precision(model.device.type))
-        if model.config.pad_id != PAD:
-            raise ValueError(
-                f"the model has pad_id={model.config.pad_id}, but batches are padded with {PAD}"
-            )
-        self.model, self.batches, self.config = model, batches, config
+        pad_id = getattr(model.config, "pad_id", PAD)  # a GPT has none
+        if pad_id != PAD:
+            raise ValueError(f"the model has pad_id={pad_id}, but batches are padded with {PAD}")
+        self.model, self.batches, self.config, self.objective = model, batches, config, objective
         matrices = [p for p in model.parameters() if p.dim() > 1]
         others = [p for p in model.parameters() if p.dim() <= 1]
         self.optimizer = torch.optim.AdamW(
@@ -171,12 +175,12 @@ class Trainer:
         first = self.step * c.accumulate
         micro = [self.batches(first + i).to(self.model.device) for i in range(c.accumulate)]
         # divided by all the step's tokens at once: the mean over the big batch, also when uneven
-        tokens = sum(int((b.tgt_out != PAD).sum()) for b in micro)
+        tokens = sum(b.num_tokens for b in micro)
         total = 0.0
         self.optimizer.zero_grad(set_to_none=True)
         for batch in micro:
             with self._autocast():
-                loss, _ = sequence_loss(self.model, batch, c.label_smoothing)
+                loss, _ = self.objective(self.model, batch, c.label_smoothing)
             (loss / tokens).backward()
             total += loss.item()
         if not math.isfinite(total):
