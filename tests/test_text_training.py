@@ -104,8 +104,10 @@ def test_a_library_without_sources_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(corpus_module.sysconfig, "get_path", lambda _: str(tmp_path))
     with pytest.raises(FileNotFoundError, match="no source files"):
         library_docstrings()
-    (tmp_path / "good.py").write_text('"""' + "Says what it does. " * 9 + '"""')
-    (tmp_path / "bad.py").write_text("def :")
+    monkeypatch.setattr(corpus_module.sysconfig, "get_path", lambda _: str(tmp_path / "other"))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "good.py").write_text('"""' + "Says what it does. " * 9 + '"""')
+    (tmp_path / "other" / "bad.py").write_text("def :")
     assert [text.strip() for text in library_docstrings()] == [("Says what it does. " * 9).strip()]
 
 

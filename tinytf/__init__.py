@@ -33,6 +33,7 @@ from tinytf.seq2seq import Transformer, TransformerConfig
 from tinytf.tokenizer import UnknownWordError, WordTokenizer
 from tinytf.training import Trainer, TrainingConfig
 from tinytf.translator import Translation, Translator
+from tinytf.writer import Writer
 
 __all__ = [
     "GPT",
@@ -66,6 +67,7 @@ __all__ = [
     "Translator",
     "UnknownWordError",
     "WordTokenizer",
+    "Writer",
     "ablate_heads",
     "attention_weights",
     "beam_search",

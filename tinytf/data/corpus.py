@@ -1,6 +1,7 @@
 """What the shipped writer reads: the Python manual and the library's docstrings, as documents."""
 
 import ast
+import functools
 import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
@@ -59,8 +60,16 @@ def library_docstrings(shortest: int = 80) -> list[str]:
     About 3,700 of them, 1.4 million characters. Raises FileNotFoundError where the library has no
     source files.
     """
-    folder = Path(sysconfig.get_path("stdlib"))
-    found: dict[str, None] = {}  # in the order met
+    found = [t for t in _docstrings(Path(sysconfig.get_path("stdlib"))) if len(t) >= shortest]
+    if not found:
+        raise FileNotFoundError("this Python's library holds no source files with docstrings")
+    return found
+
+
+@functools.cache  # parsing the library takes seconds
+def _docstrings(folder: Path) -> tuple[str, ...]:
+    """Read the different docstrings of a folder's modules and of its packages', in their order."""
+    found: dict[str, None] = {}
     paths = sorted(folder.glob("*.py")) + sorted(folder.glob("[a-z]*/*.py"))
     for path in paths:
         if path.relative_to(folder).parts[0] in ("site-packages", "dist-packages", "test"):
@@ -71,12 +80,8 @@ def library_docstrings(shortest: int = 80) -> list[str]:
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                text = ast.get_docstring(node) or ""
-                if len(text) >= shortest:
-                    found[text] = None
-    if not found:
-        raise FileNotFoundError(f"this Python's library holds no source files: {folder}")
-    return list(found)
+                found[ast.get_docstring(node) or ""] = None
+    return tuple(found)
 
 
 def encode_documents(tokenizer: ByteBPE, documents: Iterable[str]) -> Tensor:
