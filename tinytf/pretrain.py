@@ -18,6 +18,7 @@ from tinytf.gpt import GPT, GPTConfig
 from tinytf.objective import next_token_loss
 from tinytf.randomness import seeded
 from tinytf.sampling import Sampling
+from tinytf.shell import add_run_options, begin_or_resume
 from tinytf.training import Trainer, TrainingConfig
 from tinytf.writer import Writer
 
@@ -31,7 +32,7 @@ RECIPE = {"lr": 2e-3, "warmup": 100, "label_smoothing": 0.0, "weight_decay": 0.1
 def build(
     config: TrainingConfig,
     texts: Corpus,
-    batch_size: int = 16,
+    batch_size: int = 8,
     vocab_size: int = 2048,
     device: str | torch.device | None = None,
     **sizes: object,
@@ -72,30 +73,21 @@ def own_text(path: str | Path, fraction: float = 0.1) -> Corpus:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tinytf.pretrain", description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("runs/writer.safetensors"))
     parser.add_argument(
         "--text", type=Path, help="a UTF-8 file of your own (default: the manual and docstrings)"
     )
-    parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument("--batch-size", type=int, default=16, help="blocks of text a batch")
+    parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--batch-size", type=int, default=8, help="blocks of text a batch")
     parser.add_argument("--accumulate", type=int, default=1, help="batches a step")
     parser.add_argument("--lr", type=float, default=RECIPE["lr"])
-    parser.add_argument(
-        "--warmup", type=int, help=f"steps (default: {RECIPE['warmup']}, or half of a short run)"
-    )
     parser.add_argument("--vocab-size", type=int, default=2048, help="bytes, merges, end of text")
     parser.add_argument("--d-model", type=int, default=192)
     parser.add_argument("--num-heads", type=int, default=6)
     parser.add_argument("--num-layers", type=int, default=6)
     parser.add_argument("--max-len", type=int, default=256, help="tokens of context")
     parser.add_argument("--dropout", type=float, default=0.1)
-    parser.add_argument("--precision", choices=["auto", "float32", "bfloat16"], default="auto")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--device", choices=["cpu", "cuda", "mps"], help="default: the best here")
-    parser.add_argument("--resume", action="store_true", help="go on from the file at --out")
-    parser.add_argument("--save-every", type=float, default=60.0, help="seconds")
     parser.add_argument("--evaluate-every", type=int, default=500, help="steps")
-    parser.add_argument("--export", type=Path, help="also write the weights alone, in float16")
+    add_run_options(parser, Path("runs/writer.safetensors"), RECIPE["warmup"])
     options = parser.parse_args(arguments)
     if options.warmup is None:
         options.warmup = min(RECIPE["warmup"], max(1, options.steps // 2))
@@ -125,12 +117,8 @@ def _pretrain(options: argparse.Namespace) -> int:
     chosen = {name: getattr(options, name) for name in names}
     trainer, writer = build(config, texts, options.batch_size, **chosen)
     header = writer.header() | {"batch_size": options.batch_size, "text": _fingerprint(texts)}
-    if options.resume:
-        _resume(trainer, header, options)
-    elif options.out.is_dir():
-        raise ValueError(f"{options.out} is a folder: name a file in it")
-    elif options.out.exists():
-        raise ValueError(f"{options.out} exists: add --resume to go on, or choose another --out")
+    read = options.text or "the manual (each version of Python has its own)"
+    begin_or_resume(trainer, options, header, {"text": f"on another text than {read}"})
     if not _train(trainer, writer, texts, header, options):
         print(f"stopped after step {trainer.step} of {config.steps}; add --resume to go on")
         return 130
@@ -163,35 +151,17 @@ def _train(
                     save_every=options.save_every,
                     header=header,
                 )
+                if until < steps:
+                    found = evaluate(writer, texts.validation)
+                    bar.write(f"step {until}: {found:.3f} bits per byte on held-out text")
             except KeyboardInterrupt:
                 return False
-            if until < steps:
-                found = evaluate(writer, texts.validation)
-                bar.write(f"step {until}: {found:.3f} bits per byte on held-out text")
     return True
 
 
 def _fingerprint(texts: Corpus) -> str:
     """Tell one training text from another."""
     return hashlib.sha256("\0".join(texts.train).encode()).hexdigest()
-
-
-def _resume(trainer: Trainer, header: dict, options: argparse.Namespace) -> None:
-    """Load the run at --out; refuse data that contradict it."""
-    saved = trainer.load(options.out)
-    for key in ("text", "batch_size"):
-        if key not in saved:
-            raise ValueError(f"{options.out.name} was not written by this command: it lacks {key}")
-    if saved["text"] != header["text"]:
-        raise ValueError(
-            f"{options.out.name} was trained on another text than {options.text or 'the manual'} "
-            "(each version of Python has its own manual): start a new run"
-        )
-    if saved["batch_size"] != options.batch_size:
-        raise ValueError(
-            f"{options.out.name} was trained with batch_size={saved['batch_size']}, "
-            f"but this run has batch_size={options.batch_size}"
-        )
 
 
 if __name__ == "__main__":

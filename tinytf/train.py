@@ -14,6 +14,7 @@ from tinytf.device import choose_device
 from tinytf.evaluation import exact_match
 from tinytf.randomness import seeded
 from tinytf.seq2seq import Transformer, TransformerConfig
+from tinytf.shell import add_run_options, begin_or_resume
 from tinytf.training import Trainer, TrainingConfig
 from tinytf.translator import Translator
 
@@ -55,19 +56,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     defaults = TrainingConfig()
     parser = argparse.ArgumentParser(prog="python -m tinytf.train", description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("runs/translator.safetensors"))
     parser.add_argument("--steps", type=int, default=defaults.steps)
     parser.add_argument("--batch-size", type=int, default=128, help="sentences a step")
     parser.add_argument("--lr", type=float, default=defaults.lr)
-    parser.add_argument(
-        "--warmup", type=int, help=f"steps (default: {defaults.warmup}, or half of a short run)"
-    )
-    parser.add_argument("--precision", choices=["auto", "float32", "bfloat16"], default="auto")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--device", choices=["cpu", "cuda", "mps"], help="default: the best here")
-    parser.add_argument("--resume", action="store_true", help="go on from the file at --out")
-    parser.add_argument("--save-every", type=float, default=60.0, help="seconds")
-    parser.add_argument("--export", type=Path, help="also write the weights alone, in float16")
+    add_run_options(parser, Path("runs/translator.safetensors"), defaults.warmup)
     options = parser.parse_args(arguments)
     if options.warmup is None:
         options.warmup = min(defaults.warmup, max(1, options.steps // 2))
@@ -88,12 +80,8 @@ def _train(options: argparse.Namespace) -> int:
     )
     trainer, translator = build(config, options.batch_size, options.device)
     header = translator.header() | {"batch_size": options.batch_size}
-    if options.resume:
-        _resume(trainer, header, options)
-    elif options.out.is_dir():
-        raise ValueError(f"{options.out} is a folder: name a file in it")
-    elif options.out.exists():
-        raise ValueError(f"{options.out} exists: add --resume to go on, or choose another --out")
+    words = "with other words than today's phrasebook has"
+    begin_or_resume(trainer, options, header, {"source_words": words, "target_words": words})
     status = 0
     with tqdm(
         total=config.steps, initial=trainer.step, desc="training", unit="step", mininterval=0.5
@@ -114,26 +102,6 @@ def _train(options: argparse.Namespace) -> int:
     if options.export:
         translator.save(options.export)
     return 0
-
-
-def _resume(trainer: Trainer, header: dict, options: argparse.Namespace) -> None:
-    """Load the run at --out; refuse data that contradict it."""
-    saved = trainer.load(options.out)
-    if missing := {"source_words", "target_words", "batch_size"} - saved.keys():
-        raise ValueError(
-            f"{options.out.name} was not written by this command: it lacks "
-            f"{', '.join(sorted(missing))}"
-        )
-    if any(tuple(saved[key]) != header[key] for key in ("source_words", "target_words")):
-        raise ValueError(
-            f"{options.out.name} was trained with other words than today's phrasebook "
-            "has: start a new run"
-        )
-    if saved["batch_size"] != options.batch_size:
-        raise ValueError(
-            f"{options.out.name} was trained with batch_size={saved['batch_size']}, "
-            f"but this run has batch_size={options.batch_size}"
-        )
 
 
 if __name__ == "__main__":
