@@ -10,9 +10,13 @@ from support import bounded
 from tinytf.attention import KeyValueCache, explicit_attention
 from tinytf.generation import generate
 from tinytf.inspect import record
-from tinytf.lean import StaticCache, lean
+from tinytf.lean import LeanOutput, LeanStack, StaticCache, lean
 from tinytf.sampling import Sampling
 from tinytf.states import states
+
+needs_fbgemm = pytest.mark.skipif(
+    "fbgemm" not in torch.backends.quantized.supported_engines, reason="torch without FBGEMM"
+)
 
 # ---- equal
 
@@ -26,8 +30,8 @@ def test_scores_equal_the_plain_models_however_they_are_cut(exact, chunks, rows,
     cache = twin.decoder.new_cache()
     with torch.no_grad():
         parts = [twin(part, cache) for part in ids.split(chunks, dim=1)]
-        torch.testing.assert_close(torch.cat(parts, 1), model(ids), atol=1e-10, rtol=1e-10)
-        torch.testing.assert_close(twin(ids), model(ids), atol=0, rtol=0)
+        torch.testing.assert_close(torch.cat(parts, 1), model(ids), atol=1e-11, rtol=1e-12)
+        torch.testing.assert_close(twin(ids), model(ids), atol=1e-11, rtol=1e-12)
     assert [len(layer) for layer in cache] == [sum(chunks)] * 2
 
 
@@ -60,16 +64,82 @@ def test_text_is_the_same_also_past_the_window(sampling, keep, exact):
     assert len(lengths) > 3
 
 
-def test_the_lean_path_is_taken(exact, monkeypatch):
-    """Otherwise the tests above would compare the plain path with itself."""
-    from tinytf.lean import LeanStack
+@bounded
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=5), st.integers(0, 999))
+def test_rows_are_kept_and_repeated_as_in_the_plain_model(exact, rows, seed):
+    """What beam search does with a cache between two tokens."""
+    model = decided_gpt(seed, exact)
+    ids, rows = prompts(3, 6, exact), torch.tensor(rows, device=exact)
+    scores = []
+    for m in (model, lean(model)):
+        cache = m.decoder.new_cache()
+        with torch.no_grad():
+            m(ids[:, :3], cache)
+            m(ids[:, 3:4], cache)
+            for layer in cache:
+                layer.select(rows)
+            scores.append([m(ids[rows, t : t + 1], cache) for t in (4, 5)])
+    for ours, theirs in zip(*scores, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-11, rtol=1e-12)
 
-    model, calls = decided_gpt(0, exact), []
-    step = LeanStack._step
+
+def test_an_output_of_its_own_is_used(exact):
+    model = decided_gpt(0, exact)
+    model.output.weight = torch.nn.Parameter(torch.randn_like(model.output.weight))
+    ids = prompts(2, 4, exact)
+    assert torch.equal(generate(lean(model), ids, 6), generate(model, ids, 6))
+
+
+@pytest.mark.parametrize("weights", [None, pytest.param("float16", marks=needs_fbgemm)])
+def test_the_lean_path_is_taken(weights, monkeypatch):
+    """Otherwise the tests above would compare the plain path with itself."""
+    model, calls = decided_gpt(0, dtype=torch.float32), []
+    step, output = LeanStack._step, LeanOutput.forward
     monkeypatch.setattr(LeanStack, "_step", lambda *a: calls.append(1) or step(*a))
-    model.decoder.register_forward_hook(lambda *_: calls.append("plain"))
-    generate(lean(model), prompts(1, 3, exact), 5)
-    assert calls == ["plain"] + [1] * 2 * 4
+    monkeypatch.setattr(LeanOutput, "forward", lambda *a: calls.append("out") or output(*a))
+    for part in model.modules():
+        part.register_forward_hook(lambda m, *_: calls.append(type(m).__name__))
+    twin = lean(model, weights)
+    calls.clear()
+    generate(twin, prompts(1, 3), 5)
+    plain = ["Embedding", "Dropout", "LearnedPositionalEncoding"]
+    assert [c for c in calls if c not in plain] == [1, 1, "out"] * 5
+
+
+# ---- float16
+
+
+@needs_fbgemm
+@pytest.mark.parametrize("rows", [1, 3])
+def test_float16_is_the_model_with_rounded_matrices(rows):
+    """Not merely near: equal to a plain model whose matrices went through float16."""
+    model = decided_gpt(1, dtype=torch.float32)
+    rounded = decided_gpt(1, dtype=torch.float32)  # the same; the table of embeddings stays exact
+    rounded.output.weight = torch.nn.Parameter(model.output.weight.detach().clone())
+    with torch.no_grad():
+        for p in [rounded.output.weight, *rounded.decoder.parameters()]:
+            if p.dim() == 2:
+                p.copy_(p.half())
+    twin, ids = lean(model, "float16"), prompts(rows, 9)
+    cache = twin.decoder.new_cache()
+    with torch.no_grad():
+        ours = torch.cat([twin(part, cache) for part in ids.split([4, 1, 1, 3], dim=1)], 1)
+        theirs, plain = rounded(ids), model(ids)
+    scale = float(plain.abs().max())
+    torch.testing.assert_close(ours, theirs, atol=1e-5 * scale, rtol=0)
+    assert 1e-4 * scale < (ours - plain).abs().max() < 2e-2 * scale
+
+
+def test_other_weights_are_refused():
+    with pytest.raises(ValueError, match=r"weights='int4' is not one of \(None, 'float16'\)"):
+        lean(decided_gpt(0), "int4")
+    with pytest.raises(ValueError, match=r"from float32 on the CPU, got torch\.float64 on cpu"):
+        lean(decided_gpt(0), "float16")
+
+
+def test_a_lean_model_is_not_made_leaner():
+    with pytest.raises(ValueError, match="lean already"):
+        lean(lean(decided_gpt(0)))
 
 
 # ---- the cache

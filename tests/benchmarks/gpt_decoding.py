@@ -2,8 +2,10 @@
 
 Run by hand: `python tests/benchmarks/gpt_decoding.py [--threads 2] [--rounds 7] [--small]`. Prints
 medians of milliseconds a token, and Hugging Face's over each (median of the ratios, round by
-round); with --small (GPT-2 small, random weights) also the time that reading its weights once takes
-on this machine, which no decoder in float32 can pass. All texts must be equal. --cpu counts the
+round); with --small (GPT-2 small, random weights) also the times that reading its weights once
+takes on this machine: as a product with a vector, which no decoder in float32 can pass that
+computes by such products, and as a plain sum, which none can pass at all. All texts must be equal,
+but for weights rounded to float16: of those it is said how near they are. --cpu counts the
 processor's time instead of the clock's, for a machine that is busy (then use one thread). The
 Hugging Face row needs `pip install transformers`, which the course itself does not.
 """
@@ -23,12 +25,15 @@ from tinytf.generation import generate
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.lean import lean
 
+ROUNDED = "tinytf lean float16"
+
 
 def peers(model: GPT, ids: Tensor, tokens: int) -> dict[str, Callable[[], Tensor]]:
     """Give every way to continue ids by a number of tokens."""
-    twin = lean(model)
+    twin, half = lean(model), lean(model, "float16")
     runs = {
         "tinytf lean": lambda: generate(twin, ids, tokens),
+        ROUNDED: lambda: generate(half, ids, tokens),
         "tinytf": lambda: generate(model, ids, tokens),
         "tinytf, no cache": lambda: generate(model, ids, tokens, use_cache=False),
     }
@@ -47,11 +52,32 @@ def peers(model: GPT, ids: Tensor, tokens: int) -> dict[str, Callable[[], Tensor
     return runs
 
 
-def reading(model: GPT) -> Callable[[], Tensor]:
-    """Read as many bytes as the model's weights have, once, as a product with a vector does."""
+def readings(model: GPT) -> dict[str, Callable[[], object]]:
+    """Read as many bytes as the model has weights: in products with a vector, and added up."""
     rows = count_parameters(model) // 4096
-    matrix, vector = torch.ones(rows, 4096), torch.ones(4096)
-    return lambda: matrix @ vector
+    tall, wide = torch.ones(rows, 4096), torch.ones(4096, rows)
+    vector = torch.ones(1, 4096)
+    return {
+        "product, (out, in)": lambda: vector @ tall.t(),
+        "product, (in, out)": lambda: vector @ wide,
+        "sum": lambda: tall.sum(),
+    }
+
+
+@torch.no_grad()
+def agreement(model: GPT, twin: GPT, text: Tensor) -> str:
+    """Compare two models' scores along one text (1, T), the second's token by token."""
+    text = text[:, : model.config.max_len]
+    cache = twin.decoder.new_cache()
+    a = model(text).double()
+    b = torch.cat([twin(token, cache) for token in text.split(1, dim=1)], dim=1).double()
+    p, q = a.log_softmax(-1), b.log_softmax(-1)
+    return (
+        f"same likeliest token {(a.argmax(-1) == b.argmax(-1)).double().mean():.2%}, "
+        f"largest difference of a logit {(a - b).abs().max():.1e} "
+        f"(they deviate by {a.std():.2f}), "
+        f"mean KL {(p.exp() * (p - q)).sum(-1).mean():.1e} nats"
+    )
 
 
 def main() -> None:
@@ -73,31 +99,34 @@ def main() -> None:
     runs = peers(model, ids, options.tokens)
     if options.small:
         del runs["tinytf, no cache"]
-    read = reading(model)
+    reads = readings(model)
     times: dict[str, list[float]] = {name: [] for name in runs}
-    floor, texts = [], {}
+    floors: dict[str, list[float]] = {name: [] for name in reads}
+    texts = {}
     for i in range(options.rounds + 1):
         for name, run in runs.items():
             begin = clock()
             texts[name] = run()
             if i:  # the first round warms up
                 times[name].append(1000 * (clock() - begin) / options.tokens)
-        begin = clock()
-        read()
-        floor.append(1000 * (clock() - begin))
+        for name, read in reads.items():
+            begin = clock()
+            read()
+            floors[name].append(1000 * (clock() - begin))
     for name, taken in times.items():
-        assert torch.equal(texts[name], texts["tinytf"]), f"{name} wrote another text"
-        line = f"{name:18} {statistics.median(taken):7.3f} ms a token"
+        same = name == ROUNDED or torch.equal(texts[name], texts["tinytf"])
+        assert same, f"{name} wrote another text"
+        line = f"{name:20} {statistics.median(taken):7.3f} ms a token"
         if theirs := times.get("Hugging Face"):
             ratio = statistics.median(b / a for a, b in zip(taken, theirs, strict=True))
             line += f"   {ratio:5.2f} x as fast as Hugging Face"
         print(line)
+    print("float16:", agreement(model, lean(model, "float16"), texts["tinytf"]))
     if options.small:
-        share = statistics.median(floor[1:]) / statistics.median(times["tinytf lean"])
-        print(
-            f"reading the weights once: {statistics.median(floor[1:]):.3f} ms; "
-            f"lean decoding runs at {share:.0%} of that bound"
-        )
+        ours = statistics.median(times["tinytf lean"])
+        for name, taken in floors.items():
+            floor = statistics.median(taken[1:])
+            print(f"reading the weights once, {name}: {floor:.3f} ms, {floor / ours:.0%} of lean")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,88 @@
+"""Matrices laid out for decoding: the same linear maps, and what they refuse."""
+
+import re
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+from support import bounded
+
+from tinytf.matvec import Columns, Half
+
+fbgemm = "fbgemm" in torch.backends.quantized.supported_engines
+needs_fbgemm = pytest.mark.skipif(not fbgemm, reason="torch without FBGEMM")
+shapes = st.tuples(st.integers(1, 5), st.integers(1, 40), st.integers(1, 70), st.booleans())
+
+
+def drawn(shape, dtype, device="cpu"):
+    rows, inputs, outputs, has_bias = shape
+    torch.manual_seed(sum(shape))
+    x, weight, bias, y = (
+        torch.randn(*s, dtype=dtype, device=device)
+        for s in [(rows, inputs), (outputs, inputs), (outputs,), (rows, outputs)]
+    )
+    return x, weight, bias if has_bias else None, y
+
+
+@bounded
+@given(shapes)
+def test_columns_are_a_linear_map(exact, shape):
+    x, weight, bias, y = drawn(shape, torch.float64, exact)
+    ours, expected = Columns(weight, bias), F.linear(x, weight, bias)
+    torch.testing.assert_close(ours(x), expected, atol=1e-12, rtol=1e-12)
+    total = y.clone()
+    ours.add_to(total, x)
+    torch.testing.assert_close(total, y + expected, atol=1e-12, rtol=1e-12)
+
+
+@needs_fbgemm
+@bounded
+@given(shapes)
+def test_half_is_the_linear_map_of_the_rounded_matrix(shape):
+    x, weight, bias, y = drawn(shape, torch.float32)
+    ours = Half(weight, bias)
+    bias = None if bias is None else bias.double()
+    expected = F.linear(x.double(), weight.half().double(), bias)
+    torch.testing.assert_close(ours(x).double(), expected, atol=1e-5, rtol=1e-5)
+    total = y.clone()
+    ours.add_to(total, x)
+    torch.testing.assert_close(total.double(), y + expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_columns_copy_only_where_it_is_faster(dtype):
+    weight = torch.randn(5, 3, dtype=dtype)
+    matrix = Columns(weight).matrix
+    assert matrix.shape == (3, 5)
+    assert (matrix.data_ptr() == weight.data_ptr()) is (dtype == torch.bfloat16)
+    assert matrix.is_contiguous() is (dtype != torch.bfloat16)
+
+
+@pytest.mark.parametrize("lay_out", [Columns, pytest.param(Half, marks=needs_fbgemm)])
+def test_weights_are_left_alone(lay_out):
+    x, weight, bias, _ = drawn((2, 3, 4, True), torch.float32)
+    before = [t.clone() for t in (x, weight, bias)]
+    lay_out(weight, bias)(x)
+    assert all(torch.equal(a, b) for a, b in zip((x, weight, bias), before, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_half_needs_float32(dtype):
+    with pytest.raises(ValueError, match=f"made from float32 on the CPU, got {dtype} on cpu"):
+        Half(torch.zeros(3, 4, dtype=dtype))
+
+
+@pytest.mark.parametrize("value", [65521.0, -1e6, float("inf"), float("nan")])
+def test_half_refuses_what_float16_cannot_hold(value):
+    weight = torch.zeros(3, 4)
+    weight[1, 2] = value
+    with pytest.raises(ValueError, match=re.escape(f"size {abs(value):g} is beyond float16's")):
+        Half(weight)
+
+
+def test_half_says_what_torch_lacks(monkeypatch):
+    monkeypatch.setattr("tinytf.matvec._has_fbgemm", lambda: False)
+    with pytest.raises(RuntimeError, match="need a torch with FBGEMM; this one has none"):
+        Half(torch.zeros(3, 4))
