@@ -10,11 +10,10 @@ from support import bounded
 
 from tinytf.bleu import corpus_bleu, ngrams
 
-sacrebleu = pytest.importorskip("sacrebleu")
-
 
 def theirs(translations, references, max_n=4, smoothing="none"):
     """sacrebleu, which wants strings, and the first reference of all sentences, then the second."""
+    sacrebleu = pytest.importorskip("sacrebleu")
     metric = sacrebleu.BLEU(
         tokenize="none", force=True, smooth_method=smoothing, max_ngram_order=max_n
     )

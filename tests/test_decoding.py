@@ -175,6 +175,41 @@ def test_log_prob_is_that_of_the_sentence(seed, exact):
         assert EOS not in h.ids[:-1]
 
 
+@SEEDS
+def test_a_beam_wider_than_the_language_finds_every_sentence_once(seed, exact):
+    """Beams that hold no prefix must not turn into hypotheses."""
+    model = decided_model(seed, exact, tgt_vocab_size=5, num_layers=1)
+    src = random_ids([4], 11, exact)
+    (found,) = beam_search(model, src, beam=50, alpha=0.6, max_len=4)
+    assert_same_hypotheses(found, brute_force(model, src, 0.6, 4))
+
+
+def test_the_search_stops_as_soon_as_nothing_can_change(exact):
+    """With <eos> far ahead, one step settles a beam of 1, and K beams need a few."""
+    model, src = decided_model(0, exact), random_ids([4, 3], 11, exact)
+    scores = torch.full((9,), -8.0, dtype=torch.float64, device=exact)
+    scores[EOS] = 0.0
+    model.output.forward = lambda h: scores.repeat(len(h), 1)
+    passes = []
+    model.decoder.register_forward_hook(lambda *_: passes.append(1))
+    beam_search(model, src, 1, alpha=0.0, max_len=24)
+    assert len(passes) == 1
+    passes.clear()
+    found = beam_search(model, src, 3, alpha=0.0, max_len=24)
+    assert len(passes) == 2
+    assert [[len(h.ids) for h in row] for row in found] == [[1, 2, 2]] * 2
+
+
+def test_a_beam_of_one_also_keeps_an_end_that_comes_second(exact):
+    """The boundary that the docstring draws: greedy goes on, and says something less likely."""
+    model, src = small_model(exact), random_ids([3], 11, exact)
+    scores = torch.full((9,), -20.0, dtype=torch.float64, device=exact)
+    scores[EOS], scores[5] = -0.1, 0.0
+    model.output.forward = lambda h: scores.repeat(len(h), 1)
+    assert beam_search(model, src, 1, alpha=0.0, max_len=6)[0][0].ids == [EOS]
+    assert greedy(model, src, 6)[0].tolist() == [5] * 6
+
+
 def test_length_penalty_equals_the_paper():
     assert length_penalty(1, 0.9) == 1
     assert length_penalty(7, 1) == 2
@@ -226,6 +261,16 @@ def test_output_may_be_as_long_as_the_model_allows(exact, monkeypatch):
     monkeypatch.setattr(model.output, "forward", lambda h: endless.repeat(len(h), 1))
     assert greedy(model, src, 24).shape == (1, 24)
     assert [len(h.ids) for h in beam_search(model, src, 2, max_len=24)[0]] == [24, 24]
+
+
+@pytest.mark.parametrize(("own", "written"), [(24, 24), (100, 64)])
+def test_unless_told_outputs_have_at_most_64_tokens(own, written, exact):
+    model, src = small_model(exact, max_len=own), random_ids([3], 11, exact)
+    endless = torch.zeros(9, dtype=torch.float64, device=exact)
+    endless[EOS] = -torch.inf
+    model.output.forward = lambda h: endless.repeat(len(h), 1)
+    assert greedy(model, src).size(1) == written
+    assert len(beam_search(model, src, 1)[0][0].ids) == written
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,31 @@ from tinytf.protocols import Seq2Seq
 from tinytf.seq2seq import Memory
 from tinytf.tokenizer import BOS, EOS, PAD
 
-__all__ = ["Hypothesis", "beam_search", "evaluation", "greedy", "length_penalty"]
+__all__ = [
+    "Hypothesis",
+    "beam_search",
+    "candidates",
+    "evaluation",
+    "finish",
+    "greedy",
+    "length_limit",
+    "length_penalty",
+    "next_scores",
+    "settled",
+]
 
 LONGEST = 64  # tokens of output, where the caller names no limit
+
+
+def next_scores(model: Seq2Seq, ids: Tensor, memory: Memory, cache: list | None = None) -> Tensor:
+    """Score the token after ids (B, T), of which a cache has seen all but the last: (B, V).
+
+    <pad> and <bos> are no words: their score is -inf.
+    """
+    hidden = model.decode(ids if cache is None else ids[:, -1:], memory, cache)
+    scores = model.output(hidden[:, -1]).float()  # (B, T, C) -> (B, V)
+    scores[:, [PAD, BOS]] = -torch.inf
+    return scores
 
 
 @torch.no_grad()
@@ -27,14 +49,14 @@ def greedy(
     used in evaluation mode and left as it was found. Raises ValueError if max_len does not fit.
     `use_cache=False` recomputes every prefix from its beginning: same result, more work.
     """
-    max_len = _length(model, max_len)
+    max_len = length_limit(model, max_len)
     with evaluation(model):
         memory = model.encode(src)
         cache = model.decoder.new_cache() if use_cache else None
         ids = src.new_full((src.size(0), 1), BOS)
         running = torch.ones(src.size(0), dtype=torch.bool, device=src.device)
         for _ in range(max_len):
-            token = _next_scores(model, ids, memory, cache).argmax(dim=-1)
+            token = next_scores(model, ids, memory, cache).argmax(dim=-1)
             token = torch.where(running, token, PAD)
             ids = torch.cat([ids, token[:, None]], dim=1)
             running = running & (token != EOS)
@@ -60,6 +82,43 @@ def length_penalty(length: int, alpha: float) -> float:
     return ((5 + length) / 6) ** alpha
 
 
+def candidates(alive: Tensor, log_probs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Find the best ways to continue K prefixes of each sentence by one token.
+
+    alive (B, K) holds their log-probabilities, log_probs (B * K, V) those of the next token.
+    Returns the log-probabilities, the prefix (0 to K - 1) and the token of each, (B, 2K), best
+    first. Twice as many as prefixes: at most K of them end in <eos>, so K are left to go on.
+    """
+    beam, vocab = alive.size(1), log_probs.size(-1)
+    total = alive[:, :, None] + log_probs.view(-1, beam, vocab)  # (B, K, V)
+    best, index = total.flatten(1).topk(min(2 * beam, beam * vocab), dim=-1)
+    return best, index // vocab, index % vocab
+
+
+def finish(
+    done: list[Hypothesis], ids: list[int], log_prob: float, alpha: float, beam: int
+) -> None:
+    """Add a hypothesis to a sentence's finished ones, and keep the `beam` best, best first."""
+    done.append(Hypothesis(ids, log_prob, log_prob / length_penalty(len(ids), alpha)))
+    done.sort(key=lambda h: -h.score)
+    del done[beam:]
+
+
+def settled(
+    finished: list[list[Hypothesis]], alive: Tensor, beam: int, alpha: float, max_len: int
+) -> bool:
+    """Say whether no living prefix of any sentence can still overtake its `beam` finished ones.
+
+    alive is (B, K), best first. A log-probability only falls as a prefix grows, and no length has a
+    larger divisor than max_len: that bounds every score to come.
+    """
+    bounds = (alive[:, 0] / length_penalty(max_len, alpha)).tolist()
+    return all(
+        len(done) >= beam and done[-1].score >= bound
+        for done, bound in zip(finished, bounds, strict=True)
+    )
+
+
 @torch.no_grad()
 def beam_search(
     model: Seq2Seq, src: Tensor, beam: int = 4, alpha: float = 0.6, max_len: int | None = None
@@ -68,73 +127,49 @@ def beam_search(
 
     src is (B, S). Returns, per sentence, up to `beam` hypotheses, best score first. A hypothesis
     ends in <eos>, or is max_len tokens long. A sentence is done when no living prefix could still
-    overtake its worst finished hypothesis. Raises ValueError if beam or max_len is below 1.
+    overtake its worst finished hypothesis, but its rows are computed until all sentences are done.
+    A beam of 1 is not quite greedy: it keeps an <eos> that comes second, too, and with an alpha
+    above 0 it goes on after one that comes first. Raises ValueError if beam or max_len is below 1,
+    max_len above the model's own, or alpha below 0.
     """
-    max_len = _length(model, max_len)
+    max_len = length_limit(model, max_len)
+    _check_beam(beam, alpha)
+    with evaluation(model):
+        memory = Memory(*(part.repeat_interleave(beam, dim=0) for part in model.encode(src)))
+        cache = model.decoder.new_cache()
+        ids = src.new_full((src.size(0) * beam, 1), BOS)
+        first = torch.arange(0, len(ids), beam, device=src.device)[:, None]  # rows of beam 0
+        alive = torch.full((src.size(0), beam), -torch.inf, device=src.device)
+        alive[:, 0] = 0.0  # all beams of a sentence start equal, so only one may live
+        finished = [[] for _ in alive]
+        for _ in range(max_len):
+            log_probs = next_scores(model, ids, memory, cache).log_softmax(dim=-1)
+            best, beams, tokens = candidates(alive, log_probs)  # (B, 2K) each
+            ends = tokens == EOS
+            for b, c in (ends & best.isfinite()).nonzero().tolist():
+                prefix = ids[b * beam + int(beams[b, c]), 1:].tolist()
+                finish(finished[b], [*prefix, EOS], float(best[b, c]), alpha, beam)
+            alive, pick = best.masked_fill(ends, -torch.inf).topk(beam, dim=-1)
+            rows = (first + beams.gather(1, pick)).flatten()  # where they were in the batch
+            ids = torch.cat([ids[rows], tokens.gather(1, pick).view(-1, 1)], dim=1)
+            for layer in cache:
+                layer.select(rows)  # keys and values go along
+            if settled(finished, alive, beam, alpha, max_len):
+                return finished
+    for b, k in alive.isfinite().nonzero().tolist():  # max_len cuts these
+        finish(finished[b], ids[b * beam + k, 1:].tolist(), float(alive[b, k]), alpha, beam)
+    return finished
+
+
+def _check_beam(beam: int, alpha: float) -> None:
     if beam < 1:
         raise ValueError(f"beam must be at least 1, got {beam}")
     if alpha < 0:
         raise ValueError(f"alpha must be at least 0, got {alpha}")
-    batch, device = src.size(0), src.device
-    with evaluation(model):
-        memory = model.encode(src)
-        memory = Memory(*(part.repeat_interleave(beam, dim=0) for part in memory))
-        cache = model.decoder.new_cache()
-        ids = src.new_full((batch * beam, 1), BOS)
-        # all beams of a sentence start equal, so only the first may live
-        alive = torch.full((batch, beam), -torch.inf, device=device)
-        alive[:, 0] = 0.0
-        finished: list[list[Hypothesis]] = [[] for _ in range(batch)]
-        for _ in range(max_len):
-            scores = _next_scores(model, ids, memory, cache).log_softmax(dim=-1)
-            vocab = scores.size(-1)
-            total = (alive[:, :, None] + scores.view(batch, beam, vocab)).flatten(1)
-            # twice as many candidates as beams: at most `beam` of them can end here
-            top, index = total.topk(min(2 * beam, total.size(1)), dim=-1)
-            rows, tokens = index // vocab, index % vocab
-            ends = (tokens == EOS) & top.isfinite()
-            for b, c in ends.nonzero().tolist():
-                prefix = ids[b * beam + int(rows[b, c]), 1:].tolist()
-                _finish(finished[b], [*prefix, EOS], float(top[b, c]), alpha, beam)
-            alive, pick = top.masked_fill(tokens == EOS, -torch.inf).topk(beam, dim=-1)
-            source = (torch.arange(batch, device=device)[:, None] * beam) + rows.gather(1, pick)
-            token = tokens.gather(1, pick).flatten()
-            ids = torch.cat([ids[source.flatten()], token[:, None]], dim=1)
-            for layer in cache:
-                layer.select(source.flatten())
-            # log-probabilities only fall and max_len has the largest divisor: bounds what may come
-            bound = alive[:, 0] / length_penalty(max_len, alpha)
-            if all(
-                len(done) >= beam and done[-1].score >= float(best)
-                for done, best in zip(finished, bound, strict=True)
-            ):
-                break
-        else:
-            for b in range(batch):
-                for k in range(beam):
-                    if alive[b, k].isfinite():
-                        cut = ids[b * beam + k, 1:].tolist()
-                        _finish(finished[b], cut, float(alive[b, k]), alpha, beam)
-    return finished
 
 
-def _next_scores(model: Seq2Seq, ids: Tensor, memory: Memory, cache: list | None) -> Tensor:
-    """Score the token after ids (B, T), of which a cache has seen all but the last: (B, V)."""
-    hidden = model.decode(ids if cache is None else ids[:, -1:], memory, cache)
-    scores = model.output(hidden[:, -1]).float()
-    scores[:, [PAD, BOS]] = -torch.inf  # not words: never part of an output
-    return scores
-
-
-def _finish(
-    done: list[Hypothesis], ids: list[int], log_prob: float, alpha: float, beam: int
-) -> None:
-    done.append(Hypothesis(ids, log_prob, log_prob / length_penalty(len(ids), alpha)))
-    done.sort(key=lambda h: -h.score)
-    del done[beam:]
-
-
-def _length(model: Seq2Seq, max_len: int | None) -> int:
+def length_limit(model: Seq2Seq, max_len: int | None) -> int:
+    """Return max_len, or where it is None the default. Raises ValueError if it does not fit."""
     limit = model.config.max_len
     if max_len is None:
         return min(LONGEST, limit)

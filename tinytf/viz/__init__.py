@@ -9,6 +9,7 @@ from .attention import alignment_grid, head_grid, heatmap, layer_head_scores
 from .coursemap import course_map
 from .curves import learning_curve
 from .decoder import cost_dots, verdicts
+from .decoding import beam_tree
 from .embedding import plane, token_rows, word_map
 from .explorer import AttentionExplorer, attention_explorer, attention_still
 from .feedforward import dot_histogram, stacked_bars, unit_card
@@ -30,6 +31,7 @@ __all__ = [
     "attention_explorer",
     "attention_still",
     "bars",
+    "beam_tree",
     "cost_dots",
     "course_map",
     "dot_histogram",
