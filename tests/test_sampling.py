@@ -236,6 +236,23 @@ def test_top_p_of_one_keeps_even_what_rounding_loses():
     assert kept(top_p(z, 1.0)) == [0, 1]
 
 
+def test_many_that_tie_stay_by_their_ids():
+    """A sort that is not stable leaves a short row in order, and a long one not."""
+    assert kept(top_p(torch.zeros(1, 2048), 0.5)) == list(range(1024))
+    assert kept(top_k(torch.zeros(1, 2048), 1024)) == list(range(1024))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_vocabulary_is_summed_in_float32(dtype):
+    flat = torch.zeros(1, 4096, dtype=dtype)
+    assert len(kept(top_p(flat, 0.75))) == 3072
+    steps = torch.linspace(0, 4, 4096)[None].to(dtype)
+    assert torch.equal(top_p(steps, 0.9).isfinite(), top_p(steps.float(), 0.9).isfinite())
+    rows = steps.repeat(500, 1)
+    half, single = (sample(z, torch.Generator().manual_seed(0)) for z in (rows, rows.float()))
+    assert torch.equal(half, single)
+
+
 def test_top_p_adapts_where_top_k_does_not():
     flat, peaked = torch.zeros(1, 1000), torch.zeros(1, 1000)
     peaked[0, 3] = 20.0
@@ -415,3 +432,21 @@ def test_what_are_no_logits_is_refused(logits):
 def test_penalties_need_the_history_of_the_same_batch(penalise, ids):
     with pytest.raises(ValueError, match=r"must be of one batch, got \(4, 30\) and"):
         penalise(draw(0), ids, 1.2)
+
+
+@pytest.mark.parametrize("penalise", [repetition_penalty, presence_penalty])
+def test_penalties_need_ids_of_the_vocabulary(penalise):
+    ids = said(0)
+    for bad in (30, -1):
+        ids[2, 3] = bad
+        with pytest.raises(ValueError, match=f"id {bad} is outside the vocabulary of 30"):
+            penalise(draw(0), ids, 1.2)
+    with pytest.raises(TypeError, match="ids must be int64 or int32, got"):
+        penalise(draw(0), said(0).float(), 1.2)
+    assert torch.equal(penalise(draw(0), ids[:, :0], 1.2), draw(0))  # nothing said yet
+
+
+@pytest.mark.parametrize("shape", [(30,), (2, 3, 30)])
+def test_a_draw_needs_a_batch_of_rows(shape):
+    with pytest.raises(ValueError, match=r"logits must be of shape \(B, V\), got \("):
+        sample(torch.zeros(shape))

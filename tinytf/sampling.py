@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from tinytf.embedding import check_ids
+
 __all__ = [
     "Sampling",
     "likeliest",
@@ -19,9 +21,11 @@ __all__ = [
     "presence_penalty",
     "repetition_penalty",
     "sample",
+    "seen_tokens",
     "temperature",
     "top_k",
     "top_p",
+    "wide",
 ]
 
 
@@ -29,7 +33,7 @@ def temperature(logits: Tensor, value: float) -> Tensor:
     """Divide logits (..., V) by a temperature: below 1 sharpens, above 1 flattens, 1 changes none.
 
     Raises ValueError if the temperature is not positive and finite: at 0 nothing is left to draw,
-    take the `likeliest`. Source: Ackley et al. 1985, section 2.
+    take the `likeliest`. Source: Ackley et al. 1985.
     """
     _check_temperature(value)
     _check_logits(logits)
@@ -41,7 +45,7 @@ def top_k(logits: Tensor, k: int) -> Tensor:
 
     Of tokens that tie for the last place the lowest ids stay (Hugging Face keeps all that tie).
     Tokens ruled out before stay out. Raises ValueError if k is not in 1..V. Source: Fan et al.
-    2018, section 5.4.
+    2018.
     """
     _check_k(k, logits.size(-1))
     _check_logits(logits)
@@ -63,7 +67,7 @@ def top_p(logits: Tensor, p: float) -> Tensor:
     _check_logits(logits)
     if p == 1:
         return logits.clone()
-    ranked, order = _wide(logits).sort(dim=-1, descending=True, stable=True)
+    ranked, order = wide(logits).sort(dim=-1, descending=True, stable=True)
     total = ranked.softmax(dim=-1).cumsum(dim=-1)
     enough = (total >= p).roll(1, dims=-1)  # held already before this token entered
     enough[..., 0] = False
@@ -73,11 +77,11 @@ def top_p(logits: Tensor, p: float) -> Tensor:
 def min_p(logits: Tensor, p: float) -> Tensor:
     """Keep the tokens at least p times as likely as the likeliest of their row of logits (..., V).
 
-    Raises ValueError if p is not in (0, 1]. Source: Nguyen et al. 2024, section 3.
+    Raises ValueError if p is not in (0, 1]. Source: Nguyen et al. 2024.
     """
     _check_share("min_p", p)
     _check_logits(logits)
-    probs = _wide(logits).softmax(dim=-1)
+    probs = wide(logits).softmax(dim=-1)
     return logits.masked_fill(probs < p * probs.amax(dim=-1, keepdim=True), -math.inf)
 
 
@@ -88,11 +92,11 @@ def repetition_penalty(logits: Tensor, ids: Tensor, penalty: float) -> Tensor:
     repetition rarer, 1 changes nothing. What it does depends on where 0 lies, which softmax can't
     see: a constant added to all logits changes the result. The paper divides whatever the sign,
     which *raises* a negative logit; this is the form of Hugging Face, and in use. Raises ValueError
-    if the penalty is not positive and finite, or the shapes do not fit. Source: Keskar et al. 2019
+    if the penalty is not positive and finite, or the ids do not fit. Source: Keskar et al. 2019
     (CTRL), section 4.1.
     """
     _check_penalty(penalty)
-    seen = _seen(logits, ids)
+    seen = seen_tokens(logits, ids)
     return torch.where(seen, torch.where(logits > 0, logits / penalty, logits * penalty), logits)
 
 
@@ -101,11 +105,11 @@ def presence_penalty(logits: Tensor, ids: Tensor, alpha: float) -> Tensor:
 
     logits is (B, V), ids (B, T). What many tutorials call the repetition penalty; unlike
     `repetition_penalty` it does not depend on where 0 lies. A negative alpha invites repetition.
-    Raises ValueError if alpha is not finite, or the shapes do not fit.
+    Raises ValueError if alpha is not finite, or the ids do not fit.
     """
     if not math.isfinite(alpha):
         raise ValueError(f"presence_penalty must be finite, got {alpha}")
-    return logits - alpha * _seen(logits, ids).to(logits.dtype)
+    return logits - alpha * seen_tokens(logits, ids).to(logits.dtype)
 
 
 def likeliest(logits: Tensor) -> Tensor:
@@ -121,10 +125,11 @@ def sample(logits: Tensor, generator: torch.Generator | None = None) -> Tensor:
     """Draw one token of each row: logits (B, V) -> ids (B,), with probability softmax(logits).
 
     The draw is made on the generator's device, so that a CPU generator gives the same text on every
-    device, as far as the logits agree. Raises ValueError for a row with nothing to draw.
+    device, as far as the logits agree. Raises ValueError for another shape, and for a row with
+    nothing to draw.
     """
-    _check_logits(logits)
-    probs = _wide(logits).softmax(dim=-1)
+    _check_rows(logits)
+    probs = wide(logits).softmax(dim=-1)
     if generator is not None:
         probs = probs.to(generator.device)
     return torch.multinomial(probs, 1, generator=generator)[:, 0].to(logits.device)
@@ -175,19 +180,25 @@ class Sampling:
         return logits
 
 
-def _wide(logits: Tensor) -> Tensor:
+def wide(logits: Tensor) -> Tensor:
     """Return logits in float32 at least: half precision can't sum a vocabulary to 1."""
     return logits if logits.dtype == torch.float64 else logits.float()
 
 
-def _seen(logits: Tensor, ids: Tensor) -> Tensor:
-    """Mark the tokens that each row has said: ids (B, T) -> (B, V)."""
+def seen_tokens(logits: Tensor, ids: Tensor) -> Tensor:
+    """Mark the tokens that each row has said: ids (B, T) -> (B, V).
+
+    Raises ValueError if the two are not of one batch, or an id is not one of 0..V-1; TypeError for
+    ids that are no whole numbers.
+    """
     _check_logits(logits)
     if logits.dim() != 2 or ids.dim() != 2 or len(logits) != len(ids):
         raise ValueError(
             f"logits (B, V) and ids (B, T) must be of one batch, got {tuple(logits.shape)} "
             f"and {tuple(ids.shape)}"
         )
+    if ids.numel():
+        check_ids(ids, logits.size(1))
     return torch.zeros_like(logits, dtype=torch.bool).scatter(1, ids.long(), True)
 
 
@@ -203,6 +214,13 @@ def _check_logits(logits: Tensor) -> None:
         value = float(best.flatten()[row])
         what = "no token that is not -inf" if value == -math.inf else f"a logit of {value}"
         raise ValueError(f"row {row} of the logits has {what}: there is nothing to draw from")
+
+
+def _check_rows(logits: Tensor) -> None:
+    """Refuse all but a batch of rows (B, V) that can be drawn from."""
+    if logits.dim() != 2:
+        raise ValueError(f"logits must be of shape (B, V), got {tuple(logits.shape)}")
+    _check_logits(logits)
 
 
 def _check_temperature(value: float) -> None:

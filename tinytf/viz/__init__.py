@@ -16,6 +16,7 @@ from .feedforward import dot_histogram, stacked_bars, unit_card
 from .heads import head_table
 from .norms import norm_groups
 from .positional import positional_curves, positional_heatmap, rotations, scheme_curves
+from .sampling import settings_plane, text_strips, token_bars
 from .states import word_odds, word_paths
 from .statistics import activation_statistics, bars, histogram, lines
 from .style import ATTENTION, CYCLE, SIGNED, label, labels, use_house_style
@@ -51,7 +52,10 @@ __all__ = [
     "positional_heatmap",
     "rotations",
     "scheme_curves",
+    "settings_plane",
     "stacked_bars",
+    "text_strips",
+    "token_bars",
     "token_rows",
     "unit_card",
     "use_house_style",
