@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -45,6 +46,16 @@ def test_an_epoch_shows_every_block_once(tokens, length, size):
         assert starts[: blocks.count] != starts[blocks.count : 2 * blocks.count]
 
 
+def test_blocks_stand_in_another_order_and_begin_elsewhere_each_epoch():
+    blocks = TextBlocks(torch.arange(7 * 10 + 1), 7, 1)  # ten blocks would fit in one way only
+    assert blocks.count == 9
+    epochs = [[blocks.starts(9 * epoch + i)[0] for i in range(9)] for epoch in range(40)]
+    assert {min(starts) for starts in epochs} == set(range(8))
+    places = {tuple((start - min(starts)) // 7 for start in starts) for starts in epochs}
+    assert len(places) > 30
+    assert tuple(range(9)) not in places
+
+
 def test_a_batch_is_text_and_the_same_moved_by_one():
     ids = torch.randint(50, (300,), dtype=torch.int32)
     blocks = TextBlocks(ids, 10, 4, seed=2)
@@ -75,12 +86,52 @@ def test_blocks_refuse_what_does_not_fit():
         TextBlocks(torch.arange(8).view(2, 4), 2, 1)
     with pytest.raises(TypeError, match=r"integers, got torch\.float32"):
         TextBlocks(torch.ones(8), 2, 1)
+    for kind in (torch.bool, torch.complex64):
+        with pytest.raises(TypeError, match=f"integers, got {kind}"):
+            TextBlocks(torch.ones(8, dtype=kind), 2, 1)
 
 
 # ---- the corpus
 
 
-def test_nothing_held_out_is_trained_on():
+LONG = "It says in a sentence what it does, and in this one why it is good for you to know it."
+assert len(LONG) >= 80
+
+
+@pytest.fixture
+def library(monkeypatch, tmp_path):
+    """A small library in place of Python's, which takes seconds to parse."""
+    held = next(p for p in manual_topics()["lambda"].split("\n\n") if len(p) > 80)
+    source = {
+        "a.py": f"{f'A {LONG}'!r}\ndef f():\n    {f'F {LONG}'!r}\n"
+        f"async def g():\n    {f'G {LONG}'!r}\nclass C:\n    {f'C {LONG}'!r}\n    {LONG!r}\n"
+        f"    def f(self):\n        {f'A {LONG}'!r}\n",  # once more, and a string that is no doc
+        "b.py": repr(f"{held}\n\nB {LONG}"),
+        "c.py": repr(held),
+        "exact.py": repr("e" * 80),
+        "short.py": repr("s" * 79),
+        "wrong.py": "def :",
+        "package/d.py": repr(f"D {LONG}"),
+        "site-packages/e.py": repr(f"E {LONG}"),
+        "test/h.py": repr(f"H {LONG}"),
+    }
+    for name, text in source.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.setattr(corpus_module.sysconfig, "get_path", lambda _: str(tmp_path))
+    return held
+
+
+def test_a_held_out_paragraph_is_taken_out_of_docstrings(library):
+    with_library, alone = corpus().train, corpus(docstrings=False).train
+    assert with_library[: len(alone)] == alone
+    found = with_library[len(alone) :]
+    assert library in library_docstrings()
+    assert [text.split()[0] for text in found] == [*"AFGCB", "e" * 80, "D"]
+    assert all(text.strip() for text in with_library)
+
+
+def test_nothing_held_out_is_trained_on(library):
     texts = corpus()
     topics = manual_topics()
     assert set(texts.validation) == {topics[name] for name in HELD_OUT if name in topics}
@@ -88,27 +139,28 @@ def test_nothing_held_out_is_trained_on():
     held = {p.strip() for text in texts.validation for p in text.split("\n\n")} - {""}
     assert not trained & held
     assert sum(map(len, texts.validation)) > 30_000
-    assert len(texts.train) > 2_000
-    assert len(corpus(docstrings=False).train) < 80
+    assert 60 < len(corpus(docstrings=False).train) < len(texts.train) < 100
 
 
-def test_docstrings_are_of_the_library_each_once():
+def test_docstrings_are_of_the_library_each_once(library):
     found = library_docstrings()
-    assert len(found) == len(set(found))
-    assert any("Return a shallow copy" in text or "shallow" in text for text in found)
-    assert min(map(len, found)) >= 80
-    assert len(library_docstrings(shortest=500)) < len(found)
+    assert [text.split()[0] for text in found if text.endswith(LONG)] == [
+        *"AFGC", library.split()[0], "D"
+    ]  # fmt: skip
+    assert len(found) == len(set(found)) == 8
+    assert min(map(len, found)) == 80
+    assert len(library_docstrings(shortest=81)) == 7
+
+
+def test_this_pythons_library_has_docstrings():
+    json = Path(corpus_module.sysconfig.get_path("stdlib")) / "json"
+    assert any("JSON" in text for text in corpus_module._docstrings(json))
 
 
 def test_a_library_without_sources_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(corpus_module.sysconfig, "get_path", lambda _: str(tmp_path))
     with pytest.raises(FileNotFoundError, match="no source files"):
         library_docstrings()
-    monkeypatch.setattr(corpus_module.sysconfig, "get_path", lambda _: str(tmp_path / "other"))
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "good.py").write_text('"""' + "Says what it does. " * 9 + '"""')
-    (tmp_path / "other" / "bad.py").write_text("def :")
-    assert [text.strip() for text in library_docstrings()] == [("Says what it does. " * 9).strip()]
 
 
 def test_documents_are_joined_by_the_end_of_text():
@@ -128,7 +180,7 @@ def test_documents_are_joined_by_the_end_of_text():
 
 
 def test_the_loss_is_that_of_the_next_token():
-    model = decided_gpt(0)
+    model = decided_gpt(0).requires_grad_(False)
     ids = torch.randint(11, (3, 9))
     batch = TextBatch(ids[:, :-1], ids[:, 1:])
     for smoothing in (0.0, 0.2):
@@ -136,22 +188,26 @@ def test_the_loss_is_that_of_the_next_token():
         assert tokens == batch.num_tokens == 24
         want = 0.0
         for row in ids:
-            for t in range(8):
+            for t in range(8):  # each prefix on its own
                 logp = model(row[None, : t + 1])[0, -1].log_softmax(-1)
                 want += -(1 - smoothing) * logp[row[t + 1]] - smoothing * logp.mean()
         torch.testing.assert_close(loss.double(), want, rtol=1e-5, atol=0)
+    assert next_token_loss(decided_gpt(0, dtype=torch.bfloat16), batch)[0].dtype == torch.float32
 
 
 def test_accumulation_is_the_big_batch():
     """Weights after a step of two batches are those after one batch of both, in float64."""
     ids = torch.randint(11, (400,))
     small, big = TextBlocks(ids, 6, 2), TextBlocks(ids, 6, 4)
-    ends = []
+    ends, norms = [], []
     for blocks, accumulate in ((small, 2), (big, 1)):
         model = decided_gpt(1)
         config = TrainingConfig(steps=3, warmup=1, accumulate=accumulate, label_smoothing=0.0)
-        Trainer(model, blocks, config, next_token_loss).run()
+        trainer = Trainer(model, blocks, config, next_token_loss)
+        trainer.run(log_every=1)
         ends.append([p.detach() for p in model.parameters()])
+        norms.append([row["grad_norm"] for row in trainer.history])
+    assert norms[0] == pytest.approx(norms[1], rel=1e-6)  # Adam's steps do not depend on its size
     start = list(decided_gpt(1).parameters())
     for a, b, before in zip(*ends, start, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
@@ -174,8 +230,9 @@ def test_a_gpt_learns_a_text_by_heart():
 @pytest.mark.parametrize("context", [1, 2, 5, 6])
 def test_every_token_is_scored_once_with_enough_context(length, context):
     model = decided_gpt(0)
-    ids = torch.randint(11, (length,))
+    ids = torch.randint(11, (length,), dtype=torch.int32)
     found = token_losses(model, ids, context, batch_size=3)
+    ids = ids.long()
     assert found.shape == (length - 1,)
     stride = max(1, context // 2)
     last = max(0, length - 1 - context)
@@ -193,10 +250,24 @@ def test_bits_per_byte_is_the_sum_over_tokens():
     nats = F.cross_entropy(model(ids[None, :-1])[0], ids[1:], reduction="sum").item()
     assert bits_per_byte(model, ids, 17) == pytest.approx(nats / math.log(2) / 17, rel=1e-6)
     assert model.training  # left as it was found
+    for module in model.modules():  # dropout, which evaluation turns off
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.5
+    assert not torch.allclose(model(ids[None]), model(ids[None]))
+    assert bits_per_byte(model, ids, 17) == pytest.approx(nats / math.log(2) / 17, rel=1e-6)
+    assert not token_losses(model, ids).requires_grad
     with torch.no_grad():
         for p in model.parameters():
             p.zero_()
     assert bits_per_byte(model, ids, 9) == pytest.approx(math.log2(11), rel=1e-6)
+
+
+def test_a_text_on_the_cpu_is_scored_where_the_model_is(device):
+    ids = torch.randint(11, (40,))
+    here, there = (decided_gpt(0, at, torch.float32) for at in ("cpu", device))
+    found = token_losses(there, ids, 5)
+    assert found.device.type == "cpu"
+    torch.testing.assert_close(found, token_losses(here, ids, 5), rtol=1e-4, atol=1e-4)
 
 
 def test_likelihood_refuses_what_does_not_fit():

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,7 +12,9 @@ from tinytf.bpe import train_bpe
 from tinytf.checkpoint import CheckpointError
 from tinytf.data.blocks import TextBlocks
 from tinytf.data.corpus import END_OF_TEXT, Corpus, corpus
+from tinytf.generation import generate
 from tinytf.gpt import GPT, GPTConfig
+from tinytf.likelihood import bits_per_byte
 from tinytf.sampling import Sampling
 from tinytf.training import TrainingConfig
 from tinytf.writer import SHIPPED, Writer
@@ -31,6 +34,8 @@ def small_writer(seed=0, **changes):
     with torch.no_grad():
         for p in model.parameters():
             p.normal_(std=0.5)
+        model.positions.table.mul_(3)  # so that texts differ by prompt and position
+        model.decoder.final_norm.bias.zero_()
     return Writer(model, tokenizer)
 
 
@@ -77,9 +82,32 @@ def test_it_stops_at_the_end_of_the_text():
     assert writer.write("", 50) == ""
 
 
-def test_a_prompt_may_be_longer_than_the_context():
-    writer = small_writer()
-    assert writer.write("the cat sat " * 20, 30).startswith("the cat sat " * 20)
+@pytest.mark.parametrize("prompt", ["", "the cat", "the cat sat " * 20])
+def test_it_writes_what_its_model_generates(prompt):
+    """Up to the first end of text, though the model would go on; an empty prompt begins one."""
+    writer = small_writer(seed=4)
+    ids = torch.tensor([writer.tokenizer.encode(prompt) or [writer.end_id]])
+    greedy = generate(writer.model, ids, 9, end_id=writer.end_id, keep=8)[0, ids.size(1) :].tolist()
+    said = writer.tokenizer.decode([i for i in greedy if i != writer.end_id])
+    assert writer.write(prompt, 9) == prompt + said != prompt
+    hot, ended = Sampling(temperature=20.0), 0
+    for seed in range(8):
+        draw = torch.Generator().manual_seed(seed)
+        out = generate(writer.model, ids, 150, hot, generator=draw, keep=8)  # half of its context
+        new = out[0, ids.size(1) :].tolist()
+        if writer.end_id in new[:-1]:
+            new, ended = new[: new.index(writer.end_id)], ended + 1
+        assert writer.write(prompt, 150, hot, seed) == prompt + writer.tokenizer.decode(new)
+    assert ended > 1
+
+
+def test_its_bits_are_those_of_its_model():
+    writer, text = small_writer(), "the cat sat on the café, the dog on the log. " * 3
+    ids = torch.tensor([writer.end_id, *writer.tokenizer.encode(text)])
+    for context in (None, 4):
+        expected = bits_per_byte(writer.model, ids, len(text.encode()), context)
+        assert writer.bits_per_byte(text, context) == expected
+    assert writer.bits_per_byte(text) != writer.bits_per_byte(text, 4)
 
 
 def test_saved_and_loaded_it_writes_the_same(tmp_path):
@@ -101,6 +129,12 @@ def test_a_writer_refuses_what_does_not_fit(tmp_path):
         Writer(writer.model, train_bpe(TEXT, vocab_size=269, special_tokens=[END_OF_TEXT]))
     with pytest.raises(ValueError, match="one special token"):
         Writer(writer.model, train_bpe(TEXT, vocab_size=270))
+    with pytest.raises(ValueError, match="one special token"):
+        Writer(writer.model, train_bpe(TEXT, vocab_size=270, special_tokens=[END_OF_TEXT, "x"]))
+    writer.tokenizer.byte_order = bytes(range(255, -1, -1))
+    with pytest.raises(ValueError, match="numbers bytes by their value"):
+        writer.save(tmp_path / "order")
+    writer = small_writer()
     with pytest.raises(CheckpointError, match="there is no checkpoint"):
         Writer.load(tmp_path / "none")
     checkpoint.write(tmp_path / "other", {"a": torch.ones(2)}, {"kind": "translator", "model": {}})
@@ -137,6 +171,31 @@ def test_a_text_is_cheaper_for_who_has_read_it():
     assert after == pytest.approx(writer.bits_per_byte(TEXT))
 
 
+def test_a_text_of_ones_own_is_divided_once(tmp_path):
+    (tmp_path / "text").write_text("".join(map(chr, range(300, 400))), encoding="utf-8")
+    train, validation = pretrain.own_text(tmp_path / "text")
+    assert (len(train[0]), len(validation[0])) == (90, 10)
+    assert train[0] + validation[0] == (tmp_path / "text").read_text(encoding="utf-8")
+
+
+def test_what_is_held_out_teaches_the_tokenizer_nothing_and_the_seed_decides_the_rest():
+    texts, sizes = Corpus(["ab ab " * 99], ["xy xy " * 99]), {"d_model": 12, "num_heads": 3}
+    sizes |= {"num_layers": 1, "max_len": 16, "vocab_size": 260, "device": "cpu"}
+    config = TrainingConfig(steps=9, warmup=1)
+    runs = [pretrain.build(replace(config, seed=seed), texts, 2, **sizes) for seed in (0, 0, 1)]
+    (one, writer), (same, _), (other, _) = runs
+    assert (
+        writer.tokenizer.merges
+        == train_bpe(texts.train, vocab_size=260, special_tokens=[END_OF_TEXT]).merges
+    )
+    order, weight = [[t.batches.starts(i) for i in range(9)] for t in (one, same, other)], [
+        t.model.output.weight for t in (one, same, other)
+    ]  # fmt: skip
+    assert order[0] == order[1] != order[2]
+    assert torch.equal(weight[0], weight[1])
+    assert not torch.equal(weight[0], weight[2])
+
+
 # ---- the shipped one
 
 
@@ -168,8 +227,30 @@ def test_it_pretrains_saves_evaluates_and_writes(run, tmp_path, capsys):
     for a, b in zip(exported.model.parameters(), whole.model.parameters(), strict=True):
         assert torch.equal(a, b.half().float())
     assert os.path.getsize(tmp_path / "small") < 0.3 * os.path.getsize(tmp_path / "run")
-    assert write.main(["the cat", "--model", str(tmp_path / "small"), "--tokens", "5"]) == 0
-    assert capsys.readouterr().out.startswith("the cat")
+    command = ["the cat", "--model", str(tmp_path / "small"), "--tokens", "9"]
+    writer, hot = Writer.load(tmp_path / "small"), Sampling(temperature=3.0)
+    for options, sampling, seed in (([], None, 0), (["--temperature", "3", "--seed", "2"], hot, 2)):
+        assert write.main([*command, *options]) == 0
+        assert capsys.readouterr().out == writer.write("the cat", 9, sampling, seed) + "\n"
+    assert writer.write("the cat", 9, hot, 2) != writer.write("the cat", 9, hot)
+
+
+def test_options_reach_the_run(run, tmp_path):
+    chosen = {"steps": 5, "warmup": 3, "lr": 0.004, "accumulate": 2, "seed": 7}
+    precision = {"precision": "bfloat16"}
+    sizes = {"d_model": 8, "num_heads": 2, "num_layers": 2, "max_len": 12, "dropout": 0.3}
+    options = chosen | precision | sizes | {"vocab_size": 270, "batch_size": 3}
+    assert run(*[f"--{k.replace('_', '-')}={v}" for k, v in options.items()]) == 0
+    header = checkpoint.read(tmp_path / "run")[1]
+    assert {k: header["training"][k] for k in chosen | precision} == chosen | precision
+    sizes["vocab_size"] = 270
+    assert {k: header["model"][k] for k in sizes} == sizes
+    assert header["batch_size"] == 3
+
+
+def test_a_short_run_warms_up_for_half_of_it(text, tmp_path):
+    pretrain.main([*TINY[:2], *TINY[4:], "--text", str(text), "--out", str(tmp_path / "run")])
+    assert checkpoint.read(tmp_path / "run")[1]["training"]["warmup"] == 3
 
 
 def test_an_interrupted_run_resumes_to_the_same_bits(run, tmp_path, capsys, monkeypatch):

@@ -20,7 +20,9 @@ from tinytf.validation import check_dropout, check_heads, check_sizes
 
 __all__ = ["GPT", "PRESETS", "CausalLayer", "CausalStack", "GPTConfig"]
 
-# Radford et al. 2019, table 2, where the first two are called 117M and 345M
+# Radford et al. 2019, table 2. It counts 117M, 345M, 762M and 1542M parameters, wrongly, and two of
+# these are still met as names. Right are 124,439,808, 354,823,168, 774,030,080 and 1,557,611,200.
+# The names here are Hugging Face's.
 PRESETS = {
     "gpt2": {"d_model": 768, "num_heads": 12, "num_layers": 12},
     "gpt2-medium": {"d_model": 1024, "num_heads": 16, "num_layers": 24},

@@ -100,7 +100,8 @@ class Writer:
 
         Without `sampling` each token is the likeliest; with it, tokens are drawn by a generator
         seeded with `seed`, the same on every device as far as the model's logits agree. An empty
-        prompt begins a document. Of a long prompt the model sees the last max_len tokens.
+        prompt begins a document. Whenever prompt and continuation are longer than max_len, the
+        model goes on from the last max_len // 2 tokens.
         """
         ids = torch.tensor([self.tokenizer.encode(prompt) or [self.end_id]])
         out = generate(

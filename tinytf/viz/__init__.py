@@ -13,6 +13,7 @@ from .decoding import beam_tree
 from .embedding import plane, token_rows, word_map
 from .explorer import AttentionExplorer, attention_explorer, attention_still
 from .feedforward import dot_histogram, stacked_bars, unit_card
+from .gpt import block_table, ranking, text_bits
 from .heads import head_table
 from .norms import norm_groups
 from .positional import positional_curves, positional_heatmap, rotations, scheme_curves
@@ -33,6 +34,7 @@ __all__ = [
     "attention_still",
     "bars",
     "beam_tree",
+    "block_table",
     "cost_dots",
     "course_map",
     "dot_histogram",
@@ -50,10 +52,12 @@ __all__ = [
     "plane",
     "positional_curves",
     "positional_heatmap",
+    "ranking",
     "rotations",
     "scheme_curves",
     "settings_plane",
     "stacked_bars",
+    "text_bits",
     "text_strips",
     "token_bars",
     "token_rows",
