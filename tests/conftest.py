@@ -1,5 +1,7 @@
 """Fixtures for the tests of the package."""
 
+import warnings
+
 import pytest
 import torch
 
@@ -22,3 +24,17 @@ def device():
 def exact(device):
     """The device under test, or the CPU where that has no float64."""
     return torch.device("cpu") if device.type == "mps" else device
+
+
+@pytest.fixture
+def house_style():
+    """Figures in the house style; what matplotlib warns of, a missing glyph say, is an error."""
+    import matplotlib.pyplot as plt
+
+    from tinytf import viz
+
+    with plt.rc_context(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        viz.use_house_style()
+        yield
+        plt.close("all")

@@ -1,9 +1,12 @@
 """What the oracle tests share: twins of torch's modules with equal weights, and small models."""
 
+import signal
+
 import torch
 from hypothesis import HealthCheck, settings
 from torch import nn
 
+from tinytf import checkpoint
 from tinytf.seq2seq import Transformer, TransformerConfig
 from tinytf.tokenizer import EOS, PAD
 
@@ -105,3 +108,23 @@ def assert_equal_with_gradients(run_ours, run_theirs, inputs, twins=()):
     for ours, theirs in twins:
         grad = torch.cat([p.grad for p in ours])
         torch.testing.assert_close(grad, theirs.grad, atol=limit, rtol=limit)
+
+
+def assert_same_file(a, b):
+    """Two runs ended in the same bits: weights, optimiser and random state."""
+    first, second = (checkpoint.read(path)[0] for path in (a, b))
+    assert first.keys() == second.keys()
+    assert any(name.startswith("optimizer/") for name in first)
+    assert not [name for name in first if not torch.equal(first[name], second[name])]
+
+
+def interrupt_at(patch, batches, step):
+    """Press Ctrl-C when this step's batch is asked of a class of batches, as long as `patch` is."""
+    asked = batches.__call__
+
+    def interrupting(self, number):
+        if number == step:
+            signal.raise_signal(signal.SIGINT)
+        return asked(self, number)
+
+    patch.setattr(batches, "__call__", interrupting)

@@ -1,7 +1,5 @@
 """The picture of which numbers a norm uses draws what it is given, and names bad input."""
 
-import warnings
-
 import matplotlib
 
 matplotlib.use("Agg")
@@ -19,13 +17,7 @@ from tinytf.viz.norms import GROUP, PAD
 WORDS = [["the", "cat", "sat"], ["tea", "<pad>", "<pad>"]]
 
 
-@pytest.fixture(autouse=True)
-def house_style():
-    with plt.rc_context(), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        viz.use_house_style()
-        yield
-        plt.close("all")
+pytestmark = pytest.mark.usefixtures("house_style")
 
 
 @pytest.fixture

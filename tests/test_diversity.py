@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from support import bounded
 
 from tinytf.diversity import (
-    continuation_losses,
     distinct_ngrams,
     ends_in_loop,
     entropy,
     longest_repeat,
     repeated_ngrams,
 )
+from tinytf.likelihood import continuation_losses
 
 texts = st.lists(st.lists(st.integers(0, 2), min_size=9, max_size=9), min_size=1, max_size=4)
 

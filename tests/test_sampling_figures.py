@@ -1,25 +1,15 @@
 """Pictures of sampling draw what they are given, and name bad input."""
 
-import warnings
-
 import matplotlib
 
 matplotlib.use("Agg")
 
-import matplotlib.pyplot as plt
 import pytest
 import torch
 
 from tinytf import viz
 
-
-@pytest.fixture(autouse=True)
-def house_style():
-    with plt.rc_context(), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        viz.use_house_style()
-        yield
-        plt.close("all")
+pytestmark = pytest.mark.usefixtures("house_style")
 
 
 def test_token_bars_stand_in_order_of_what_was_and_hatch_what_is_out():

@@ -8,6 +8,7 @@ import time
 
 import pytest
 import torch
+from support import assert_same_file, interrupt_at
 
 from tinytf import checkpoint, train
 from tinytf.data.batches import PhrasebookBatches
@@ -36,13 +37,6 @@ def run(tmp_path):
 
 def tensors(path):
     return checkpoint.read(path)[0]
-
-
-def assert_same_file(a, b):
-    first, second = tensors(a), tensors(b)
-    assert first.keys() == second.keys()
-    assert any(name.startswith("optimizer/") for name in first)
-    assert not [name for name in first if not torch.equal(first[name], second[name])]
 
 
 # ---- batches
@@ -94,15 +88,8 @@ def test_it_trains_saves_and_grades(run, tmp_path, graded, capsys):
 
 def test_an_interrupted_run_resumes_to_the_same_bits(run, tmp_path, graded, capsys, monkeypatch):
     assert run(out="whole") == 0
-    asked = PhrasebookBatches.__call__
-
-    def interrupting(self, step):
-        if step == 3:
-            signal.raise_signal(signal.SIGINT)
-        return asked(self, step)
-
     with monkeypatch.context() as patch:
-        patch.setattr(PhrasebookBatches, "__call__", interrupting)
+        interrupt_at(patch, PhrasebookBatches, 3)
         assert run() == 130
     assert "stopped after step 4 of 6; add --resume to go on" in capsys.readouterr().out
     assert len(graded) == 1  # only the whole one

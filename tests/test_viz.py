@@ -2,7 +2,6 @@
 
 import json
 import re
-import warnings
 from html.parser import HTMLParser
 
 import matplotlib
@@ -24,13 +23,7 @@ PINYIN = ["māo", "zuò", "zài", "diànzi", "shàng", "<eos>"]
 GOLD = [(1, 0), (2, 1), (3, 2), (5, 3), (3, 4), (6, 5)]
 
 
-@pytest.fixture(autouse=True)
-def house_style():
-    with plt.rc_context(), warnings.catch_warnings():
-        warnings.simplefilter("error")  # a missing glyph is a warning
-        viz.use_house_style()
-        yield
-        plt.close("all")
+pytestmark = pytest.mark.usefixtures("house_style")
 
 
 @pytest.fixture

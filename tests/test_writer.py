@@ -1,11 +1,11 @@
 """The writer, and `python -m tinytf.pretrain` and `tinytf.write` as a person uses them."""
 
 import os
-import signal
 from dataclasses import replace
 
 import pytest
 import torch
+from support import assert_same_file, interrupt_at
 
 from tinytf import checkpoint, pretrain, write
 from tinytf.bpe import train_bpe
@@ -255,29 +255,19 @@ def test_a_short_run_warms_up_for_half_of_it(text, tmp_path):
 
 def test_an_interrupted_run_resumes_to_the_same_bits(run, tmp_path, capsys, monkeypatch):
     assert run(out="whole") == 0
-    asked = TextBlocks.__call__
-
-    def interrupting(self, step):
-        if step == 3:
-            signal.raise_signal(signal.SIGINT)
-        return asked(self, step)
-
     with monkeypatch.context() as patch:
-        patch.setattr(TextBlocks, "__call__", interrupting)
+        interrupt_at(patch, TextBlocks, 3)
         assert run() == 130
     assert "stopped after step 4 of 6; add --resume to go on" in capsys.readouterr().out
     assert checkpoint.read(tmp_path / "run")[1]["step"] == 4
     assert run("--resume") == 0
-    first, second = (checkpoint.read(tmp_path / name)[0] for name in ("run", "whole"))
-    assert first.keys() == second.keys()
-    assert not [name for name in first if not torch.equal(first[name], second[name])]
+    assert_same_file(tmp_path / "run", tmp_path / "whole")
 
 
 def test_evaluating_on_the_way_changes_nothing(run, tmp_path):
     run(out="often")
     run("--evaluate-every", "1", out="each")
-    first, second = (checkpoint.read(tmp_path / name)[0] for name in ("often", "each"))
-    assert not [name for name in first if not torch.equal(first[name], second[name])]
+    assert_same_file(tmp_path / "often", tmp_path / "each")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,14 @@ from torch import Tensor, nn
 
 from tinytf.files import CheckpointError, write_atomically
 
-__all__ = ["CheckpointError", "load_weights", "model_tensors", "read", "write"]
+__all__ = [
+    "CheckpointError",
+    "load_weights",
+    "model_tensors",
+    "read",
+    "weights_alone",
+    "write",
+]
 
 FORMAT = "tinytf-1"
 
@@ -53,6 +60,13 @@ def read(path: str | Path, device: str | torch.device = "cpu") -> tuple[dict[str
             f"{path.name} ({path.stat().st_size} bytes) is truncated or not a safetensors file: "
             f"{error}"
         ) from error
+
+
+def weights_alone(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Take a model's weights from what `read` gave, of a training run's file too."""
+    if header["kind"] != "training":
+        return dict(tensors)
+    return {name[6:]: t for name, t in tensors.items() if name.startswith("model/")}
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:

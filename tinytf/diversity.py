@@ -4,13 +4,9 @@ They count, they do not judge: a text can score as human text does on all of the
 """
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
-
-from tinytf.decoding import evaluation
+from torch import Tensor
 
 __all__ = [
-    "continuation_losses",
     "distinct_ngrams",
     "ends_in_loop",
     "entropy",
@@ -81,24 +77,6 @@ def entropy(logits: Tensor) -> Tensor:
     """
     log_p = logits.log_softmax(dim=-1)
     return -(log_p.exp() * log_p.masked_fill(logits == -torch.inf, 0.0)).sum(dim=-1)
-
-
-@torch.no_grad()
-def continuation_losses(model: nn.Module, ids: Tensor, start: int) -> Tensor:
-    """Return -log p, in nats, of the tokens from `start` on, each given those before it in its row.
-
-    ids is (B, T), the result (B, T - start): its mean is the loss of that text, its exponential the
-    perplexity. Of a text that the model itself wrote it is called self-likelihood; the distribution
-    is the model's own, whatever rule chose the tokens. The model is used in evaluation mode and
-    left as it was found. Raises ValueError unless 1 ≤ start < T, and as the model does for texts
-    longer than its window.
-    """
-    if ids.dim() != 2 or not 1 <= start < ids.size(1):
-        raise ValueError(f"start={start} must lie in 1..T-1 of ids (B, T), got {tuple(ids.shape)}")
-    with evaluation(model):
-        logits = model(ids[:, :-1])[:, start - 1 :].float()  # (B, T - start, V)
-    targets = ids[:, start:].flatten()
-    return F.cross_entropy(logits.flatten(0, 1), targets, reduction="none").view(len(ids), -1)
 
 
 def _check_length(ids: Tensor, least: int, name: str) -> None:

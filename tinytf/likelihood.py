@@ -9,7 +9,7 @@ from torch import Tensor
 from tinytf.decoding import evaluation
 from tinytf.gpt import GPT
 
-__all__ = ["bits_per_byte", "token_losses"]
+__all__ = ["bits_per_byte", "continuation_losses", "token_losses"]
 
 
 @torch.no_grad()
@@ -60,3 +60,21 @@ def bits_per_byte(
         raise ValueError(f"num_bytes must be at least 1, got {num_bytes}")
     nats = token_losses(model, ids, context, batch_size).double().sum().item()
     return nats / math.log(2) / num_bytes
+
+
+@torch.no_grad()
+def continuation_losses(model: GPT, ids: Tensor, start: int) -> Tensor:
+    """Return -log p, in nats, of the tokens from `start` on, each given those before it in its row.
+
+    ids is (B, T), the result (B, T - start): its mean is the loss of that text, its exponential the
+    perplexity. Of a text that the model itself wrote it is called self-likelihood; the distribution
+    is the model's own, whatever rule chose the tokens. The model is used in evaluation mode and
+    left as it was found. Raises ValueError unless 1 ≤ start < T, and as the model does for texts
+    longer than its window.
+    """
+    if ids.dim() != 2 or not 1 <= start < ids.size(1):
+        raise ValueError(f"start={start} must lie in 1..T-1 of ids (B, T), got {tuple(ids.shape)}")
+    with evaluation(model):
+        logits = model(ids[:, :-1])[:, start - 1 :].float()  # (B, T - start, V)
+    targets = ids[:, start:].flatten()
+    return F.cross_entropy(logits.flatten(0, 1), targets, reduction="none").view(len(ids), -1)

@@ -127,7 +127,7 @@ def _pretrain(options: argparse.Namespace) -> int:
         f"{config.steps} steps in {trainer.seconds:.0f} s, {epochs:.1f} times through the text; "
         f"{evaluate(writer, texts.validation):.3f} bits per byte on held-out text"
     )
-    print(writer.write(texts.validation[0][:40], 80, Sampling(temperature=0.8, top_p=0.95)))
+    print(writer.write(texts.validation[0][:40], 80, Sampling(temperature=0.7, top_p=0.9)))
     if options.export:
         writer.save(options.export)
     return 0

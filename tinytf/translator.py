@@ -82,8 +82,6 @@ class Translator:
                 f"{path.name} is not a translator: it holds no vocabularies (`Translator.save` "
                 "writes them, and so does `Trainer.run` with header=translator.header())"
             )
-        if header["kind"] == "training":
-            tensors = {n[6:]: t for n, t in tensors.items() if n.startswith("model/")}
         architecture = header.get("architecture", "Transformer")
         if architecture not in ARCHITECTURES:
             raise checkpoint.CheckpointError(
@@ -91,7 +89,7 @@ class Translator:
             )
         model_class, config_class = ARCHITECTURES[architecture]
         model = model_class(config_class(**header["model"]))
-        checkpoint.load_weights(model, tensors)
+        checkpoint.load_weights(model, checkpoint.weights_alone(tensors, header))
         words = (WordTokenizer(header[f"{side}_words"]) for side in ("source", "target"))
         return cls(model.to(device or choose_device()).eval(), *words)
 

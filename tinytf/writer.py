@@ -61,12 +61,10 @@ class Writer:
                 f"{path.name} is not a writer: it lacks {', '.join(sorted(missing))} "
                 "(`Writer.save` writes them, and so does `Trainer.run` with header=writer.header())"
             )
-        if header["kind"] == "training":
-            tensors = {n[6:]: t for n, t in tensors.items() if n.startswith("model/")}
         try:
             model = GPT(GPTConfig(**header["model"]))
             tokenizer = ByteBPE([tuple(p) for p in header["merges"]], header["special_tokens"])
-            checkpoint.load_weights(model, tensors)
+            checkpoint.load_weights(model, checkpoint.weights_alone(tensors, header))
             return cls(model.to(device or choose_device()).eval(), tokenizer)
         except (TypeError, ValueError) as error:
             raise checkpoint.CheckpointError(f"{path.name} is not a writer: {error}") from error

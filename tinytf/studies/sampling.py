@@ -8,7 +8,6 @@ from tqdm import tqdm
 
 from tinytf.data.corpus import corpus, encode_documents
 from tinytf.diversity import (
-    continuation_losses,
     distinct_ngrams,
     ends_in_loop,
     entropy,
@@ -18,6 +17,7 @@ from tinytf.diversity import (
 from tinytf.generation import generate
 from tinytf.gpt import GPT
 from tinytf.lean import lean
+from tinytf.likelihood import continuation_losses
 from tinytf.sampling import Sampling
 from tinytf.writer import Writer
 
