@@ -1,24 +1,31 @@
-"""GPT-2 weights to and from Hugging Face's format: config.json and model.safetensors.
+"""GPT-2 weights to and from Hugging Face's format.
 
 Three things differ there: linear maps are stored as (inputs, outputs), the transpose of
 `nn.Linear`'s; queries, keys and values are one map, `c_attn`; and names are the released code's.
-Nothing is unpickled. Source: Radford et al. 2019, its released code, as Hugging Face carries it on.
+Source: Radford et al. 2019, its released code, as Hugging Face carries it on.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
 from torch import Tensor
 
 from tinytf.download import download_model
-from tinytf.files import CheckpointError, read_json, write_atomically
+from tinytf.files import CheckpointError
 from tinytf.gpt import GPT, PRESETS, GPTConfig
+from tinytf.huggingface import (
+    Row,
+    check_settings,
+    fill,
+    read_folder,
+    read_sizes,
+    to_ours,
+    to_theirs,
+    write_folder,
+)
 
 __all__ = ["from_config", "from_state", "load", "save_folder", "to_config", "to_state"]
 
@@ -46,14 +53,6 @@ MASKS = re.compile(r"h\.\d+\.attn\.(masked_)?bias")  # constants that old files 
 PREFIX, HEAD = "transformer.", "lm_head.weight"
 
 
-class _Row(NamedTuple):
-    """One of their tensors, and ours that stand one below the other in it."""
-
-    theirs: str
-    ours: tuple[str, ...]
-    transposed: bool
-
-
 def from_state(state: Mapping[str, Tensor], config: GPTConfig) -> dict[str, Tensor]:
     """Turn Hugging Face's tensors into ours, by name; they are views of the tensors given.
 
@@ -64,27 +63,14 @@ def from_state(state: Mapping[str, Tensor], config: GPTConfig) -> dict[str, Tens
     tensors = {name.removeprefix(PREFIX): tensor for name, tensor in state.items()}
     tensors = {name: tensor for name, tensor in tensors.items() if not MASKS.fullmatch(name)}
     head = tensors.pop(HEAD, None)
-    shapes = _shapes(config)
-    faults = []
-    if missing := [name for name in shapes if name not in tensors]:
-        faults.append(f"missing {_some(missing)}")
-    if extra := [name for name in tensors if name not in shapes]:
-        faults.append(f"unexpected {_some(extra)}")
-    for name in shapes.keys() & tensors.keys():
-        if tuple(tensors[name].shape) != shapes[name]:
-            faults.append(
-                f"{name} has shape {tuple(tensors[name].shape)}, the config asks for {shapes[name]}"
-            )
-        elif not tensors[name].is_floating_point():
-            faults.append(f"{name} holds {tensors[name].dtype}, not floats")
-    if head is not None and not faults and not torch.equal(head, tensors["wte.weight"]):
-        faults.append(f"{HEAD} is not wte.weight, but the output is tied to the embedding")
-    if faults:
-        raise CheckpointError(f"the weights do not fit {_words(config)}: {'; '.join(faults)}")
-    ours = {}
-    for row in _layout(config.num_layers):
-        tensor = tensors[row.theirs].t() if row.transposed else tensors[row.theirs]
-        ours |= zip(row.ours, tensor.chunk(len(row.ours)), strict=True)
+    with torch.device("meta"):
+        parameters = dict(GPT(config).named_parameters())
+    ours = to_ours(_layout(config.num_layers), tensors, parameters, _words(config))
+    if head is not None and not torch.equal(head, tensors["wte.weight"]):
+        raise CheckpointError(
+            f"the weights do not fit {_words(config)}: {HEAD} is not wte.weight, but the output is "
+            "tied to the embedding"
+        )
     return ours
 
 
@@ -93,12 +79,8 @@ def to_state(model: GPT) -> dict[str, Tensor]:
 
     What `GPT2LMHeadModel(config).load_state_dict(state, strict=False)` takes.
     """
-    ours = dict(model.named_parameters())
-    state = {}
-    for row in _layout(model.config.num_layers):
-        tensor = torch.cat([ours[name].detach() for name in row.ours])
-        state[PREFIX + row.theirs] = (tensor.t() if row.transposed else tensor).contiguous()
-    return state
+    state = to_theirs(_layout(model.config.num_layers), dict(model.named_parameters()))
+    return {PREFIX + name: tensor for name, tensor in state.items()}
 
 
 def from_config(config: Mapping[str, Any]) -> GPTConfig:
@@ -107,21 +89,9 @@ def from_config(config: Mapping[str, Any]) -> GPTConfig:
     Raises CheckpointError for a size that is missing or no whole number, sizes that disagree, and
     settings that need another model than `GPT`.
     """
-    if not isinstance(config, Mapping):
-        raise CheckpointError(f"the config must name sizes and settings, got {config!r:.60}")
-    for name, good in FIXED.items():
-        if config.get(name, good[0]) not in good:
-            raise CheckpointError(
-                f"the config says {name}={config[name]!r}, but GPT computes {name}={good[0]!r} only"
-            )
-    sizes = {}
-    for ours, theirs in (*SIZES.items(), ("d_ff", "n_inner")):
-        value = config.get(theirs)
-        if ours == "d_ff" and value is None:
-            continue
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise CheckpointError(f"the config must give {theirs} a whole number, got {value!r}")
-        sizes[ours] = value
+    check_settings(config, FIXED, "GPT")
+    names = SIZES if config.get("n_inner") is None else SIZES | {"d_ff": "n_inner"}
+    sizes = read_sizes(config, names)
     if config.get("n_ctx", sizes["max_len"]) != sizes["max_len"]:
         raise CheckpointError(
             f"the config contradicts itself: n_positions={sizes['max_len']} "
@@ -164,17 +134,12 @@ def load(source: str | Path) -> GPT:
                 f"{', '.join(PRESETS)}"
             )
         folder = download_model(str(source))
-    config = from_config(read_json(folder / "config.json"))
-    tensors = from_state(_read(folder), config)
+    said, state = read_folder(folder)
+    config = from_config(said)
+    tensors = from_state(state, config)
     with torch.device("meta"):  # nothing is drawn that would be overwritten
         model = GPT(config)
-    copies = {
-        name: t.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
-        for name, t in tensors.items()
-    }
-    model.load_state_dict(copies, strict=False, assign=True)
-    model.tie()
-    return model.eval()
+    return fill(model, tensors)
 
 
 def save_folder(model: GPT, folder: str | Path) -> None:
@@ -182,52 +147,22 @@ def save_folder(model: GPT, folder: str | Path) -> None:
 
     Raises CheckpointError if they could not be written; a file is written whole or not at all.
     """
-    folder = Path(folder)
-    state = {name: tensor.cpu() for name, tensor in to_state(model).items()}
-    write_atomically(folder / "model.safetensors", save(state, metadata={"format": "pt"}))
-    text = json.dumps(to_config(model.config), indent=2) + "\n"
-    write_atomically(folder / "config.json", text.encode())
+    write_folder(folder, to_config(model.config), to_state(model))
 
 
-def _layout(num_layers: int) -> list[_Row]:
+def _layout(num_layers: int) -> list[Row]:
     """List all tensors, theirs and ours."""
-    rows = [_Row("wte.weight", ("embedding.weight",), False)]
-    rows.append(_Row("wpe.weight", ("positions.table",), False))
+    rows = [Row("wte.weight", ("embedding.weight",))]
+    rows.append(Row("wpe.weight", ("positions.table",)))
     for i in range(num_layers):
         for theirs, ours in LAYER:
             for kind in ("weight", "bias"):
                 names = tuple(f"decoder.layers.{i}.{name}.{kind}" for name in ours)
-                matrix = kind == "weight" and "ln_" not in theirs
-                rows.append(_Row(f"h.{i}.{theirs}.{kind}", names, matrix))
-    rows += [_Row(f"ln_f.{x}", (f"decoder.final_norm.{x}",), False) for x in ("weight", "bias")]
+                turn = (torch.t, torch.t) if kind == "weight" and "ln_" not in theirs else ()
+                rows.append(Row(f"h.{i}.{theirs}.{kind}", names, *turn))
+    rows += [Row(f"ln_f.{x}", (f"decoder.final_norm.{x}",)) for x in ("weight", "bias")]
     return rows
-
-
-def _shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
-    """Say what shape each of their tensors must have: that of ours, put together."""
-    with torch.device("meta"):
-        state = to_state(GPT(config))
-    return {name.removeprefix(PREFIX): tuple(tensor.shape) for name, tensor in state.items()}
-
-
-def _read(folder: Path) -> dict[str, Tensor]:
-    path = folder / "model.safetensors"
-    if not path.is_file():
-        pickle = " (pytorch_model.bin is a pickle, which could run code, and is not opened)"
-        there = pickle if (folder / "pytorch_model.bin").exists() else ""
-        raise CheckpointError(f"there is no model.safetensors in {folder}{there}")
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise CheckpointError(
-            f"{path.name} ({path.stat().st_size} bytes) is truncated or not a safetensors file: "
-            f"{error}"
-        ) from error
 
 
 def _words(config: GPTConfig) -> str:
     return ", ".join(f"{theirs}={getattr(config, ours)}" for ours, theirs in SIZES.items())
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
