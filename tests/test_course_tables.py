@@ -27,16 +27,20 @@ def test_a_short_row_is_refused():
 
 
 def test_outline_links_what_is_there(tmp_path):
-    (tmp_path / "03_scaled.ipynb").write_text("{}")
+    for name in ("03_scaled.ipynb", "14b_block.ipynb"):
+        (tmp_path / name).write_text("{}")
     rows = outline(tmp_path).rows
-    assert len(rows) == len(CHAPTERS) == 18
-    assert [row[1].address for row in rows if isinstance(row[1], Link)] == ["03_scaled.ipynb"]
-    assert [row[0] for row in rows if not row[3]] == ["03"]
+    assert len(rows) == len(CHAPTERS) == 19
+    assert [row[1].address for row in rows if isinstance(row[1], Link)] == [
+        "03_scaled.ipynb",
+        "14b_block.ipynb",
+    ]
+    assert [row[0] for row in rows if not row[3]] == ["03", "14b"]
 
 
 def test_glossary():
     assert len({english for english, *_ in TERMS}) == len(TERMS) >= 30
-    assert all(0 < chapter < len(CHAPTERS) for *_, chapter in TERMS)
+    assert all(f"{chapter:02d}" in {number for number, *_ in CHAPTERS} for *_, chapter in TERMS)
     assert {row[0] for row in glossary("NORM").rows} == {
         "RMSNorm",
         "batch normalisation",
