@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from gpt_support import decided_gpt
 
+from tinytf import objective
 from tinytf.bpe import train_bpe
 from tinytf.data import corpus as corpus_module
 from tinytf.data.blocks import TextBlocks
@@ -193,6 +194,36 @@ def test_the_loss_is_that_of_the_next_token():
                 want += -(1 - smoothing) * logp[row[t + 1]] - smoothing * logp.mean()
         torch.testing.assert_close(loss.double(), want, rtol=1e-5, atol=0)
     assert next_token_loss(decided_gpt(0, dtype=torch.bfloat16), batch)[0].dtype == torch.float32
+
+
+@pytest.mark.skipif(not hasattr(F, "linear_cross_entropy"), reason="this torch has only the whole")
+def test_loss_and_gradients_part_by_part_are_those_of_the_whole(monkeypatch):
+    ids = torch.randint(11, (5, 9))
+    batch = TextBatch(ids[:, :-1], ids[:, 1:])
+    calls = []
+    by_parts = F.linear_cross_entropy
+
+    def spy(hidden, *args, options, **kwargs):
+        calls.append(options.batch_chunk_size)
+        return by_parts(hidden, *args, options=options, **kwargs)
+
+    monkeypatch.setattr(F, "linear_cross_entropy", spy)
+    results = []
+    for part in (10**9, 33):  # 40 tokens by 11: all at once, then 3 tokens at a time
+        monkeypatch.setattr(objective, "PART", part)
+        model = decided_gpt(0, dtype=torch.float32)
+        loss, tokens = next_token_loss(model, batch)
+        (3 * loss / tokens).backward()
+        results.append([loss.detach(), *(p.grad for p in model.parameters())])
+    assert calls == [3]
+    for whole, parts in zip(*results, strict=True):
+        torch.testing.assert_close(parts, whole, rtol=1e-5, atol=1e-6)
+    with torch.no_grad():
+        next_token_loss(model, batch)
+    next_token_loss(model, batch, 0.1)
+    with torch.autocast("cpu", torch.bfloat16):
+        next_token_loss(model, batch)
+    assert calls == [3]  # where it gains nothing, or can't, the whole is computed
 
 
 def test_accumulation_is_the_big_batch():

@@ -5,13 +5,16 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from tinytf.gpt import GPT
 from tinytf.protocols import Seq2Seq
 from tinytf.tokenizer import BOS, EOS, PAD, pad_batch
 
 __all__ = ["Batch", "TextBatch", "make_batch", "next_token_loss", "sequence_loss"]
+
+
+PART = 1 << 22  # logits that exist at a time where they need not all: 16 MB
 
 
 class Batch(NamedTuple):
@@ -81,10 +84,38 @@ def next_token_loss(
 ) -> tuple[Tensor, int]:
     """Sum the cross-entropy of every next token, in nats, and count the tokens.
 
-    The objective of a causal language model: Radford et al. 2018, equation 1.
+    The objective of a causal language model: Radford et al. 2018, equation 1. The model has
+    `decode` and `output` as a GPT does.
     """
-    logits = model(batch.ids_in).flatten(0, 1)  # (B, T, V) -> (B*T, V)
-    loss = F.cross_entropy(
-        logits.float(), batch.ids_out.flatten(), label_smoothing=label_smoothing, reduction="sum"
+    hidden = model.decode(batch.ids_in).flatten(0, 1)  # (B, T, C) -> (B*T, C)
+    targets = batch.ids_out.flatten()
+    if _gains_by_parts(hidden, model.output, label_smoothing):
+        rows = max(PART // model.output.out_features, 1)
+        options = nn.LinearCrossEntropyOptions(batch_chunk_size=rows)
+        loss = F.linear_cross_entropy(
+            hidden, model.output.weight, targets, reduction="sum", options=options
+        )
+    else:
+        logits = model.output(hidden).float()  # (B*T, C) -> (B*T, V)
+        loss = F.cross_entropy(logits, targets, label_smoothing=label_smoothing, reduction="sum")
+    return loss, len(targets)
+
+
+def _gains_by_parts(hidden: Tensor, output: nn.Linear, label_smoothing: float) -> bool:
+    """Say whether to work out loss and gradient part by part, so that all logits never exist.
+
+    Where there are many, a CPU spends longer to fetch fresh memory for them than to compute. torch
+    has this for a plain output map, and did not always (2.13 does).
+    """
+    count, width = hidden.shape
+    return (
+        hasattr(F, "linear_cross_entropy")
+        and torch.is_grad_enabled()
+        and hidden.device.type == "cpu"
+        and hidden.dtype == torch.float32
+        and not torch.is_autocast_enabled("cpu")
+        and label_smoothing == 0
+        and output.bias is None
+        and count >= width
+        and count * output.out_features >= 2 * PART
     )
-    return loss, len(logits)

@@ -18,7 +18,7 @@ from tinytf.validation import check_dropout, check_heads, check_sizes
 __all__ = ["Memory", "Transformer", "TransformerConfig"]
 
 RESIDUALS = {"post": PostNorm, "pre": PreNorm}
-ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
+ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 INITS = {"xavier": xavier, "normal": normal}
 
 
