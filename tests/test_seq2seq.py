@@ -238,7 +238,7 @@ def test_device_is_that_of_the_parameters(device):
         ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
         ({"dropout": -0.1}, r"dropout must lie in \[0, 1\), got -0.1"),
         ({"norm": "both"}, r"norm='both' is not one of \('post', 'pre'\)"),
-        ({"activation": "tanh"}, r"activation='tanh' is not one of \('relu', 'gelu'\)"),
+        ({"activation": "tanh"}, r"activation='tanh' is not one of \('relu', 'gelu', 'silu'\)"),
         ({"init": "zero"}, "init='zero' is not one of"),
         ({"share_embeddings": True}, "src_vocab_size=11 and tgt_vocab_size=9"),
     ],
