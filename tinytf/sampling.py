@@ -117,8 +117,10 @@ def likeliest(logits: Tensor) -> Tensor:
 
     Raises ValueError for a row with nothing to choose from.
     """
-    _check_logits(logits)
-    return logits.argmax(dim=-1)
+    _check_floats(logits)
+    ids = logits.argmax(dim=-1)  # that of a NaN where a row holds one
+    _check_best(logits.gather(-1, ids.unsqueeze(-1)))
+    return ids
 
 
 def sample(logits: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -204,16 +206,23 @@ def seen_tokens(logits: Tensor, ids: Tensor) -> Tensor:
 
 def _check_logits(logits: Tensor) -> None:
     """Refuse logits that are no floats, or hold a row from which no token can be drawn."""
+    _check_floats(logits)
+    _check_best(logits.amax(dim=-1))
+
+
+def _check_floats(logits: Tensor) -> None:
     if not logits.is_floating_point() or logits.dim() == 0 or logits.numel() == 0:
         raise ValueError(
             f"logits must be floats of shape (..., V), got {logits.dtype} {tuple(logits.shape)}"
         )
-    best = logits.amax(dim=-1)  # NaN where a row holds one
-    if not best.isfinite().all():
-        row = int((~best.isfinite()).flatten().nonzero()[0])
-        value = float(best.flatten()[row])
-        what = "no token that is not -inf" if value == -math.inf else f"a logit of {value}"
-        raise ValueError(f"row {row} of the logits has {what}: there is nothing to draw from")
+
+
+def _check_best(best: Tensor) -> None:
+    """Refuse rows whose highest logit is not finite; it is NaN where a row holds one."""
+    for row, value in enumerate(best.flatten().tolist()):
+        if not math.isfinite(value):
+            what = "no token that is not -inf" if value == -math.inf else f"a logit of {value}"
+            raise ValueError(f"row {row} of the logits has {what}: there is nothing to draw from")
 
 
 def _check_rows(logits: Tensor) -> None:
