@@ -191,7 +191,7 @@ def test_there_must_be_something_to_resume(run, tmp_path, capsys):
 @pytest.mark.parametrize(("steps", "warmup"), [(1, 1), (5, 2), (300, 150), (3000, 200)])
 def test_the_warm_up_fits_a_short_run(steps, warmup, monkeypatch):
     seen = []
-    monkeypatch.setattr(train, "_train", lambda options: seen.append(options.warmup) or 0)
+    monkeypatch.setattr(train, "_train", lambda options, *_: seen.append(options.warmup) or 0)
     assert train.main(["--steps", str(steps)]) == 0
     assert seen == [warmup]
 

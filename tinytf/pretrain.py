@@ -16,9 +16,10 @@ from tinytf.data.manual import text_file
 from tinytf.device import choose_device
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.objective import next_token_loss
+from tinytf.parallel import Team, TeamError, team
 from tinytf.randomness import seeded
 from tinytf.sampling import Sampling
-from tinytf.shell import add_run_options, begin_or_resume
+from tinytf.shell import add_run_options, begin_or_resume, complain
 from tinytf.training import Trainer, TrainingConfig
 from tinytf.writer import Writer
 
@@ -35,6 +36,7 @@ def build(
     batch_size: int = 8,
     vocab_size: int = 2048,
     device: str | torch.device | None = None,
+    team: Team | None = None,
     **sizes: object,
 ) -> tuple[Trainer, Writer]:
     """Learn a tokenizer from the training documents; make an untrained writer and its trainer.
@@ -49,7 +51,7 @@ def build(
     blocks = TextBlocks(ids, model_config.max_len, batch_size, config.seed)
     with seeded(config.seed):
         model = GPT(model_config).to(choose_device(device))
-    return Trainer(model, blocks, config, next_token_loss), Writer(model, tokenizer)
+    return Trainer(model, blocks, config, next_token_loss, team), Writer(model, tokenizer)
 
 
 def evaluate(writer: Writer, documents: list[str]) -> float:
@@ -92,13 +94,13 @@ def main(arguments: list[str] | None = None) -> int:
     if options.warmup is None:
         options.warmup = min(RECIPE["warmup"], max(1, options.steps // 2))
     try:
-        return _pretrain(options)
-    except (CheckpointError, FileNotFoundError, FloatingPointError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        with team(choose_device(options.device)) as (crew, device):
+            return _pretrain(options, crew, device)
+    except (CheckpointError, FileNotFoundError, FloatingPointError, TeamError, ValueError) as error:
+        return complain(error)
 
 
-def _pretrain(options: argparse.Namespace) -> int:
+def _pretrain(options: argparse.Namespace, crew: Team, device: torch.device) -> int:
     if options.evaluate_every < 1:
         raise ValueError(f"--evaluate-every must be at least 1, got {options.evaluate_every}")
     texts = corpus() if options.text is None else own_text(options.text)
@@ -113,13 +115,16 @@ def _pretrain(options: argparse.Namespace) -> int:
             "seed": options.seed,
         }
     )
-    names = ("vocab_size", "device", "d_model", "num_heads", "num_layers", "max_len", "dropout")
+    names = ("vocab_size", "d_model", "num_heads", "num_layers", "max_len", "dropout")
     chosen = {name: getattr(options, name) for name in names}
-    trainer, writer = build(config, texts, options.batch_size, **chosen)
+    trainer, writer = build(config, texts, options.batch_size, device=device, team=crew, **chosen)
     header = writer.header() | {"batch_size": options.batch_size, "text": _fingerprint(texts)}
     read = options.text or "the manual (each version of Python has its own)"
     begin_or_resume(trainer, options, header, {"text": f"on another text than {read}"})
-    if not _train(trainer, writer, texts, header, options):
+    finished = _train(trainer, writer, texts, header, options)
+    if not crew.first:
+        return 0 if finished else 130
+    if not finished:
         print(f"stopped after step {trainer.step} of {config.steps}; add --resume to go on")
         return 130
     epochs = config.steps * config.accumulate / trainer.batches.per_epoch
@@ -139,7 +144,12 @@ def _train(
     """Train to the end, evaluating on the way; False if interrupted."""
     steps, every = trainer.config.steps, options.evaluate_every
     with tqdm(
-        total=steps, initial=trainer.step, desc="pretraining", unit="step", mininterval=0.5
+        total=steps,
+        initial=trainer.step,
+        desc="pretraining",
+        unit="step",
+        mininterval=0.5,
+        disable=not trainer.team.first,
     ) as bar:
         while trainer.step < steps:
             until = min(steps, (trainer.step // every + 1) * every)
@@ -151,7 +161,7 @@ def _train(
                     save_every=options.save_every,
                     header=header,
                 )
-                if until < steps:
+                if until < steps and trainer.team.first:
                     found = evaluate(writer, texts.validation)
                     bar.write(f"step {until}: {found:.3f} bits per byte on held-out text")
             except KeyboardInterrupt:

@@ -1,13 +1,15 @@
 """What the training commands share: their common options, and when a run may begin or go on."""
 
 import argparse
+import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tinytf.training import Trainer
 
-__all__ = ["add_run_options", "begin_or_resume"]
+__all__ = ["add_run_options", "begin_or_resume", "complain"]
 
 
 def add_run_options(parser: argparse.ArgumentParser, out: Path, warmup: int) -> None:
@@ -22,6 +24,14 @@ def add_run_options(parser: argparse.ArgumentParser, out: Path, warmup: int) -> 
     parser.add_argument("--resume", action="store_true", help="go on from the file at --out")
     parser.add_argument("--save-every", type=float, default=60.0, help="seconds")
     parser.add_argument("--export", type=Path, help="also write the weights alone, in float16")
+
+
+def complain(error: Exception) -> int:
+    """Say what is wrong, and by which process where there are several; returns the exit status."""
+    many = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    who = f"process {os.environ.get('RANK', '?')}: " if many else ""
+    print(f"{who}error: {error}", file=sys.stderr)
+    return 2
 
 
 def begin_or_resume(

@@ -12,9 +12,10 @@ from tinytf.data.batches import PhrasebookBatches
 from tinytf.data.phrasebook import Phrasebook
 from tinytf.device import choose_device
 from tinytf.evaluation import exact_match
+from tinytf.parallel import Team, TeamError, team
 from tinytf.randomness import seeded
 from tinytf.seq2seq import Transformer, TransformerConfig
-from tinytf.shell import add_run_options, begin_or_resume
+from tinytf.shell import add_run_options, begin_or_resume, complain
 from tinytf.training import Trainer, TrainingConfig
 from tinytf.translator import Translator
 
@@ -25,6 +26,7 @@ def build(
     config: TrainingConfig,
     batch_size: int = 128,
     device: str | torch.device | None = None,
+    team: Team | None = None,
     **sizes: object,
 ) -> tuple[Trainer, Translator]:
     """Make an untrained translator of the phrasebook and the trainer that trains it.
@@ -49,7 +51,8 @@ def build(
                 }
             )
         ).to(choose_device(device))
-    return Trainer(model, batches, config), Translator(model, batches.source, batches.target)
+    trainer = Trainer(model, batches, config, team=team)
+    return trainer, Translator(model, batches.source, batches.target)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -64,13 +67,13 @@ def main(arguments: list[str] | None = None) -> int:
     if options.warmup is None:
         options.warmup = min(defaults.warmup, max(1, options.steps // 2))
     try:
-        return _train(options)
-    except (CheckpointError, FloatingPointError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        with team(choose_device(options.device)) as (crew, device):
+            return _train(options, crew, device)
+    except (CheckpointError, FloatingPointError, TeamError, ValueError) as error:
+        return complain(error)
 
 
-def _train(options: argparse.Namespace) -> int:
+def _train(options: argparse.Namespace, crew: Team, device: torch.device) -> int:
     config = TrainingConfig(
         steps=options.steps,
         lr=options.lr,
@@ -78,18 +81,25 @@ def _train(options: argparse.Namespace) -> int:
         precision=options.precision,
         seed=options.seed,
     )
-    trainer, translator = build(config, options.batch_size, options.device)
+    trainer, translator = build(config, options.batch_size, device, crew)
     header = translator.header() | {"batch_size": options.batch_size}
     words = "with other words than today's phrasebook has"
     begin_or_resume(trainer, options, header, {"source_words": words, "target_words": words})
     status = 0
     with tqdm(
-        total=config.steps, initial=trainer.step, desc="training", unit="step", mininterval=0.5
+        total=config.steps,
+        initial=trainer.step,
+        desc="training",
+        unit="step",
+        mininterval=0.5,
+        disable=not crew.first,
     ) as bar:
         try:
             trainer.run(bar=bar, save_to=options.out, save_every=options.save_every, header=header)
         except KeyboardInterrupt:
             status = 130
+    if not crew.first:
+        return status
     if status:
         print(f"stopped after step {trainer.step} of {config.steps}; add --resume to go on")
         return status

@@ -17,6 +17,7 @@ from tinytf.device import choose_precision
 from tinytf.inspect import attention_layers, weights_of
 from tinytf.interrupt import deferred_interrupt
 from tinytf.objective import Batch, TextBatch, sequence_loss
+from tinytf.parallel import Team
 from tinytf.randomness import random_state, seeded, set_random_state
 from tinytf.schedules import warmup_cosine, warmup_inverse_sqrt
 from tinytf.tokenizer import PAD
@@ -71,6 +72,10 @@ class Trainer:
     Since a batch depends on its step alone, weights, optimiser and dropout's random state are all
     there is to save: a run that is stopped and resumed ends in the same bits as one that was not.
     `history` holds one row per logged step: step, loss (nats per token), lr, grad_norm, seconds.
+
+    In a `team` of several processes each has its own Trainer, equal but for the team. Together they
+    take the steps that one would, to rounding; only the first writes. With dropout, what is dropped
+    depends on the seed, the step and the process, so a run resumes to the bit in a team as large.
     """
 
     def __init__(
@@ -79,14 +84,17 @@ class Trainer:
         batches: Callable[[int], Batch | TextBatch],
         config: TrainingConfig,
         objective: Callable[..., tuple[Tensor, int]] = sequence_loss,
+        team: Team | None = None,
     ) -> None:
+        self.team = team or Team()
         self._chose_precision = config.precision == "auto"
         if self._chose_precision:
-            config = replace(config, precision=choose_precision(model.device.type))
+            config = replace(config, precision=self._choose_precision(model.device))
         pad_id = getattr(model.config, "pad_id", PAD)  # a GPT has none
         if pad_id != PAD:
             raise ValueError(f"the model has pad_id={pad_id}, but batches are padded with {PAD}")
-        self.model, self.batches, self.config, self.objective = model, batches, config, objective
+        self.model, self.batches, self.config = model, batches, config
+        self.objective = self.team.wrap(model, objective)
         matrices = [p for p in model.parameters() if p.dim() > 1]
         others = [p for p in model.parameters() if p.dim() <= 1]
         self.optimizer = torch.optim.AdamW(
@@ -105,6 +113,12 @@ class Trainer:
         self._unlogged = [0.0, 0]  # loss and tokens since the last row
         with seeded(config.seed):
             self._random = random_state(self.model.device)
+
+    def _choose_precision(self, device: torch.device) -> str:
+        """Choose the faster one here; a team takes what most of its processes find."""
+        faster = choose_precision(device.type) == "bfloat16"
+        (votes,) = self.team.total([faster], device)
+        return "bfloat16" if 2 * votes > self.team.size else "float32"
 
     def learning_rate(self, step: int) -> float:
         """Give the learning rate of a step, counted from 1."""
@@ -133,9 +147,11 @@ class Trainer:
         """
         until = self.config.steps if until is None else until
         started, saved = time.perf_counter() - self.seconds, time.perf_counter()
-        with self._whole(), self._precision(), deferred_interrupt() as interrupted:
-            while self.step < until and not interrupted:
-                loss, tokens, norm = self._train_step()
+        pause = 0.0 if self.team.alone else 2.0  # torchrun passes on a signal that all have had
+        with self._whole(), self._precision(), deferred_interrupt(pause) as interrupted:
+            while self.step < until and not self._agreed(bool(interrupted)):
+                with self.team.words(self.step):
+                    loss, tokens, norm = self._train_step()
                 self.step += 1
                 self.seconds = time.perf_counter() - started
                 self._random = random_state(self.model.device)
@@ -151,9 +167,14 @@ class Trainer:
                     saved = time.perf_counter()
             if save_to:
                 self.save(save_to, **(header or {}))
-        if interrupted:
+        if interrupted or self.step < until:
             raise KeyboardInterrupt(f"stopped after step {self.step} of {until}")
         return self.history
+
+    def _agreed(self, stop: bool) -> bool:
+        """Say whether any process of the team is to stop: all do so after the same step."""
+        with self.team.words(self.step):
+            return sum(self.team.total([stop], self.model.device)) > 0
 
     def _log(self, norm: float) -> None:
         """Add a row to the history: the mean loss since the row before."""
@@ -178,11 +199,17 @@ class Trainer:
         tokens = sum(b.num_tokens for b in micro)
         total = 0.0
         self.optimizer.zero_grad(set_to_none=True)
-        for batch in micro:
-            with self._autocast():
-                loss, _ = self.objective(self.model, batch, c.label_smoothing)
-            (loss / tokens).backward()
-            total += loss.item()
+        if not self.team.alone:
+            torch.manual_seed((c.seed * c.steps + self.step) * self.team.size + self.team.rank)
+        for i, batch in enumerate(micro):
+            rows, counts = self.team.share(batch)
+            with self.team.adding_up(self.objective, now=i == len(micro) - 1):
+                with self._autocast():
+                    loss, _ = self.objective(rows, c.label_smoothing)
+                # DDP divides the sum of gradients by the number of processes
+                (loss * (counts * self.team.size) / tokens).backward()
+            total += counts * loss.item()
+        (total,) = self.team.total([total], self.model.device)
         if not math.isfinite(total):
             raise FloatingPointError(
                 f"the loss is {total} at step {self.step + 1}, with a learning rate of "
@@ -198,7 +225,12 @@ class Trainer:
         return total, tokens, norm
 
     def save(self, path: str | Path, **header: Any) -> None:
-        """Write weights, optimiser, random state, configurations and history to one file."""
+        """Write weights, optimiser, random state, configurations and history to one file.
+
+        In a team only the first process writes.
+        """
+        if not self.team.first:
+            return
         tensors = {f"model/{n}": p for n, p in checkpoint.model_tensors(self.model).items()}
         for name, parameter in checkpoint.model_tensors(self.model).items():
             for key, value in self.optimizer.state.get(parameter, {}).items():

@@ -1,0 +1,84 @@
+"""What each process of `test_parallel.py` runs, started by torchrun: WORKER FOLDER killed|whole."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import torch
+
+from tinytf.gpt import GPT, GPTConfig
+from tinytf.objective import TextBatch, make_batch, next_token_loss, sequence_loss
+from tinytf.parallel import Team, TeamError, team
+from tinytf.seq2seq import Transformer, TransformerConfig
+from tinytf.training import Trainer, TrainingConfig
+
+STEPS, KILLED_IN = 6, 4  # steps counted from 1
+
+
+def pairs(step):
+    """5 pairs of uneven lengths, then a single one, then 4, and again."""
+    g = torch.Generator().manual_seed(step)
+    rows = [torch.randint(3, 9, (int(n),), generator=g).tolist()
+            for n in torch.randint(1, 7, ((5, 1, 4)[step % 3],), generator=g)]  # fmt: skip
+    return make_batch(rows, rows[::-1])
+
+
+def texts(step):
+    """3 texts of 6 tokens."""
+    ids = torch.randint(11, (3, 7), generator=torch.Generator().manual_seed(step))
+    return TextBatch(ids[:, :-1], ids[:, 1:])
+
+
+def trainer(kind, crew=None, batches=None):
+    """A small trainer in float64, the same in every process: "pairs", "texts" or "dropout"."""
+    torch.manual_seed(crew.rank if crew else 0)  # DDP makes the first process's weights everybody's
+    recipe = {"steps": STEPS, "warmup": 2, "lr": 1e-2, "clip": 0.5}
+    if kind == "texts":
+        model = GPT(GPTConfig(11, 12, 3, 2, max_len=8)).double()
+        config = TrainingConfig(**recipe, accumulate=2, label_smoothing=0.0)
+        return Trainer(model, batches or texts, config, next_token_loss, crew)
+    sizes = {"d_model": 12, "num_heads": 3, "num_layers": 1, "d_ff": 20, "max_len": 24}
+    dropout = 0.3 if kind == "dropout" else 0.0
+    model = Transformer(TransformerConfig(9, 9, **sizes, dropout=dropout)).double()
+    return Trainer(model, batches or pairs, TrainingConfig(**recipe), sequence_loss, crew)
+
+
+def whole(crew: Team, folder: Path) -> None:
+    """Train all three to the end, and go on from what a killed run left."""
+    for kind in ("pairs", "texts", "dropout"):
+        run = trainer(kind, crew)
+        run.run(save_to=folder / kind, log_every=2)
+        mine = torch.cat([p.detach().flatten() for p in run.model.parameters()])
+        torch.save(mine, folder / f"{kind}.{crew.rank}.weights")
+    run = trainer("dropout", crew)
+    run.load(folder / "killed")
+    run.run(save_to=folder / "resumed", log_every=2)
+    run = trainer("pairs", crew)
+    if crew.rank == 1:  # one process is told to stop, and all do
+        run.batches = lambda step: os.kill(os.getpid(), signal.SIGINT) or pairs(step)
+    try:
+        run.run(save_to=folder / "stopped")
+    except KeyboardInterrupt as stop:
+        (folder / f"stopped.{crew.rank}").write_text(str(stop))
+
+
+def killed(crew: Team, folder: Path) -> None:
+    """Train until a process dies in the midst of a step."""
+
+    def batches(step):
+        if crew.rank == 1 and step + 1 == KILLED_IN:
+            os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
+        return pairs(step)
+
+    run = trainer("dropout", crew, batches)
+    try:
+        run.run(save_to=folder / "killed", save_every=0.0, log_every=2)
+    except TeamError as error:
+        (folder / f"error.{crew.rank}").write_text(str(error))
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    with team(torch.device("cpu")) as (crew, _):
+        {"whole": whole, "killed": killed}[sys.argv[2]](crew, Path(sys.argv[1]))
