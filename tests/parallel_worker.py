@@ -1,5 +1,6 @@
 """What each process of `test_parallel.py` runs, started by torchrun: WORKER FOLDER killed|whole."""
 
+import json
 import os
 import signal
 import sys
@@ -48,7 +49,13 @@ def whole(crew: Team, folder: Path) -> None:
     """Train all three to the end, and go on from what a killed run left."""
     for kind in ("pairs", "texts", "dropout"):
         run = trainer(kind, crew)
+        seeds, batches = [], run.batches
+        # asked for a step's batch, we see what the step before drew its dropout from
+        run.batches = lambda step, read=batches, seen=seeds: (
+            seen.append(torch.initial_seed()) or read(step)
+        )
         run.run(save_to=folder / kind, log_every=2)
+        (folder / f"{kind}.{crew.rank}.seeds").write_text(json.dumps(seeds[1:]))
         mine = torch.cat([p.detach().flatten() for p in run.model.parameters()])
         torch.save(mine, folder / f"{kind}.{crew.rank}.weights")
     run = trainer("dropout", crew)
