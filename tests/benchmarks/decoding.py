@@ -1,46 +1,70 @@
-"""Time greedy decoding with and without the cache: `python tests/benchmarks/decoding.py`."""
+"""Greedy decoding of the encoder-decoder, with and without the cache."""
 
 import argparse
-import statistics
-import time
 
 import torch
 
+from benchmarks import limits, products
+from benchmarks.interleaved import Timings, interleave
+from benchmarks.report import Report, between
 from tinytf.decoding import greedy
 from tinytf.seq2seq import Transformer, TransformerConfig
 from tinytf.tokenizer import EOS
 
+__all__ = ["build", "compare", "run"]
 
-def main() -> None:
-    """Print milliseconds and the ratio, by batch size and number of tokens."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=7)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    torch.manual_seed(0)
-    config = TransformerConfig(500, 500, 128, 4, 2, 512, dropout=0.0, max_len=256, norm="pre")
-    model = Transformer(config)
-    with torch.no_grad():  # an <eos> that never wins, so that every run has the full length
-        model.tgt_embedding.weight[EOS] = 0.0
-        model.decoder.final_norm.bias.add_(model.tgt_embedding.weight[5])
+FLOOR = "matmuls alone"
+
+
+@torch.no_grad()
+def build(
+    vocab: int = 500, d_model: int = 128, num_heads: int = 4, num_layers: int = 2
+) -> Transformer:
+    """Make a model that never says <eos>, so that every run has the full length."""
+    sizes = (vocab, vocab, d_model, num_heads, num_layers, 4 * d_model)
+    model = Transformer(TransformerConfig(*sizes, dropout=0.0, max_len=256, norm="pre"))
+    model.tgt_embedding.weight[EOS] = 0.0
+    model.decoder.final_norm.bias.add_(model.tgt_embedding.weight[5])
+    return model
+
+
+def compare(
+    model: Transformer, batch: int, length: int, options: argparse.Namespace, rounds: int
+) -> Timings:
+    """Time both ways to write the same texts, and the matrix products of the cached one."""
+    src = torch.randint(3, model.config.src_vocab_size, (batch, 20)).to(model.device)
+    runs = {
+        "cached": lambda: greedy(model, src, length),
+        "uncached": lambda: greedy(model, src, length, use_cache=False),
+    }
+    timed = runs | {FLOOR: products.replay(products.recorded(runs["cached"]))}
+
+    def after(number: int, texts: dict) -> None:
+        if texts["cached"].size(1) != length or not texts["cached"].equal(texts["uncached"]):
+            raise AssertionError("the cache changed a text, or one ended early")
+
+    return interleave(timed, rounds, warm_up=1, clock=options.clock, after=after)
+
+
+def run(options: argparse.Namespace, report: Report) -> None:
+    """Print milliseconds and ratios by batch size and number of tokens."""
+    model = build().to(options.device)
+    lines = []
     for batch in (1, 16, 64):
         for length in (20, 60, 120):
-            src = torch.randint(3, 500, (batch, 20))
-            times: dict[bool, list[float]] = {True: [], False: []}
-            for i in range(options.rounds + 1):
-                for cached in times:
-                    begin = time.perf_counter()
-                    out = greedy(model, src, length, use_cache=cached)
-                    if i:
-                        times[cached].append(time.perf_counter() - begin)
-                    assert out.size(1) == length
-            with_cache, without = (statistics.median(times[c]) for c in (True, False))
-            print(
-                f"batch {batch:3}  {length:3} tokens   cached {1000 * with_cache:7.1f} ms   "
-                f"uncached {1000 * without:7.1f} ms   {without / with_cache:.1f} x"
+            timings = compare(model, batch, length, options, options.rounds or 7)
+            report.keep(f"batch {batch}, {length} tokens", timings, ["cached"])
+            lines.append(
+                [
+                    f"{batch}",
+                    f"{length}",
+                    between(timings.ratio("uncached", "cached"), 2),
+                    *(between(timings.of(name).scaled(1000), 1) for name in timings.seconds),
+                    f"{timings.ratio(FLOOR, 'cached').median:.0%}",
+                ]
             )
-
-
-if __name__ == "__main__":
-    main()
+    headers = ["batch", "tokens", "uncached / cached", "cached ms", "uncached ms"]
+    headers += [f"the cached one's {FLOOR}, ms", "their share"]
+    report.table("decoding: width 128, 4 heads, 2+2 layers, vocabulary 500", headers, lines)
+    calls = products.recorded(lambda: greedy(model, torch.full((64, 20), 7).to(model.device), 20))
+    limits.show(report, calls, options.device, clock=options.clock)

@@ -1,52 +1,54 @@
-"""Time greedy decoding of GPT against Hugging Face's `generate`, interleaved in one process.
+"""Greedy decoding of GPT beside Hugging Face's `generate`: one prompt of 32 tokens.
 
-Run by hand: `python tests/benchmarks/gpt_decoding.py [--threads 2] [--rounds 7] [--small]`. Prints
-medians of milliseconds a token, and Hugging Face's over each (median of the ratios, round by
-round); with --small (GPT-2 small, random weights) also the times that reading its weights once
-takes on this machine: as a product with a vector, which no decoder in float32 can pass that
-computes by such products, and as a plain sum, which none can pass at all. All texts must be equal,
-but for weights rounded to float16: of those it is said how near they are. --cpu counts the
-processor's time instead of the clock's, for a machine that is busy (then use one thread). The
-Hugging Face row needs `pip install transformers`, which the course itself does not.
+Sizes: width 192, 6 heads, 6 layers, vocabulary 4096; with --small GPT-2 small with random weights.
+The floor is the time that reading the weights once takes in the faster of two products with a
+vector, which no decoder in float32 can pass that computes by such products; no decoder at all can
+pass a plain sum.
+All texts must be equal, but for weights rounded to float16: of those it is said how near they are.
 """
 
 import argparse
-import statistics
-import time
-import warnings
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
+from benchmarks.interleaved import Timings, interleave
+from benchmarks.report import Report
 from tinytf import gpt2_weights
 from tinytf.counting import count_parameters
 from tinytf.generation import generate
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.lean import lean
 
+__all__ = ["agreement", "compare", "peers", "readings", "run"]
+
 ROUNDED = "tinytf lean float16"
+THEIRS = "Hugging Face"
+PRODUCTS = ("weights read, product (in, out)", "weights read, product (out, in)")
+SUM = "weights read, sum"
+READS = 4  # readings in one timing
 
 
 def peers(model: GPT, ids: Tensor, tokens: int) -> dict[str, Callable[[], Tensor]]:
     """Give every way to continue ids by a number of tokens."""
-    twin, half = lean(model), lean(model, "float16")
-    runs = {
-        "tinytf lean": lambda: generate(twin, ids, tokens),
-        ROUNDED: lambda: generate(half, ids, tokens),
-        "tinytf": lambda: generate(model, ids, tokens),
-        "tinytf, no cache": lambda: generate(model, ids, tokens, use_cache=False),
-    }
+    twin = lean(model)
+    runs = {"tinytf lean": lambda: generate(twin, ids, tokens)}
+    if model.device.type == "cpu":
+        half = lean(model, "float16")
+        runs[ROUNDED] = lambda: generate(half, ids, tokens)
+    runs["tinytf"] = lambda: generate(model, ids, tokens)
+    runs["tinytf, no cache"] = lambda: generate(model, ids, tokens, use_cache=False)
     try:
         from transformers import GPT2Config, GPT2LMHeadModel
     except ImportError:
         return runs
     config = GPT2Config(**gpt2_weights.to_config(model.config) | {"eos_token_id": None})
-    theirs = GPT2LMHeadModel(config).eval()
+    theirs = GPT2LMHeadModel(config).to(model.device).eval()
     theirs.load_state_dict(gpt2_weights.to_state(model), strict=False)
     theirs.tie_weights()
     mask = torch.ones_like(ids)
-    runs["Hugging Face"] = lambda: theirs.generate(
+    runs[THEIRS] = lambda: theirs.generate(
         ids, attention_mask=mask, max_new_tokens=tokens, do_sample=False, pad_token_id=0
     )
     return runs
@@ -54,13 +56,22 @@ def peers(model: GPT, ids: Tensor, tokens: int) -> dict[str, Callable[[], Tensor
 
 def readings(model: GPT) -> dict[str, Callable[[], object]]:
     """Read as many bytes as the model has weights: in products with a vector, and added up."""
-    rows = count_parameters(model) // 4096
-    tall, wide = torch.ones(rows, 4096), torch.ones(4096, rows)
-    vector = torch.ones(1, 4096)
+    rows = max(count_parameters(model) // 4096, 1)
+    tall = torch.ones(rows, 4096, device=model.device)
+    wide = tall.t().contiguous()
+    vector = torch.ones(1, 4096, device=model.device)
+
+    def often(read: Callable[[], object]) -> Callable[[], None]:
+        def run() -> None:
+            for _ in range(READS):
+                read()
+
+        return run
+
     return {
-        "product, (out, in)": lambda: vector @ tall.t(),
-        "product, (in, out)": lambda: vector @ wide,
-        "sum": lambda: tall.sum(),
+        PRODUCTS[0]: often(lambda: vector @ wide),
+        PRODUCTS[1]: often(lambda: vector @ tall.t()),
+        SUM: often(lambda: tall.sum()),
     }
 
 
@@ -80,54 +91,54 @@ def agreement(model: GPT, twin: GPT, text: Tensor) -> str:
     )
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--tokens", type=int, default=128)
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--cpu", action="store_true")
-    options = parser.parse_args()
-    warnings.filterwarnings("ignore")
-    torch.set_num_threads(options.threads)
-    torch.manual_seed(0)
-    clock = time.process_time if options.cpu else time.perf_counter
-    sizes = GPTConfig.preset("gpt2") if options.small else GPTConfig(4096, 192, 6, 6, max_len=256)
-    model = GPT(sizes).eval()
-    ids = torch.randint(sizes.vocab_size, (1, 32))
-    runs = peers(model, ids, options.tokens)
+def compare(
+    model: GPT, ids: Tensor, tokens: int, rounds: int, options: argparse.Namespace
+) -> tuple[Timings, Tensor]:
+    """Time all, check that the texts are equal, and return one."""
+    runs, reads = peers(model, ids, tokens), readings(model)
     if options.small:
         del runs["tinytf, no cache"]
-    reads = readings(model)
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    floors: dict[str, list[float]] = {name: [] for name in reads}
-    texts = {}
-    for i in range(options.rounds + 1):
-        for name, run in runs.items():
-            begin = clock()
-            texts[name] = run()
-            if i:  # the first round warms up
-                times[name].append(1000 * (clock() - begin) / options.tokens)
-        for name, read in reads.items():
-            begin = clock()
-            read()
-            floors[name].append(1000 * (clock() - begin))
-    for name, taken in times.items():
-        same = name == ROUNDED or torch.equal(texts[name], texts["tinytf"])
-        assert same, f"{name} wrote another text"
-        line = f"{name:20} {statistics.median(taken):7.3f} ms a token"
-        if theirs := times.get("Hugging Face"):
-            ratio = statistics.median(b / a for a, b in zip(taken, theirs, strict=True))
-            line += f"   {ratio:5.2f} x as fast as Hugging Face"
-        print(line)
-    print("float16:", agreement(model, lean(model, "float16"), texts["tinytf"]))
+    texts: dict[str, Tensor] = {}
+
+    def after(number: int, results: dict[str, Tensor]) -> None:
+        texts.update(results)
+        for name in runs:
+            if name != ROUNDED and not torch.equal(results[name], results["tinytf"]):
+                raise AssertionError(f"{name} wrote another text")
+
+    timings = interleave(runs | reads, rounds, warm_up=1, clock=options.clock, after=after)
+    for name in reads:  # once a token
+        timings.seconds[name] = [t * tokens / READS for t in timings.seconds[name]]
+    return timings, texts["tinytf"]
+
+
+def run(options: argparse.Namespace, report: Report) -> None:
+    """Print the table."""
+    sizes = GPTConfig.preset("gpt2") if options.small else GPTConfig(4096, 192, 6, 6, max_len=256)
+    model = GPT(sizes).to(options.device).eval()
+    ids = torch.randint(sizes.vocab_size, (1, 32)).to(options.device)
+    timings, text = compare(model, ids, options.tokens, options.rounds or 7, options)
+    count = count_parameters(model)
+    floor = min(PRODUCTS, key=lambda name: timings.of(name).median)
+    share = {name: f"{timings.ratio(floor, name).median:.0%}" for name in timings.seconds}
+    report.timings(
+        f"decoding, {options.tokens} tokens, milliseconds a token; {count:,} parameters",
+        timings,
+        ["tinytf lean", "tinytf"],
+        {ROUNDED: "rounded weights: the text may differ"},
+        per=options.tokens,
+        **{"of the floor": share},
+    )
+    rate = 4 * count * options.tokens / timings.of(SUM).median / 1e9
+    report.value("memory read, sum", rate, "GB/s", 1)
+    if ROUNDED in timings.seconds:
+        report.say(f"float16: {agreement(model, lean(model, 'float16'), text)}")
     if options.small:
-        ours = statistics.median(times["tinytf lean"])
-        for name, taken in floors.items():
-            floor = statistics.median(taken[1:])
-            print(f"reading the weights once, {name}: {floor:.3f} ms, {floor / ours:.0%} of lean")
-
-
-if __name__ == "__main__":
-    main()
+        reached = timings.ratio(floor, "tinytf lean").median
+        report.aim("of the floor, lean", reached, 0.9, least=True)
+    if THEIRS not in timings.seconds:
+        return
+    for name, aim in ((ROUNDED, 2.0),) if options.small else (("tinytf lean", 2.6),):
+        if name in timings.seconds:
+            faster = timings.ratio(THEIRS, name).median
+            report.aim(f"Hugging Face over {name}", faster, aim, least=True)

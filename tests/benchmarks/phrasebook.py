@@ -1,17 +1,33 @@
-"""Pairs a second, drawn from the training split: python tests/benchmarks/phrasebook.py"""
+"""Sentence pairs a second, drawn from the training split by one thread."""
 
-from time import perf_counter
+import argparse
 
-from tinytf.data.phrasebook import Phrasebook
+from benchmarks.interleaved import Clock, Timings, interleave
+from benchmarks.report import Report
+from tinytf.data.phrasebook import Pair, Phrasebook
+
+__all__ = ["compare", "run"]
+
+PAIRS = 20_000
+FLOOR = "as many pairs made of ready parts"
 
 
-def pairs_per_second(n: int = 100_000) -> float:
-    """How many training pairs one thread draws in a second."""
+def compare(pairs: int, rounds: int, clock: Clock) -> Timings:
+    """Time the drawing, and the making of the same tuples alone."""
     book = Phrasebook()
-    start = perf_counter()
-    book.sample(n)
-    return n / (perf_counter() - start)
+    ready = [tuple(pair) for pair in book.sample(pairs)]
+    runs = {
+        "drawn": lambda: book.sample(pairs),
+        FLOOR: lambda: [Pair(*parts) for parts in ready],
+    }
+    return interleave(runs, rounds, warm_up=1, clock=clock)
 
 
-if __name__ == "__main__":
-    print(f"{pairs_per_second():,.0f} pairs/s")
+def run(options: argparse.Namespace, report: Report) -> None:
+    """Print pairs a second."""
+    timings = compare(PAIRS, options.rounds or 5, options.clock)
+    rate = PAIRS / timings.of("drawn").median
+    note = "what Python takes for that"
+    report.timings(f"{PAIRS:,} pairs", timings, ["drawn"], {FLOOR: note})
+    report.value("drawn", rate, "pairs/s", 0)
+    report.aim("pairs a second", rate, 20_000, least=True)

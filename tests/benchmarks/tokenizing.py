@@ -1,89 +1,105 @@
-"""Time byte-level BPE beside Hugging Face's: `python tests/benchmarks/tokenizing.py`."""
+"""Byte-level BPE on the Python manual, beside Hugging Face's tokenizers on one thread.
+
+Cold is the first encoding by a tokenizer, warm a later one, which knows the words. The floor is
+what the pattern takes that cuts a text into words, which every byte-level BPE must do.
+"""
 
 import argparse
 import os
-import statistics
 import tempfile
-import time
 import tracemalloc
-from collections.abc import Callable
+from collections import Counter
 from pathlib import Path
 
 os.environ.setdefault("RAYON_NUM_THREADS", "1")  # theirs on one thread, as ours is
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from benchmarks.interleaved import Timings, interleave
+from benchmarks.report import Report
 from tinytf.bpe import ByteBPE, train_bpe
 from tinytf.data.manual import manual_text
 from tinytf.gpt2_files import GPT2_BYTE_ORDER, to_gpt2
+from tinytf.pretokenize import split
+
+__all__ = ["coding", "run", "theirs", "training"]
 
 
 def theirs(vocab: dict[str, int] | None = None, merges: list | None = None) -> Tokenizer:
-    """Their byte-level BPE."""
+    """Make their byte-level BPE."""
     made = Tokenizer(models.BPE(vocab=vocab, merges=merges))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     made.decoder = decoders.ByteLevel()
     return made
 
 
-def seconds(run: Callable[[], object], rounds: int) -> float:
-    """The median of some runs, of the processor's time: other programs do not count."""
-    times = []
-    for _ in range(rounds):
-        begin = time.process_time()
-        run()
-        times.append(time.process_time() - begin)
-    return statistics.median(times)
-
-
-def main() -> None:
-    """Print seconds of training, megabytes a second of encoding, and memory on a large file."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--merges", type=int, default=2000)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--file-megabytes", type=int, default=20)
-    options = parser.parse_args()
-    text = manual_text()
-    size = len(text.encode()) / 1e6
-    n, rounds = options.merges, options.rounds
+def training(text: str, merges: int, rounds: int, options: argparse.Namespace) -> Timings:
+    """Time the learning of merges."""
 
     def train_theirs() -> None:
-        trainers_ = trainers.BpeTrainer(
-            vocab_size=256 + n,
+        trainer = trainers.BpeTrainer(
+            vocab_size=256 + merges,
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         )
-        theirs().train_from_iterator([text], trainers_)
+        theirs().train_from_iterator([text], trainer)
 
-    print(f"the manual, {size:.2f} MB; {n} merges")
-    print(f"train    ours {seconds(lambda: train_bpe(text, n), rounds):6.2f} s")
-    print(f"         theirs {seconds(train_theirs, rounds):4.2f} s")
-    bpe = train_bpe(text, n, byte_order=GPT2_BYTE_ORDER)
+    runs = {
+        "tinytf": lambda: train_bpe(text, merges),
+        "Hugging Face": train_theirs,
+        "words counted": lambda: Counter(split(text)),
+    }
+    return interleave(runs, rounds, warm_up=1, clock=options.clock)
+
+
+def coding(text: str, bpe: ByteBPE, rounds: int, options: argparse.Namespace) -> Timings:
+    """Time encoding and decoding; both must give the same ids."""
     other = theirs(*to_gpt2(bpe))
-    assert other.encode(text).ids == bpe.encode(text)
-    fresh = [ByteBPE(bpe.merges, (), bpe.byte_order) for _ in range(rounds)]
-    cold = seconds(lambda: fresh.pop().encode(text), rounds)
-    warm = seconds(lambda: bpe.encode(text), rounds)
-    them = seconds(lambda: other.encode(text), rounds)
-    print(f"encode   ours {size / cold:6.2f} MB/s cold, {size / warm:.2f} MB/s warm")
-    print(f"         theirs {size / them:4.2f} MB/s (with offsets, which ours does not keep)")
     ids = bpe.encode(text)
-    print(f"decode   ours {size / seconds(lambda: bpe.decode(ids), rounds):6.2f} MB/s")
+    if other.encode(text).ids != ids or bpe.decode(ids) != text:
+        raise AssertionError("their ids are not ours, or decoding does not give the text back")
+    fresh = [ByteBPE(bpe.merges, (), bpe.byte_order) for _ in range(rounds + 1)]
+    runs = {
+        "tinytf cold": lambda: fresh.pop().encode(text),
+        "tinytf warm": lambda: bpe.encode(text),
+        "Hugging Face": lambda: other.encode(text),
+        "words split": lambda: split(text),
+        "tinytf decode": lambda: bpe.decode(ids),
+        "Hugging Face decode": lambda: other.decode(ids),
+    }
+    return interleave(runs, rounds, warm_up=1, clock=options.clock)
+
+
+def run(options: argparse.Namespace, report: Report) -> None:
+    """Print seconds of training, megabytes a second of encoding, and memory on a large file."""
+    text, n, rounds = manual_text(), options.merges, options.rounds or 5
+    size = len(text.encode()) / 1e6
+    trained = training(text, n, rounds, options)
+    report.timings(f"training: {n} merges of {size:.2f} MB", trained, ["tinytf"])
+    timings = coding(text, train_bpe(text, n, byte_order=GPT2_BYTE_ORDER), rounds, options)
+    rates = {name: f"{size / timings.of(name).median:.2f}" for name in timings.seconds}
+    notes = {"Hugging Face": "with offsets, which ours does not keep"}
+    report.timings("coding", timings, ["tinytf cold", "tinytf warm"], notes, **{"MB/s": rates})
+    _memory(report, text, n)
+    report.aim("seconds to train", trained.of("tinytf").median, 10 * n / 2000)
+    rate = size / timings.of("tinytf cold").median
+    report.aim("MB/s encoded", rate, 1.0, least=True)
+
+
+def _memory(report: Report, text: str, merges: int, megabytes: int = 20) -> None:
+    """Train on a file and encode it piece by piece; Python's allocations at their highest."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "big.txt"
-        times = max(1, round(options.file_megabytes / size))
-        path.write_bytes(text.encode() * times)
+        path.write_bytes(text.encode() * max(1, round(megabytes * 1e6 / len(text.encode()))))
         tracemalloc.start()
-        train_bpe(path, n)
-        trained = tracemalloc.get_traced_memory()[1] / 1e6
-        tracemalloc.reset_peak()
-        for _ in bpe.encode_file(path):
-            pass
-        encoded = tracemalloc.get_traced_memory()[1] / 1e6
-    print(
-        f"memory   {trained:.0f} MB to train on {times * size:.0f} MB, {encoded:.0f} MB to encode"
-    )
-
-
-if __name__ == "__main__":
-    main()
+        try:
+            bpe = train_bpe(path, merges)
+            trained = tracemalloc.get_traced_memory()[1]
+            tracemalloc.reset_peak()
+            for _ in bpe.encode_file(path):
+                pass
+            encoded = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    report.value(f"peak memory, training on {megabytes} MB", trained / 1e6, "MB")
+    report.value(f"peak memory, encoding {megabytes} MB", encoded / 1e6, "MB")

@@ -1,162 +1,108 @@
-"""Time a training step of the encoder-decoder against its peers, interleaved in one process.
+"""A training step of the encoder-decoder beside its peers.
 
-Run by hand: `python tests/benchmarks/training_step.py [--threads 2] [--rounds 15] [--base]`.
-Prints medians, and the ratio of ours to each peer pair by pair (median of the ratios). The Hugging
-Face row needs `pip install transformers`, which the course itself does not.
+Three models have the same weights: ours, a plain reference and `nn.Transformer`. Hugging Face's
+Marian is post-norm and has one table of words, so ours stands beside it once more in that shape.
 """
 
 import argparse
-import statistics
-import time
-import warnings
-from collections.abc import Callable
+import functools
+from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
-from tinytf.objective import Batch
+from benchmarks.recipe import Peer, our_step, plain_step
+from benchmarks.reference_seq2seq import Reference
+from benchmarks.report import Report
+from benchmarks.steps import fastest, measure
+from benchmarks.torch_seq2seq import TorchTransformer
+from tinytf.objective import Batch, sequence_loss
 from tinytf.seq2seq import Transformer, TransformerConfig
-from tinytf.training import Trainer, TrainingConfig
 
-TOY = {"d_model": 128, "num_heads": 4, "num_layers": 2, "batch": 64, "length": 20, "vocab": 300}
-BASE = {"d_model": 512, "num_heads": 8, "num_layers": 6, "batch": 8, "length": 64, "vocab": 8000}
+__all__ = ["BASE", "TOY", "Size", "peers", "run"]
 
 
-class TorchTransformer(nn.Module):
-    """`nn.Transformer` with the embeddings and the output of ours, and the masks it needs."""
+class Size(NamedTuple):
+    """The sizes of the model, of the batch, of its sentences and of the vocabulary."""
 
-    def __init__(self, d_model, num_heads, num_layers, vocab, dropout, norm_first=True) -> None:
-        super().__init__()
-        self.embed_src = nn.Embedding(vocab, d_model)
-        self.embed_tgt = nn.Embedding(vocab, d_model)
-        self.positions = nn.Parameter(torch.randn(512, d_model), requires_grad=False)
-        self.core = nn.Transformer(
-            d_model, num_heads, num_layers, num_layers, 4 * d_model, dropout,
-            batch_first=True, norm_first=norm_first,
-        )  # fmt: skip
-        self.output = nn.Linear(d_model, vocab, bias=False)
-        self.output.weight = self.embed_tgt.weight
-
-    def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
-        """Ids (B, S) and (B, T) to logits (B, T, V)."""
-        future = torch.ones(tgt.size(1), tgt.size(1), dtype=torch.bool).triu(1)
-        out = self.core(
-            self.embed_src(src) + self.positions[: src.size(1)],
-            self.embed_tgt(tgt) + self.positions[: tgt.size(1)],
-            tgt_mask=future,
-            src_key_padding_mask=src == 0,
-            tgt_key_padding_mask=tgt == 0,
-            memory_key_padding_mask=src == 0,
-        )
-        return self.output(out)
+    d_model: int
+    num_heads: int
+    num_layers: int
+    batch: int
+    length: int
+    vocab: int
 
 
-def plain_step(forward: Callable[[], Tensor], model: nn.Module, labels: Tensor):
-    """Make a step with AdamW, clipping and cross-entropy, as a good recipe has it."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
-
-    def step() -> None:
-        optimizer.zero_grad(set_to_none=True)
-        loss = F.cross_entropy(forward().flatten(0, 1), labels.flatten(), ignore_index=0)
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-
-    return step
+TOY = Size(128, 4, 2, 64, 20, 300)
+BASE = Size(512, 8, 6, 8, 64, 8000)
 
 
-def peers(sizes: dict, dropout: float) -> dict[str, Callable[[], object]]:
-    """Build a step of each model at one size, on the same ids."""
-    s = sizes
-    generator = torch.Generator().manual_seed(0)
-    src, tgt, labels = (
-        torch.randint(3, s["vocab"], (s["batch"], s["length"]), generator=generator)
-        for _ in range(3)
-    )
+def draw(size: Size, device: torch.device | str) -> Batch:
+    """Draw ids that mean nothing, without padding."""
+    shape = (3, size.batch, size.length)
+    ids = torch.randint(3, size.vocab, shape, generator=torch.Generator().manual_seed(0))
+    return Batch(*ids.to(device))
+
+
+def peers(
+    size: Size, dropout: float = 0.0, precision: str = "float32", device: torch.device | str = "cpu"
+) -> dict[str, Peer]:
+    """Build a step of each model, all on the same ids."""
+    s, batch = size, draw(size, device)
     config = TransformerConfig(
-        s["vocab"], s["vocab"], s["d_model"], s["num_heads"], s["num_layers"], 4 * s["d_model"],
-        dropout, norm="pre",
-    )  # fmt: skip
-    steps: dict[str, Callable[[], object]] = {}
-    for precision in ("float32", "bfloat16"):
-        trainer = Trainer(
-            Transformer(config),
-            lambda step: Batch(src, tgt, labels),
-            TrainingConfig(steps=10**6, precision=precision, label_smoothing=0.0),
-        )
-        trainer.model.train()
-        steps[f"tinytf {precision}"] = in_precision(trainer)
-    theirs = TorchTransformer(s["d_model"], s["num_heads"], s["num_layers"], s["vocab"], dropout)
-    steps["nn.Transformer"] = plain_step(lambda: theirs(src, tgt), theirs, labels)
-    half = TorchTransformer(s["d_model"], s["num_heads"], s["num_layers"], s["vocab"], dropout)
-
-    def half_forward() -> Tensor:
-        with torch.autocast("cpu", torch.bfloat16):
-            return half(src, tgt)
-
-    steps["nn.Transformer bf16"] = plain_step(half_forward, half, labels)
-    try:
-        from transformers import MarianConfig, MarianMTModel
-    except ImportError:
-        return steps
-    marian = MarianMTModel(
-        MarianConfig(
-            vocab_size=s["vocab"], d_model=s["d_model"], encoder_layers=s["num_layers"],
-            decoder_layers=s["num_layers"], encoder_attention_heads=s["num_heads"],
-            decoder_attention_heads=s["num_heads"], encoder_ffn_dim=4 * s["d_model"],
-            decoder_ffn_dim=4 * s["d_model"], dropout=dropout, attention_dropout=0.0,
-            max_position_embeddings=512, pad_token_id=0, eos_token_id=2,
-            decoder_start_token_id=1, activation_function="relu", attn_implementation="sdpa",
-        )
-    )  # fmt: skip
-    marian.train()
-    mask = (src != 0).long()
-    steps["Hugging Face Marian"] = plain_step(
-        lambda: marian(input_ids=src, attention_mask=mask, decoder_input_ids=tgt).logits,
-        marian,
-        labels,
+        s.vocab, s.vocab, s.d_model, s.num_heads, s.num_layers, 4 * s.d_model, dropout, norm="pre"
     )
-    return steps
+    start = Transformer(config)
+
+    def ours(precision: str = "float32", begin: Transformer = start) -> Peer:
+        group = "pre" if begin is start else "post"
+        model = Transformer(begin.config)
+        model.load_state_dict(begin.state_dict())
+        model.positions.table = begin.positions.table
+        model.to(device)
+        step = our_step(model, batch, sequence_loss, precision)
+        return Peer(step, model, group, exact=precision == "float32")
+
+    def plain(model: nn.Module, precision: str = "float32", **about: object) -> Peer:
+        model.to(device)
+        forward = functools.partial(model, batch.src, batch.tgt_in)
+        step = plain_step(model, forward, batch.tgt_out, precision)
+        return Peer(step, model, **about)
+
+    spread_out = "dropout also on attention's weights and in the feed-forward" if dropout else ""
+    found = {
+        "tinytf": ours(),
+        "reference": plain(Reference(start), group="pre"),
+        "nn.Transformer": plain(TorchTransformer(start), group="pre", note=spread_out),
+    }
+    if precision == "bfloat16":
+        about = {"group": "pre", "exact": False}
+        found["tinytf bf16"] = ours("bfloat16")
+        found["reference bf16"] = plain(Reference(start), "bfloat16", **about)
+        found["nn.Transformer bf16"] = plain(TorchTransformer(start), "bfloat16", **about)
+    try:
+        from benchmarks.huggingface_seq2seq import bart, like_marian, marian
+    except ImportError:
+        return found
+    post = like_marian(config)
+    found["tinytf post-norm"] = ours(begin=post)
+    found["Marian"] = plain(marian(post), group="post", note="post-norm, one table of words")
+    found["BART"] = plain(
+        bart(config),
+        note="other weights: post-norm, norms and learned positions on embeddings, one table",
+    )
+    return found
 
 
-def in_precision(trainer: Trainer) -> Callable[[], object]:
-    """Make one step of a trainer inside what `run` sets up once for all steps."""
-
-    def step() -> None:
-        with trainer._precision():
-            trainer._train_step()
-            trainer.step += 1
-
-    return step
-
-
-def main() -> None:
+def run(options: argparse.Namespace, report: Report) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--base", action="store_true")
-    parser.add_argument("--dropout", type=float, default=0.0)
-    options = parser.parse_args()
-    warnings.filterwarnings("ignore")
-    torch.set_num_threads(options.threads)
-    steps = peers(BASE if options.base else TOY, options.dropout)
-    times: dict[str, list[float]] = {name: [] for name in steps}
-    for i in range(options.rounds + 3):
-        for name, step in steps.items():
-            begin = time.perf_counter()
-            step()
-            if i >= 3:  # the first rounds warm up
-                times[name].append(time.perf_counter() - begin)
-    for name, t in times.items():
-        ratios = "  ".join(
-            f"/{peer} {statistics.median(a / b for a, b in zip(t, times[peer], strict=True)):.2f}"
-            for peer in times
-            if not peer.startswith("tinytf")
-        )
-        print(f"{name:22} {1000 * statistics.median(t):7.1f} ms   {ratios}")
-
-
-if __name__ == "__main__":
-    main()
+    size = BASE if options.base else TOY
+    found = peers(size, options.dropout, options.precision, options.device)
+    rounds = options.rounds or (9 if options.base else 15)
+    title = ", ".join(f"{name} {value}" for name, value in size._asdict().items())
+    timings = measure(report, options, found, rounds, f"a training step: {title}")
+    best = fastest(timings, {name: peer for name, peer in found.items() if peer.exact})
+    ratio = timings.ratio("tinytf", best).median
+    report.aim(f"tinytf over the fastest peer ({best})", ratio, 1.0 if options.dropout else 1.02)
+    over_torch = timings.ratio("tinytf", "nn.Transformer").median
+    report.aim("tinytf over nn.Transformer", over_torch, 0.85 if options.base else 0.80)

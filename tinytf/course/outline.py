@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tinytf.course.tables import Link, table
 
-CHAPTERS = (  # number, title, question; 14b is the second half of 14
+CHAPTERS = (  # number, title, question; 14 has three parts
     ("00", "Start here", "What does a Transformer look at when it translates?"),
     ("01", "From recurrence to attention", "Why did people stop reading one word after another?"),
     ("02", "Tokens and embeddings", "How does a word become numbers?"),
@@ -24,7 +24,8 @@ CHAPTERS = (  # number, title, question; 14b is the second half of 14
     ("12", "GPT", "What can a decoder alone learn from plain text?"),
     ("13", "Sampling", "Why not always take the likeliest word?"),
     ("14", "Three families", "Which of encoder, decoder or both for which task?"),
-    ("14b", "The block today", "What has changed since 2017, and what else does it read?"),
+    ("14b", "The block today", "What has changed in the block since 2017, and what for?"),
+    ("14c", "The same parts elsewhere", "Does our code run a public translator, and read images?"),
     ("15", "Cost", "What does a longer text cost, in time and memory?"),
     ("16", "Looking inside", "Which head does what, and how do we know?"),
     ("17", "The bug clinic", "Which models train and are wrong?"),

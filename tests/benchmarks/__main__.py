@@ -1,0 +1,85 @@
+"""Run benchmarks by name: `python tests/benchmarks training_step gpt_decoding --threads 2`.
+
+Without a name it lists them; `all` runs all. Every benchmark warms up, takes turns, and prints
+ratios first, then medians with their quartiles, with the machine's own limits beside them. --cpu
+counts the processor's time instead of the clock's, for a machine that is busy (then use one
+thread). Peers of Hugging Face need `pip install transformers`.
+"""
+
+import argparse
+import importlib
+import sys
+import warnings
+from pathlib import Path
+
+if __name__ == "__main__":  # for `benchmarks` and `support`
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from benchmarks import BENCHMARKS
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python tests/benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME")
+    add("--threads", type=int, default=2)
+    add("--rounds", type=int, help="timings of each (default: the benchmark's own)")
+    add("--cpu", action="store_true", help="the processor's time instead of the clock's")
+    add("--device", choices=["cpu", "cuda", "mps"], help="default: the best here")
+    add("--json", type=Path, metavar="FILE", help="also write everything to a file")
+    add("--base", action="store_true", help="training_step: width 512, 6+6 layers")
+    add("--small", action="store_true", help="gpt_*: the size of GPT-2 small")
+    add("--dropout", type=float, default=0.0, help="*training_step")
+    add("--precision", choices=["float32", "bfloat16"], default="float32",
+        help="*training_step: bfloat16 adds rows in it")  # fmt: skip
+    add("--tokens", type=int, default=128, help="gpt_decoding: tokens of each text")
+    add("--longest", type=int, default=4096, help="attention: the largest n")
+    add("--merges", type=int, default=2000, help="tokenizing")
+    add("--seeds", type=int, default=3, help="exact_match: runs from seeds 0, 1, …")
+    add("--steps", type=int, default=3000, help="exact_match: length of the schedule")
+    add("--recipe", action="store_true", help="exact_match: nn.Transformer with ours, too")
+    add("--quick", action="store_true", help="exact_match: one seed, at most 1,200 steps, 90 %%")
+    options = parser.parse_args(arguments)
+    if unknown := [name for name in options.names if name not in (*BENCHMARKS, "all")]:
+        parser.error(f"there is no {unknown[0]}; there are {', '.join(BENCHMARKS)}, and all")
+    return options
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """List or run; returns the exit status."""
+    options = parse(arguments)
+    if not options.names:
+        for name, summary in BENCHMARKS.items():
+            print(f"{name:18} {summary}")
+        return 0
+    import torch
+
+    from benchmarks import interleaved, report
+    from tinytf.device import choose_device
+
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(options.threads)
+    device = choose_device(options.device)
+    clock = interleaved.make_clock(options.cpu, device)
+    where = report.machine(device)
+    print(", ".join(f"{key} {value}" for key, value in where.items()))
+    records = []
+    for name in BENCHMARKS if "all" in options.names else options.names:
+        print(f"\n== {name}: {BENCHMARKS[name]}")
+        torch.manual_seed(0)
+        told = report.Report(name)
+        settings = argparse.Namespace(**vars(options) | {"device": device, "clock": clock})
+        importlib.import_module(f"benchmarks.{name}").run(settings, told)
+        records.append(told.record(vars(options), where))
+        if options.json:
+            report.write(options.json, records)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
