@@ -1,10 +1,7 @@
 """GPT-2 weights: the same model as Hugging Face's, both ways; files that do not fit are named."""
 
-import hashlib
 import json
-import threading
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import torch
@@ -262,70 +259,23 @@ def test_an_unknown_name_is_neither_a_folder_nor_published():
         GPT.from_pretrained("gpt5")
 
 
-# ---- public names, from a server on this machine
+# ---- public names
 
 
-@pytest.fixture
-def host(tmp_path, folder, monkeypatch):
-    """A server that has `gpt2` as the public one has it, with the small model's files."""
+def test_a_public_name_is_looked_up_downloaded_and_read(folder, tmp_path, monkeypatch):
+    """How files come is for test_download.py: here, what GPT-2 asks for and where it goes."""
+    asked = []
+
+    def download_files(repository, revision, into, **_):
+        asked.append((repository, revision, into))
+        return folder
+
     monkeypatch.setenv("TINYTF_CACHE", str(tmp_path / "cache"))
-    revision = download.REVISIONS["gpt2"]
-    root = tmp_path / "www" / "openai-community" / "gpt2"
-    data = (folder / "model.safetensors").read_bytes()
-    pointer = f"version 1\noid sha256:{hashlib.sha256(data).hexdigest()}\nsize {len(data)}\n"
-    (root / "raw" / revision).mkdir(parents=True)
-    (root / "raw" / revision / "model.safetensors").write_text(pointer)
-    (root / "resolve").mkdir()
-    folder.rename(root / "resolve" / revision)
-
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path / "www")))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    address = f"http://127.0.0.1:{server.server_port}"
-    monkeypatch.setattr(
-        gpt2_weights, "download_model", partial(download.download_model, host=address)
-    )
-    yield root
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-def served(host):
-    return next((host / "resolve").iterdir()) / "model.safetensors"
-
-
-def test_a_public_name_is_downloaded_once(host, tmp_path):
-    first = GPT.from_pretrained("gpt2")
-    names = sorted(path.name for path in (tmp_path / "cache" / "gpt2").iterdir())
-    assert names == ["config.json", "model.safetensors"]
-    served(host).unlink()  # not asked for again
-    again = GPT.from_pretrained("gpt2")
-    ids = torch.randint(53, (1, 5))
-    assert torch.equal(first(ids), again(ids))
-
-
-def test_a_file_with_another_checksum_is_not_kept(host, tmp_path):
-    path = served(host)
-    data = bytearray(path.read_bytes())
-    data[-1] ^= 1
-    path.write_bytes(data)
-    with pytest.raises(CheckpointError, match=r"has SHA-256 \w+, expected \w+: not kept"):
-        GPT.from_pretrained("gpt2")
-    assert [p.name for p in (tmp_path / "cache" / "gpt2").iterdir()] == ["config.json"]
-    path.write_bytes(data[:-5])
-    with pytest.raises(CheckpointError, match=r"gave \d+ bytes, expected \d+: try again"):
-        GPT.from_pretrained("gpt2")
-
-
-def test_a_server_that_names_no_checksum_is_not_trusted(host):
-    next((host / "raw").iterdir()).joinpath("model.safetensors").write_text("<html>")
-    with pytest.raises(CheckpointError, match="does not say the checksum of gpt2's weights"):
-        GPT.from_pretrained("gpt2")
+    monkeypatch.setattr(download, "download_files", download_files)
+    ours, ids = GPT.from_pretrained("gpt2"), torch.randint(53, (1, 5))
+    assert torch.equal(ours(ids), GPT.from_pretrained(folder)(ids))
+    where = tmp_path / "cache" / "gpt2"
+    assert asked == [("openai-community/gpt2", download.REVISIONS["gpt2"], where)]
 
 
 def test_without_a_network_the_error_says_what_to_do(tmp_path, monkeypatch):

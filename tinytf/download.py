@@ -1,16 +1,17 @@
-"""Published GPT-2 weights, downloaded once and checked; nothing in the course needs them."""
+"""Published weights, downloaded once and checked; nothing in the course needs them."""
 
 import hashlib
 import os
 import re
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 
 from tqdm import tqdm
 
 from tinytf.files import CheckpointError
 
-__all__ = ["cache_folder", "download", "download_model"]
+__all__ = ["cache_folder", "download", "download_files", "download_model"]
 
 HOST = "https://huggingface.co"
 # the commit whose files are meant, so that a name means the same weights for ever
@@ -20,6 +21,8 @@ REVISIONS = {
     "gpt2-large": "32b71b12589c2f8d625668d2335a01cac3249519",
     "gpt2-xl": "15ea56dee5df4983c59b2538573817e1667135e2",
 }
+FILES = ("config.json", "model.safetensors")
+CHECKED = ".safetensors"  # files of this kind must have a checksum
 POINTER = re.compile(r"oid sha256:([0-9a-f]{64})\s+size (\d+)")
 TIMEOUT = 30  # seconds without a byte
 
@@ -30,30 +33,49 @@ def cache_folder() -> Path:
 
 
 def download_model(name: str, host: str = HOST) -> Path:
-    """Return the folder with a published model's config.json and model.safetensors.
+    """Return the folder with a published GPT-2's config.json and model.safetensors.
 
-    What is there is not downloaded again. The repository at the model's commit names the SHA-256 of
-    the weights, and a file that does not have it is not kept. Raises CheckpointError that says what
-    to do instead where there is no network.
+    What is there is not downloaded again. Raises as `download_files`.
     """
-    folder = cache_folder() / name
-    files = ("config.json", "model.safetensors")
-    if all((folder / file).is_file() for file in files):
-        return folder
-    root = f"{host}/openai-community/{name}"
-    revision = REVISIONS[name]
+    return download_files(
+        f"openai-community/{name}", REVISIONS[name], cache_folder() / name, host=host
+    )
+
+
+def download_files(
+    repository: str,
+    revision: str,
+    folder: Path,
+    files: Sequence[str] = FILES,
+    host: str = HOST,
+) -> Path:
+    """Bring files of a repository, as they were at one commit, into `folder`; returns the folder.
+
+    Only what is not there is asked for. The repository at that commit names the SHA-256 of the
+    weights, and a file that does not have it is not kept. Raises CheckpointError that says what to
+    do instead where there is no network.
+    """
+    folder = Path(folder)
+    files = [file for file in files if not (folder / file).is_file()]
+    name = repository.rpartition("/")[2]
+    root = f"{host}/{repository}"
     try:
-        with _open(f"{root}/raw/{revision}/model.safetensors") as answer:
-            pointer = POINTER.search(answer.read(1000).decode(errors="replace"))
-        if pointer is None:
-            raise CheckpointError(f"{host} does not say the checksum of {name}'s weights")
-        download(f"{root}/resolve/{revision}/config.json", folder / "config.json")
-        weights = f"{root}/resolve/{revision}/model.safetensors"
-        download(weights, folder / "model.safetensors", *pointer.groups())
+        sums = {}
+        for file in files:
+            if file.endswith(CHECKED):
+                with _open(f"{root}/raw/{revision}/{file}") as answer:
+                    pointer = POINTER.search(answer.read(1000).decode(errors="replace"))
+                if pointer is None:
+                    raise CheckpointError(f"{host} does not say the checksum of {name}'s weights")
+                sums[file] = pointer.groups()
+        for file in files:
+            url = f"{root}/resolve/{revision}/{file}"
+            download(url, folder / file, *sums.get(file, ()))
     except OSError as error:
+        those = f"{', '.join(files[:-1])} and {files[-1]}" if len(files) > 1 else files[0]
         raise CheckpointError(
-            f"could not download {name} from {host} ({error}). Without a network, get config.json "
-            f"and model.safetensors of openai-community/{name} by other means, put them into a "
+            f"could not download {name} from {host} ({error}). Without a network, get {those} "
+            f"of {repository} by other means, put them into a "
             f"folder and name that folder, or put them into {folder}"
         ) from error
     return folder

@@ -15,6 +15,8 @@ from .explorer import AttentionExplorer, attention_explorer, attention_still
 from .feedforward import dot_histogram, stacked_bars, unit_card
 from .gpt import block_table, ranking, text_bits
 from .heads import head_table
+from .images import digit_attention, patch_row, similarity_grid
+from .llama import head_groups, seed_dots
 from .norms import norm_groups
 from .positional import positional_curves, positional_heatmap, rotations, scheme_curves
 from .sampling import settings_plane, text_strips, token_bars
@@ -37,9 +39,11 @@ __all__ = [
     "block_table",
     "cost_dots",
     "course_map",
+    "digit_attention",
     "dot_histogram",
     "explore",
     "head_grid",
+    "head_groups",
     "head_table",
     "heatmap",
     "histogram",
@@ -49,13 +53,16 @@ __all__ = [
     "learning_curve",
     "lines",
     "norm_groups",
+    "patch_row",
     "plane",
     "positional_curves",
     "positional_heatmap",
     "ranking",
     "rotations",
     "scheme_curves",
+    "seed_dots",
     "settings_plane",
+    "similarity_grid",
     "stacked_bars",
     "text_bits",
     "text_strips",

@@ -1,0 +1,112 @@
+"""Images as the encoder reads them: cut into patches, looked at, and placed by what was learned."""
+
+import math
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from .style import ATTENTION, CYCLE, INK, SIGNED, as_array, new_axes
+
+
+def patch_row(image, patches, *, title=None):
+    """Draw an image (height, width) with its cuts, and its patches (N, size²) as a row of words.
+
+    The patches come in reading order and are numbered by it. Returns the two Axes. Raises
+    ValueError where the patches do not have as many pixels as the image.
+    """
+    image, patches = as_array(image, "image", ndim=2), as_array(patches, "patches", ndim=2)
+    if image.size != patches.size:
+        raise ValueError(f"{patches.size} pixels in the patches, {image.size} in the image")
+    size = math.isqrt(patches.shape[1])
+    low, high = image.min(), image.max()
+    whole, row = plt.subplots(
+        1, 2, figsize=(12.5, 3.1), width_ratios=(1, 3.6), layout="constrained"
+    )[1]
+    look = {"cmap": "gray_r", "vmin": low, "vmax": high}
+    whole.imshow(image, **look)
+    _cuts(whole, image.shape, size)
+    across = math.ceil(len(patches) / 2)
+    for number, patch in enumerate(patches):
+        line, place = divmod(number, across)
+        left, top = place * (size + 0.8), line * (size + 1.6)
+        row.imshow(patch.reshape(size, size), extent=(left, left + size, top + size, top), **look)
+        frame = plt.Rectangle((left, top), size, size, fill=False, edgecolor=CYCLE[0], linewidth=1)
+        row.add_patch(frame)
+        row.text(left + size / 2, top - 0.2, str(number), ha="center", va="bottom", fontsize=11)
+    row.set(xlim=(-0.2, across * (size + 0.8)), ylim=(2 * size + 1.9, -1))
+    row.set_aspect("equal")
+    row.axis("off")
+    if title:
+        whole.set_title(title)
+    return whole, row
+
+
+def digit_attention(image, weights, ax=None, *, title=None, top=None, colorbar=True):
+    """Tint each patch of an image (S, S) by its weight (N,), the ink drawn over it as dots.
+
+    The larger a dot, the more ink in that pixel, from the image's least to its greatest. `top` is
+    the weight of the darkest tint (by default the greatest there is). Returns the Axes. Raises
+    ValueError where the patches are not a square grid that divides the image.
+    """
+    image, weights = as_array(image, "image", ndim=2), as_array(weights, "weights", ndim=1)
+    side = math.isqrt(len(weights))
+    if side**2 != len(weights) or image.shape[0] % side or image.shape[0] != image.shape[1]:
+        raise ValueError(f"{len(weights)} patches do not tile an image of shape {image.shape}")
+    size = image.shape[0] // side
+    ax = new_axes(ax, (4.6, 3.8))
+    tint = weights.reshape(side, side).repeat(size, 0).repeat(size, 1)
+    shown = ax.imshow(tint, cmap=ATTENTION, vmin=0, vmax=top or weights.max())
+    spread = image.max() - image.min()
+    ink = (image - image.min()) / (spread or 1)
+    rows, columns = np.nonzero(ink > 0.05)
+    dots = 150 * ink[rows, columns] * (8 / image.shape[0]) ** 2
+    ax.scatter(columns, rows, dots, color=CYCLE[1], edgecolor=INK, linewidth=0.6, zorder=3)
+    _cuts(ax, image.shape, size)
+    if colorbar:
+        bar = ax.figure.colorbar(shown, ax=ax, shrink=0.85)
+        bar.set_label("attention weight")
+    if title:
+        ax.set_title(title)
+    return ax
+
+
+def similarity_grid(similarity, *, title=None, most=1.0):
+    """Draw a (N, N) similarity of places of a square grid as N maps, each where its place is.
+
+    Map i shows how alike place i is to every place; its own is outlined. Colours run from -most to
+    most. Returns the Axes, in reading order. Raises ValueError if N is not a square.
+    """
+    similarity = as_array(similarity, "similarity", ndim=2)
+    side = math.isqrt(len(similarity))
+    if similarity.shape != (side**2, side**2):
+        raise ValueError(f"a similarity of {similarity.shape} is not that of a square grid")
+    width, height = 1.3 * side + 1.2, 1.3 * side
+    figure, axes = plt.subplots(side, side, figsize=(width, height), layout="constrained")
+    axes = np.ravel(axes)
+    for place, ax in enumerate(axes):
+        field = similarity[place].reshape(side, side)
+        shown = ax.imshow(field, cmap=SIGNED, vmin=-most, vmax=most)
+        row, column = divmod(place, side)
+        own = plt.Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=INK, linewidth=2)
+        ax.add_patch(own)
+        ax.set(xticks=[], yticks=[])
+        ax.grid(False)
+        for spine in ax.spines.values():
+            spine.set_visible(False)
+    bar = figure.colorbar(shown, ax=list(axes), shrink=0.8)
+    bar.set_label("cosine")
+    if title:
+        figure.suptitle(title, fontsize=13, fontweight=plt.rcParams["axes.titleweight"])
+    return axes
+
+
+def _cuts(ax, shape, size):
+    """Lines where the patches meet, and no ticks."""
+    for at in range(0, shape[0] + 1, size):
+        ax.axhline(at - 0.5, color=CYCLE[0], linewidth=1)
+    for at in range(0, shape[1] + 1, size):
+        ax.axvline(at - 0.5, color=CYCLE[0], linewidth=1)
+    ax.set(xlim=(-0.5, shape[1] - 0.5), ylim=(shape[0] - 0.5, -0.5), xticks=[], yticks=[])
+    ax.grid(False)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
