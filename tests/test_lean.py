@@ -9,8 +9,10 @@ from support import bounded
 
 from tinytf.attention import KeyValueCache, explicit_attention
 from tinytf.generation import generate
+from tinytf.grouped import GroupedQueryAttention
 from tinytf.inspect import record
 from tinytf.lean import LeanOutput, LeanStack, StaticCache, lean
+from tinytf.llama import Llama, LlamaConfig
 from tinytf.sampling import Sampling
 from tinytf.states import states
 
@@ -213,6 +215,18 @@ def test_other_attention_is_refused():
     model = decided_gpt(0)
     model.decoder.layers[1].self_attention.attention = explicit_attention
     with pytest.raises(ValueError, match="needs layers whose attention is fused_attention"):
+        lean(model)
+
+
+def test_other_models_and_layers_are_refused_by_name():
+    with pytest.raises(ValueError, match="lean decoding is for a GPT, and this is a Llama"):
+        lean(Llama(LlamaConfig(11, 12, 3, 3, 2, 20, 12)))
+    model = decided_gpt(0)  # a GPT still, whose lean twin would not turn queries and keys
+    turning = GroupedQueryAttention(12, 3, 3)
+    for name in ("w_q", "w_k", "w_v", "w_o"):
+        setattr(turning, name, getattr(model.decoder.layers[1].self_attention, name))
+    model.decoder.layers[1].self_attention = turning
+    with pytest.raises(ValueError, match="MultiHeadAttention, not GroupedQueryAttention"):
         lean(model)
 
 

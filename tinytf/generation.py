@@ -5,7 +5,7 @@ from torch import Tensor
 
 from tinytf.decoding import evaluation
 from tinytf.embedding import check_ids
-from tinytf.gpt import GPT
+from tinytf.protocols import LanguageModel
 from tinytf.sampling import Sampling, likeliest, sample
 
 __all__ = ["generate"]
@@ -13,7 +13,7 @@ __all__ = ["generate"]
 
 @torch.no_grad()
 def generate(
-    model: GPT,
+    model: LanguageModel,
     ids: Tensor,
     max_new_tokens: int,
     sampling: Sampling | None = None,
@@ -66,7 +66,7 @@ def generate(
 
 
 def _check(
-    model: GPT, ids: Tensor, max_new_tokens: int, end_id: int | None, keep: int | None
+    model: LanguageModel, ids: Tensor, max_new_tokens: int, end_id: int | None, keep: int | None
 ) -> int:
     """Refuse what can't be generated from, and return how much context is kept."""
     c = model.config

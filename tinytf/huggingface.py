@@ -1,10 +1,12 @@
 """Folders of weights in Hugging Face's format: config.json and model.safetensors.
 
-What every loader shares: reading and writing the two files, and turning tensors by a table whose
-rows say which of theirs holds which of ours. Nothing is unpickled, and what does not fit is named.
+What every loader shares: reading the files (weights may be cut into shards) and writing them, and
+turning tensors by a table whose rows say which of theirs holds which of ours. Nothing is unpickled,
+and what does not fit is named.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -148,16 +150,55 @@ def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> nn.Module:
 
 
 def read_folder(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Read config.json and model.safetensors. Raises CheckpointError that says what is wrong."""
+    """Read config.json and model.safetensors, or its shards, as large models come.
+
+    Without that file, model.safetensors.index.json says which file holds each tensor. Raises
+    CheckpointError that says what is wrong, and names a shard that is missing, truncated, or holds
+    other tensors than the index says.
+    """
     folder = Path(folder)
     config = read_json(folder / "config.json")
-    path = folder / "model.safetensors"
-    if not path.is_file():
-        pickle = " (pytorch_model.bin is a pickle, which could run code, and is not opened)"
-        there = pickle if (folder / "pytorch_model.bin").exists() else ""
-        raise CheckpointError(f"there is no model.safetensors in {folder}{there}")
+    whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    if whole.is_file():
+        return config, _read_tensors(whole)
+    if index.is_file():
+        return config, _read_shards(index)
+    there = ""
+    if pickles := sorted(path.name for path in folder.glob("pytorch_model*.bin")):
+        there = f" ({pickles[0]} is a pickle, which could run code, and is not opened)"
+    raise CheckpointError(f"there is no model.safetensors in {folder}{there}")
+
+
+def _read_shards(index: Path) -> dict[str, Tensor]:
+    """Read the files that an index names, each with exactly the tensors that it says."""
+    said = read_json(index)
+    places = said.get("weight_map") if isinstance(said, Mapping) else None
+    if not isinstance(places, Mapping) or not places:
+        raise CheckpointError(f"{index.name} must say in weight_map which file holds each tensor")
+    shards: dict[str, list[str]] = {}
+    for name, shard in places.items():
+        if not isinstance(shard, str) or re.search(r"[/\\:]", shard):  # no way out of the folder
+            raise CheckpointError(f"{index.name} places {name} in {shard!r}, not a file beside it")
+        shards.setdefault(shard, []).append(name)
+    if gone := [shard for shard in shards if not (index.parent / shard).is_file()]:
+        raise CheckpointError(f"{index.name} names files that are not there: {_some(gone)}")
+    tensors = {}
+    for shard, names in shards.items():
+        found = _read_tensors(index.parent / shard)
+        if missing := [name for name in names if name not in found]:
+            raise CheckpointError(
+                f"{shard} lacks {_some(missing)}, which {index.name} places there"
+            )
+        if extra := [name for name in found if places.get(name) != shard]:
+            raise CheckpointError(f"{shard} holds {_some(extra)}, which {index.name} does not say")
+        tensors |= found
+    return tensors
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    """Read one file of tensors."""
     try:
-        return config, load_file(path)
+        return load_file(path)
     except SafetensorError as error:
         raise CheckpointError(
             f"{path.name} ({path.stat().st_size} bytes) is truncated or not a safetensors file: "

@@ -6,12 +6,7 @@ from contextlib import ExitStack, contextmanager
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytf.attention import (
-    MultiHeadAttention,
-    attention_weights,
-    explicit_attention,
-    fused_attention,
-)
+from tinytf.attention import attention_weights, explicit_attention, fused_attention
 
 __all__ = ["Record", "ablate_heads", "attention_layers", "record", "replace", "weights_of"]
 
@@ -19,9 +14,17 @@ __all__ = ["Record", "ablate_heads", "attention_layers", "record", "replace", "w
 _PLAIN = (fused_attention, explicit_attention, F.scaled_dot_product_attention)
 
 
-def attention_layers(model: nn.Module) -> dict[str, MultiHeadAttention]:
-    """Name every attention layer of a model, as in its state dict."""
-    return {n: m for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
+def attention_layers(model: nn.Module) -> dict[str, nn.Module]:
+    """Name every attention layer of a model, as in its state dict.
+
+    That is a module with a function `attention` (q, k, v, mask, dropout=0.0) and a map `w_o` of
+    what it gives, as `MultiHeadAttention` and `GroupedQueryAttention` have them.
+    """
+    return {name: module for name, module in model.named_modules() if _attends(module)}
+
+
+def _attends(module: nn.Module) -> bool:
+    return callable(getattr(module, "attention", None)) and hasattr(module, "w_o")
 
 
 def weights_of(attention: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -65,7 +68,7 @@ class _Probe:
 
 
 @contextmanager
-def _probed(layer: MultiHeadAttention) -> Iterator[_Probe]:
+def _probed(layer: nn.Module) -> Iterator[_Probe]:
     """Put a probe into a layer, or share the one that an outer block has put there."""
     before = layer.attention
     if isinstance(before, _Probe):
@@ -115,7 +118,7 @@ def replace(model: nn.Module, name: str, change: Callable[[Tensor], Tensor]) -> 
     if name not in modules:
         raise KeyError(f"no module {name!r}; there are {', '.join(n for n in modules if n)}")
     module = modules[name]
-    if isinstance(module, MultiHeadAttention):
+    if _attends(module):
         with _probed(module) as probe:
             probe.changes.append(change)
             try:

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytf.attention import KeyValueCache, fused_attention
+from tinytf.attention import KeyValueCache, MultiHeadAttention, fused_attention
 from tinytf.gpt import GPT, CausalLayer, CausalStack
 from tinytf.masks import causal_mask
 from tinytf.matvec import Columns, Half
@@ -37,11 +37,13 @@ def lean(model: GPT, weights: str | None = None) -> GPT:
     CPU, and raises as `Half` does.
 
     There is nothing in it to look into or to train: `record` and `states` refuse it. Raises
-    ValueError for other `weights`, a model that is lean already, and one whose attention is not the
-    fused one.
+    ValueError for other `weights`, a model that is lean already, one that is no GPT (a `Llama`),
+    and one whose attention is not GPT's, or not the fused one.
     """
     if weights not in WEIGHTS:
         raise ValueError(f"weights={weights!r} is not one of {tuple(WEIGHTS)}")
+    if not isinstance(model, GPT):
+        raise ValueError(f"lean decoding is for a GPT, and this is a {type(model).__name__}")
     if isinstance(model.decoder, LeanStack):
         raise ValueError("the model is lean already: give the one it was made from")
     stack = LeanStack(model.decoder, model.config.max_len, WEIGHTS[weights])
@@ -123,6 +125,9 @@ class LeanStack(nn.Module):
     ) -> None:
         super().__init__()
         for layer in stack.layers:
+            if type(layer.self_attention) is not MultiHeadAttention:
+                name = type(layer.self_attention).__name__
+                raise ValueError(f"lean decoding computes MultiHeadAttention, not {name}")
             if layer.self_attention.attention is not fused_attention:
                 raise ValueError("lean decoding needs layers whose attention is fused_attention")
         self.max_len, self.num_heads = max_len, stack.layers[0].self_attention.num_heads

@@ -7,14 +7,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tinytf.decoding import evaluation
-from tinytf.gpt import GPT
+from tinytf.protocols import LanguageModel
 
 __all__ = ["bits_per_byte", "continuation_losses", "token_losses"]
 
 
 @torch.no_grad()
 def token_losses(
-    model: GPT, ids: Tensor, context: int | None = None, batch_size: int = 16
+    model: LanguageModel, ids: Tensor, context: int | None = None, batch_size: int = 16
 ) -> Tensor:
     """Give the cross-entropy, in nats, of every token of a text but the first: (N,) -> (N-1,).
 
@@ -49,7 +49,11 @@ def token_losses(
 
 
 def bits_per_byte(
-    model: GPT, ids: Tensor, num_bytes: int, context: int | None = None, batch_size: int = 16
+    model: LanguageModel,
+    ids: Tensor,
+    num_bytes: int,
+    context: int | None = None,
+    batch_size: int = 16,
 ) -> float:
     """Give the bits a model needs for each byte of a text: comparable whatever the tokenizer.
 
@@ -63,7 +67,7 @@ def bits_per_byte(
 
 
 @torch.no_grad()
-def continuation_losses(model: GPT, ids: Tensor, start: int) -> Tensor:
+def continuation_losses(model: LanguageModel, ids: Tensor, start: int) -> Tensor:
     """Return -log p, in nats, of the tokens from `start` on, each given those before it in its row.
 
     ids is (B, T), the result (B, T - start): its mean is the loss of that text, its exponential the

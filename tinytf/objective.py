@@ -7,8 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytf.gpt import GPT
-from tinytf.protocols import Seq2Seq
+from tinytf.protocols import LanguageModel, Seq2Seq
 from tinytf.tokenizer import BOS, EOS, PAD, pad_batch
 
 __all__ = ["Batch", "TextBatch", "make_batch", "next_token_loss", "sequence_loss"]
@@ -80,7 +79,7 @@ def sequence_loss(model: Seq2Seq, batch: Batch, label_smoothing: float = 0.0) ->
 
 
 def next_token_loss(
-    model: GPT, batch: TextBatch, label_smoothing: float = 0.0
+    model: LanguageModel, batch: TextBatch, label_smoothing: float = 0.0
 ) -> tuple[Tensor, int]:
     """Sum the cross-entropy of every next token, in nats, and count the tokens.
 

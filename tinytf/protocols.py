@@ -1,4 +1,4 @@
-"""What training and decoding ask of a model; the Transformer and the recurrent models have it."""
+"""What training and decoding ask of a model, so that one of another make can take its place."""
 
 from typing import Any, Protocol
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 from tinytf.seq2seq import Memory
 
-__all__ = ["Seq2Seq"]
+__all__ = ["LanguageModel", "Seq2Seq"]
 
 
 class Seq2Seq(Protocol):
@@ -28,3 +28,24 @@ class Seq2Seq(Protocol):
 
     def decode(self, tgt: Tensor, memory: Memory, cache: list | None = None) -> Tensor:
         """Represent each target prefix: ids (B, T) -> hidden states (B, T, C)."""
+
+
+class LanguageModel(Protocol):
+    """A decoder-only model, as `tinytf.gpt.GPT` or `tinytf.llama.Llama`.
+
+    `config` is a frozen dataclass with at least vocab_size, d_model and max_len;
+    `decoder.new_cache()` gives what `decode` keeps between steps; `output` maps hidden states
+    (..., C) to logits (..., V). It is an `nn.Module` as well, and called with ids (B, T) and a
+    cache it gives logits (B, T, V).
+    """
+
+    config: Any
+    decoder: Any
+    output: torch.nn.Module
+    device: torch.device
+
+    def __call__(self, ids: Tensor, cache: list | None = None) -> Tensor:
+        """Score the token after each prefix."""
+
+    def decode(self, ids: Tensor, cache: list | None = None) -> Tensor:
+        """Represent each prefix: ids (B, T) -> hidden states (B, T, C)."""

@@ -1,0 +1,140 @@
+"""Llama: today's decoder-only block, of parts that stand (Touvron et al. 2023, section 2.2)."""
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from tinytf.attention import KeyValueCache
+from tinytf.embedding import check_ids
+from tinytf.gated import SwiGLU
+from tinytf.gpt import CausalStack
+from tinytf.grouped import GroupedQueryAttention, check_groups
+from tinytf.initialisation import normal, scale_residual
+from tinytf.norm import RMSNorm
+from tinytf.residual import PreNorm
+from tinytf.validation import check_sizes
+
+__all__ = ["PRESETS", "Llama", "LlamaConfig", "LlamaLayer"]
+
+# The config.json files of the published weights say so; the papers' tables leave out d_ff.
+PRESETS = {
+    "llama-2-7b": {},
+    "llama-2-70b": {"d_model": 8192, "num_heads": 64, "num_kv_heads": 8, "num_layers": 80,
+                    "d_ff": 28672},
+    "llama-3-8b": {"vocab_size": 128256, "num_kv_heads": 8, "d_ff": 14336, "max_len": 8192,
+                   "base": 500000.0},
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LlamaConfig:
+    """The sizes of a `Llama`; the defaults are those of the 7B Llama 2."""
+
+    vocab_size: int = 32000
+    d_model: int = 4096
+    num_heads: int = 32
+    num_kv_heads: int = 32  # fewer: groups of query heads share keys and values
+    num_layers: int = 32
+    d_ff: int = 11008  # 2/3 of 4 d_model, rounded up to a multiple of 256
+    max_len: int = 4096  # longer input is refused, though nothing in the model has a length
+    base: float = 10000.0  # of RoPE's frequencies
+    eps: float = 1e-5  # of the norms
+    tie_output: bool = False  # whether the output's matrix is the embedding table
+
+    def __post_init__(self) -> None:
+        check_sizes(self, "vocab_size", "d_model", "num_heads", "num_kv_heads", "num_layers",
+                    "d_ff", "max_len")  # fmt: skip
+        check_groups(self.d_model, self.num_heads, self.num_kv_heads)
+        for name in ("base", "eps"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+
+    @classmethod
+    def preset(cls, name: str) -> Self:
+        """Return the sizes of published weights, such as "llama-3-8b".
+
+        Raises ValueError for another name.
+        """
+        if name not in PRESETS:
+            raise ValueError(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
+        return cls(**PRESETS[name])
+
+
+class LlamaLayer(nn.Module):
+    """Grouped-query attention, then SwiGLU, each reading the stream through an RMSNorm."""
+
+    def __init__(self, config: LlamaConfig) -> None:
+        super().__init__()
+        c = config
+        norm = functools.partial(RMSNorm, eps=c.eps)
+        self.self_attention = GroupedQueryAttention(c.d_model, c.num_heads, c.num_kv_heads, c.base)
+        self.feed_forward = SwiGLU(c.d_model, c.d_ff)
+        self.residual_1 = PreNorm(c.d_model, 0.0, norm)
+        self.residual_2 = PreNorm(c.d_model, 0.0, norm)
+
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, cache: KeyValueCache | None = None
+    ) -> Tensor:
+        """Map (B, T, C) to (B, T, C); with a cache, x holds only the positions that are new."""
+        x = self.residual_1(x, lambda y: self.self_attention(y, mask, cache))
+        return self.residual_2(x, self.feed_forward)
+
+
+class Llama(nn.Module):
+    """A decoder-only Transformer as Llama has it: `GPT`'s stack with other layers, no positions.
+
+    It is used as a `GPT` is. No linear map has a bias. Weights start as those of `GPT`: N(0,
+    0.02²), what writes to the residual stream divided by √(2 L) for L layers. Source: Touvron et
+    al. 2023, section 2.2; grouped queries: Touvron et al. 2023b, section 2.2.
+    """
+
+    def __init__(self, config: LlamaConfig) -> None:
+        super().__init__()
+        c = self.config = config
+        self.embedding = nn.Embedding(c.vocab_size, c.d_model)  # not scaled by √d_model
+        layers = [LlamaLayer(c) for _ in range(c.num_layers)]
+        self.decoder = CausalStack(layers, RMSNorm(c.d_model, c.eps))
+        self.output = nn.Linear(c.d_model, c.vocab_size, bias=False)
+        nn.init.normal_(self.embedding.weight, std=0.02)
+        if c.tie_output:
+            self.output.weight = self.embedding.weight
+        normal(self, std=0.02)
+        scale_residual(self, 2 * c.num_layers)
+
+    def forward(self, ids: Tensor, cache: list[KeyValueCache] | None = None) -> Tensor:
+        """Score the token after each prefix: ids (B, T) -> logits (B, T, V).
+
+        With a `cache` (from `decoder.new_cache()`), `ids` holds only the tokens that are new.
+        Raises ValueError for an empty batch, ids outside the vocabulary, and sequences longer than
+        max_len; TypeError for ids that are not integers.
+        """
+        return self.output(self.decode(ids, cache))
+
+    def decode(self, ids: Tensor, cache: list[KeyValueCache] | None = None) -> Tensor:
+        """Represent each prefix: ids (B, T) -> hidden states (B, T, C), before the output."""
+        check_ids(ids, self.config.vocab_size)
+        end = (len(cache[0]) if cache else 0) + ids.size(1)
+        if end > self.config.max_len:
+            raise ValueError(
+                f"sequence of length {end} is longer than max_len={self.config.max_len}"
+            )
+        return self.decoder(self.embedding(ids), cache)
+
+    @property
+    def device(self) -> torch.device:
+        """The device the parameters are on."""
+        return self.output.weight.device
+
+    @classmethod
+    def from_pretrained(cls, folder: str | Path) -> Self:
+        """Read Llama weights in Hugging Face's format from a folder; see `llama_weights.load`.
+
+        The model comes in float32, on the CPU, in evaluation mode.
+        """
+        from tinytf import llama_weights  # which builds on this file
+
+        return llama_weights.load(folder)
