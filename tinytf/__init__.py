@@ -6,6 +6,7 @@ from tinytf.attention import (
     explicit_attention,
     fused_attention,
 )
+from tinytf.bert import Bert, BertConfig
 from tinytf.bleu import corpus_bleu
 from tinytf.blocks import Decoder, DecoderLayer, Encoder, EncoderLayer, PostNorm, PreNorm
 from tinytf.bpe import ByteBPE, train_bpe
@@ -18,8 +19,10 @@ from tinytf.gated import SwiGLU
 from tinytf.generation import generate
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.inspect import ablate_heads, record, replace
+from tinytf.llama import Llama, LlamaConfig
 from tinytf.masking import mask_tokens
 from tinytf.masks import causal_mask, padding_mask
+from tinytf.noising import corrupt_spans
 from tinytf.norm import LayerNorm, RMSNorm, layer_norm, rms_norm
 from tinytf.positional import (
     LearnedPositionalEncoding,
@@ -38,6 +41,8 @@ from tinytf.writer import Writer
 __all__ = [
     "GPT",
     "AlibiAttention",
+    "Bert",
+    "BertConfig",
     "ByteBPE",
     "CheckpointError",
     "Decoder",
@@ -48,6 +53,8 @@ __all__ = [
     "GPTConfig",
     "LayerNorm",
     "LearnedPositionalEncoding",
+    "Llama",
+    "LlamaConfig",
     "MultiHeadAttention",
     "PositionalEncoding",
     "PostNorm",
@@ -74,6 +81,7 @@ __all__ = [
     "causal_mask",
     "choose_device",
     "corpus_bleu",
+    "corrupt_spans",
     "explicit_attention",
     "fused_attention",
     "generate",

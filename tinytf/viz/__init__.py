@@ -6,12 +6,14 @@ machine has no Chinese font.
 """
 
 from .attention import alignment_grid, head_grid, heatmap, layer_head_scores
+from .bert import group_dots, input_card, tag_bars
 from .coursemap import course_map
 from .curves import learning_curve
 from .decoder import cost_dots, verdicts
 from .decoding import beam_tree
 from .embedding import plane, token_rows, word_map
 from .explorer import AttentionExplorer, attention_explorer, attention_still
+from .families import spoiled_rows
 from .feedforward import dot_histogram, stacked_bars, unit_card
 from .gpt import block_table, ranking, text_bits
 from .heads import head_table
@@ -42,11 +44,13 @@ __all__ = [
     "digit_attention",
     "dot_histogram",
     "explore",
+    "group_dots",
     "head_grid",
     "head_groups",
     "head_table",
     "heatmap",
     "histogram",
+    "input_card",
     "label",
     "labels",
     "layer_head_scores",
@@ -63,7 +67,9 @@ __all__ = [
     "seed_dots",
     "settings_plane",
     "similarity_grid",
+    "spoiled_rows",
     "stacked_bars",
+    "tag_bars",
     "text_bits",
     "text_strips",
     "token_bars",

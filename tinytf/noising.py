@@ -1,0 +1,245 @@
+"""Ways to spoil a text for a model to repair: T5's span corruption and BART's five noises.
+
+Each takes one row of ids (N,) and a generator of the CPU, on which alone depends what is drawn, and
+returns new tensors on the device of the ids, which are left as they are.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "Corrupted",
+    "corrupt_spans",
+    "delete_words",
+    "drop_spans",
+    "infill_spans",
+    "mask_words",
+    "permute_sentences",
+    "restore_spans",
+    "rotate_document",
+    "span_noise",
+]
+
+
+class Corrupted(NamedTuple):
+    """A text with spans dropped."""
+
+    corrupted: Tensor  # what is left, a sentinel in the place of each span: what the encoder reads
+    target: Tensor  # each sentinel and the span it stands for, and one more: what to write
+
+
+def span_noise(
+    length: int,
+    generator: torch.Generator,
+    share: float = 0.15,
+    mean_length: float = 3.0,
+    roll: bool = False,
+) -> Tensor:
+    """Choose spans of a text to drop: (length,), True in them.
+
+    How many tokens and how many spans is fixed by rounding, at least one of either; where they lie
+    is drawn, and all ways to do so are equally likely. Kept and dropped stretches alternate, none
+    is empty, and the first is kept: so the first token is never dropped and the last one always,
+    unless the result is rolled round by a random number of places, which T5's code offers
+    (`random_roll`) and leaves off. Raises ValueError for fewer than two tokens, a share outside
+    (0, 1), a mean_length below 1, and more spans than there are tokens to keep between them.
+    Source: Raffel et al. 2020 (T5), section 3.1.4, and `random_spans_noise_mask` of its code.
+    """
+    _check_share(share, low=0.0)
+    if length < 2:
+        raise ValueError(f"length={length}: two tokens at least, one to keep and one to drop")
+    if mean_length < 1:
+        raise ValueError(f"mean_length must be at least 1, got {mean_length}")
+    dropped = min(max(round(length * share), 1), length - 1)
+    spans = max(round(dropped / mean_length), 1)
+    kept = length - dropped
+    if spans > kept:
+        raise ValueError(f"{spans} spans need {spans} tokens kept before them, only {kept} are")
+    lengths = torch.stack([_pieces(kept, spans, generator), _pieces(dropped, spans, generator)], 1)
+    noise = (torch.arange(2 * spans) % 2 == 1).repeat_interleave(lengths.flatten())
+    return noise.roll(_draw(length, generator)) if roll else noise
+
+
+def drop_spans(ids: Tensor, noise: Tensor, sentinels: Sequence[int]) -> Corrupted:
+    """Drop the tokens of ids (N,) where `noise` (N,) is True, a sentinel for each run of them.
+
+    Sentinels are taken in the order given. The target ends in one more, which says that nothing
+    follows, so a text of K runs needs K + 1 of them: ValueError for fewer, for one that is listed
+    twice or stands in the text, for ids that are not one row, and for a noise that is not boolean
+    (N,). Source: Raffel et al. 2020, section 3.1.4 and figure 2. (Their code writes the last
+    sentinel only where something is kept after the last span.)
+    """
+    _check_row(ids)
+    if noise.shape != ids.shape or noise.dtype != torch.bool:
+        raise ValueError(
+            f"noise must be boolean, {tuple(ids.shape)} like ids, got {noise.dtype} of shape "
+            f"{tuple(noise.shape)}"
+        )
+    noise = noise.to(ids.device)
+    begins = noise & ~torch.cat([noise.new_zeros(1), noise[:-1]])
+    runs = int(begins.sum())
+    marks = _sentinels(sentinels, runs + 1, ids)
+    number = (begins.cumsum(0) - 1).clamp(min=0)
+    corrupted = torch.where(noise, marks[number], ids)[~noise | begins]
+    before = [torch.stack([m, t]) if b else t[None] for m, t, b in
+              zip(marks[number[noise]], ids[noise], begins[noise], strict=True)]  # fmt: skip
+    return Corrupted(corrupted, torch.cat([*before, marks[runs:]]))
+
+
+def corrupt_spans(
+    ids: Tensor,
+    sentinels: Sequence[int],
+    generator: torch.Generator,
+    share: float = 0.15,
+    mean_length: float = 3.0,
+    roll: bool = False,
+) -> Corrupted:
+    """Drop random spans of ids (N,) as T5 does: `span_noise` chooses them, `drop_spans` drops.
+
+    Errors as these two. Source: Raffel et al. 2020, section 3.1.4.
+    """
+    _check_row(ids)
+    noise = span_noise(len(ids), generator, share, mean_length, roll)
+    return drop_spans(ids, noise, sentinels)
+
+
+def restore_spans(corrupted: Tensor, target: Tensor, sentinels: Sequence[int]) -> Tensor:
+    """Put the spans of a target back where their sentinels stand: `drop_spans` undone.
+
+    A sentinel with no span in the target leaves nothing, and what the target says before its first
+    sentinel goes nowhere, so what a model wrote can be put in as it is.
+    """
+    known, spans, current = set(map(int, sentinels)), {}, None
+    for token in target.tolist():
+        if token in known:
+            current = spans.setdefault(token, [])
+        elif current is not None:
+            current.append(token)
+    rows = [spans.get(t, []) if t in known else [t] for t in corrupted.tolist()]
+    return corrupted.new_tensor([token for row in rows for token in row])
+
+
+def mask_words(ids: Tensor, mask_id: int, generator: torch.Generator, share: float = 0.3) -> Tensor:
+    """Put mask_id in the place of each token with probability `share`: (N,) -> (N,).
+
+    Raises ValueError for a share outside [0, 1] and ids that are not one row. Source: Lewis et al.
+    2020 (BART), section 2.2, token masking.
+    """
+    return torch.where(_coins(ids, generator, share), mask_id, ids)
+
+
+def delete_words(ids: Tensor, generator: torch.Generator, share: float = 0.3) -> Tensor:
+    """Leave out each token with probability `share`, with nothing to say where: (N,) -> (≤ N,).
+
+    One token stays if all would go. Errors as `mask_words`. Source: Lewis et al. 2020, section
+    2.2, token deletion.
+    """
+    kept = ~_coins(ids, generator, share)
+    if not kept.any():
+        kept[_draw(len(ids), generator)] = True
+    return ids[kept]
+
+
+def infill_spans(
+    ids: Tensor,
+    mask_id: int,
+    generator: torch.Generator,
+    share: float = 0.3,
+    mean_length: float = 3.0,
+) -> Tensor:
+    """Put one mask_id in the place of each of some spans that hold `share` of the tokens of ids.
+
+    Lengths are drawn from a Poisson distribution until the tokens, their number rounded, are used
+    up; the last span is cut to fit. A span of length 0 inserts a mask where nothing was, so how
+    many tokens a mask stands for can't be known. Spans may touch. Errors as `mask_words`, and
+    ValueError for a mean_length below 0.1, whose spans would nearly all be empty. Source: Lewis et
+    al. 2020, section 2.2, text infilling.
+    """
+    _check_row(ids)
+    _check_share(share)
+    if not 0.1 <= mean_length < float("inf"):
+        raise ValueError(f"mean_length must be a number of 0.1 or more, got {mean_length}")
+    left, lengths = round(share * len(ids)), []
+    while left > 0:
+        drawn = int(torch.poisson(torch.tensor(float(mean_length)), generator))
+        lengths.append(min(drawn, left))
+        left -= lengths[-1]
+    # the kept tokens and the spans in a random order, the tokens of one another's order
+    items = len(ids) - sum(lengths) + len(lengths)
+    places = torch.randperm(items, generator=generator)[: len(lengths)].tolist()
+    spans, row, at = dict(zip(places, lengths, strict=True)), [], 0
+    for item in range(items):
+        row.append(mask_id if item in spans else int(ids[at]))
+        at += spans.get(item, 1)
+    return ids.new_tensor(row)
+
+
+def permute_sentences(ids: Tensor, ends: Iterable[int], generator: torch.Generator) -> Tensor:
+    """Put the sentences of a text in a random order: (N,) -> (N,).
+
+    A sentence ends after each of the ids `ends`, full stops and the like; what follows the last
+    one is a sentence too. Raises ValueError for ids that are not one row. Source: Lewis et al.
+    2020, section 2.2, sentence permutation.
+    """
+    _check_row(ids)
+    stops = set(map(int, ends))
+    cuts = [i + 1 for i, token in enumerate(ids.tolist()) if token in stops and i + 1 < len(ids)]
+    sentences = ids.tensor_split(cuts)
+    order = torch.randperm(len(sentences), generator=generator).tolist()
+    return torch.cat([sentences[i] for i in order])
+
+
+def rotate_document(ids: Tensor, generator: torch.Generator) -> Tensor:
+    """Begin a text at a random token, what stood before it now at the end: (N,) -> (N,).
+
+    Raises ValueError for ids that are not one row. Source: Lewis et al. 2020, section 2.2, document
+    rotation.
+    """
+    _check_row(ids)
+    return ids.roll(-_draw(len(ids), generator))
+
+
+def _pieces(total: int, parts: int, generator: torch.Generator) -> Tensor:
+    """Cut `total` things into `parts` that are not empty, each way as likely: lengths (parts,)."""
+    cuts = torch.randperm(total - 1, generator=generator)[: parts - 1].sort().values + 1
+    ends = torch.cat([cuts, torch.tensor([total])])
+    return ends.diff(prepend=torch.zeros(1, dtype=torch.long))
+
+
+def _draw(below: int, generator: torch.Generator) -> int:
+    return int(torch.randint(below, (), generator=generator, device=generator.device))
+
+
+def _coins(ids: Tensor, generator: torch.Generator, share: float) -> Tensor:
+    _check_row(ids)
+    _check_share(share)
+    drawn = torch.rand(len(ids), generator=generator, device=generator.device)
+    return (drawn < share).to(ids.device)
+
+
+def _sentinels(sentinels: Sequence[int], needed: int, ids: Tensor) -> Tensor:
+    if len(sentinels) < needed:
+        raise ValueError(f"{needed - 1} spans need {needed} sentinels, got {len(sentinels)}")
+    if len(set(sentinels)) < len(sentinels):
+        raise ValueError(f"sentinels must differ, got {list(sentinels)}")
+    marks = ids.new_tensor(list(sentinels[:needed]))
+    if torch.isin(ids, ids.new_tensor(list(sentinels))).any():
+        raise ValueError("a sentinel stands in the text: give ids that no token has")
+    return marks
+
+
+def _check_row(ids: Tensor) -> None:
+    if ids.dim() != 1 or len(ids) == 0:
+        raise ValueError(f"ids must be one row (N,) of one token or more, got {tuple(ids.shape)}")
+    if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
+        raise TypeError(f"ids must be integers, got {ids.dtype}")
+
+
+def _check_share(share: float, low: float | None = None) -> None:
+    if not 0 <= share <= 1:
+        raise ValueError(f"share must lie in [0, 1], got {share}")
+    if low is not None and not low < share < 1:
+        raise ValueError(f"share must lie strictly between 0 and 1, got {share}")
