@@ -7,6 +7,7 @@ machine has no Chinese font.
 
 from .attention import alignment_grid, head_grid, heatmap, layer_head_scores
 from .bert import group_dots, input_card, tag_bars
+from .cost import byte_bars, roofline, rung_table
 from .coursemap import course_map
 from .curves import learning_curve
 from .decoder import cost_dots, verdicts
@@ -39,6 +40,7 @@ __all__ = [
     "bars",
     "beam_tree",
     "block_table",
+    "byte_bars",
     "cost_dots",
     "course_map",
     "digit_attention",
@@ -62,7 +64,9 @@ __all__ = [
     "positional_curves",
     "positional_heatmap",
     "ranking",
+    "roofline",
     "rotations",
+    "rung_table",
     "scheme_curves",
     "seed_dots",
     "settings_plane",

@@ -1,0 +1,110 @@
+"""Attention that does not compare every pair: windows, and maps that need no softmax.
+
+Source: Beltagy et al. 2020 (Longformer), Zaheer et al. 2020 (BigBird), Katharopoulos et al. 2020.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tinytf.masks import causal_mask
+
+__all__ = [
+    "feature_map",
+    "global_and_window_mask",
+    "linear_attention",
+    "linear_attention_weights",
+    "window_attention",
+    "window_mask",
+]
+
+
+def window_mask(
+    length: int, window: int, causal: bool = False, device: torch.device | None = None
+) -> Tensor:
+    """Let each position attend to those fewer than `window` steps away: (1, 1, T, T).
+
+    A window of 1 is the position itself; one of `length` is all. With `causal`, only itself and
+    the window - 1 before it. Raises ValueError for a window below 1. Source: Beltagy et al. 2020,
+    section 3.1, whose width counts both sides.
+    """
+    if window < 1:
+        raise ValueError(f"window must be at least 1, the position itself, got {window}")
+    at = torch.arange(length, device=device)
+    mask = ((at[:, None] - at).abs() < window)[None, None]
+    return mask & causal_mask(length, device) if causal else mask
+
+
+def global_and_window_mask(
+    length: int, window: int, num_global: int, device: torch.device | None = None
+) -> Tensor:
+    """Let the first `num_global` positions see and be seen by all, the others their window.
+
+    (1, 1, T, T). BigBird adds a few random keys to each position. Raises ValueError for a window
+    below 1 or a number outside 0..length. Source: Zaheer et al. 2020, section 2.
+    """
+    if not 0 <= num_global <= length:
+        raise ValueError(f"num_global={num_global} must lie in 0..length={length}")
+    chosen = torch.arange(length, device=device) < num_global
+    return window_mask(length, window, device=device) | chosen | chosen[:, None]
+
+
+def window_attention(q: Tensor, k: Tensor, v: Tensor, window: int) -> Tensor:
+    """Attend to the last `window` positions, never computing a score outside 2 blocks of them.
+
+    q, k (B, H, T, D) and v (B, H, T, D) -> (B, H, T, D), as explicit attention under the causal
+    `window_mask`. Queries are cut into blocks of `window`; each block meets its own keys and those
+    of the block before. Time and memory grow with T × window. Raises ValueError for a window below
+    1, or lengths that differ.
+    """
+    length = q.size(-2)
+    if window < 1 or k.size(-2) != length or v.size(-2) != length:
+        raise ValueError(f"window={window}, lengths {length}, {k.size(-2)} and {v.size(-2)}: they "
+                         "need a window of at least 1 and one length")  # fmt: skip
+    short = -length % window
+    q, k, v = (F.pad(x, (0, 0, 0, short)).unflatten(2, (-1, window)) for x in (q, k, v))
+    k, v = (torch.cat([F.pad(x, (0, 0, 0, 0, 1, 0))[:, :, :-1], x], dim=3) for x in (k, v))
+    scores = q @ k.mT / math.sqrt(q.size(-1))  # (B, H, blocks, W, D) -> (B, H, blocks, W, 2W)
+    at = torch.arange(window, device=q.device)
+    seen = torch.arange(-window, window, device=q.device)  # where the keys stand, in the block
+    mask = (seen <= at[:, None]) & (seen > at[:, None] - window)
+    blocks = torch.arange(q.size(2), device=q.device)[:, None, None]
+    mask = mask & (blocks * window + seen >= 0)  # the first block has none before it
+    weights = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-1)
+    return (weights @ v).flatten(2, 3)[:, :, :length]
+
+
+def feature_map(x: Tensor) -> Tensor:
+    """Make numbers positive: elu(x) + 1. Source: Katharopoulos et al. 2020, equation 7."""
+    return F.elu(x) + 1
+
+
+def linear_attention_weights(q: Tensor, k: Tensor, causal: bool = False) -> Tensor:
+    """Give linear attention's weights, which it never computes: φ(q)·φ(k), each row summing to 1.
+
+    q, k (..., T, D) -> (..., T, T). With `causal`, later keys get 0.
+    """
+    scores = feature_map(q) @ feature_map(k).mT
+    scores = scores.tril() if causal else scores
+    return scores / scores.sum(dim=-1, keepdim=True)
+
+
+def linear_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """Multiply from the other end: φ(q) (φ(k)ᵀ v), divided by φ(q)·Σφ(k).
+
+    Shapes as `explicit_attention`; the same as `linear_attention_weights` times v. All that keys
+    and values leave is a (D, D) matrix and a vector, so time grows with T × D². With `causal`, each
+    position has a matrix of its own, the running sum: as written here they all exist at once, and
+    memory grows with T × D², more than a map's T² while T < D². Source: Katharopoulos et al. 2020,
+    equations 6 and 9 to 12.
+    """
+    q, k = feature_map(q), feature_map(k)
+    if causal:
+        state = (k[..., :, None] * v[..., None, :]).cumsum(dim=-3)  # (..., T, D, D)
+        mixed = (q[..., None, :] @ state).squeeze(-2)
+        norm = (q * k.cumsum(dim=-2)).sum(dim=-1, keepdim=True)
+        return mixed / norm
+    mixed = q @ (k.mT @ v)  # (..., D, D) in between
+    return mixed / (q @ k.sum(dim=-2)[..., None])

@@ -1,0 +1,342 @@
+"""Studies of speed: a ladder of changes to one training step, and what a GPU makes of GPT-2.
+
+Speeds are a machine's, and this one may be busy: runs take turns, ratios are taken turn by turn,
+and a median stands between its quartiles.
+"""
+
+import shutil
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
+
+from tinytf.attention import explicit_attention, fused_attention
+from tinytf.cost import flops, gpt_products, parameters
+from tinytf.generation import generate
+from tinytf.gpt import GPT, GPTConfig
+from tinytf.inspect import attention_layers
+from tinytf.objective import TextBatch, next_token_loss
+from tinytf.randomness import seeded
+
+__all__ = [
+    "ROWS",
+    "RUNGS",
+    "SIZES",
+    "TrainingStep",
+    "cost_gpu",
+    "ladder",
+    "shares",
+    "take_turns",
+    "whole_loss",
+]
+
+SIZES = GPTConfig(vocab_size=8192, d_model=192, num_heads=6, num_layers=6, max_len=256)
+ROWS = 8  # sequences of 256 tokens a step: enough logits for the loss by parts
+
+
+class Rung(NamedTuple):
+    """How a training step is computed; what it computes is the same."""
+
+    attention: Callable[..., Tensor] = fused_attention
+    fused_adamw: bool = True
+    by_parts: bool = True  # the loss, so that all logits never exist
+    bfloat16: bool = False  # under autocast, which the loss by parts is not made for
+    compiled: bool = False
+
+
+# Changes one after another; the last three start from the fourth. Under autocast the loss is not
+# worked out by parts, and a CPU's attention stays in float32.
+RUNGS = {
+    "plain": Rung(explicit_attention, fused_adamw=False, by_parts=False),
+    "fused attention": Rung(fused_adamw=False, by_parts=False),
+    "fused AdamW": Rung(by_parts=False),
+    "loss by parts": Rung(),
+    "bfloat16": Rung(bfloat16=True),
+    "compiled": Rung(compiled=True),
+    "bfloat16, compiled": Rung(bfloat16=True, compiled=True),
+}
+LINEAR = ("aten::mm", "aten::addmm")
+LOSS = ("log_softmax", "nll_loss", "cross_entropy")
+ATTENTION = (
+    "scaled_dot_product",
+    "flash_attention",
+    "bmm",
+    "softmax",
+    "masked_fill",
+    "bitwise_not",
+)
+COMPILED = ("CompiledFunction", "Compiled", "inductor")
+
+
+def whole_loss(model: GPT, batch: TextBatch) -> tuple[Tensor, int]:
+    """Sum the loss as `next_token_loss` does where all logits exist at once."""
+    logits = model.output(model.decode(batch.ids_in).flatten(0, 1)).float()
+    targets = batch.ids_out.flatten()
+    return F.cross_entropy(logits, targets, reduction="sum"), len(targets)
+
+
+class TrainingStep:
+    """Training steps of a GPT on one random batch, computed as a rung says.
+
+    Calling it takes a step and returns the loss before it, in nats per token. Equal seeds give
+    equal weights and an equal batch on every rung. `attention` takes the place of the rung's.
+    """
+
+    def __init__(
+        self,
+        rung: str,
+        device: torch.device | str = "cpu",
+        config: GPTConfig = SIZES,
+        rows: int = ROWS,
+        seed: int = 0,
+        attention: Callable[..., Tensor] | None = None,
+    ) -> None:
+        r = RUNGS[rung]
+        attention = attention or r.attention
+        with seeded(seed):
+            self.model = GPT(config)
+            ids = torch.randint(config.vocab_size, (rows, config.max_len + 1))
+        self.model.to(device)
+        self.batch = TextBatch(ids[:, :-1], ids[:, 1:]).to(torch.device(device))
+        self.tokens = self.batch.num_tokens
+        kind = self.model.device.type
+        slow_in_half = r.bfloat16 and kind == "cpu"  # attention's backward is, on a CPU
+        for layer in attention_layers(self.model).values():
+            layer.attention = _in_float32(attention) if slow_in_half else attention
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(), lr=1e-4, fused=r.fused_adamw, foreach=False
+        )
+        objective = next_token_loss if r.by_parts else whole_loss
+        self._autocast = torch.autocast(kind, torch.bfloat16, enabled=r.bfloat16)
+        self._loss = torch.compile(objective) if r.compiled else objective
+
+    def __call__(self) -> float:
+        """Take a step; return the loss before it."""
+        self.optimizer.zero_grad(set_to_none=True)
+        with self._autocast:
+            total, count = self._loss(self.model, self.batch)
+            loss = total / count
+        loss.backward()
+        self.optimizer.step()
+        return loss.item()
+
+
+def take_turns(
+    runs: dict[str, Callable[[], object]], rounds: int, warm_up: int = 2
+) -> dict[str, list[float]]:
+    """Time each run once a round, each first in turn; returns the seconds, one entry a round."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    names = [*runs]
+    for i in range(warm_up + rounds):
+        for name in names[i % len(names) :] + names[: i % len(names)]:
+            begin = time.perf_counter()
+            runs[name]()
+            if i >= warm_up:
+                seconds[name].append(time.perf_counter() - begin)
+    return seconds
+
+
+def shares(step: TrainingStep) -> dict[str, float]:
+    """Say where a step's time goes: each kind of operation's share of three, by the profiler."""
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
+        for _ in range(3):
+            step()
+    found = dict.fromkeys(("linear maps", "attention", "output and loss", "optimiser",
+                           "compiled", "the rest"), 0.0)  # fmt: skip
+    for event in profiler.events():
+        found[_kind(event, step.model.config.vocab_size)] += event.self_cpu_time_total
+    whole = sum(found.values())
+    return {kind: round(spent / whole, 3) for kind, spent in found.items()}
+
+
+def _kind(event: object, vocab_size: int) -> str:
+    above = event
+    while above is not None:
+        if above.name.startswith("Optimizer."):
+            return "optimiser"
+        above = above.cpu_parent
+    name = event.name
+    if any(word in name for word in LOSS):
+        return "output and loss"
+    if name in LINEAR:
+        over_words = any(vocab_size in shape for shape in event.input_shapes if shape)
+        return "output and loss" if over_words else "linear maps"
+    if any(word in name for word in ATTENTION):
+        return "attention"
+    return "compiled" if any(word in name for word in COMPILED) else "the rest"
+
+
+def ladder(rounds: int = 7, threads: Iterable[int] = (1, 2)) -> list[dict]:
+    """Measure every rung on the CPU, with one thread and with two.
+
+    The compiled rungs, whose compiling takes longer than all the rest, come with the fewest threads
+    only; without a C++ compiler they are left out.
+    """
+    before, rows, threads = torch.get_num_threads(), [], sorted(threads)
+    has_compiler = any(shutil.which(name) for name in ("g++", "clang++", "cl"))
+    tokens = ROWS * SIZES.max_len
+    whole = sum(flops(gpt_products(SIZES, SIZES.max_len, ROWS), backward=True).values())
+    try:
+        for count in threads:
+            torch.set_num_threads(count)
+            compiling = has_compiler and count == threads[0]
+            names = [name for name, rung in RUNGS.items() if compiling or not rung.compiled]
+            steps = {name: TrainingStep(name) for name in names}
+            losses = {name: step() for name, step in steps.items()}
+            seconds = take_turns(steps, rounds)
+            for name, step in steps.items():
+                ratios = [a / b for a, b in zip(seconds["plain"], seconds[name], strict=True)]
+                rates = [tokens / taken for taken in seconds[name]]
+                rows.append({
+                    "threads": count, "rung": name, "tokens_per_second": _spread(rates, 1),
+                    "times_plain": _spread(ratios, 3), "first_loss": round(losses[name], 4),
+                    "gflops": round(whole / statistics.median(seconds[name]) / 1e9, 1),
+                    "shares": shares(step),
+                })  # fmt: skip
+    finally:
+        torch.set_num_threads(before)
+    return rows
+
+
+def cost_gpu(steps: int = 20, new_tokens: int = 200) -> list[dict]:
+    """Measure GPT-2 small on a CUDA GPU: training, and decoding with and without graphs.
+
+    Utilisation is of the rate that a large bfloat16 product reaches in the same run. Raises
+    RuntimeError without such a GPU.
+    """
+    if not torch.cuda.is_available():
+        raise RuntimeError("the study cost_gpu needs a CUDA GPU, and torch sees none")
+    device, name = torch.device("cuda"), torch.cuda.get_device_name()
+    config, batch = GPTConfig.preset("gpt2"), 16
+    rate = _matmul_rate(device)
+    rows = [{"what": "product of 8192 x 8192 matrices, bfloat16", "device": name,
+             "tflops": round(rate / 1e12, 1)}]  # fmt: skip
+    whole = sum(flops(gpt_products(config, config.max_len, batch), backward=True).values())
+    for rung in ("fused AdamW", "bfloat16", "bfloat16, compiled"):
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        step = TrainingStep(rung, device, config, batch, attention=_causal)
+        taken = statistics.median(take_turns({"it": step}, steps, warm_up=3)["it"])
+        rows.append({
+            "what": f"training, {'float32' if rung == 'fused AdamW' else rung}", "device": name,
+            "tokens_per_second": round(step.tokens / taken),
+            "tflops": round(whole / taken / 1e12, 1),
+            "share_of_product": round(whole / taken / rate, 3),
+            "peak_gb": round(torch.cuda.max_memory_allocated() / 1e9, 2),
+        })  # fmt: skip
+        del step
+    model = GPT(config).to(device, torch.bfloat16).eval()
+    prompt = torch.randint(config.vocab_size, (1, 32), device=device)
+    eager = _seconds(lambda: generate(model, prompt, new_tokens)) / new_tokens
+    rows.append(_decoding("eager, growing cache", name, eager, config))
+    graphed = _Graphed(model, config.max_len)
+    for how, run in (
+        ("eager, full cache", graphed.step),
+        ("CUDA graph, full cache", graphed.replay),
+    ):
+        rows.append(_decoding(how, name, _seconds(run), config))
+    return rows
+
+
+class _Graphed:
+    """One decoding step as a CUDA graph: the newest token against a full cache of fixed size."""
+
+    @torch.no_grad()
+    def __init__(self, model: GPT, length: int) -> None:
+        self.model, c = model, model.config
+        self.ids = torch.zeros(1, 1, dtype=torch.int64, device=model.device)
+        shape = (1, c.num_heads, length - 1, c.d_model // c.num_heads)
+        dtype = model.output.weight.dtype
+        self.room = [
+            (torch.zeros(shape, device=model.device, dtype=dtype),
+             torch.zeros(shape, device=model.device, dtype=dtype))
+            for _ in range(c.num_layers)
+        ]  # fmt: skip
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):  # warm up off the graph, as its capture asks
+            for _ in range(3):
+                self.step()
+        torch.cuda.current_stream().wait_stream(stream)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.next = self.step()
+
+    @torch.no_grad()
+    def step(self) -> Tensor:
+        """Read one token: as the model does, but without looking at the ids' values."""
+        model = self.model
+        x = model.embedding(self.ids) + model.positions.table[self.room[0][0].size(2)]
+        for layer, (k, v) in zip(model.decoder.layers, self.room, strict=True):
+            x = layer(x, None, _Full(k, v))
+        return model.output(model.decoder.final_norm(x)[:, -1]).argmax(dim=-1)
+
+    def replay(self) -> None:
+        """Make the step again."""
+        self.graph.replay()
+
+
+class _Full:
+    """A cache that stays as it is: the time of a step does not depend on what is in it."""
+
+    def __init__(self, k: Tensor, v: Tensor) -> None:
+        self.k, self.v = k, v
+
+    def __len__(self) -> int:
+        return self.k.size(2)
+
+    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.cat([self.k, k], dim=2), torch.cat([self.v, v], dim=2)
+
+
+def _decoding(how: str, device: str, seconds: float, config: GPTConfig) -> dict:
+    read = 2 * sum(parameters(config).values()) / seconds
+    return {
+        "what": f"decoding one text, {how}",
+        "device": device,
+        "tokens_per_second": round(1 / seconds),
+        "weights_gb_per_second": round(read / 1e9),
+    }
+
+
+def _matmul_rate(device: torch.device, size: int = 8192) -> float:
+    a = torch.randn(size, size, device=device, dtype=torch.bfloat16)
+    return 2 * size**3 / _seconds(lambda: a @ a)
+
+
+def _seconds(run: Callable[[], object], rounds: int = 10) -> float:
+    """The median time of a run on a GPU, which is waited for."""
+
+    def waited() -> None:
+        run()
+        torch.cuda.synchronize()
+
+    return statistics.median(take_turns({"it": waited}, rounds)["it"])
+
+
+def _causal(q: Tensor, k: Tensor, v: Tensor, *_: object) -> Tensor:
+    """The causal kernel without a mask to read: FlashAttention takes none."""
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def _in_float32(attention: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def computed(q: Tensor, k: Tensor, v: Tensor, *rest: object) -> Tensor:
+        with torch.autocast(q.device.type, enabled=False):
+            return attention(q.float(), k.float(), v.float(), *rest)
+
+    return computed
+
+
+def _spread(values: list[float], digits: int) -> list[float]:
+    """Quartile, median, quartile."""
+    if len(values) == 1:
+        return [round(values[0], digits)] * 3
+    return [round(v, digits) for v in statistics.quantiles(values, n=4, method="inclusive")]
+
+
+STUDIES = {"cost_ladder": ladder, "cost_gpu": cost_gpu}
