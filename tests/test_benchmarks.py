@@ -31,7 +31,6 @@ from benchmarks import (
     steps,
     training_step,
 )
-from benchmarks.interleaved import Spread, Timings, in_turn, interleave, make_clock, spread
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tinytf.attention import explicit_attention
@@ -40,6 +39,7 @@ from tinytf.decoding import greedy
 from tinytf.evaluation import exact_match as graded
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.seq2seq import Transformer
+from tinytf.studies.interleaved import Spread, Timings, in_turn, interleave, make_clock, spread
 from tinytf.training import TrainingConfig
 from tinytf.translator import Translator
 

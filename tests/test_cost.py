@@ -44,7 +44,6 @@ from tinytf.studies.cost import (
     _Graphed,
     cost_gpu,
     shares,
-    take_turns,
     whole_loss,
 )
 
@@ -383,14 +382,6 @@ def test_a_seed_decides_weights_and_batch():
     one, same, other = (TrainingStep("plain", config=TINY, rows=2, seed=s) for s in (1, 1, 2))
     assert torch.equal(one.batch.ids_in, same.batch.ids_in)
     assert one() == same() != other()
-
-
-def test_runs_take_turns():
-    order = []
-    runs = {name: (lambda name=name: order.append(name)) for name in "abc"}
-    seconds = take_turns(runs, 2, warm_up=1)
-    assert "".join(order) == "abcbcacab"
-    assert {name: len(taken) for name, taken in seconds.items()} == dict.fromkeys("abc", 2)
 
 
 @pytest.mark.parametrize("rung", ["plain", "loss by parts"])

@@ -23,7 +23,7 @@ from tinytf.schedules import warmup_cosine, warmup_inverse_sqrt
 from tinytf.tokenizer import PAD
 from tinytf.validation import check_sizes
 
-__all__ = ["Trainer", "TrainingConfig"]
+__all__ = ["InFloat32", "Trainer", "TrainingConfig"]
 
 
 @dataclass(frozen=True)
@@ -314,7 +314,7 @@ class Trainer:
             return
         before = {layer: layer.attention for layer in attention_layers(self.model).values()}
         for layer, attention in before.items():
-            layer.attention = _InFloat32(attention)
+            layer.attention = InFloat32(attention)
         try:
             yield
         finally:
@@ -327,13 +327,14 @@ class Trainer:
         return torch.autocast(self.model.device.type, dtype=torch.bfloat16)
 
 
-class _InFloat32:
+class InFloat32:
     """An attention computed in float32; its weights are those of the attention inside."""
 
     def __init__(self, attention: Callable[..., Tensor]) -> None:
         self.attention = attention
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Tensor:
+        """Compute it; the result is in float32."""
         with torch.autocast(q.device.type, enabled=False):
             return self.attention(q.float(), k.float(), v.float(), *rest)
 

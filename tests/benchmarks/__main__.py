@@ -59,13 +59,14 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     import torch
 
-    from benchmarks import interleaved, report
+    from benchmarks import report
     from tinytf.device import choose_device
+    from tinytf.studies.interleaved import make_clock
 
     warnings.filterwarnings("ignore")
     torch.set_num_threads(options.threads)
     device = choose_device(options.device)
-    clock = interleaved.make_clock(options.cpu, device)
+    clock = make_clock(options.cpu, device)
     where = report.machine(device)
     print(", ".join(f"{key} {value}" for key, value in where.items()))
     records = []

@@ -15,10 +15,10 @@ from support import attention_twins, copy_twins
 from torch import Tensor, nn
 
 from benchmarks import limits, products
-from benchmarks.interleaved import Timings, interleave
 from benchmarks.memory import METHOD, peak_bytes
 from benchmarks.report import Report
 from tinytf.attention import MultiHeadAttention, explicit_attention, fused_attention
+from tinytf.studies.interleaved import Timings, interleave
 
 __all__ = ["WAYS", "compare", "make", "run", "slope"]
 

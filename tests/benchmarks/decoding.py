@@ -5,10 +5,10 @@ import argparse
 import torch
 
 from benchmarks import limits, products
-from benchmarks.interleaved import Timings, interleave
 from benchmarks.report import Report, between
 from tinytf.decoding import greedy
 from tinytf.seq2seq import Transformer, TransformerConfig
+from tinytf.studies.interleaved import Timings, interleave
 from tinytf.tokenizer import EOS
 
 __all__ = ["build", "compare", "run"]

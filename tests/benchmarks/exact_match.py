@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from benchmarks import limits, products
 from benchmarks.contestants import OURS, THEIRS, Contestant, contestants, share_exact
-from benchmarks.interleaved import Clock, Timings, in_turn, interleave
 from benchmarks.report import Report, between
 from tinytf.data.batches import PhrasebookBatches
 from tinytf.data.phrasebook import Phrasebook
 from tinytf.objective import Batch
+from tinytf.studies.interleaved import Clock, Timings, in_turn, interleave
 from tinytf.training import TrainingConfig
 
 __all__ = ["Result", "held_out", "race", "run"]

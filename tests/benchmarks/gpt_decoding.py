@@ -13,13 +13,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from benchmarks.interleaved import Timings, interleave
 from benchmarks.report import Report
 from tinytf import gpt2_weights
 from tinytf.counting import count_parameters
 from tinytf.generation import generate
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.lean import lean
+from tinytf.studies.interleaved import Timings, interleave
 
 __all__ = ["agreement", "compare", "peers", "readings", "run"]
 

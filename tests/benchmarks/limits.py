@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import torch
 
-from benchmarks.interleaved import Clock, interleave
 from benchmarks.products import Call, Shape, shapes
 from benchmarks.report import Report
+from tinytf.studies.interleaved import Clock, interleave
 
 __all__ = ["bandwidth", "has_bfloat16", "matmul_rates", "show"]
 

@@ -2,9 +2,9 @@
 
 import argparse
 
-from benchmarks.interleaved import Clock, Timings, interleave
 from benchmarks.report import Report
 from tinytf.data.phrasebook import Pair, Phrasebook
+from tinytf.studies.interleaved import Clock, Timings, interleave
 
 __all__ = ["compare", "run"]
 

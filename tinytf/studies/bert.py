@@ -45,7 +45,7 @@ from tinytf.next_sentence import (
     swapped,
 )
 from tinytf.randomness import seeded
-from tinytf.schedules import warmup_cosine
+from tinytf.studies.optimise import optimise
 from tinytf.studies.threads import one_thread
 from tinytf.tokenizer import WordTokenizer, pad_batch
 
@@ -96,26 +96,22 @@ def pretrain(
     """
     mask_id, device = model.config.vocab_size - 1, model.device
     draws = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr, betas=(0.9, 0.98), weight_decay=0.01, fused=True
-    )
     history = []
-    for step in range(1, (until or steps) + 1):
+
+    def loss(_: int) -> Tensor:
         at = torch.randint(len(text.ids), (size,), generator=draws)
         ids, segments, label = (part[at] for part in text)
         longest = int((ids != 0).sum(dim=1).max())
         ids, segments = ids[:, :longest].to(device), segments[:, :longest].to(device)
         read, chosen = mask_tokens(ids, mask_id, draws, 0.15, *hiding)
         states = model.bert(read, segments)
-        loss = words = masked_word_loss(model, states, ids, chosen)
-        if pairs:
-            loss = loss + pairs * F.cross_entropy(model.next_sentence(states), label.to(device))
-        optimizer.param_groups[0]["lr"] = warmup_cosine(step, lr, steps // 10, steps)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        words = masked_word_loss(model, states, ids, chosen)
         history.append(words.item())
+        if not pairs:
+            return words
+        return words + pairs * F.cross_entropy(model.next_sentence(states), label.to(device))
+
+    optimise(model.parameters(), loss, steps, lr, steps // 10, until)
     return history
 
 
@@ -220,16 +216,13 @@ def finetune(
     model.bert.requires_grad_(not frozen)
     draws = torch.Generator().manual_seed(seed)
     learned = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(learned, lr, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
-    model.train()
-    for step in range(1, steps + 1):
+
+    def loss(_: int) -> Tensor:
         at = torch.randint(len(task.ids), (min(size, len(task.ids)),), generator=draws)
-        loss = loss_of(model, task.some(at).to(model.bert.device))
-        optimizer.param_groups[0]["lr"] = warmup_cosine(step, lr, max(1, steps // 10), steps)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        return loss_of(model, task.some(at).to(model.bert.device))
+
+    model.train()
+    optimise(learned, loss, steps, lr, max(1, steps // 10))
     return model.eval()
 
 

@@ -5,8 +5,6 @@ and a median stands between its quartiles.
 """
 
 import shutil
-import statistics
-import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -22,6 +20,8 @@ from tinytf.gpt import GPT, GPTConfig
 from tinytf.inspect import attention_layers
 from tinytf.objective import TextBatch, next_token_loss
 from tinytf.randomness import seeded
+from tinytf.studies.interleaved import Spread, interleave, make_clock, spread
+from tinytf.training import InFloat32
 
 __all__ = [
     "ROWS",
@@ -31,7 +31,6 @@ __all__ = [
     "cost_gpu",
     "ladder",
     "shares",
-    "take_turns",
     "whole_loss",
 ]
 
@@ -107,7 +106,7 @@ class TrainingStep:
         kind = self.model.device.type
         slow_in_half = r.bfloat16 and kind == "cpu"  # attention's backward is, on a CPU
         for layer in attention_layers(self.model).values():
-            layer.attention = _in_float32(attention) if slow_in_half else attention
+            layer.attention = InFloat32(attention) if slow_in_half else attention
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=1e-4, fused=r.fused_adamw, foreach=False
         )
@@ -124,21 +123,6 @@ class TrainingStep:
         loss.backward()
         self.optimizer.step()
         return loss.item()
-
-
-def take_turns(
-    runs: dict[str, Callable[[], object]], rounds: int, warm_up: int = 2
-) -> dict[str, list[float]]:
-    """Time each run once a round, each first in turn; returns the seconds, one entry a round."""
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
-    names = [*runs]
-    for i in range(warm_up + rounds):
-        for name in names[i % len(names) :] + names[: i % len(names)]:
-            begin = time.perf_counter()
-            runs[name]()
-            if i >= warm_up:
-                seconds[name].append(time.perf_counter() - begin)
-    return seconds
 
 
 def shares(step: TrainingStep) -> dict[str, float]:
@@ -188,14 +172,14 @@ def ladder(rounds: int = 7, threads: Iterable[int] = (1, 2)) -> list[dict]:
             names = [name for name, rung in RUNGS.items() if compiling or not rung.compiled]
             steps = {name: TrainingStep(name) for name in names}
             losses = {name: step() for name, step in steps.items()}
-            seconds = take_turns(steps, rounds)
+            timings = interleave(steps, rounds)
             for name, step in steps.items():
-                ratios = [a / b for a, b in zip(seconds["plain"], seconds[name], strict=True)]
-                rates = [tokens / taken for taken in seconds[name]]
+                rates = spread([tokens / taken for taken in timings.seconds[name]])
                 rows.append({
-                    "threads": count, "rung": name, "tokens_per_second": _spread(rates, 1),
-                    "times_plain": _spread(ratios, 3), "first_loss": round(losses[name], 4),
-                    "gflops": round(whole / statistics.median(seconds[name]) / 1e9, 1),
+                    "threads": count, "rung": name, "tokens_per_second": _rounded(rates, 1),
+                    "times_plain": _rounded(timings.ratio("plain", name), 3),
+                    "first_loss": round(losses[name], 4),
+                    "gflops": round(whole / timings.of(name).median / 1e9, 1),
                     "shares": shares(step),
                 })  # fmt: skip
     finally:
@@ -212,6 +196,7 @@ def cost_gpu(steps: int = 20, new_tokens: int = 200) -> list[dict]:
     if not torch.cuda.is_available():
         raise RuntimeError("the study cost_gpu needs a CUDA GPU, and torch sees none")
     device, name = torch.device("cuda"), torch.cuda.get_device_name()
+    clock = make_clock(device=device)
     config, batch = GPTConfig.preset("gpt2"), 16
     rate = _matmul_rate(device)
     rows = [{"what": "product of 8192 x 8192 matrices, bfloat16", "device": name,
@@ -221,7 +206,7 @@ def cost_gpu(steps: int = 20, new_tokens: int = 200) -> list[dict]:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         step = TrainingStep(rung, device, config, batch, attention=_causal)
-        taken = statistics.median(take_turns({"it": step}, steps, warm_up=3)["it"])
+        taken = interleave({"it": step}, steps, warm_up=3, clock=clock).of("it").median
         rows.append({
             "what": f"training, {'float32' if rung == 'fused AdamW' else rung}", "device": name,
             "tokens_per_second": round(step.tokens / taken),
@@ -311,12 +296,8 @@ def _matmul_rate(device: torch.device, size: int = 8192) -> float:
 
 def _seconds(run: Callable[[], object], rounds: int = 10) -> float:
     """The median time of a run on a GPU, which is waited for."""
-
-    def waited() -> None:
-        run()
-        torch.cuda.synchronize()
-
-    return statistics.median(take_turns({"it": waited}, rounds)["it"])
+    clock = make_clock(device="cuda")
+    return interleave({"it": run}, rounds, clock=clock).of("it").median
 
 
 def _causal(q: Tensor, k: Tensor, v: Tensor, *_: object) -> Tensor:
@@ -324,19 +305,9 @@ def _causal(q: Tensor, k: Tensor, v: Tensor, *_: object) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
-def _in_float32(attention: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def computed(q: Tensor, k: Tensor, v: Tensor, *rest: object) -> Tensor:
-        with torch.autocast(q.device.type, enabled=False):
-            return attention(q.float(), k.float(), v.float(), *rest)
-
-    return computed
-
-
-def _spread(values: list[float], digits: int) -> list[float]:
+def _rounded(found: Spread, digits: int) -> list[float]:
     """Quartile, median, quartile."""
-    if len(values) == 1:
-        return [round(values[0], digits)] * 3
-    return [round(v, digits) for v in statistics.quantiles(values, n=4, method="inclusive")]
+    return [round(value, digits) for value in (found.low, found.median, found.high)]
 
 
 STUDIES = {"cost_ladder": ladder, "cost_gpu": cost_gpu}

@@ -27,6 +27,7 @@ from tinytf.schedules import warmup_cosine
 from tinytf.seq2seq import Transformer, TransformerConfig
 from tinytf.states import states
 from tinytf.studies.blanks import Blanks
+from tinytf.studies.optimise import optimise
 from tinytf.studies.reversal import draw
 from tinytf.studies.threads import one_thread
 from tinytf.tokenizer import EOS, WordTokenizer, pad_batch
@@ -130,20 +131,14 @@ def train(
     """Train on batches of 64 rows of ids, hiding a share of the words; the losses, one a step."""
     device, mask_id = model.embedding.weight.device, model.embedding.vocab_size - 1
     draws = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.AdamW(model.parameters(), lr, betas=(0.9, 0.98), fused=True)
-    history = []
-    for step in range(1, steps + 1):
+
+    def loss(_: int) -> Tensor:
         at = torch.randint(len(rows), (64,), generator=draws).tolist()
         ids = pad_batch([rows[i] for i in at], device)
         read, chosen = mask_tokens(ids, mask_id, draws, share)
-        loss = F.cross_entropy(model(read, chosen), ids[chosen])
-        optimizer.param_groups[0]["lr"] = warmup_cosine(step, lr, 50, steps)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        history.append(loss.detach())
-    return torch.stack(history).cpu()
+        return F.cross_entropy(model(read, chosen), ids[chosen])
+
+    return torch.tensor(optimise(model.parameters(), loss, steps, lr, 50))
 
 
 class Blank(NamedTuple):

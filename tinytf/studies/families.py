@@ -26,10 +26,10 @@ from tinytf.masks import causal_mask, padding_mask
 from tinytf.noising import corrupt_spans
 from tinytf.positional import PositionalEncoding
 from tinytf.randomness import seeded
-from tinytf.schedules import warmup_cosine
 from tinytf.seq2seq import Memory, Transformer, TransformerConfig
 from tinytf.studies.blanks import Blanks
 from tinytf.studies.encoder import Blank, blanks_of, probe, sentences
+from tinytf.studies.optimise import optimise
 from tinytf.studies.threads import one_thread
 from tinytf.tokenizer import BOS, EOS, PAD, WordTokenizer, pad_batch
 
@@ -204,19 +204,8 @@ def objective(model, text: Text, rows: list[list[int]], draws: torch.Generator):
     return ASKS[family_of(model)](model, text, rows, draws)
 
 
-def optimise(model: nn.Module, loss, steps: int, lr: float) -> list[float]:
-    """Take AdamW steps on `loss(step)`, the rate warmed up and then down a cosine; the losses."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr, betas=(0.9, 0.98), fused=True)
-    history = []
-    for step in range(1, steps + 1):
-        optimizer.param_groups[0]["lr"] = warmup_cosine(step, lr, min(50, steps // 5), steps)
-        optimizer.zero_grad()
-        value = loss(step - 1)
-        value.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        history.append(value.detach())
-    return torch.stack(history).tolist()
+def _optimise(model: nn.Module, loss, steps: int, lr: float) -> list[float]:
+    return optimise(model.parameters(), loss, steps, lr, min(50, steps // 5))
 
 
 def pretrain(model, text: Text, seed: int = 0, steps: int = STEPS, lr: float | None = None):
@@ -226,7 +215,7 @@ def pretrain(model, text: Text, seed: int = 0, steps: int = STEPS, lr: float | N
     def loss(_: int) -> Tensor:
         return F.cross_entropy(*objective(model, text, text.rows(draws), noise))
 
-    return optimise(model, loss, steps, BEST[family_of(model)] if lr is None else lr)
+    return _optimise(model, loss, steps, BEST[family_of(model)] if lr is None else lr)
 
 
 @torch.no_grad()
@@ -419,7 +408,7 @@ def fine_tune(
         logits = made(pad_batch([rows[i] for i in at], model.device))
         return F.cross_entropy(logits, labels[at].to(model.device))
 
-    optimise(made, loss, steps, lr)
+    _optimise(made, loss, steps, lr)
     return made
 
 
@@ -470,7 +459,7 @@ def learn_to_translate(model, text: Text, seed: int = 0, steps: int = 300, lr: f
         at = torch.randint(len(text.pairs), (16,), generator=draws).tolist()
         return F.cross_entropy(*translation_loss(model, text, [text.pairs[i] for i in at], draws))
 
-    return optimise(model, loss, steps, lr)
+    return _optimise(model, loss, steps, lr)
 
 
 @torch.no_grad()
