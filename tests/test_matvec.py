@@ -40,6 +40,42 @@ def test_columns_are_a_linear_map(exact, shape):
 @needs_fbgemm
 @bounded
 @given(shapes)
+def test_a_large_matrix_read_by_rows_is_the_same_map(shape):
+    x, weight, bias, y = drawn(shape, torch.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tinytf.matvec._WORTH", 1)
+        ours = Columns(weight, bias)
+    assert ours._pieces is not None
+    assert ours._pieces.data_ptr() == ours.matrix.data_ptr()  # one copy serves both products
+    expected = F.linear(x.double(), weight.double(), None if bias is None else bias.double())
+    for given_x in (x, x.t().contiguous().t(), x.repeat(1, 2)[:, : x.size(1)]):
+        torch.testing.assert_close(ours(given_x).double(), expected, atol=1e-5, rtol=1e-5)
+    total = y.clone()
+    ours.add_to(total, x)
+    torch.testing.assert_close(total.double(), y + expected, atol=1e-5, rtol=1e-5)
+
+
+@needs_fbgemm
+def test_rows_are_read_for_few_vectors_of_a_large_matrix_in_float32(monkeypatch):
+    read = []
+    plain = torch.embedding_bag
+    monkeypatch.setattr(
+        torch, "embedding_bag", lambda *a, **k: read.append(len(a[2]) // 4) or plain(*a, **k)
+    )
+    weight = torch.randn(1024, 512)
+    for rows in (1, 4, 5, 64):
+        Columns(weight)(torch.randn(rows, 512))
+    assert read == [1, 4]
+    Columns(weight[:-1])(torch.randn(1, 512))
+    Columns(weight.double())(torch.randn(1, 512, dtype=torch.float64))
+    monkeypatch.setattr("tinytf.matvec._has_fbgemm", lambda: False)
+    Columns(weight)(torch.randn(1, 512))
+    assert read == [1, 4]
+
+
+@needs_fbgemm
+@bounded
+@given(shapes)
 def test_half_is_the_linear_map_of_the_rounded_matrix(shape):
     x, weight, bias, y = drawn(shape, torch.float32)
     ours = Half(weight, bias)
