@@ -385,6 +385,21 @@ def test_contestants_begin_equal_and_see_the_same_sentences():
     assert one != other
 
 
+def test_contestants_train_on_the_same_sentences(monkeypatch):
+    made = []
+    plain = contestants.PhrasebookBatches.__init__
+
+    def noted(self, *arguments, **named):
+        plain(self, *arguments, **named)
+        made.append(self)
+
+    monkeypatch.setattr(contestants.PhrasebookBatches, "__init__", noted)
+    small_race()
+    seen = [sorted(p for step in range(8) for p in b.pairs(step)) for b in made]
+    assert len(seen) == 3
+    assert seen[0] == seen[1] == seen[2]
+
+
 def test_a_race_counts_training_until_the_target():
     clock, shares = Made(), {"fast": 1.0, "slow": 0.5}
     racers = {

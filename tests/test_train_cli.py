@@ -70,6 +70,8 @@ def test_little_of_a_batch_is_padding():
     assert len({b.size(1) for b in ids[:8]}) > 3  # and the lengths come in no order
     with pytest.raises(ValueError, match="at least one pair, got size=0"):
         PhrasebookBatches(Phrasebook(), 0)
+    with pytest.raises(ValueError, match="a pool holds at least one batch, got pool=0"):
+        PhrasebookBatches(Phrasebook(), 5, pool=0)
 
 
 # ---- the command
@@ -125,7 +127,7 @@ def test_ctrl_c_in_a_terminal_loses_nothing(tmp_path):
     step = checkpoint.read(path)[1]["step"]
     assert f"stopped after step {step} of 100000; add --resume to go on" in out
     config = TrainingConfig(steps=100000, warmup=2, precision="float32")
-    trainer, _ = train.build(config, batch_size=4, device="cpu")
+    trainer, _ = train.build(config, batch_size=4, device="cpu", pool=4)
     trainer.run(until=step)
     trainer.save(tmp_path / "again")
     assert_same_file(path, tmp_path / "again")
@@ -138,6 +140,8 @@ def test_ctrl_c_in_a_terminal_loses_nothing(tmp_path):
     ("options", "message"),
     [
         (["--batch-size", "8"], "trained with batch_size=4, but this run has batch_size=8"),
+        (["--pool", "3"], "run was trained with another --pool: start a new run"),
+        (["--attention", "explicit"], "attention=fused, but this run has attention=explicit"),
         (["--steps", "9"], "trained with steps=6, but this run has steps=9"),
         (["--seed", "1"], "trained with seed=0, but this run has seed=1"),
         (["--lr", "0.5", "--warmup", "3"],

@@ -4,15 +4,20 @@ import math
 import os
 import signal
 import threading
+import time
+from contextlib import contextmanager
 
 import pytest
 import torch
 import torch.nn.functional as F
 from support import random_ids, small_model
 
+from tinytf import checkpoint
+from tinytf.attention import explicit_attention, fused_attention
 from tinytf.checkpoint import CheckpointError, model_tensors
 from tinytf.inspect import attention_layers, record
 from tinytf.objective import Batch, make_batch, sequence_loss
+from tinytf.parallel import Team
 from tinytf.randomness import seeded
 from tinytf.relative import RotaryAttention
 from tinytf.schedules import warmup_cosine, warmup_inverse_sqrt
@@ -223,6 +228,100 @@ def test_other_precisions_train_and_keep_float32_weights(precision, device):
     assert {p.dtype for p in run.model.parameters()} == {torch.float32}
     assert [m.attention for m in run.model.modules() if hasattr(m, "attention")] == before
     assert run.config.precision in ("float32", "bfloat16")
+
+
+# ---- one kernel, or step by step
+
+
+def test_both_attentions_train_alike(device):
+    ends = []
+    for attention in ("fused", "explicit"):
+        run = trainer(device, dtype=torch.float64, attention=attention)
+        run.run()
+        ends.append(bits(run))
+    for name, value in ends[0].items():
+        torch.testing.assert_close(ends[1][name], value, atol=1e-8, rtol=0)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_what_is_asked_for_attends_while_training_and_only_then(precision):
+    seen = []
+
+    def look(step):
+        seen.extend(layer.attention for layer in layers)
+        return batch_of(step)
+
+    run = trainer(batches=look, precision=precision, attention="explicit")
+    layers = attention_layers(run.model).values()
+    own = RotaryAttention()  # what attends in another way is left as it is
+    (first, *rest) = layers
+    first.attention = own
+    run.run(until=1)
+    inside = [getattr(f, "attention", f) if precision == "bfloat16" else f for f in seen]
+    assert inside == [own] + [explicit_attention] * len(rest)
+    assert [layer.attention for layer in layers] == [own] + [fused_attention] * len(rest)
+
+
+@pytest.mark.parametrize("slow", ["fused", "explicit"])
+def test_the_faster_attention_is_chosen(slow, monkeypatch):
+    functions = {"fused": fused_attention, "explicit": explicit_attention}
+
+    def slowly(*arguments):
+        time.sleep(0.005)
+        return functions[slow](*arguments)
+
+    @contextmanager
+    def attending(self, kind):
+        for layer in attention_layers(self.model).values():
+            layer.attention = slowly if kind == slow else functions[kind]
+        yield
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_attending", attending)
+        run = trainer(attention="auto")
+    assert {run.config.attention} == functions.keys() - {slow}
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_choosing_leaves_no_trace(precision, monkeypatch):
+    """Not in weights, gradients, random state, mode, nor in what is dropped afterwards."""
+    torch.manual_seed(3)
+    before = torch.random.get_rng_state()
+    run = trainer(dropout=0.3, precision=precision, attention="auto")
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert all(p.grad is None for p in run.model.parameters())
+    assert {layer.attention for layer in attention_layers(run.model).values()} == {fused_attention}
+    other = trainer(dropout=0.3, precision=precision, attention=run.config.attention)
+    run.run()
+    other.run()
+    assert_same_bits(bits(run), bits(other))
+
+
+def test_long_sequences_get_the_kernel_unmeasured():
+    def refuse(*_):
+        raise AssertionError("was measured")
+
+    rows = [[3] * 64]
+    run = Trainer(
+        small_model(max_len=70), lambda step: make_batch(rows, rows),
+        TrainingConfig(attention="auto"), objective=refuse,
+    )  # fmt: skip
+    assert run.config.attention == "fused"
+
+
+@pytest.mark.parametrize(("votes", "chosen"), [(0, "fused"), (1, "fused"), (2, "explicit")])
+def test_a_team_takes_the_attention_that_most_find_faster(votes, chosen):
+    class Three(Team):
+        def total(self, values, device):
+            return [votes]
+
+        def wrap(self, model, objective):
+            return objective
+
+    run = Trainer(
+        small_model(), batch_of, TrainingConfig(attention="auto"), team=Three(rank=0, size=3)
+    )
+    assert run.config.attention == chosen
 
 
 # ---- stopping and resuming
@@ -462,6 +561,7 @@ def test_apples_random_state_is_the_runs_own_too(monkeypatch):
         ({"weight_decay": -0.1}, "weight_decay must be at least 0, got -0.1"),
         ({"schedule": "linear"}, "schedule='linear' is not one of"),
         ({"precision": "int8"}, "precision='int8' is not one of"),
+        ({"attention": "flash"}, "attention='flash' is not one of"),
     ],
 )
 def test_bad_settings_are_refused(settings, message):
@@ -516,6 +616,7 @@ def test_a_checkpoint_that_is_refused_changes_nothing(tmp_path):
         ({"lr": 0.5}, "lr=0.002, but this run has lr=0.5"),
         ({"steps": 20, "schedule": "constant"}, "steps=20, schedule=constant"),
         ({"precision": "bfloat16"}, "precision=float32, but this run has precision=bfloat16"),
+        ({"attention": "explicit"}, "attention=fused, but this run has attention=explicit"),
     ],
     ids=str,
 )
@@ -531,6 +632,31 @@ def test_a_precision_chosen_by_measurement_stays_as_the_run_began(tmp_path, monk
     resumed = trainer(dtype=torch.float32, precision="auto")
     resumed.load(tmp_path / "run")
     assert resumed.config.precision == "bfloat16"
+
+
+@pytest.mark.parametrize("began", ["fused", "explicit"])
+def test_an_attention_chosen_by_measurement_stays_as_the_run_began(began, tmp_path, monkeypatch):
+    trainer(attention=began).run(until=2, save_to=tmp_path / "run")
+    other = {"fused": "explicit", "explicit": "fused"}[began]
+    monkeypatch.setattr(Trainer, "_choose_attention", lambda self, objective: other)
+    resumed = trainer(attention="auto")
+    assert resumed.config.attention == other
+    resumed.load(tmp_path / "run")
+    assert resumed.config.attention == began
+    resumed.run()
+    whole = trainer(attention=began)
+    whole.run()
+    assert_same_bits(bits(resumed), bits(whole))
+
+
+def test_a_run_from_before_attention_could_be_chosen_goes_on(tmp_path):
+    trainer().run(until=1, save_to=tmp_path / "run")
+    tensors, header = checkpoint.read(tmp_path / "run")
+    del header["training"]["attention"]
+    checkpoint.write(tmp_path / "run", tensors, header)
+    trainer().load(tmp_path / "run")
+    with pytest.raises(CheckpointError, match="trained with attention=fused, but this run"):
+        trainer(attention="explicit").load(tmp_path / "run")
 
 
 def test_a_model_with_other_padding_is_refused():

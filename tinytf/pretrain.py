@@ -112,6 +112,7 @@ def _pretrain(options: argparse.Namespace, crew: Team, device: torch.device) -> 
             "warmup": options.warmup,
             "accumulate": options.accumulate,
             "precision": options.precision,
+            "attention": options.attention,
             "seed": options.seed,
         }
     )

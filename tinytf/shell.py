@@ -19,6 +19,7 @@ def add_run_options(parser: argparse.ArgumentParser, out: Path, warmup: int) -> 
         "--warmup", type=int, help=f"steps (default: {warmup}, or half of a short run)"
     )
     parser.add_argument("--precision", choices=["auto", "float32", "bfloat16"], default="auto")
+    parser.add_argument("--attention", choices=["auto", "fused", "explicit"], default="fused")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", choices=["cpu", "cuda", "mps"], help="default: the best here")
     parser.add_argument("--resume", action="store_true", help="go on from the file at --out")

@@ -27,13 +27,15 @@ def build(
     batch_size: int = 128,
     device: str | torch.device | None = None,
     team: Team | None = None,
+    pool: int = 50,
     **sizes: object,
 ) -> tuple[Trainer, Translator]:
     """Make an untrained translator of the phrasebook and the trainer that trains it.
 
-    `config.seed` decides initial weights, data order and dropout; `sizes` override the model's.
+    `config.seed` decides initial weights, data order and dropout; `pool` is how many batches are
+    sorted by length together (`PhrasebookBatches`); `sizes` override the model's.
     """
-    batches = PhrasebookBatches(Phrasebook(), batch_size, config.seed)
+    batches = PhrasebookBatches(Phrasebook(), batch_size, config.seed, pool=pool)
     with seeded(config.seed):
         model = Transformer(
             TransformerConfig(
@@ -62,6 +64,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--steps", type=int, default=defaults.steps)
     parser.add_argument("--batch-size", type=int, default=128, help="sentences a step")
     parser.add_argument("--lr", type=float, default=defaults.lr)
+    parser.add_argument(
+        "--pool",
+        type=int,
+        default=4,
+        help="batches sorted by length together: more are quicker, each teaches less (default: 4; "
+        "the shipped translator had 50)",
+    )
     add_run_options(parser, Path("runs/translator.safetensors"), defaults.warmup)
     options = parser.parse_args(arguments)
     if options.warmup is None:
@@ -79,12 +88,14 @@ def _train(options: argparse.Namespace, crew: Team, device: torch.device) -> int
         lr=options.lr,
         warmup=options.warmup,
         precision=options.precision,
+        attention=options.attention,
         seed=options.seed,
     )
-    trainer, translator = build(config, options.batch_size, device, crew)
-    header = translator.header() | {"batch_size": options.batch_size}
+    trainer, translator = build(config, options.batch_size, device, crew, options.pool)
+    header = translator.header() | {"batch_size": options.batch_size, "pool": options.pool}
     words = "with other words than today's phrasebook has"
-    begin_or_resume(trainer, options, header, {"source_words": words, "target_words": words})
+    same = {"source_words": words, "target_words": words, "pool": "with another --pool"}
+    begin_or_resume(trainer, options, header, same)
     status = 0
     with tqdm(
         total=config.steps,

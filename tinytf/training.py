@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from tinytf import checkpoint
+from tinytf.attention import explicit_attention, fused_attention
 from tinytf.device import choose_precision
 from tinytf.inspect import attention_layers, weights_of
 from tinytf.interrupt import deferred_interrupt
@@ -25,10 +26,16 @@ from tinytf.validation import check_sizes
 
 __all__ = ["InFloat32", "Trainer", "TrainingConfig"]
 
+_SHORT = 64  # tokens; over longer ones the fused kernel is the faster, and needs less memory
+
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How to train; with precision="auto", the defaults are the shipped translator's recipe."""
+    """How to train; with precision="auto", the defaults are the shipped translator's recipe.
+
+    With attention="auto" both are timed on the first batch. In sentences of some twenty tokens the
+    fused kernel has little to save, and on several threads of a CPU it can take twice as long.
+    """
 
     steps: int = 3000
     lr: float = 2e-3
@@ -41,6 +48,7 @@ class TrainingConfig:
     clip: float = 1.0  # largest gradient norm
     accumulate: int = 1  # batches per step
     precision: str = "float32"  # or "bfloat16" (weights stay float32), or "auto", the faster here
+    attention: str = "fused"  # or "explicit", the same outputs to rounding, or "auto"
     seed: int = 0  # of dropout; batches and initial weights have their own
 
     def __post_init__(self) -> None:
@@ -59,6 +67,7 @@ class TrainingConfig:
         for name, known in (
             ("schedule", ("cosine", "constant", "inverse_sqrt")),
             ("precision", ("float32", "bfloat16", "auto")),
+            ("attention", ("fused", "explicit", "auto")),
         ):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name}={getattr(self, name)!r} is not one of {known}")
@@ -87,8 +96,8 @@ class Trainer:
         team: Team | None = None,
     ) -> None:
         self.team = team or Team()
-        self._chose_precision = config.precision == "auto"
-        if self._chose_precision:
+        self._chosen = [n for n in ("precision", "attention") if getattr(config, n) == "auto"]
+        if "precision" in self._chosen:
             config = replace(config, precision=self._choose_precision(model.device))
         pad_id = getattr(model.config, "pad_id", PAD)  # a GPT has none
         if pad_id != PAD:
@@ -113,12 +122,30 @@ class Trainer:
         self._unlogged = [0.0, 0]  # loss and tokens since the last row
         with seeded(config.seed):
             self._random = random_state(self.model.device)
+        if "attention" in self._chosen:
+            self.config = replace(config, attention=self._choose_attention(objective))
 
     def _choose_precision(self, device: torch.device) -> str:
         """Choose the faster one here; a team takes what most of its processes find."""
         faster = choose_precision(device.type) == "bfloat16"
         (votes,) = self.team.total([faster], device)
         return "bfloat16" if 2 * votes > self.team.size else "float32"
+
+    def _choose_attention(self, objective: Callable[..., tuple[Tensor, int]]) -> str:
+        """Time both, forward and backward, where sequences are short; a team votes here too."""
+        kinds, best = ("fused", "explicit"), [math.inf, math.inf]
+        batch = self.batches(0).to(self.model.device)
+        if self.model.device.type == "cpu" and max(part.size(1) for part in batch) <= _SHORT:
+            with self._whole():
+                for turn in range(10):  # the best of five each
+                    start = time.perf_counter()
+                    with self._attending(kinds[turn % 2]), self._autocast():
+                        loss, _ = objective(self.model, batch, self.config.label_smoothing)
+                    loss.backward()
+                    best[turn % 2] = min(best[turn % 2], time.perf_counter() - start)
+            self.optimizer.zero_grad(set_to_none=True)
+        (votes,) = self.team.total([best[1] < best[0]], self.model.device)
+        return kinds[2 * votes > self.team.size]
 
     def learning_rate(self, step: int) -> float:
         """Give the learning rate of a step, counted from 1."""
@@ -148,7 +175,7 @@ class Trainer:
         until = self.config.steps if until is None else until
         started, saved = time.perf_counter() - self.seconds, time.perf_counter()
         pause = 0.0 if self.team.alone else 2.0  # torchrun passes on a signal that all have had
-        with self._whole(), self._precision(), deferred_interrupt(pause) as interrupted:
+        with self._whole(), self._attending(), deferred_interrupt(pause) as interrupted:
             while self.step < until and not self._agreed(bool(interrupted)):
                 with self.team.words(self.step):
                     loss, tokens, norm = self._train_step()
@@ -262,10 +289,10 @@ class Trainer:
             raise checkpoint.CheckpointError(
                 f"{Path(path).name} holds {header.get('kind')!r}, not a training run"
             )
-        saved = header["model"] | header["training"]
+        settings = {"attention": "fused"} | header["training"]  # older files do not say
+        saved = header["model"] | settings
         mine = json.loads(json.dumps(asdict(self.model.config) | asdict(self.config)))
-        if self._chose_precision:  # the choice made when the run began still holds
-            mine["precision"] = saved["precision"]
+        mine |= {name: settings[name] for name in self._chosen}  # as they were when the run began
         if differ := [name for name in mine if mine[name] != saved.get(name)]:
             raise checkpoint.CheckpointError(
                 f"{Path(path).name} was trained with "
@@ -279,7 +306,7 @@ class Trainer:
             part, rest = name.split("/", 1)
             parts[part][rest] = tensor
         checkpoint.load_weights(self.model, parts["model"])
-        self.config = replace(self.config, precision=header["training"]["precision"])
+        self.config = replace(self.config, **{name: settings[name] for name in self._chosen})
         self.optimizer.state.clear()
         for name, parameter in checkpoint.model_tensors(self.model).items():
             state = {
@@ -307,14 +334,17 @@ class Trainer:
             self.model.train(was_training)
 
     @contextmanager
-    def _precision(self) -> Iterator[None]:
-        """In bfloat16 on a CPU, keep attention in float32, where its backward is fast."""
-        if self.config.precision == "float32" or self.model.device.type != "cpu":
-            yield
-            return
+    def _attending(self, kind: str | None = None) -> Iterator[None]:
+        """Attend in one kernel or step by step, and in bfloat16 on a CPU in float32.
+
+        There the backward pass of attention is fast in float32 alone.
+        """
         before = {layer: layer.attention for layer in attention_layers(self.model).values()}
+        in_float32 = self.config.precision != "float32" and self.model.device.type == "cpu"
         for layer, attention in before.items():
-            layer.attention = InFloat32(attention)
+            if (kind or self.config.attention) == "explicit" and attention is fused_attention:
+                attention = explicit_attention
+            layer.attention = InFloat32(attention) if in_float32 else attention
         try:
             yield
         finally:

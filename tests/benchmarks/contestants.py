@@ -25,6 +25,7 @@ from tinytf.training import Trainer, TrainingConfig
 __all__ = ["Contestant", "InDrawnOrder", "contestants", "share_exact"]
 
 OURS, THEIRS, MIXED = "tinytf", "nn.Transformer", "nn.Transformer, our recipe"
+POOL = 4  # batches that ours sorts by length together
 
 
 class Contestant(NamedTuple):
@@ -56,17 +57,17 @@ def contestants(
     **sizes: Any,
 ) -> dict[str, Contestant]:
     """Build ours, torch's with a plain loop, and with `mixed` torch's with our trainer."""
-    trainer, translator = build(config, batch_size, device, **sizes)
+    trainer, translator = build(config, batch_size, device, pool=POOL, **sizes)
     model = translator.model
     theirs = TorchTransformer(model).to(model.device)
-    batches = InDrawnOrder(Phrasebook(), batch_size, config.seed)
+    batches = InDrawnOrder(Phrasebook(), batch_size, config.seed, pool=POOL)
     found = {
         OURS: Contestant(model, lambda step: trainer.run(step, log_every=10**9)),
         THEIRS: Contestant(theirs, plain_run(theirs, batches, config)),
     }
     if mixed:
         other = TorchTransformer(model).to(model.device)
-        sorted_ = PhrasebookBatches(Phrasebook(), batch_size, config.seed)
+        sorted_ = PhrasebookBatches(Phrasebook(), batch_size, config.seed, pool=POOL)
         by_ours = Trainer(other, sorted_, config)
         found[MIXED] = Contestant(other, lambda step: by_ours.run(step, log_every=10**9))
     return found

@@ -72,13 +72,13 @@ def our_step(
     """Make a step of the trainer itself."""
     config = TrainingConfig(
         steps=10**6, warmup=1, schedule="constant", label_smoothing=0.0, precision=precision,
-        clip=1.0, **RECIPE,
+        attention="auto", clip=1.0, **RECIPE,
     )  # fmt: skip
     trainer = Trainer(model, lambda step: batch, config, objective=objective)
     model.train()
 
     def step() -> float:
-        with trainer._precision():  # what `run` sets up once for all steps
+        with trainer._attending():  # what `run` sets up once for all steps
             loss, tokens, _ = trainer._train_step()
         trainer.step += 1
         return loss / tokens

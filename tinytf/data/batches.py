@@ -20,6 +20,9 @@ class PhrasebookBatches:
 
     Pairs are drawn in pools of `pool` batches; a pool is sorted by length, cut, and its batches are
     shuffled, so that little of a batch is padding and the order of lengths teaches nothing.
+
+    Sentences of one length are of one kind, so a batch of them teaches less than one of all kinds:
+    a large pool saves the most time in a step, and a small one, of some four, the most in all.
     """
 
     def __init__(
@@ -27,6 +30,8 @@ class PhrasebookBatches:
     ) -> None:
         if size < 1:
             raise ValueError(f"a batch needs at least one pair, got size={size}")
+        if pool < 1:
+            raise ValueError(f"a pool holds at least one batch, got pool={pool}")
         self.book, self.size, self.seed, self.split, self.pool = book, size, seed, split, pool
         self.source, self.target = phrasebook_tokenizers(book)
         self._drawn: tuple[int, list[list[Pair]]] = (-1, [])
