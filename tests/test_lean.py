@@ -37,6 +37,26 @@ def test_scores_equal_the_plain_models_however_they_are_cut(exact, chunks, rows,
     assert [len(layer) for layer in cache] == [sum(chunks)] * 2
 
 
+@needs_fbgemm
+@pytest.mark.parametrize("rows", [1, 4, 5])
+def test_scores_are_near_where_matrices_are_read_by_rows(rows, monkeypatch):
+    monkeypatch.setattr("tinytf.matvec._WORTH", 1)
+    monkeypatch.setattr("tinytf.matvec._WIDE", 1)
+    model, ids = decided_gpt(0, dtype=torch.float32), prompts(rows, 6)
+    twin = lean(model)
+    assert twin.output._map._by_rows
+    cache = twin.decoder.new_cache()
+    with torch.no_grad():
+        steps = torch.cat([twin(ids[:, t : t + 1], cache) for t in range(6)], 1)
+        expected = model(ids)
+        whole = twin(ids)
+    for scores in (steps, whole):
+        torch.testing.assert_close(
+            scores, expected, atol=1e-5 * float(expected.abs().max()), rtol=0
+        )
+    assert torch.equal(generate(twin, ids, 10), generate(model, ids, 10))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_scores_are_near_in_other_precisions(dtype, device):
     model = decided_gpt(0, device, dtype)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import bounded
 
-from tinytf.matvec import Columns, Half
+from tinytf.matvec import Columns, Half, _bags
 
 fbgemm = "fbgemm" in torch.backends.quantized.supported_engines
 needs_fbgemm = pytest.mark.skipif(not fbgemm, reason="torch without FBGEMM")
@@ -44,9 +44,9 @@ def test_a_large_matrix_read_by_rows_is_the_same_map(shape):
     x, weight, bias, y = drawn(shape, torch.float32)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tinytf.matvec._WORTH", 1)
+        patch.setattr("tinytf.matvec._WIDE", 1)
         ours = Columns(weight, bias)
-    assert ours._pieces is not None
-    assert ours._pieces.data_ptr() == ours.matrix.data_ptr()  # one copy serves both products
+    assert ours._by_rows
     expected = F.linear(x.double(), weight.double(), None if bias is None else bias.double())
     for given_x in (x, x.t().contiguous().t(), x.repeat(1, 2)[:, : x.size(1)]):
         torch.testing.assert_close(ours(given_x).double(), expected, atol=1e-5, rtol=1e-5)
@@ -66,11 +66,51 @@ def test_rows_are_read_for_few_vectors_of_a_large_matrix_in_float32(monkeypatch)
     for rows in (1, 4, 5, 64):
         Columns(weight)(torch.randn(rows, 512))
     assert read == [1, 4]
+    Columns(weight).add_to(torch.randn(2, 1024), torch.randn(2, 512))
+    assert read == [1, 4, 2]
     Columns(weight[:-1])(torch.randn(1, 512))
+    Columns(torch.randn(255, 4096))(torch.randn(1, 4096))
     Columns(weight.double())(torch.randn(1, 512, dtype=torch.float64))
     monkeypatch.setattr("tinytf.matvec._has_fbgemm", lambda: False)
     Columns(weight)(torch.randn(1, 512))
-    assert read == [1, 4]
+    assert read == [1, 4, 2]
+
+
+@pytest.mark.parametrize("outputs", [1024, 1000, 70])  # large by rows, filled up, small
+@pytest.mark.parametrize("bias", [True, False])
+def test_what_does_not_fit_is_refused_and_nothing_is_changed(outputs, bias):
+    ours = Columns(torch.randn(outputs, 1024), torch.randn(outputs) if bias else None)
+    y = torch.zeros(3, outputs)
+    for x in (
+        torch.randn(1, 1023),
+        torch.randn(2, 512),
+        torch.randn(1, 1, 1024),
+        torch.randn(9, 5),
+    ):
+        with pytest.raises(RuntimeError, match="must be a matrix|shapes cannot be multiplied"):
+            ours(x)
+        with pytest.raises(RuntimeError, match="must be a matrix|shapes cannot be multiplied"):
+            ours.add_to(y, x)
+    with pytest.raises(RuntimeError):
+        ours.add_to(y, torch.randn(1, 1024))  # one row is not added to three
+    assert not y.any()
+    assert ours(torch.randn(0, 1024)).shape == (0, outputs)
+    three = ours(torch.randn(3, 1024))
+    assert three.shape == (3, outputs)
+    assert three.is_contiguous()
+
+
+def test_where_tensors_are_made_and_how_does_not_matter():
+    """The rows that are added up are remembered: they must be right for every later call."""
+    weight, x = torch.randn(1024, 1024), torch.randn(2, 1024)
+    ours = Columns(weight)
+    _bags.cache_clear()
+    with torch.device("meta"), torch.inference_mode():
+        ours(x)
+    torch.testing.assert_close(ours(x), x @ weight.t(), atol=1e-3, rtol=0)
+    x.requires_grad_()
+    ours(x).sum().backward()
+    torch.testing.assert_close(x.grad[0], weight.sum(0), atol=1e-3, rtol=0)
 
 
 @needs_fbgemm

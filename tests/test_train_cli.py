@@ -140,7 +140,7 @@ def test_ctrl_c_in_a_terminal_loses_nothing(tmp_path):
     ("options", "message"),
     [
         (["--batch-size", "8"], "trained with batch_size=4, but this run has batch_size=8"),
-        (["--pool", "3"], "run was trained with another --pool: start a new run"),
+        (["--pool", "3"], "trained with pool=4, but this run has pool=3"),
         (["--attention", "explicit"], "attention=fused, but this run has attention=explicit"),
         (["--steps", "9"], "trained with steps=6, but this run has steps=9"),
         (["--seed", "1"], "trained with seed=0, but this run has seed=1"),
@@ -198,6 +198,29 @@ def test_the_warm_up_fits_a_short_run(steps, warmup, monkeypatch):
     monkeypatch.setattr(train, "_train", lambda options, *_: seen.append(options.warmup) or 0)
     assert train.main(["--steps", str(steps)]) == 0
     assert seen == [warmup]
+
+
+def test_what_is_not_asked_for_does_not_depend_on_timing(monkeypatch):
+    seen = []
+    monkeypatch.setattr(train, "_train", lambda options, *_: seen.append(options) or 0)
+    assert train.main([]) == 0
+    assert (seen[0].attention, seen[0].pool) == ("fused", 4)
+
+
+def test_batches_come_from_pools_as_large_as_asked_for():
+    trainer, _ = train.build(TrainingConfig(), 4, "cpu", pool=3)
+    assert trainer.batches.pool == 3
+    assert train.build(TrainingConfig(), 4, "cpu")[0].batches.pool == 50
+
+
+def test_a_run_from_before_pools_could_be_chosen_goes_on(run, tmp_path, capsys):
+    run("--pool", "50", "--steps", "4")
+    held, header = checkpoint.read(tmp_path / "run")
+    del header["pool"]
+    checkpoint.write(tmp_path / "run", held, header)
+    assert run("--resume", "--steps", "4") == 2
+    assert "trained with pool=50, but this run has pool=4" in capsys.readouterr().err
+    assert run("--resume", "--steps", "4", "--pool", "50") == 0
 
 
 def test_a_checkpoint_from_elsewhere_is_not_resumed(run, tmp_path, capsys):

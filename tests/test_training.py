@@ -5,7 +5,6 @@ import os
 import signal
 import threading
 import time
-from contextlib import contextmanager
 
 import pytest
 import torch
@@ -23,7 +22,7 @@ from tinytf.relative import RotaryAttention
 from tinytf.schedules import warmup_cosine, warmup_inverse_sqrt
 from tinytf.seq2seq import Transformer
 from tinytf.tokenizer import BOS, EOS, PAD
-from tinytf.training import Trainer, TrainingConfig
+from tinytf.training import InFloat32, Trainer, TrainingConfig
 
 
 def batch_of(step, size=6):
@@ -257,29 +256,61 @@ def test_what_is_asked_for_attends_while_training_and_only_then(precision):
     (first, *rest) = layers
     first.attention = own
     run.run(until=1)
-    inside = [getattr(f, "attention", f) if precision == "bfloat16" else f for f in seen]
+    assert [type(f) is InFloat32 for f in seen] == [precision == "bfloat16"] * len(seen)
+    inside = [f.attention if precision == "bfloat16" else f for f in seen]
     assert inside == [own] + [explicit_attention] * len(rest)
     assert [layer.attention for layer in layers] == [own] + [fused_attention] * len(rest)
 
 
+def noted(name, attention, calls, wait=0.0):
+    """Attend, note the name and whether in autocast's precision, and take so many seconds more."""
+
+    def attend(q, k, v, *rest):
+        calls.append((name, q.dtype))
+        time.sleep(wait)
+        return attention(q, k, v, *rest)
+
+    return attend
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("slow", ["fused", "explicit"])
-def test_the_faster_attention_is_chosen(slow, monkeypatch):
-    functions = {"fused": fused_attention, "explicit": explicit_attention}
+def test_the_faster_attention_is_chosen(slow, precision, monkeypatch):
+    calls, passes, maps = [], [], []
+    ways = {"fused": fused_attention, "explicit": explicit_attention}
+    for name, way in ways.items():
+        ways[name] = noted(name, way, calls, 0.003 * (name == slow))
+        monkeypatch.setattr(f"tinytf.training.{name}_attention", ways[name])
 
-    def slowly(*arguments):
-        time.sleep(0.005)
-        return functions[slow](*arguments)
+    def objective(model, batch, smoothing):
+        loss, count = sequence_loss(model, batch, smoothing)
+        maps.append(model.decoder.layers[0].feed_forward.w_1(torch.ones(1, 8)).dtype)
+        loss.register_hook(lambda gradient: passes.append(len(maps)))
+        return loss, count
 
-    @contextmanager
-    def attending(self, kind):
-        for layer in attention_layers(self.model).values():
-            layer.attention = slowly if kind == slow else functions[kind]
-        yield
+    model = small_model(dtype=torch.float32, d_model=8, num_heads=2)
+    layers = attention_layers(model).values()
+    for layer in layers:
+        layer.attention = ways["fused"]
+    config = TrainingConfig(attention="auto", precision=precision)
+    run = Trainer(model, batch_of, config, objective=objective)
+    assert {run.config.attention} == ways.keys() - {slow}
+    names = [name for name, _ in calls]
+    assert names == (["fused"] * len(layers) + ["explicit"] * len(layers)) * 5
+    assert {kind for _, kind in calls} == {torch.float32}
+    assert passes == [*range(1, 11)]  # each was followed back too
+    assert set(maps) == {getattr(torch, precision)}
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_attending", attending)
-        run = trainer(attention="auto")
-    assert {run.config.attention} == functions.keys() - {slow}
+
+@pytest.mark.parametrize("quick", ["fused", "explicit"])
+def test_a_disturbed_turn_does_not_count(quick, monkeypatch):
+    """The best turn of the quick one is the first: later ones took longer than the slow one's."""
+    quickly, slowly = iter([1.0, 9.0, 9.0, 9.0, 9.0]), iter([2.0, 2.0, 3.0, 2.0, 2.0])
+    turns = (quickly, slowly) if quick == "fused" else (slowly, quickly)
+    taken = [seconds for pair in zip(*turns, strict=True) for seconds in pair]
+    ticks = iter([t for seconds in taken for t in (0.0, seconds)])
+    monkeypatch.setattr("tinytf.training.time.perf_counter", lambda: next(ticks))
+    assert trainer(attention="auto").config.attention == quick
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -297,31 +328,80 @@ def test_choosing_leaves_no_trace(precision, monkeypatch):
     assert_same_bits(bits(run), bits(other))
 
 
-def test_long_sequences_get_the_kernel_unmeasured():
-    def refuse(*_):
-        raise AssertionError("was measured")
+@pytest.mark.parametrize(("words", "measured"), [(63, True), (64, False)])  # and a mark at an end
+def test_long_sequences_get_the_kernel_unmeasured(words, measured):
+    calls, rows = [], [[3] * words]
 
-    rows = [[3] * 64]
+    def objective(model, batch, smoothing):
+        calls.append(batch)
+        return sequence_loss(model, batch, smoothing)
+
     run = Trainer(
         small_model(max_len=70), lambda step: make_batch(rows, rows),
-        TrainingConfig(attention="auto"), objective=refuse,
+        TrainingConfig(attention="auto"), objective=objective,
     )  # fmt: skip
+    assert bool(calls) == measured
+    if not measured:
+        assert run.config.attention == "fused"
+
+
+def test_where_there_is_nothing_to_choose_nothing_is_measured(device, monkeypatch):
+    model = small_model(device)
+    if model.device.type == "cpu":  # on a GPU the kernel is taken
+        for layer in attention_layers(model).values():
+            layer.attention = explicit_attention
+    monkeypatch.setattr(Trainer, "_attending", None)
+    run = Trainer(model, batch_of, TrainingConfig(attention="auto"))
     assert run.config.attention == "fused"
 
 
-@pytest.mark.parametrize(("votes", "chosen"), [(0, "fused"), (1, "fused"), (2, "explicit")])
-def test_a_team_takes_the_attention_that_most_find_faster(votes, chosen):
-    class Three(Team):
-        def total(self, values, device):
-            return [votes]
+class Others(Team):
+    """A team of `size` in which so many found something."""
 
-        def wrap(self, model, objective):
-            return objective
+    def __init__(self, votes, size):
+        super().__init__(rank=0, size=size)
+        self.votes = votes
+
+    def total(self, values, device):
+        return [self.votes]
+
+    def wrap(self, model, objective):
+        return objective
+
+
+@pytest.mark.parametrize(
+    ("votes", "size", "chosen"),
+    [(0, 3, "fused"), (1, 3, "fused"), (2, 3, "explicit"), (1, 2, "fused"), (2, 2, "explicit")],
+)
+def test_a_team_takes_the_attention_that_most_find_faster(votes, size, chosen):
+    timed = []
+
+    def objective(model, batch, smoothing):
+        timed.append(len(batch.src))
+        return sequence_loss(model, batch, smoothing)
 
     run = Trainer(
-        small_model(), batch_of, TrainingConfig(attention="auto"), team=Three(rank=0, size=3)
+        small_model(), batch_of, TrainingConfig(attention="auto"), objective, Others(votes, size)
     )
     assert run.config.attention == chosen
+    assert set(timed) == {6 // size}  # each times the rows that it will train on
+
+
+def test_what_fails_while_choosing_leaves_the_model_as_it_was():
+    model, calls = small_model(), []
+
+    def objective(model, batch, smoothing):
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return sequence_loss(model, batch, smoothing)
+
+    model.eval()
+    with pytest.raises(KeyboardInterrupt):
+        Trainer(model, batch_of, TrainingConfig(attention="auto"), objective=objective)
+    assert not model.training
+    assert all(p.grad is None for p in model.parameters())
+    assert {layer.attention for layer in attention_layers(model).values()} == {fused_attention}
 
 
 # ---- stopping and resuming

@@ -237,7 +237,7 @@ def test_it_pretrains_saves_evaluates_and_writes(run, tmp_path, capsys):
 
 def test_options_reach_the_run(run, tmp_path):
     chosen = {"steps": 5, "warmup": 3, "lr": 0.004, "accumulate": 2, "seed": 7}
-    precision = {"precision": "bfloat16"}
+    precision = {"precision": "bfloat16", "attention": "explicit"}
     sizes = {"d_model": 8, "num_heads": 2, "num_layers": 2, "max_len": 12, "dropout": 0.3}
     options = chosen | precision | sizes | {"vocab_size": 270, "batch_size": 3}
     assert run(*[f"--{k.replace('_', '-')}={v}" for k, v in options.items()]) == 0

@@ -19,45 +19,44 @@ __all__ = ["Columns", "Half"]
 _LARGEST = torch.finfo(torch.float16).max  # 65504
 _PIECES = 4  # a row is added up in so many pieces, so that threads can share one vector's work
 _ALIGNED = 16 * _PIECES  # outputs are filled up to a multiple: pieces begin at whole cache lines
-_WORTH = 2**19  # matrices of at least so many elements are read by rows
+_WORTH, _WIDE = 2**19, 256  # matrices of at least so many elements and outputs are read by rows
 _FEW = 4  # for at most so many vectors
 
 
 class Columns:
     """The map x Wᵀ + b, its matrix kept as (inputs, outputs) where that is faster.
 
-    weight is (outputs, inputs), bias (outputs,) or None. On a CPU, in float32 and float64, a copy
-    turned on its side is read 1.3 to 2 times as fast; elsewhere the weight itself is used. A large
-    matrix in float32 is, for up to four vectors, read as a sum of its weighted rows.
+    weight is (outputs, inputs), bias (outputs,) or None; neither gets gradients. On a CPU, in
+    float32 and float64, a copy turned on its side is read 1.3 to 2 times as fast; elsewhere the
+    weight itself is used. A large matrix in float32 is, for up to four vectors, read as a sum of
+    its weighted rows. Raises RuntimeError, as torch does, for an x of another width.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
-        self.matrix, self.bias = weight.t(), bias
-        self._pieces: Tensor | None = None  # (inputs * _PIECES, outputs / _PIECES), the same memory
+        self._outputs, self._inputs = weight.shape
+        self._table = weight.detach().t()  # (inputs, outputs), or more to fill the last piece
+        self.bias = None if bias is None else bias.detach()
+        self._by_rows = False
         if weight.device.type != "cpu" or weight.dtype not in (torch.float32, torch.float64):
             return
-        if weight.dtype == torch.float64 or weight.numel() < _WORTH or not _has_fbgemm():
-            self.matrix = self.matrix.contiguous()
-            return
-        outputs, inputs = weight.shape
-        filled = weight.new_zeros(inputs, -(-outputs // _ALIGNED) * _ALIGNED)
-        self.matrix = filled[:, :outputs].copy_(weight.detach().t())
-        self._pieces = filled.view(inputs * _PIECES, -1)
+        large = weight.numel() >= _WORTH and self._outputs >= _WIDE
+        self._by_rows = large and weight.dtype == torch.float32 and _has_fbgemm()
+        if self._by_rows:
+            filled = weight.new_zeros(self._inputs, -(-self._outputs // _ALIGNED) * _ALIGNED)
+            filled[:, : self._outputs] = self._table
+            self._table = filled
+        else:
+            self._table = self._table.contiguous()
 
-    def _read_by_rows(self, x: Tensor) -> Tensor:
-        """Map x (B, inputs) to (B, outputs), without the bias."""
-        batch, inputs = x.shape
-        rows, bags = _bags(inputs, batch)
-        weights = x.unsqueeze(1).expand(batch, _PIECES, inputs).reshape(-1)
-        sums = torch.embedding_bag(
-            self._pieces, rows, bags, per_sample_weights=weights, include_last_offset=True
-        )[0]
-        return sums.view(batch, -1).narrow(1, 0, self.matrix.size(1))
+    @property
+    def matrix(self) -> Tensor:
+        """The matrix, (inputs, outputs)."""
+        return self._table[:, : self._outputs]
 
     def __call__(self, x: Tensor) -> Tensor:
         """Map x (B, inputs) to (B, outputs)."""
-        if self._pieces is not None and len(x) <= _FEW:
-            y = self._read_by_rows(x)
+        if self._reads_by_rows(x):
+            y = self._sum_rows(x)
             return y if self.bias is None else y.add_(self.bias)
         if self.bias is None:
             return torch.mm(x, self.matrix)
@@ -65,19 +64,35 @@ class Columns:
 
     def add_to(self, y: Tensor, x: Tensor) -> None:
         """Add the map of x (B, inputs) to y (B, outputs), in place."""
-        if self.bias is not None:
-            y.add_(self.bias)
-        if self._pieces is not None and len(x) <= _FEW:
-            y.add_(self._read_by_rows(x))
+        if self._reads_by_rows(x) and len(x) == len(y):
+            y.add_(self._sum_rows(x))
         else:
             y.addmm_(x, self.matrix)
+        if self.bias is not None:
+            y.add_(self.bias)
+
+    def _reads_by_rows(self, x: Tensor) -> bool:
+        """Say whether x is as it must be, and short enough; what does not fit is torch's to say."""
+        return self._by_rows and 0 < len(x) <= _FEW and x.shape[1:] == (self._inputs,)
+
+    def _sum_rows(self, x: Tensor) -> Tensor:
+        """Map x (B, inputs) to (B, outputs), without the bias."""
+        rows, bags = _bags(self._inputs, len(x))
+        weights = x.unsqueeze(1).expand(-1, _PIECES, -1).reshape(-1)  # (B, P, inputs), flat
+        pieces = self._table.view(len(self._table) * _PIECES, -1)  # (inputs * P, outputs / P)
+        sums = torch.embedding_bag(
+            pieces, rows, bags, per_sample_weights=weights, include_last_offset=True
+        )[0]
+        return sums.view(len(x), -1).narrow(1, 0, self._outputs).contiguous()
 
 
 @functools.lru_cache
+@torch.inference_mode(False)
 def _bags(inputs: int, batch: int) -> tuple[Tensor, Tensor]:
     """Give the rows that make each piece of each output vector, and where each one's begin."""
-    rows = torch.arange(inputs * _PIECES, dtype=torch.int32).view(inputs, _PIECES)
-    begin = torch.arange(0, batch * _PIECES * inputs + 1, inputs, dtype=torch.int32)
+    whole = {"dtype": torch.int32, "device": "cpu"}
+    rows = torch.arange(inputs * _PIECES, **whole).view(inputs, _PIECES)
+    begin = torch.arange(0, batch * _PIECES * inputs + 1, inputs, **whole)
     return rows.t().reshape(-1).repeat(batch), begin
 
 

@@ -54,7 +54,7 @@ def begin_or_resume(
         if out.exists():
             raise ValueError(f"{out} exists: add --resume to go on, or choose another --out")
         return
-    saved = trainer.load(out)
+    saved = {"pool": 50} | trainer.load(out)  # older files do not say
     if missing := {*same, "batch_size"} - saved.keys():
         raise ValueError(
             f"{out.name} was not written by this command: it lacks {', '.join(sorted(missing))}"
@@ -63,8 +63,9 @@ def begin_or_resume(
         mine = header[key]
         if (tuple(saved[key]) if isinstance(mine, tuple) else saved[key]) != mine:
             raise ValueError(f"{out.name} was trained {words}: start a new run")
-    if saved["batch_size"] != header["batch_size"]:
-        raise ValueError(
-            f"{out.name} was trained with batch_size={saved['batch_size']}, "
-            f"but this run has batch_size={header['batch_size']}"
-        )
+    for key in ("batch_size", "pool"):
+        if key in header and saved[key] != header[key]:
+            raise ValueError(
+                f"{out.name} was trained with {key}={saved[key]}, "
+                f"but this run has {key}={header[key]}"
+            )

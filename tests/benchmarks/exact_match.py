@@ -1,9 +1,10 @@
 """Seconds of training to 99 % exact match on the phrasebook, ours beside `nn.Transformer`.
 
 Ours is the recipe of `python -m tinytf.train --attention auto`. They train in turns of 50 steps, so
-that both meet the same noise; only training counts, the drawing of sentences included. After each
-turn 2,000 sentences held out are graded. Who is there first stops, and the other goes on alone. The
-share of matmuls is that of a typical step of ours.
+that both meet the same noise; only training counts, the drawing of sentences included, and not the
+ten passes before it that choose the attention. After each turn 2,000 sentences held out are graded.
+Who is there first stops, and the other goes on alone. The share of matmuls is that of a typical
+step of ours.
 """
 
 import argparse
