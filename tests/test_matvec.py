@@ -87,9 +87,9 @@ def test_what_does_not_fit_is_refused_and_nothing_is_changed(outputs, bias):
         torch.randn(1, 1, 1024),
         torch.randn(9, 5),
     ):
-        with pytest.raises(RuntimeError, match="must be a matrix|shapes cannot be multiplied"):
+        with pytest.raises(RuntimeError, match=r"be a matrix|shapes cannot be multiplied"):
             ours(x)
-        with pytest.raises(RuntimeError, match="must be a matrix|shapes cannot be multiplied"):
+        with pytest.raises(RuntimeError, match=r"be a matrix|shapes cannot be multiplied"):
             ours.add_to(y, x)
     with pytest.raises(RuntimeError):
         ours.add_to(y, torch.randn(1, 1024))  # one row is not added to three
