@@ -51,7 +51,7 @@ class Columns:
     @property
     def matrix(self) -> Tensor:
         """The matrix, (inputs, outputs)."""
-        return self._table[:, : self._outputs]
+        return self._table[:, : self._outputs] if self._by_rows else self._table
 
     def __call__(self, x: Tensor) -> Tensor:
         """Map x (B, inputs) to (B, outputs)."""
