@@ -110,6 +110,14 @@ def assert_equal_with_gradients(run_ours, run_theirs, inputs, twins=()):
         torch.testing.assert_close(grad, theirs.grad, atol=limit, rtol=limit)
 
 
+def assert_same_tensors(found, expected):
+    """The same names, and behind each the same bits; nothing is a view that a file can't hold."""
+    assert found.keys() == expected.keys()
+    for name, tensor in expected.items():
+        assert torch.equal(found[name], tensor), name
+        assert found[name].is_contiguous(), name
+
+
 def assert_same_file(a, b):
     """Two runs ended in the same bits: weights, optimiser and random state."""
     first, second = (checkpoint.read(path)[0] for path in (a, b))

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
-from support import TOLERANCE, randomise
+from support import TOLERANCE, assert_same_tensors, randomise
 from torch import nn
 
 from tinytf import bert_weights
@@ -40,11 +40,7 @@ def their_model(kind="BertForPreTraining", dtype=torch.float32, std=0.2, **chang
     """A small BERT of Hugging Face with weights that hide nothing: no gain is 1, no bias 0."""
     labels = 2 if kind == "BertForQuestionAnswering" else 3
     config = transformers.BertConfig(**SIZES | {"num_labels": labels} | changes)
-    model = getattr(transformers, kind)(config).to(dtype).eval()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.normal_(std=std)
-    return model
+    return randomise(getattr(transformers, kind)(config).to(dtype).eval(), std)
 
 
 def our_twin(theirs):
@@ -319,8 +315,7 @@ def test_a_round_trip_changes_no_bit():
     back = bert_weights.to_state(our_twin(theirs))
     state = {n: t for n, t in theirs.state_dict().items() if ".decoder." not in n}
     state.pop("bert.embeddings.position_ids", None)
-    assert back.keys() == state.keys()
-    assert all(torch.equal(back[name], tensor) for name, tensor in state.items())
+    assert_same_tensors(back, state)
 
 
 @pytest.fixture

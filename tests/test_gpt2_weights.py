@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
-from support import TOLERANCE
+from support import TOLERANCE, assert_same_tensors, randomise
 
 from tinytf import download, gpt2_weights
 from tinytf.files import CheckpointError
@@ -111,28 +111,21 @@ def test_from_pretrained_reads_their_folder(folder):
 
 
 def test_our_folder_is_read_by_them_and_by_us(tmp_path):
-    ours = GPT(GPTConfig(31, 16, 2, 2, 40, 20, 0.25)).eval()
-    with torch.no_grad():
-        for p in ours.parameters():
-            p.normal_(std=0.2)
+    ours = randomise(GPT(GPTConfig(31, 16, 2, 2, 40, 20, 0.25)).eval(), 0.2)
     gpt2_weights.save_folder(ours, tmp_path / "new" / "ours")
     theirs = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "new" / "ours").eval()
     ids = torch.randint(31, (2, 20))
     torch.testing.assert_close(ours(ids), theirs(ids).logits, atol=1e-5, rtol=1e-5)
     again = GPT.from_pretrained(tmp_path / "new" / "ours")
     assert again.config == ours.config
-    for name, p in again.named_parameters():
-        assert torch.equal(p, dict(ours.named_parameters())[name]), name
+    assert_same_tensors(again.state_dict(), ours.state_dict())
 
 
 def test_a_round_trip_changes_no_bit():
     theirs = their_model()
     back = gpt2_weights.to_state(our_twin(theirs))
     state = {n: t for n, t in theirs.state_dict().items() if n != "lm_head.weight"}
-    assert back.keys() == state.keys()
-    for name, tensor in state.items():
-        assert torch.equal(back[name], tensor), name
-        assert back[name].is_contiguous()
+    assert_same_tensors(back, state)
 
 
 def test_old_files_without_prefix_and_with_masks_are_read(folder):

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from support import randomise
 from torch import nn
 
 from tinytf.attention import fused_attention
@@ -25,11 +26,7 @@ SIZES = {"vocab_size": 11, "d_model": 12, "num_heads": 3, "num_kv_heads": 1, "nu
 def decided(seed=0, device="cpu", **changes):
     """A model with opinions, whose texts differ by prompt and position."""
     torch.manual_seed(seed)
-    model = Llama(LlamaConfig(**SIZES | changes)).to(device, torch.float64).eval()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.normal_(std=0.6)
-    return model
+    return randomise(Llama(LlamaConfig(**SIZES | changes)).to(device, torch.float64).eval(), 0.6)
 
 
 # ---- what it is

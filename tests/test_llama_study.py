@@ -5,6 +5,7 @@ from itertools import pairwise, product
 
 import pytest
 import torch
+from support import randomise
 from torch import nn
 
 from tinytf import studies
@@ -37,9 +38,7 @@ TEXT = torch.randint(31, (400,), generator=torch.Generator().manual_seed(0))
 
 def test_without_changes_it_is_gpt(exact):
     ours, usual = assemble(SMALL).to(exact, torch.float64), GPT(SMALL).to(exact, torch.float64)
-    with torch.no_grad():
-        for p in usual.parameters():
-            p.normal_(std=0.3)
+    randomise(usual)
     assert not ours.load_state_dict(usual.state_dict()).missing_keys
     ids = TEXT[None, :8].to(exact)
     torch.testing.assert_close(ours(ids), usual(ids), atol=1e-11, rtol=1e-11)
@@ -47,9 +46,7 @@ def test_without_changes_it_is_gpt(exact):
 
 def test_with_all_changes_it_is_llama(exact):
     ours = assemble(SMALL, CHANGES).to(exact, torch.float64)
-    with torch.no_grad():
-        for p in ours.parameters():
-            p.normal_(std=0.3)
+    randomise(ours)
     llama = Llama(LlamaConfig(31, 16, 4, 1, 2, 64, 8, BASE, 1e-6, tie_output=True))
     llama = llama.to(exact, torch.float64)
     llama.load_state_dict(ours.state_dict())
@@ -108,10 +105,7 @@ def test_the_seed_decides_start_and_order():
 
 
 def test_losses_by_position_are_those_of_the_text():
-    model = assemble(SMALL, CHANGES).eval()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.normal_(std=0.5)
+    model = randomise(assemble(SMALL, CHANGES).eval(), 0.5)
     text = TEXT[:321]  # windows of 64 begin at 0, 128 and 256
     found = losses_by_position(model, text, 64)
     assert found.shape == (64,)
@@ -123,10 +117,7 @@ def test_losses_by_position_are_those_of_the_text():
 
 
 def test_another_base_holds_inside_the_block_alone():
-    model = assemble(SMALL, CHANGES).eval()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.normal_(std=0.5)
+    model = randomise(assemble(SMALL, CHANGES).eval(), 0.5)
     before = model(TEXT[None, :8])
     with rope_base(model, 20.0):
         assert (model(TEXT[None, :8]) - before).abs().max() > 1e-3

@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
-from support import TOLERANCE
+from support import TOLERANCE, assert_same_tensors, randomise
 
 from tinytf import llama_weights
 from tinytf.files import CheckpointError
@@ -27,9 +27,7 @@ def their_model(dtype=torch.float32, theta=10000.0, **changes):
     rope = {"rope_type": "default", "rope_theta": theta}
     settings = SIZES | {"rope_parameters": rope, "bos_token_id": 51, "eos_token_id": 52} | changes
     model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**settings)).to(dtype).eval()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.normal_(std=0.3)
+    randomise(model)
     return in_double(model) if dtype == torch.float64 else model
 
 
@@ -210,28 +208,22 @@ def test_their_shards_are_read(tmp_path):
 
 @pytest.mark.parametrize("tied", [False, True])
 def test_our_folder_is_read_by_them_and_by_us(tmp_path, tied):
-    ours = Llama(LlamaConfig(31, 16, 4, 2, 2, 40, 20, 300.0, 1e-3, tie_output=tied)).eval()
-    with torch.no_grad():
-        for p in ours.parameters():
-            p.normal_(std=0.3)
+    ours = Llama(LlamaConfig(31, 16, 4, 2, 2, 40, 20, 300.0, 1e-3, tie_output=tied))
+    randomise(ours.eval())
     llama_weights.save_folder(ours, tmp_path / "new" / "ours")
     theirs = transformers.LlamaForCausalLM.from_pretrained(tmp_path / "new" / "ours").eval()
     ids = torch.randint(31, (2, 20))
     torch.testing.assert_close(ours(ids), theirs(ids).logits, atol=1e-5, rtol=1e-5)
     again = Llama.from_pretrained(tmp_path / "new" / "ours")
     assert again.config == ours.config
-    for name, p in again.named_parameters():
-        assert torch.equal(p, dict(ours.named_parameters())[name]), name
+    assert_same_tensors(again.state_dict(), ours.state_dict())
 
 
 def test_a_round_trip_changes_no_bit():
     theirs = their_model()
     back = llama_weights.to_state(our_twin(theirs))
     state = theirs.state_dict()
-    assert back.keys() == state.keys()
-    for name, tensor in state.items():
-        assert torch.equal(back[name], tensor), name
-        assert back[name].is_contiguous()
+    assert_same_tensors(back, state)
 
 
 def test_old_files_are_read(folder):

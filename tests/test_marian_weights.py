@@ -6,7 +6,7 @@ import pytest
 import torch
 from marian_support import our_twin, their_model
 from safetensors.torch import load_file, save_file
-from support import randomise
+from support import assert_same_tensors, randomise
 
 from tinytf import marian_weights
 from tinytf.files import CheckpointError
@@ -62,16 +62,13 @@ def test_our_folder_is_read_by_them_and_by_us(tmp_path):
     torch.testing.assert_close(ours(src, tgt)[..., config.places], out.logits, atol=1e-5, rtol=1e-5)
     again = marian_weights.load(tmp_path / "new" / "ours")
     assert again.config == config
-    for name, p in again.named_parameters():
-        assert torch.equal(p, dict(ours.named_parameters())[name]), name
+    assert_same_tensors(again.state_dict(), ours.state_dict())
 
 
 def test_a_round_trip_changes_no_bit(folder):
     stored = load_file(folder / "model.safetensors")
     back = marian_weights.to_state(marian_weights.load(folder))
-    assert back.keys() == stored.keys()
-    for name, tensor in stored.items():
-        assert torch.equal(back[name], tensor), name
+    assert_same_tensors(back, stored)
 
 
 @pytest.mark.parametrize("keep", [["model.shared.weight"], ["lm_head.weight"], None])
