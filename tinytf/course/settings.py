@@ -1,0 +1,116 @@
+"""What a function could change for the rest of the notebook: read before it, put back after it."""
+
+import builtins
+import math
+import os
+import random
+import sys
+import warnings
+
+import numpy
+import torch
+from torch import nn
+
+from tinytf.randomness import seeded
+
+# In words, how it is read, and how it is written.
+_FLAGS = {
+    "torch's default dtype": (torch.get_default_dtype, torch.set_default_dtype),
+    "torch's default device": (torch.get_default_device, lambda d: torch.set_default_device(
+        None if d == torch.device("cpu") else d)),
+    "whether torch records gradients": (torch.is_grad_enabled, torch.set_grad_enabled),
+    "torch's number of threads": (torch.get_num_threads, torch.set_num_threads),
+    "torch's deterministic mode": (
+        lambda: (torch.are_deterministic_algorithms_enabled(),
+                 torch.is_deterministic_algorithms_warn_only_enabled()),
+        lambda mode: torch.use_deterministic_algorithms(mode[0], warn_only=mode[1])),
+    "torch's precision of float32 products": (
+        torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    "torch's anomaly detection": (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
+    "autocast": (lambda: torch.is_autocast_enabled("cpu"),
+                 lambda on: torch.set_autocast_enabled("cpu", on)),
+    "the working directory": (lambda: _folder(), lambda folder: folder and os.chdir(folder)),
+    "Python's recursion limit": (sys.getrecursionlimit, sys.setrecursionlimit),
+}  # fmt: skip
+
+_CLASSES = [torch.Tensor, *{c for c in vars(nn).values() if isinstance(c, type)}]
+_PLACES = [torch, nn, nn.functional, torch.linalg, torch.optim, torch.backends.cudnn, numpy]
+_PLACES += [numpy.random, math, random, os, builtins, torch._tensor_str.PRINT_OPTS, *_CLASSES]
+
+
+class Settings:
+    """What torch, numpy and Python are set to when it is made."""
+
+    def __init__(self):
+        self.flags = {words: read() for words, (read, _) in _FLAGS.items()}
+        self.environment = dict(os.environ)
+        self.places = [dict(vars(place)) for place in _PLACES]
+
+    def put_back(self):
+        """Set everything as it was; return what was otherwise, in words.
+
+        Replaced attributes of torch and its classes are among it; environment variables are put
+        back in silence, since an import may set some.
+        """
+        told = []
+        for place, before in zip(_PLACES, self.places, strict=True):
+            if dict(vars(place)) != before:
+                told += _restored(place, before)
+        for words, (read, write) in _FLAGS.items():
+            now, before = read(), self.flags[words]
+            if now != before:
+                write(before)
+                told.append(f"changes {words} from {_plain(before)} to {_plain(now)}")
+        if os.environ != self.environment:
+            os.environ.clear()
+            os.environ.update(self.environment)
+        return told
+
+
+class Randomness:
+    """A block that draws the same numbers every time, and leaves the streams as they were."""
+
+    def __enter__(self):
+        self.kept = random.getstate(), numpy.random.get_state()
+        self.torch, self.warnings = seeded(0), warnings.catch_warnings()
+        self.torch.__enter__()
+        self.warnings.__enter__()
+        random.seed(0)
+        numpy.random.seed(0)
+
+    def __exit__(self, *error):
+        self.warnings.__exit__(*error)
+        self.torch.__exit__(None, None, None)
+        random.setstate(self.kept[0])
+        numpy.random.set_state(self.kept[1])
+
+
+def _restored(place, before):
+    """Put back the attributes that were replaced, and take away those that a class has gained."""
+    now, told = dict(vars(place)), []
+    for name, value in before.items():
+        if now.get(name) is not value:
+            setattr(place, name, value)
+            told.append(f"replaces {_name(place)}.{name}")
+    if isinstance(place, type):
+        for name in now.keys() - before.keys():
+            delattr(place, name)
+            told.append(f"replaces {_name(place)}.{name}")
+    return told
+
+
+def _name(place):
+    if isinstance(place, type):
+        return f"torch.{'nn.' * (place is not torch.Tensor)}{place.__name__}"
+    return getattr(place, "__name__", "torch's print options")
+
+
+def _folder():
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
+
+
+def _plain(value):
+    return str(value).removeprefix("torch.") if not isinstance(value, tuple) else str(value[0])
