@@ -9,7 +9,7 @@ import torch
 
 from tinytf.course.display import BAD, GOOD, QUIET, block, inline, show, sign, tag
 from tinytf.course.grading import Exercise, Mismatch, WrongAnswer, copied, exercises
-from tinytf.randomness import seeded
+from tinytf.support.randomness import seeded
 
 
 @dataclass(frozen=True)
