@@ -15,7 +15,7 @@ def seeded():
 @pytest.fixture
 def device():
     """The device under test: that of --device, or the one the course would choose."""
-    from tinytf.device import choose_device
+    from tinytf.support.device import choose_device
 
     return choose_device()
 

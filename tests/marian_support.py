@@ -4,9 +4,9 @@ import json
 
 import torch
 
-from tinytf import marian_weights
 from tinytf.data.phrasebook import Phrasebook
-from tinytf.marian import Marian
+from tinytf.pretrained import marian as marian_weights
+from tinytf.related.marian import Marian
 
 SIZES = {"vocab_size": 53, "d_model": 24, "encoder_layers": 3, "decoder_layers": 3,
          "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 40,

@@ -9,10 +9,10 @@ from pathlib import Path
 import torch
 
 from tinytf.gpt import GPT, GPTConfig
-from tinytf.objective import TextBatch, make_batch, next_token_loss, sequence_loss
-from tinytf.parallel import Team, TeamError, team
-from tinytf.seq2seq import Transformer, TransformerConfig
-from tinytf.training import Trainer, TrainingConfig
+from tinytf.training.distributed import Team, TeamError, team
+from tinytf.training.losses import TextBatch, make_batch, next_token_loss, sequence_loss
+from tinytf.training.trainer import Trainer, TrainingConfig
+from tinytf.transformer import Transformer, TransformerConfig
 
 STEPS, KILLED_IN = 6, 4  # steps counted from 1
 

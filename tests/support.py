@@ -6,9 +6,9 @@ import torch
 from hypothesis import HealthCheck, settings
 from torch import nn
 
-from tinytf import checkpoint
-from tinytf.seq2seq import Transformer, TransformerConfig
-from tinytf.tokenizer import EOS, PAD
+from tinytf.text.words import EOS, PAD
+from tinytf.training import checkpointing
+from tinytf.transformer import Transformer, TransformerConfig
 
 # for properties: the same examples every time; the `device` fixture does not change between them
 bounded = settings(
@@ -120,7 +120,7 @@ def assert_same_tensors(found, expected):
 
 def assert_same_file(a, b):
     """Two runs ended in the same bits: weights, optimiser and random state."""
-    first, second = (checkpoint.read(path)[0] for path in (a, b))
+    first, second = (checkpointing.read(path)[0] for path in (a, b))
     assert first.keys() == second.keys()
     assert any(name.startswith("optimizer/") for name in first)
     assert not [name for name in first if not torch.equal(first[name], second[name])]

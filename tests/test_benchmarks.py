@@ -33,15 +33,15 @@ from benchmarks import (
 )
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from tinytf.apps.translator import Translator
 from tinytf.attention import explicit_attention
 from tinytf.data.phrasebook import Phrasebook
-from tinytf.decoding import greedy
-from tinytf.evaluation import exact_match as graded
+from tinytf.decoding.search import greedy
 from tinytf.gpt import GPT, GPTConfig
-from tinytf.seq2seq import Transformer
+from tinytf.metrics.translation import exact_match as graded
 from tinytf.studies.interleaved import Spread, Timings, in_turn, interleave, make_clock, spread
-from tinytf.training import TrainingConfig
-from tinytf.translator import Translator
+from tinytf.training.trainer import TrainingConfig
+from tinytf.transformer import Transformer
 
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")  # nn.Transformer's
 
@@ -350,8 +350,8 @@ def test_phrasebook_and_tokenizing():
     pytest.importorskip("tokenizers")
     from benchmarks import tokenizing
 
-    from tinytf.bpe import train_bpe
-    from tinytf.gpt2_files import GPT2_BYTE_ORDER
+    from tinytf.text.bpe import train_bpe
+    from tinytf.text.gpt2_files import GPT2_BYTE_ORDER
 
     text = "the cat sat on the mat, the dog on the log.\n" * 20
     assert "Hugging Face" in tokenizing.training(text, 20, 1, options()).seconds

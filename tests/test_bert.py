@@ -9,18 +9,18 @@ from safetensors.torch import load_file, save_file
 from support import TOLERANCE, assert_same_tensors, randomise
 from torch import nn
 
-from tinytf import bert_weights
 from tinytf.bert import Bert, BertConfig
-from tinytf.bert_heads import (
+from tinytf.metrics.counting import count_parameters
+from tinytf.pretrained import bert as bert_weights
+from tinytf.related.bert_heads import (
     BertForPretraining,
     MaskedWordHead,
     SentenceClassifier,
     SpanFinder,
     TokenTagger,
 )
-from tinytf.bert_losses import best_span, masked_word_loss, span_loss, tag_loss
-from tinytf.counting import count_parameters
-from tinytf.files import CheckpointError
+from tinytf.related.bert_losses import best_span, masked_word_loss, span_loss, tag_loss
+from tinytf.support.files import CheckpointError
 
 transformers = pytest.importorskip("transformers")
 

@@ -16,14 +16,14 @@ from torch import nn
 import tinytf
 from tinytf.attention import MultiHeadAttention, attention_weights
 from tinytf.blocks import PostNorm, PreNorm
-from tinytf.decoding import greedy
+from tinytf.decoding.search import greedy
 from tinytf.inspect import attention_layers, record
 from tinytf.masks import causal_mask, padding_mask
 from tinytf.norm import LayerNorm
-from tinytf.objective import Batch, make_batch, sequence_loss
 from tinytf.positional import PositionalEncoding, sinusoidal_encoding
-from tinytf.seq2seq import Transformer, TransformerConfig
-from tinytf.training import Trainer, TrainingConfig
+from tinytf.training.losses import Batch, make_batch, sequence_loss
+from tinytf.training.trainer import Trainer, TrainingConfig
+from tinytf.transformer import Transformer, TransformerConfig
 
 NORMS = pytest.mark.parametrize("norm", ["post", "pre"])
 HALVES = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -9,9 +9,8 @@ from support import TOLERANCE, assert_equal_with_gradients, bounded, randomise
 from torch import nn
 
 from tinytf.blocks import EncoderLayer, PreNorm
-from tinytf.counting import count_parameters
-from tinytf.feedforward import FeedForward, gelu, gelu_tanh
-from tinytf.gated import SwiGLU, gated_width
+from tinytf.feedforward import FeedForward, SwiGLU, gated_width, gelu, gelu_tanh
+from tinytf.metrics.counting import count_parameters
 
 DTYPES = pytest.mark.parametrize("dtype", TOLERANCE)
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from support import bounded, randomise
 
 from tinytf.blocks import EncoderLayer
-from tinytf.counting import count_parameters
 from tinytf.gpt import GPT, PRESETS, GPTConfig
 from tinytf.inspect import record
+from tinytf.interpret.residual_stream import states
 from tinytf.masks import causal_mask
-from tinytf.states import states
+from tinytf.metrics.counting import count_parameters
 
 PUBLISHED = {
     "gpt2": 124_439_808,

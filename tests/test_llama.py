@@ -8,16 +8,16 @@ from support import randomise
 from torch import nn
 
 from tinytf.attention import fused_attention
-from tinytf.checkpoint import CheckpointError
-from tinytf.counting import count_parameters
 from tinytf.data.blocks import TextBlocks
-from tinytf.generation import generate
+from tinytf.decoding.generate import generate
+from tinytf.decoding.likelihood import bits_per_byte, continuation_losses, token_losses
+from tinytf.decoding.sampling import Sampling
 from tinytf.inspect import attention_layers, record
-from tinytf.likelihood import bits_per_byte, continuation_losses, token_losses
 from tinytf.llama import PRESETS, Llama, LlamaConfig
-from tinytf.objective import next_token_loss
-from tinytf.sampling import Sampling
-from tinytf.training import Trainer, TrainingConfig
+from tinytf.metrics.counting import count_parameters
+from tinytf.training.checkpointing import CheckpointError
+from tinytf.training.losses import next_token_loss
+from tinytf.training.trainer import Trainer, TrainingConfig
 
 SIZES = {"vocab_size": 11, "d_model": 12, "num_heads": 3, "num_kv_heads": 1, "num_layers": 2,
          "d_ff": 20, "max_len": 12}  # fmt: skip

@@ -1,5 +1,7 @@
 """tinytf: the Transformer, built part by part; the package behind the notebooks."""
 
+from tinytf.apps.translator import Translation, Translator
+from tinytf.apps.writer import Writer
 from tinytf.attention import (
     MultiHeadAttention,
     attention_weights,
@@ -7,36 +9,33 @@ from tinytf.attention import (
     fused_attention,
 )
 from tinytf.bert import Bert, BertConfig
-from tinytf.bleu import corpus_bleu
 from tinytf.blocks import Decoder, DecoderLayer, Encoder, EncoderLayer, PostNorm, PreNorm
-from tinytf.bpe import ByteBPE, train_bpe
-from tinytf.checkpoint import CheckpointError
-from tinytf.decoding import beam_search, greedy
-from tinytf.device import choose_device
+from tinytf.decoding.generate import generate
+from tinytf.decoding.sampling import Sampling
+from tinytf.decoding.search import beam_search, greedy
 from tinytf.embedding import TokenEmbedding
-from tinytf.feedforward import FeedForward
-from tinytf.gated import SwiGLU
-from tinytf.generation import generate
+from tinytf.feedforward import FeedForward, SwiGLU
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.inspect import ablate_heads, record, replace
 from tinytf.llama import Llama, LlamaConfig
-from tinytf.masking import mask_tokens
 from tinytf.masks import causal_mask, padding_mask
-from tinytf.noising import corrupt_spans
+from tinytf.metrics.bleu import corpus_bleu
 from tinytf.norm import LayerNorm, RMSNorm, layer_norm, rms_norm
 from tinytf.positional import (
     LearnedPositionalEncoding,
     PositionalEncoding,
     sinusoidal_encoding,
 )
-from tinytf.recurrent_seq2seq import RecurrentConfig, RecurrentSeq2Seq
+from tinytf.related.recurrent_seq2seq import RecurrentConfig, RecurrentSeq2Seq
 from tinytf.relative import AlibiAttention, RotaryAttention
-from tinytf.sampling import Sampling
-from tinytf.seq2seq import Transformer, TransformerConfig
-from tinytf.tokenizer import UnknownWordError, WordTokenizer
-from tinytf.training import Trainer, TrainingConfig
-from tinytf.translator import Translation, Translator
-from tinytf.writer import Writer
+from tinytf.support.device import choose_device
+from tinytf.text.bpe import ByteBPE, train_bpe
+from tinytf.text.words import UnknownWordError, WordTokenizer
+from tinytf.training.checkpointing import CheckpointError
+from tinytf.training.denoising import corrupt_spans
+from tinytf.training.masked_lm import mask_tokens
+from tinytf.training.trainer import Trainer, TrainingConfig
+from tinytf.transformer import Transformer, TransformerConfig
 
 __all__ = [
     "GPT",

@@ -8,13 +8,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytf.blocks import Encoder, EncoderLayer
+from tinytf.checks import check_dropout, check_heads, check_sizes
 from tinytf.embedding import check_ids
 from tinytf.initialisation import normal
 from tinytf.masks import padding_mask
 from tinytf.norm import LayerNorm
 from tinytf.positional import LearnedPositionalEncoding
 from tinytf.residual import PostNorm
-from tinytf.validation import check_dropout, check_heads, check_sizes
 
 __all__ = ["Bert", "BertConfig"]
 
@@ -53,8 +53,9 @@ class Bert(nn.Module):
     """An encoder as BERT has it: post-norm, learned positions and segments, exact GELU.
 
     Each token's state has seen the whole text, left and right. Linear maps and tables start as
-    N(0, 0.02²). Heads are in `tinytf.bert_heads`. Source: Devlin et al. 2019, section 3, and its
-    released code, which cuts that normal off at two standard deviations; Hugging Face's does not.
+    N(0, 0.02²). Heads are in `tinytf.related.bert_heads`. Source: Devlin et al. 2019, section 3,
+    and its released code, which cuts that normal off at two standard deviations; Hugging Face's
+    does not.
     """
 
     def __init__(self, config: BertConfig) -> None:

@@ -1,4 +1,4 @@
-"""The position-wise feed-forward network (Vaswani et al. 2017, section 3.3)."""
+"""The position-wise feed-forward network (Vaswani et al. 2017, section 3.3), and its gated form."""
 
 import math
 from collections.abc import Callable
@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-__all__ = ["FeedForward", "gelu", "gelu_tanh"]
+__all__ = ["FeedForward", "SwiGLU", "gated_width", "gelu", "gelu_tanh"]
 
 
 def gelu(x: Tensor) -> Tensor:
@@ -47,3 +47,35 @@ class FeedForward(nn.Module):
         if x.size(-1) != self.w_1.in_features:
             raise ValueError(f"x has width {x.size(-1)}, expected d_model={self.w_1.in_features}")
         return self.w_2(self.dropout(self.activation(self.w_1(x))))
+
+
+def gated_width(d_ff: int, multiple_of: int = 1) -> int:
+    """Give the hidden width that makes three matrices cost what two of width d_ff do: 2/3 d_ff.
+
+    Rounded up to a multiple of `multiple_of`, as Llama does to fit the hardware. Raises ValueError
+    if either is below 1. Source: Shazeer 2020, section 2.
+    """
+    if d_ff < 1 or multiple_of < 1:
+        raise ValueError(f"d_ff={d_ff} and multiple_of={multiple_of} must both be at least 1")
+    return -(-2 * d_ff // (3 * multiple_of)) * multiple_of
+
+
+class SwiGLU(nn.Module):
+    """Multiply two views of each token, one of them through silu: w_2 (silu(w_1 x) * w_3 x).
+
+    Three matrices without biases, named as in Llama: w_1 the gate, w_3 what it lets through, w_2
+    the way back. Source: Shazeer 2020, equation 6, where w_3 is V.
+    """
+
+    def __init__(self, d_model: int, d_ff: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.w_1 = nn.Linear(d_model, d_ff, bias=False)
+        self.w_3 = nn.Linear(d_model, d_ff, bias=False)
+        self.w_2 = nn.Linear(d_ff, d_model, bias=False)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, T, C) to (B, T, C), each position by itself; ValueError if C is not d_model."""
+        if x.size(-1) != self.w_1.in_features:
+            raise ValueError(f"x has width {x.size(-1)}, expected d_model={self.w_1.in_features}")
+        return self.w_2(self.dropout(F.silu(self.w_1(x)) * self.w_3(x)))

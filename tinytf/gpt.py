@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 from tinytf.attention import KeyValueCache
 from tinytf.blocks import Encoder, EncoderLayer
+from tinytf.checks import check_dropout, check_heads, check_sizes
 from tinytf.embedding import check_ids
 from tinytf.initialisation import normal, scale_residual
 from tinytf.masks import causal_mask
 from tinytf.positional import LearnedPositionalEncoding
 from tinytf.residual import PreNorm
-from tinytf.validation import check_dropout, check_heads, check_sizes
 
 __all__ = ["GPT", "PRESETS", "CausalLayer", "CausalStack", "GPTConfig"]
 
@@ -143,6 +143,6 @@ class GPT(nn.Module):
 
         The model comes in float32, on the CPU, in evaluation mode. See `gpt2_weights.load`.
         """
-        from tinytf import gpt2_weights  # which builds on this file
+        from tinytf.pretrained import gpt2 as gpt2_weights  # which builds on this file
 
         return gpt2_weights.load(source)

@@ -9,14 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from tinytf.attention import KeyValueCache
+from tinytf.checks import check_sizes
 from tinytf.embedding import check_ids
-from tinytf.gated import SwiGLU
+from tinytf.feedforward import SwiGLU
 from tinytf.gpt import CausalStack
-from tinytf.grouped import GroupedQueryAttention, check_groups
+from tinytf.grouped_query import GroupedQueryAttention, check_groups
 from tinytf.initialisation import normal, scale_residual
 from tinytf.norm import RMSNorm
 from tinytf.residual import PreNorm
-from tinytf.validation import check_sizes
 
 __all__ = ["PRESETS", "Llama", "LlamaConfig", "LlamaLayer"]
 
@@ -135,6 +135,6 @@ class Llama(nn.Module):
 
         The model comes in float32, on the CPU, in evaluation mode.
         """
-        from tinytf import llama_weights  # which builds on this file
+        from tinytf.pretrained import llama as llama_weights  # which builds on this file
 
         return llama_weights.load(folder)

@@ -60,8 +60,8 @@ def main(arguments: list[str] | None = None) -> int:
     import torch
 
     from benchmarks import report
-    from tinytf.device import choose_device
     from tinytf.studies.interleaved import make_clock
+    from tinytf.support.device import choose_device
 
     warnings.filterwarnings("ignore")
     torch.set_num_threads(options.threads)

@@ -13,14 +13,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from benchmarks.torch_seq2seq import TorchTransformer
+from tinytf.cli.train import build
 from tinytf.data.batches import PhrasebookBatches
 from tinytf.data.phrasebook import Phrasebook
-from tinytf.decoding import evaluation
-from tinytf.objective import Batch
-from tinytf.schedules import warmup_cosine
-from tinytf.tokenizer import BOS, PAD
-from tinytf.train import build
-from tinytf.training import Trainer, TrainingConfig
+from tinytf.support.modes import evaluation_mode
+from tinytf.text.words import BOS, PAD
+from tinytf.training.losses import Batch
+from tinytf.training.schedules import warmup_cosine
+from tinytf.training.trainer import Trainer, TrainingConfig
 
 __all__ = ["Contestant", "InDrawnOrder", "contestants", "share_exact"]
 
@@ -114,7 +114,7 @@ def share_exact(model: nn.Module, batches: Sequence[Batch]) -> float:
     the gold words before it, so one pass over the gold sentence tells.
     """
     right: list[Tensor] = []
-    with evaluation(model):
+    with evaluation_mode(model):
         for batch in batches:
             scores = model(batch.src, batch.tgt_in).float()
             scores[..., [PAD, BOS]] = -torch.inf  # no words

@@ -6,10 +6,10 @@ import torch
 
 from benchmarks import limits, products
 from benchmarks.report import Report, between
-from tinytf.decoding import greedy
-from tinytf.seq2seq import Transformer, TransformerConfig
+from tinytf.decoding.search import greedy
 from tinytf.studies.interleaved import Timings, interleave
-from tinytf.tokenizer import EOS
+from tinytf.text.words import EOS
+from tinytf.transformer import Transformer, TransformerConfig
 
 __all__ = ["build", "compare", "run"]
 

@@ -1,6 +1,6 @@
 """Seconds of training to 99 % exact match on the phrasebook, ours beside `nn.Transformer`.
 
-Ours is the recipe of `python -m tinytf.train --attention auto`. They train in turns of 50 steps, so
+Ours is the recipe of `python -m tinytf train --attention auto`. They train in turns of 50 steps, so
 that both meet the same noise; only training counts, the drawing of sentences included, and not the
 ten passes before it that choose the attention. After each turn 2,000 sentences held out are graded.
 Who is there first stops, and the other goes on alone. The share of matmuls is that of a typical
@@ -16,9 +16,9 @@ from benchmarks.contestants import OURS, THEIRS, Contestant, contestants, share_
 from benchmarks.report import Report, between
 from tinytf.data.batches import PhrasebookBatches
 from tinytf.data.phrasebook import Phrasebook
-from tinytf.objective import Batch
 from tinytf.studies.interleaved import Clock, Timings, in_turn, interleave
-from tinytf.training import TrainingConfig
+from tinytf.training.losses import Batch
+from tinytf.training.trainer import TrainingConfig
 
 __all__ = ["Result", "held_out", "race", "run"]
 

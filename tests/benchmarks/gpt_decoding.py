@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from benchmarks.report import Report
-from tinytf import gpt2_weights
-from tinytf.counting import count_parameters
-from tinytf.generation import generate
+from tinytf.decoding.fast import lean
+from tinytf.decoding.generate import generate
 from tinytf.gpt import GPT, GPTConfig
-from tinytf.lean import lean
+from tinytf.metrics.counting import count_parameters
+from tinytf.pretrained import gpt2 as gpt2_weights
 from tinytf.studies.interleaved import Timings, interleave
 
 __all__ = ["agreement", "compare", "peers", "readings", "run"]

@@ -15,9 +15,9 @@ from benchmarks.recipe import Peer, our_step, plain_step
 from benchmarks.reference_gpt import Reference, TorchEncoder
 from benchmarks.report import Report
 from benchmarks.steps import fastest, measure
-from tinytf import gpt2_weights
 from tinytf.gpt import GPT, GPTConfig
-from tinytf.objective import TextBatch, next_token_loss
+from tinytf.pretrained import gpt2 as gpt2_weights
+from tinytf.training.losses import TextBatch, next_token_loss
 
 __all__ = ["SMALL", "TOY", "peers", "run"]
 

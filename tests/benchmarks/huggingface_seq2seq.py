@@ -5,9 +5,9 @@ from dataclasses import replace
 from torch import Tensor, nn
 from transformers import BartConfig, BartForConditionalGeneration, MarianConfig, MarianMTModel
 
-from tinytf.marian import half_and_half
-from tinytf.marian_weights import LAYERS
-from tinytf.seq2seq import Transformer, TransformerConfig
+from tinytf.pretrained.marian import LAYERS
+from tinytf.related.marian import half_and_half
+from tinytf.transformer import Transformer, TransformerConfig
 
 __all__ = ["Logits", "bart", "like_marian", "marian"]
 

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytf.objective import Batch, TextBatch
-from tinytf.training import Trainer, TrainingConfig
+from tinytf.training.losses import Batch, TextBatch
+from tinytf.training.trainer import Trainer, TrainingConfig
 
 __all__ = ["RECIPE", "Peer", "joined", "our_step", "plain_step"]
 

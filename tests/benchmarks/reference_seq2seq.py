@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from benchmarks.recipe import joined
-from tinytf.seq2seq import Transformer
+from tinytf.transformer import Transformer
 
 __all__ = ["Reference"]
 

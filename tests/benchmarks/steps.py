@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from benchmarks import limits, products
 from benchmarks.recipe import Peer
 from benchmarks.report import Report
-from tinytf.counting import count_parameters
+from tinytf.metrics.counting import count_parameters
 from tinytf.studies.interleaved import Timings, interleave
 
 __all__ = ["FLOOR", "agreement", "fastest", "measure"]

@@ -16,11 +16,11 @@ os.environ.setdefault("RAYON_NUM_THREADS", "1")  # theirs on one thread, as ours
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from benchmarks.report import Report
-from tinytf.bpe import ByteBPE, train_bpe
 from tinytf.data.manual import manual_text
-from tinytf.gpt2_files import GPT2_BYTE_ORDER, to_gpt2
-from tinytf.pretokenize import split
 from tinytf.studies.interleaved import Timings, interleave
+from tinytf.text.bpe import ByteBPE, train_bpe
+from tinytf.text.gpt2_files import GPT2_BYTE_ORDER, to_gpt2
+from tinytf.text.pretokenize import split
 
 __all__ = ["coding", "run", "theirs", "training"]
 

@@ -6,7 +6,7 @@ import torch
 from support import copy_twins, stack_twins
 from torch import Tensor, nn
 
-from tinytf.seq2seq import Memory, Transformer
+from tinytf.transformer import Memory, Transformer
 
 __all__ = ["TorchTransformer"]
 

@@ -16,8 +16,8 @@ from benchmarks.reference_seq2seq import Reference
 from benchmarks.report import Report
 from benchmarks.steps import fastest, measure
 from benchmarks.torch_seq2seq import TorchTransformer
-from tinytf.objective import Batch, sequence_loss
-from tinytf.seq2seq import Transformer, TransformerConfig
+from tinytf.training.losses import Batch, sequence_loss
+from tinytf.transformer import Transformer, TransformerConfig
 
 __all__ = ["BASE", "TOY", "Size", "peers", "run"]
 

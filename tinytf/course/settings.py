@@ -11,7 +11,7 @@ import numpy
 import torch
 from torch import nn
 
-from tinytf.randomness import seeded
+from tinytf.support.randomness import seeded
 
 # In words, how it is read, and how it is written.
 _FLAGS = {

@@ -6,14 +6,14 @@ import random
 def setup(seed=0):
     """Seed every generator, switch on the house style, and return the device to use.
 
-    The device is that of `tinytf.device.choose_device`: the TINYTF_DEVICE environment
+    The device is that of `tinytf.support.device.choose_device`: the TINYTF_DEVICE environment
     variable (cpu, cuda or mps) if set, otherwise the best one present. Prints nothing, so that
     a chapter reads the same on every machine.
     """
     import numpy
     import torch
 
-    from tinytf.device import choose_device
+    from tinytf.support.device import choose_device
     from tinytf.viz.style import use_house_style
 
     use_house_style()

@@ -4,8 +4,8 @@ import itertools
 import random
 
 from tinytf.data.phrasebook import Pair, Phrasebook
-from tinytf.objective import Batch, make_batch
-from tinytf.tokenizer import WordTokenizer
+from tinytf.text.words import WordTokenizer
+from tinytf.training.losses import Batch, make_batch
 
 __all__ = ["PhrasebookBatches", "phrasebook_tokenizers"]
 

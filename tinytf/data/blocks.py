@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from tinytf.objective import TextBatch
+from tinytf.training.losses import TextBatch
 
 __all__ = ["TextBlocks"]
 

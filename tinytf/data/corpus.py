@@ -10,8 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tinytf.bpe import ByteBPE
 from tinytf.data.manual import manual_topics
+from tinytf.text.bpe import ByteBPE
 
 __all__ = ["END_OF_TEXT", "HELD_OUT", "Corpus", "corpus", "encode_documents", "library_docstrings"]
 

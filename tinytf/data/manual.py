@@ -4,7 +4,7 @@ import random
 import sysconfig
 from pathlib import Path
 
-from tinytf.files import read_text
+from tinytf.support.files import read_text
 
 __all__ = ["library_source", "manual_split", "manual_text", "manual_topics", "text_file"]
 

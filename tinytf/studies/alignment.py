@@ -1,6 +1,6 @@
 """Where a translator looks while it writes, row by row, graded against the gold alignment.
 
-Finer than `tinytf.evaluation.grade_alignment`, and for recurrent models too.
+Finer than `tinytf.metrics.translation.grade_alignment`, and for recurrent models too.
 """
 
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tinytf.apps.translator import Translator
 from tinytf.data.phrasebook import Pair
-from tinytf.decoding import evaluation
-from tinytf.evaluation import batch_of
 from tinytf.inspect import record
-from tinytf.recurrent_seq2seq import RecurrentSeq2Seq, record_alignment
-from tinytf.tokenizer import PAD
-from tinytf.translator import Translator
+from tinytf.metrics.translation import batch_of
+from tinytf.related.recurrent_seq2seq import RecurrentSeq2Seq, record_alignment
+from tinytf.support.modes import evaluation_mode
+from tinytf.text.words import PAD
 
 __all__ = ["Rows", "alignment_rows", "grade_bahdanau", "grade_rows"]
 
@@ -45,7 +45,7 @@ def alignment_rows(translator: Translator, pairs: Sequence[Pair], batch_size: in
     for start in range(0, len(pairs), batch_size):
         part = pairs[start : start + batch_size]
         batch = batch_of(translator, part)
-        with evaluation(model):
+        with evaluation_mode(model):
             if isinstance(model, RecurrentSeq2Seq):
                 with record_alignment(model) as seen:
                     logits = model(batch.src, batch.tgt_in)

@@ -20,9 +20,9 @@ from tinytf.initialisation import xavier
 from tinytf.masks import padding_mask
 from tinytf.norm import LayerNorm, RMSNorm
 from tinytf.positional import PositionalEncoding
-from tinytf.randomness import seeded
 from tinytf.residual import PreNorm
 from tinytf.studies.threads import one_thread
+from tinytf.support.randomness import seeded
 
 __all__ = [
     "NORMS",

@@ -12,13 +12,6 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from tinytf.bert import Bert, BertConfig
-from tinytf.bert_heads import (
-    BertForPretraining,
-    SentenceClassifier,
-    SpanFinder,
-    TokenTagger,
-)
-from tinytf.bert_losses import best_span, masked_word_loss, span_loss, tag_loss
 from tinytf.data.phrasebook import Phrasebook
 from tinytf.data.understanding import (
     SECTIONS,
@@ -33,8 +26,19 @@ from tinytf.data.understanding import (
     section_sentences,
     shuffled,
 )
-from tinytf.masking import mask_tokens
-from tinytf.next_sentence import (
+from tinytf.related.bert_heads import (
+    BertForPretraining,
+    SentenceClassifier,
+    SpanFinder,
+    TokenTagger,
+)
+from tinytf.related.bert_losses import best_span, masked_word_loss, span_loss, tag_loss
+from tinytf.studies.optimise import optimise
+from tinytf.studies.threads import one_thread
+from tinytf.support.randomness import seeded
+from tinytf.text.words import WordTokenizer, pad_batch
+from tinytf.training.masked_lm import mask_tokens
+from tinytf.training.next_sentence import (
     Documents,
     Sentence,
     Uniform,
@@ -44,10 +48,6 @@ from tinytf.next_sentence import (
     sentence_pairs,
     swapped,
 )
-from tinytf.randomness import seeded
-from tinytf.studies.optimise import optimise
-from tinytf.studies.threads import one_thread
-from tinytf.tokenizer import WordTokenizer, pad_batch
 
 SEEDS = range(5)
 KINDS = ("because", "date", "time")

@@ -14,14 +14,14 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
 from tinytf.attention import explicit_attention, fused_attention
-from tinytf.cost import flops, gpt_products, parameters
-from tinytf.generation import generate
+from tinytf.decoding.generate import generate
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.inspect import attention_layers
-from tinytf.objective import TextBatch, next_token_loss
-from tinytf.randomness import seeded
+from tinytf.metrics.cost import flops, gpt_products, parameters
 from tinytf.studies.interleaved import Spread, interleave, make_clock, spread
-from tinytf.training import InFloat32
+from tinytf.support.randomness import seeded
+from tinytf.training.losses import TextBatch, next_token_loss
+from tinytf.training.trainer import InFloat32
 
 __all__ = [
     "ROWS",

@@ -7,20 +7,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tinytf import invariants
+from tinytf.apps.translator import Translator
+from tinytf.cli.train import build
 from tinytf.data.phrasebook import Pair, Phrasebook
-from tinytf.decoding import evaluation
-from tinytf.evaluation import batch_of
+from tinytf.interpret import invariants
+from tinytf.interpret.ablation import teacher_forced
+from tinytf.interpret.removal import damage, kind_of, mean_outputs, removed, sublayers
 from tinytf.masks import causal_mask, padding_mask
-from tinytf.objective import Batch
-from tinytf.removal import damage, kind_of, mean_outputs, removed, sublayers
-from tinytf.seq2seq import Transformer
-from tinytf.silence import teacher_forced
+from tinytf.metrics.translation import batch_of
 from tinytf.studies.threads import one_thread
-from tinytf.tokenizer import PAD
-from tinytf.train import build
-from tinytf.training import Trainer, TrainingConfig
-from tinytf.translator import Translator
+from tinytf.support.modes import evaluation_mode
+from tinytf.text.words import PAD
+from tinytf.training.losses import Batch
+from tinytf.training.trainer import Trainer, TrainingConfig
+from tinytf.transformer import Transformer
 
 __all__ = ["BUGS", "CHECKS", "Bug", "bugs", "check", "grade", "start", "sublayer_rows"]
 
@@ -169,7 +169,7 @@ def grade(translator: Translator, pairs: list[Pair], bug: Bug) -> dict[str, floa
     model, gold = translator.model, batch_of(translator, pairs)
     batch = bug.prepare(gold)
     real = batch.tgt_out != PAD
-    with evaluation(model):
+    with evaluation_mode(model):
         right = model(batch.src, batch.tgt_in).argmax(-1) == batch.tgt_out
     wider = gold._replace(src=F.pad(gold.src, (0, 10), value=PAD))
     scores = {
@@ -256,7 +256,7 @@ CHECKS: dict[str, Callable[[Transformer, Batch], float]] = {
 
 def check(model: Transformer, batch: Batch) -> dict[str, float]:
     """Run every one of `CHECKS` on a model in evaluation mode: 0, or nearly, where all is well."""
-    with evaluation(model):
+    with evaluation_mode(model):
         return {name: run(model, batch) for name, run in CHECKS.items()}
 
 

@@ -9,18 +9,19 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tinytf.bleu import corpus_bleu
+from tinytf.apps.translator import Translator
+from tinytf.cli.train import build
 from tinytf.data.phrasebook import Pair, Phrasebook
-from tinytf.decoding import beam_search, evaluation, greedy, next_scores
-from tinytf.evaluation import batch_of
-from tinytf.exhaustive import best_of_all
-from tinytf.objective import sequence_loss
-from tinytf.sampling import sample
+from tinytf.decoding.exact import best_of_all
+from tinytf.decoding.sampling import sample
+from tinytf.decoding.search import beam_search, greedy, next_scores
+from tinytf.metrics.bleu import corpus_bleu
+from tinytf.metrics.translation import batch_of
 from tinytf.studies.threads import one_thread
-from tinytf.tokenizer import BOS, EOS, PAD
-from tinytf.train import build
-from tinytf.training import TrainingConfig
-from tinytf.translator import Translator
+from tinytf.support.modes import evaluation_mode
+from tinytf.text.words import BOS, EOS, PAD
+from tinytf.training.losses import sequence_loss
+from tinytf.training.trainer import TrainingConfig
 
 __all__ = [
     "BEAMS",
@@ -81,7 +82,7 @@ def decode_all(
 @torch.no_grad()
 def log_probs(model: torch.nn.Module, src: Tensor, ids: Tensor) -> Tensor:
     """Give the log-probability of each padded output (B, T), in one teacher-forced pass: (B,)."""
-    with evaluation(model):
+    with evaluation_mode(model):
         begun = torch.cat([ids.new_full((len(ids), 1), BOS), ids[:, :-1]], dim=1)
         scores = model.output(model.decode(begun, model.encode(src))).float()
         scores[..., [PAD, BOS]] = -torch.inf
@@ -109,7 +110,7 @@ def modes(translator: Translator, pairs: Sequence[Pair], known: Decoded) -> Deco
 def sampled(translator: Translator, pairs: Sequence[Pair], seed: int) -> list[list[int]]:
     """Draw one output per sentence, each token from the model's own distribution."""
     model, draws = translator.model, torch.Generator().manual_seed(seed)
-    with evaluation(model):
+    with evaluation_mode(model):
         memory = model.encode(batch_of(translator, pairs).src)
         ids = torch.full((len(pairs), 1), BOS, device=model.device)
         for _ in range(model.config.max_len - 1):
@@ -149,7 +150,7 @@ def search_row(seed: int, steps: int, smoothing: float, pairs: Sequence[Pair]) -
     translator = train(seed, steps, smoothing)
     batch = batch_of(translator, pairs)
     gold = [[i for i in ids if i != PAD] for ids in batch.tgt_out.tolist()]
-    with torch.no_grad(), evaluation(translator.model):
+    with torch.no_grad(), evaluation_mode(translator.model):
         loss, tokens = sequence_loss(translator.model, batch)
     found = {(1, 0.0): decode_all(translator, pairs)}
     for beam, alphas in BEAMS.items():

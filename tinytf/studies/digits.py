@@ -8,13 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytf.counting import count_parameters
 from tinytf.data.digits import PAPER, Digits, sample, shift, split
-from tinytf.decoding import evaluation
 from tinytf.inspect import record
-from tinytf.patches import ImageClassifier, ImageConfig, split_patches
-from tinytf.randomness import seeded
+from tinytf.metrics.counting import count_parameters
+from tinytf.related.vit import ImageClassifier, ImageConfig, split_patches
 from tinytf.studies.threads import one_thread
+from tinytf.support.modes import evaluation_mode
+from tinytf.support.randomness import seeded
 
 SEEDS = range(5)
 SIZES = (20, 80, 320, 1280)
@@ -143,7 +143,7 @@ def accuracy(model: nn.Module, test: Digits, visible: Tensor | None = None) -> f
     """Give the share of test images put into the right class."""
     device = next(model.parameters()).device
     more = [] if visible is None else [visible.to(device)]
-    with evaluation(model):
+    with evaluation_mode(model):
         found = model(test.images.to(device), *more).argmax(dim=-1)
     return (found == test.labels.to(device)).float().mean().item()
 
@@ -213,7 +213,7 @@ class Shuffled(nn.Module):
 @torch.no_grad()
 def class_attention(model: ImageClassifier, images: Tensor) -> Tensor:
     """Say how much the class token looks at each patch: (B, layers, H, N)."""
-    with evaluation(model), record(model) as seen:
+    with evaluation_mode(model), record(model) as seen:
         model(images)
     return torch.stack([weights[:, :, 0, 1:] for weights in seen.values()], dim=1)
 
@@ -251,7 +251,7 @@ def missed(model: ImageClassifier, images: Tensor) -> Tensor:
     It is what the log-probability of that answer loses when the patch alone is hidden, in nats.
     """
     number = model.config.num_patches
-    with evaluation(model):
+    with evaluation_mode(model):
         whole = model(images).log_softmax(dim=-1)
         given, lost = whole.argmax(dim=-1, keepdim=True), []
         for patch in range(number):

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import torch
 from tqdm import tqdm
 
+from tinytf.cli.train import build
 from tinytf.data.phrasebook import Phrasebook
-from tinytf.evaluation import exact_match
-from tinytf.seq2seq import Transformer
-from tinytf.train import build
-from tinytf.training import TrainingConfig
+from tinytf.metrics.translation import exact_match
+from tinytf.training.trainer import TrainingConfig
+from tinytf.transformer import Transformer
 
 __all__ = ["STARTS", "Start", "begin", "embedding_scale", "train"]
 

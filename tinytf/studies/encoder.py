@@ -12,25 +12,25 @@ from tqdm import tqdm
 
 from tinytf.attention import MultiHeadAttention
 from tinytf.blocks import Encoder, EncoderLayer, PreNorm
-from tinytf.counting import count_parameters
 from tinytf.data.phrasebook import Pair, Phrasebook
 from tinytf.data.phrasebook.lexicon import MASSES, NOUNS
 from tinytf.embedding import TokenEmbedding
 from tinytf.initialisation import xavier
-from tinytf.invariants import free_running
-from tinytf.masking import mask_tokens
+from tinytf.interpret.invariants import free_running
+from tinytf.interpret.residual_stream import states
 from tinytf.masks import causal_mask, padding_mask
+from tinytf.metrics.counting import count_parameters
 from tinytf.norm import LayerNorm
 from tinytf.positional import PositionalEncoding
-from tinytf.randomness import seeded
-from tinytf.schedules import warmup_cosine
-from tinytf.seq2seq import Transformer, TransformerConfig
-from tinytf.states import states
 from tinytf.studies.blanks import Blanks
 from tinytf.studies.optimise import optimise
 from tinytf.studies.reversal import draw
 from tinytf.studies.threads import one_thread
-from tinytf.tokenizer import EOS, WordTokenizer, pad_batch
+from tinytf.support.randomness import seeded
+from tinytf.text.words import EOS, WordTokenizer, pad_batch
+from tinytf.training.masked_lm import mask_tokens
+from tinytf.training.schedules import warmup_cosine
+from tinytf.transformer import Transformer, TransformerConfig
 
 __all__ = [
     "GROUPS",

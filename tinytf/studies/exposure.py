@@ -6,10 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tinytf.decoding import evaluation
-from tinytf.objective import Batch
-from tinytf.seq2seq import Transformer
-from tinytf.tokenizer import BOS, EOS, PAD
+from tinytf.support.modes import evaluation_mode
+from tinytf.text.words import BOS, EOS, PAD
+from tinytf.training.losses import Batch
+from tinytf.transformer import Transformer
 
 __all__ = ["Slips", "edits", "go_on", "right_after", "slip"]
 
@@ -38,7 +38,7 @@ def slip(model: Transformer, batch: Batch, seed: int, likely: bool = False) -> S
     rows = torch.arange(lengths.size(0), device=place.device)
     gold = batch.tgt_in[rows, place]
     if likely:
-        with evaluation(model):
+        with evaluation_mode(model):
             logits = model(batch.src, batch.tgt_in)[rows, place - 1]
         logits[:, [PAD, BOS, EOS]] = -torch.inf
         logits[rows, gold] = -torch.inf
@@ -55,7 +55,7 @@ def slip(model: Transformer, batch: Batch, seed: int, likely: bool = False) -> S
 def right_after(model: Transformer, slips: Slips, reach: int = 5) -> list[float]:
     """Read gold words round the wrong one: the share of words right 0, 1, ... places after it."""
     batch = slips.batch
-    with evaluation(model):
+    with evaluation_mode(model):
         right = model(batch.src, batch.tgt_in).argmax(dim=-1) == batch.tgt_out
     shares = []
     for later in range(reach):
@@ -75,7 +75,7 @@ def go_on(model: Transformer, slips: Slips, longest: int = 30) -> Tensor:
     batch = slips.batch
     longest = max(longest, batch.tgt_in.size(1))  # or gold words would stand at the end
     ids = F.pad(batch.tgt_in, (0, longest - batch.tgt_in.size(1)), value=PAD)
-    with evaluation(model):
+    with evaluation_mode(model):
         memory, cache = model.encode(batch.src), model.decoder.new_cache()
         for t in range(longest - 1):
             scores = model.output(model.decode(ids[:, t : t + 1], memory, cache)[:, -1])

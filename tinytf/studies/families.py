@@ -16,22 +16,22 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from tinytf.blocks import Encoder, EncoderLayer, PreNorm
-from tinytf.counting import count_flops, count_parameters
 from tinytf.data.phrasebook import Pair, Phrasebook
 from tinytf.embedding import TokenEmbedding
 from tinytf.initialisation import xavier
 from tinytf.inspect import record
-from tinytf.masking import mask_tokens
 from tinytf.masks import causal_mask, padding_mask
-from tinytf.noising import corrupt_spans
+from tinytf.metrics.counting import count_flops, count_parameters
 from tinytf.positional import PositionalEncoding
-from tinytf.randomness import seeded
-from tinytf.seq2seq import Memory, Transformer, TransformerConfig
 from tinytf.studies.blanks import Blanks
 from tinytf.studies.encoder import Blank, blanks_of, probe, sentences
 from tinytf.studies.optimise import optimise
 from tinytf.studies.threads import one_thread
-from tinytf.tokenizer import BOS, EOS, PAD, WordTokenizer, pad_batch
+from tinytf.support.randomness import seeded
+from tinytf.text.words import BOS, EOS, PAD, WordTokenizer, pad_batch
+from tinytf.training.denoising import corrupt_spans
+from tinytf.training.masked_lm import mask_tokens
+from tinytf.transformer import Memory, Transformer, TransformerConfig
 
 __all__ = [
     "FAMILIES",

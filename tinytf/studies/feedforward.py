@@ -10,21 +10,26 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytf.counting import count_parameters
+from tinytf.apps.translator import Translator
+from tinytf.cli.train import build
 from tinytf.data.phrasebook import Pair, Phrasebook, lexicon
-from tinytf.decoding import evaluation
-from tinytf.evaluation import batch_of
-from tinytf.feedforward import FeedForward
-from tinytf.gated import SwiGLU, gated_width
+from tinytf.feedforward import FeedForward, SwiGLU, gated_width
 from tinytf.initialisation import xavier
-from tinytf.memories import feed_forwards, mirrored, record_units, values_of, word_directions
-from tinytf.randomness import seeded
-from tinytf.silence import teacher_forced
+from tinytf.interpret.ablation import teacher_forced
+from tinytf.interpret.ffn_units import (
+    feed_forwards,
+    mirrored,
+    record_units,
+    values_of,
+    word_directions,
+)
+from tinytf.metrics.counting import count_parameters
+from tinytf.metrics.translation import batch_of
 from tinytf.studies.threads import one_thread
-from tinytf.tokenizer import BOS, PAD
-from tinytf.train import build
-from tinytf.training import Trainer, TrainingConfig
-from tinytf.translator import Translator
+from tinytf.support.modes import evaluation_mode
+from tinytf.support.randomness import seeded
+from tinytf.text.words import BOS, PAD
+from tinytf.training.trainer import Trainer, TrainingConfig
 
 SEEDS = range(5)
 WIDTH, STEPS, BATCH = 64, 800, 64
@@ -140,7 +145,7 @@ def positions(translator: Translator, pairs: Sequence[Pair], size: int = 500) ->
         lambda _, inputs: before.update(stream=inputs[0])
     )
     try:
-        with evaluation(model), record_units(model) as seen:
+        with evaluation_mode(model), record_units(model) as seen:
             for start in range(0, len(pairs), size):
                 batch = batch_of(translator, pairs[start : start + size])
                 model(batch.src, batch.tgt_in)

@@ -7,15 +7,15 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
+from tinytf.apps.writer import Writer
+from tinytf.cli.pretrain import RECIPE, build, evaluate
 from tinytf.data.blocks import TextBlocks
 from tinytf.data.corpus import Corpus, corpus, encode_documents
+from tinytf.decoding.likelihood import bits_per_byte
 from tinytf.gpt import GPT
-from tinytf.likelihood import bits_per_byte
-from tinytf.pretrain import RECIPE, build, evaluate
-from tinytf.randomness import seeded
 from tinytf.studies.threads import one_thread
-from tinytf.training import Trainer, TrainingConfig
-from tinytf.writer import Writer
+from tinytf.support.randomness import seeded
+from tinytf.training.trainer import Trainer, TrainingConfig
 
 __all__ = ["PARTS", "RATES", "epochs", "prepare", "recipe", "repeat", "start_plainly"]
 

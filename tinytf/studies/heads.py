@@ -9,15 +9,15 @@ from torch import nn
 
 import tinytf
 from tinytf import studies
-from tinytf.antecedents import antecedent_scores, nouns_said
+from tinytf.apps.translator import Translator
+from tinytf.cli.train import build
 from tinytf.data.phrasebook import Pair, Phrasebook
-from tinytf.evaluation import batch_of
-from tinytf.heads import Head, heads_of, role_scores
 from tinytf.inspect import record
-from tinytf.silence import damage, mean_outputs, teacher_forced
-from tinytf.train import build
-from tinytf.training import Trainer, TrainingConfig
-from tinytf.translator import Translator
+from tinytf.interpret.ablation import damage, mean_outputs, teacher_forced
+from tinytf.interpret.coreference import antecedent_scores, nouns_said
+from tinytf.interpret.head_roles import Head, heads_of, role_scores
+from tinytf.metrics.translation import batch_of
+from tinytf.training.trainer import Trainer, TrainingConfig
 
 __all__ = [
     "Lookups",

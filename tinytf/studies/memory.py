@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from tinytf.randomness import seeded
 from tinytf.studies.readers import (
     Attention,
     Classifier,
@@ -19,6 +18,7 @@ from tinytf.studies.readers import (
     recurrent,
 )
 from tinytf.studies.threads import one_thread
+from tinytf.support.randomness import seeded
 
 __all__ = ["DETECTORS", "READERS", "accuracy", "detect", "draw_pairs", "fit", "recall"]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor, nn
 
-from tinytf.schedules import warmup_cosine
+from tinytf.training.schedules import warmup_cosine
 
 __all__ = ["optimise"]
 
@@ -21,7 +21,7 @@ def optimise(
     """Take AdamW steps on `loss(step)`, steps counted from 0; returns the losses.
 
     The rate rises for `warmup` steps and falls along a cosine. `until` stops earlier, on the rates
-    of all the steps. (`tinytf.training.Trainer` can be saved and resumed; a study need not be.)
+    of all the steps. (`tinytf.training` can save and resume a run; a study need not.)
     """
     parameters = list(parameters)
     optimizer = torch.optim.AdamW(parameters, lr, betas=(0.9, 0.98), weight_decay=0.01, fused=True)

@@ -1,6 +1,6 @@
 """Study of three translators under one budget: one context vector, Bahdanau's attention, ours.
 
-The GRU encoder-decoders of `tinytf.recurrent_seq2seq` and chapter 10's Transformer, of about a
+The GRU encoder-decoders of `tinytf.related.recurrent_seq2seq` and chapter 10's Transformer, about a
 million parameters each, see the same batches in the same order for the same number of steps.
 """
 
@@ -13,18 +13,18 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from tinytf.counting import count_parameters
+from tinytf.apps.translator import Translator
+from tinytf.cli.train import build
 from tinytf.data.batches import PhrasebookBatches
 from tinytf.data.phrasebook import Pair, Phrasebook
-from tinytf.device import choose_device
-from tinytf.evaluation import exact_match, exact_match_by_kind, is_exact
-from tinytf.randomness import seeded
-from tinytf.recurrent_seq2seq import RecurrentConfig, RecurrentSeq2Seq
+from tinytf.metrics.counting import count_parameters
+from tinytf.metrics.translation import exact_match, exact_match_by_kind, is_exact
+from tinytf.related.recurrent_seq2seq import RecurrentConfig, RecurrentSeq2Seq
 from tinytf.studies.alignment import Rows, alignment_rows, grade_bahdanau, grade_rows
 from tinytf.studies.threads import one_thread
-from tinytf.train import build
-from tinytf.training import Trainer, TrainingConfig
-from tinytf.translator import Translator
+from tinytf.support.device import choose_device
+from tinytf.support.randomness import seeded
+from tinytf.training.trainer import Trainer, TrainingConfig
 
 __all__ = [
     "BINS",
@@ -75,7 +75,7 @@ class Run(NamedTuple):
 def build_recurrent(
     config: TrainingConfig, batch_size: int = BATCH, device: object = None, **sizes: Any
 ) -> tuple[Trainer, Translator]:
-    """Do for `RecurrentSeq2Seq` what `tinytf.train.build` does for the Transformer.
+    """Do for `RecurrentSeq2Seq` what `tinytf.cli.train.build` does for the Transformer.
 
     Batches depend on `config.seed` alone, so both see the same; `sizes` go to RecurrentConfig.
     """

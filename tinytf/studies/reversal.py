@@ -10,12 +10,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from tinytf.decoding import evaluation, greedy
-from tinytf.objective import Batch
-from tinytf.randomness import seeded
-from tinytf.recurrent_seq2seq import RecurrentConfig, RecurrentSeq2Seq, record_alignment
+from tinytf.decoding.search import greedy
+from tinytf.related.recurrent_seq2seq import RecurrentConfig, RecurrentSeq2Seq, record_alignment
 from tinytf.studies.threads import one_thread
-from tinytf.tokenizer import BOS, EOS
+from tinytf.support.modes import evaluation_mode
+from tinytf.support.randomness import seeded
+from tinytf.text.words import BOS, EOS
+from tinytf.training.losses import Batch
 
 __all__ = ["alignment", "draw", "offsets", "right", "train"]
 
@@ -73,7 +74,7 @@ def right(model: RecurrentSeq2Seq, batch: Batch) -> Tensor:
 @torch.no_grad()
 def alignment(model: RecurrentSeq2Seq, batch: Batch) -> Tensor:
     """Record where the model looks while it writes the right answer: (B, N, N + 1), <eos> last."""
-    with evaluation(model), record_alignment(model) as seen:
+    with evaluation_mode(model), record_alignment(model) as seen:
         model(batch.src, batch.tgt_in)
     return seen.weights[:, :-1]
 

@@ -6,20 +6,20 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from tinytf.apps.writer import Writer
 from tinytf.data.corpus import corpus, encode_documents
-from tinytf.diversity import (
+from tinytf.decoding.fast import lean
+from tinytf.decoding.generate import generate
+from tinytf.decoding.likelihood import continuation_losses
+from tinytf.decoding.sampling import Sampling
+from tinytf.gpt import GPT
+from tinytf.metrics.repetition import (
     distinct_ngrams,
     ends_in_loop,
     entropy,
     longest_repeat,
     repeated_ngrams,
 )
-from tinytf.generation import generate
-from tinytf.gpt import GPT
-from tinytf.lean import lean
-from tinytf.likelihood import continuation_losses
-from tinytf.sampling import Sampling
-from tinytf.writer import Writer
 
 __all__ = [
     "FAMILIES",

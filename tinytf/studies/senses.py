@@ -12,15 +12,15 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from tinytf.apps.translator import Translator
 from tinytf.data.phrasebook import Pair, Phrasebook
 from tinytf.data.phrasebook.lexicon import MASSES, NOUNS
-from tinytf.randomness import seeded
-from tinytf.seq2seq import Transformer
-from tinytf.states import states
+from tinytf.interpret.residual_stream import states
 from tinytf.studies.encoder import probe
 from tinytf.studies.threads import one_thread
-from tinytf.tokenizer import BOS, EOS, WordTokenizer, pad_batch
-from tinytf.translator import Translator
+from tinytf.support.randomness import seeded
+from tinytf.text.words import BOS, EOS, WordTokenizer, pad_batch
+from tinytf.transformer import Transformer
 
 __all__ = ["SENSES", "Use", "accuracy", "neighbours", "untrained", "uses", "word_states"]
 

@@ -8,24 +8,24 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from tinytf.bpe import ByteBPE, train_bpe
-from tinytf.counting import count_parameters
+from tinytf.apps.writer import Writer
+from tinytf.cli.pretrain import RECIPE, evaluate
 from tinytf.data.blocks import TextBlocks
 from tinytf.data.corpus import END_OF_TEXT, Corpus, corpus, encode_documents
-from tinytf.gated import SwiGLU
+from tinytf.decoding.likelihood import continuation_losses
+from tinytf.feedforward import SwiGLU
 from tinytf.gpt import GPT, GPTConfig
-from tinytf.grouped import GroupedQueryAttention
+from tinytf.grouped_query import GroupedQueryAttention
 from tinytf.initialisation import normal, scale_residual
 from tinytf.inspect import attention_layers
-from tinytf.likelihood import continuation_losses
+from tinytf.metrics.counting import count_parameters
 from tinytf.norm import RMSNorm
-from tinytf.objective import next_token_loss
-from tinytf.pretrain import RECIPE, evaluate
-from tinytf.protocols import LanguageModel
-from tinytf.randomness import seeded
 from tinytf.studies.threads import one_thread
-from tinytf.training import Trainer, TrainingConfig
-from tinytf.writer import Writer
+from tinytf.support.protocols import LanguageModel
+from tinytf.support.randomness import seeded
+from tinytf.text.bpe import ByteBPE, train_bpe
+from tinytf.training.losses import next_token_loss
+from tinytf.training.trainer import Trainer, TrainingConfig
 
 __all__ = [
     "ALONE",

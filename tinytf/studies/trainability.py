@@ -18,12 +18,12 @@ from tqdm import tqdm
 from tinytf.blocks import Encoder, EncoderLayer
 from tinytf.embedding import TokenEmbedding
 from tinytf.initialisation import scale_residual, xavier
+from tinytf.interpret.similarity import token_similarity
 from tinytf.norm import LayerNorm
 from tinytf.positional import PositionalEncoding
-from tinytf.randomness import seeded
 from tinytf.residual import PostNorm, PreNorm
-from tinytf.similarity import token_similarity
 from tinytf.studies.threads import one_thread
+from tinytf.support.randomness import seeded
 
 __all__ = ["DEPTHS", "NORMS", "RATES", "Sorter", "by_place", "cell", "draw", "rows", "train_cell"]
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from tqdm import tqdm
 
+from tinytf.apps.translator import Translator
+from tinytf.cli.train import build
 from tinytf.data.phrasebook import Phrasebook
-from tinytf.evaluation import exact_match, exact_match_by_kind, grade_alignment, is_exact
-from tinytf.train import build
-from tinytf.training import TrainingConfig
-from tinytf.translator import Translator
+from tinytf.metrics.translation import exact_match, exact_match_by_kind, grade_alignment, is_exact
+from tinytf.training.trainer import TrainingConfig
 
 __all__ = ["ablations", "seeds", "train"]
 

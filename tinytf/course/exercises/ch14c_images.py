@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 
 from tinytf.course.grading import Exercise, WrongAnswer, calls, expect, same, tensor
-from tinytf.patches import ImageClassifier, ImageConfig, split_patches
-from tinytf.randomness import seeded
+from tinytf.related.vit import ImageClassifier, ImageConfig, split_patches
+from tinytf.support.randomness import seeded
 
 
 def my_join_patches(patches, size, shape):

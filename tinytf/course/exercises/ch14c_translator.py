@@ -3,8 +3,8 @@
 import torch
 
 from tinytf.course.grading import Exercise, WrongAnswer, expect, same, short, tensor
-from tinytf.randomness import seeded
-from tinytf.seq2seq import Transformer, TransformerConfig
+from tinytf.support.randomness import seeded
+from tinytf.transformer import Transformer, TransformerConfig
 
 ORDER = torch.tensor([0, 2, 4, 1, 3, 5])
 _FIRST = "encoder.layers.0."

@@ -1,0 +1,276 @@
+"""`python -m tinytf train`: training, stopping and resuming as a person does it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from support import assert_same_file, interrupt_at
+
+from tinytf.apps.translator import Translator
+from tinytf.cli import train
+from tinytf.data.batches import PhrasebookBatches
+from tinytf.data.phrasebook import Phrasebook
+from tinytf.support.device import choose_device, choose_precision
+from tinytf.training import checkpointing
+from tinytf.training.trainer import TrainingConfig
+
+TINY = ["--steps", "6", "--warmup", "2", "--batch-size", "4", "--precision", "float32"]
+
+
+@pytest.fixture(autouse=True)
+def graded(monkeypatch):
+    """Stand in for the long grading of 2,000 sentences; collects what would be graded."""
+    calls = []
+    monkeypatch.setattr(train.Phrasebook, "sample", lambda _, n, split, seed: [split] * n)
+    monkeypatch.setattr(train, "exact_match", lambda _, pairs: calls.append(pairs) or 0.5)
+    return calls
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run the command, its file in a folder of its own unless it is named."""
+    return lambda *options, out="run": train.main([*TINY, "--out", str(tmp_path / out), *options])
+
+
+def tensors(path):
+    return checkpointing.read(path)[0]
+
+
+# ---- batches
+
+
+def test_batches_depend_on_seed_and_step_alone():
+    book = Phrasebook()
+    first, again, other = (PhrasebookBatches(book, 8, seed, pool=4) for seed in (0, 0, 1))
+    forwards = [first.pairs(i) for i in range(9)]
+    assert [again.pairs(i) for i in (8, 2, 5, 0)] == [forwards[i] for i in (8, 2, 5, 0)]
+    assert forwards != [other.pairs(i) for i in range(9)]
+    assert [len(pairs) for pairs in forwards] == [8] * 9
+    assert len({p.english for pairs in forwards for p in pairs}) > 50
+    assert all(book.split_of(p.source) == "train" for pairs in forwards for p in pairs)
+
+
+def test_a_batch_holds_its_pairs_ids():
+    batches = PhrasebookBatches(Phrasebook(), 5)
+    batch, pairs = batches(3), batches.pairs(3)
+    for row, p in enumerate(pairs):
+        assert batches.source.decode(batch.src[row].tolist()) == list(p.source)
+        assert batches.target.decode(batch.tgt_out[row].tolist()) == list(p.target)
+        assert batches.target.decode(batch.tgt_in[row].tolist()) == list(p.target)
+
+
+def test_little_of_a_batch_is_padding():
+    batches = PhrasebookBatches(Phrasebook(), 64)
+    ids = [batches(i).tgt_out for i in range(20)]
+    padding = sum(int((b == 0).sum()) for b in ids) / sum(b.numel() for b in ids)
+    assert padding < 0.05
+    assert len({b.size(1) for b in ids[:8]}) > 3  # and the lengths come in no order
+    with pytest.raises(ValueError, match="at least one pair, got size=0"):
+        PhrasebookBatches(Phrasebook(), 0)
+    with pytest.raises(ValueError, match="a pool holds at least one batch, got pool=0"):
+        PhrasebookBatches(Phrasebook(), 5, pool=0)
+
+
+# ---- the command
+
+
+def test_it_trains_saves_and_grades(run, tmp_path, graded, capsys):
+    assert run("--export", str(tmp_path / "small")) == 0
+    assert graded == [["validation"] * 2000]
+    assert "exact match on 2,000 held-out sentences: 50.00 %" in capsys.readouterr().out
+    assert checkpointing.read(tmp_path / "run")[1]["step"] == 6
+    exported, whole = (Translator.load(tmp_path / name) for name in ("small", "run"))
+    for a, b in zip(exported.model.parameters(), whole.model.parameters(), strict=True):
+        assert torch.equal(a, b.half().float())
+    assert os.path.getsize(tmp_path / "small") < 0.2 * os.path.getsize(tmp_path / "run")
+
+
+def test_an_interrupted_run_resumes_to_the_same_bits(run, tmp_path, graded, capsys, monkeypatch):
+    assert run(out="whole") == 0
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, PhrasebookBatches, 3)
+        assert run() == 130
+    assert "stopped after step 4 of 6; add --resume to go on" in capsys.readouterr().out
+    assert len(graded) == 1  # only the whole one
+    assert checkpointing.read(tmp_path / "run")[1]["step"] == 4
+    assert run("--resume") == 0
+    assert_same_file(tmp_path / "run", tmp_path / "whole")
+
+
+def test_seeds_differ_and_repeat(run, tmp_path):
+    for name, seed in (("a", "0"), ("b", "0"), ("c", "5")):
+        run("--seed", seed, out=name)
+    assert_same_file(tmp_path / "a", tmp_path / "b")
+    name = "model/src_embedding.weight"
+    assert not torch.equal(tensors(tmp_path / "a")[name], tensors(tmp_path / "c")[name])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends no SIGINT to a child")
+def test_ctrl_c_in_a_terminal_loses_nothing(tmp_path):
+    """A real process: Ctrl-C while it trains, exit status 130, and every finished step on disk."""
+    path = tmp_path / "run"
+    command = [
+        sys.executable,
+        "-m",
+        "tinytf",
+        "train",
+        *TINY,
+        "--steps",
+        "100000",
+        "--device",
+        "cpu",
+    ]
+    with subprocess.Popen(
+        [*command, "--out", path, "--save-every", "0"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as child:  # fmt: skip
+        deadline = time.monotonic() + 60
+        while not path.exists() and child.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
+    assert child.returncode == 130, err
+    assert "Traceback" not in err
+    step = checkpointing.read(path)[1]["step"]
+    assert f"stopped after step {step} of 100000; add --resume to go on" in out
+    config = TrainingConfig(steps=100000, warmup=2, precision="float32")
+    trainer, _ = train.build(config, batch_size=4, device="cpu", pool=4)
+    trainer.run(until=step)
+    trainer.save(tmp_path / "again")
+    assert_same_file(path, tmp_path / "again")
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--batch-size", "8"], "trained with batch_size=4, but this run has batch_size=8"),
+        (["--pool", "3"], "trained with pool=4, but this run has pool=3"),
+        (["--attention", "explicit"], "attention=fused, but this run has attention=explicit"),
+        (["--steps", "9"], "trained with steps=6, but this run has steps=9"),
+        (["--seed", "1"], "trained with seed=0, but this run has seed=1"),
+        (["--lr", "0.5", "--warmup", "3"],
+         "lr=0.002, warmup=2, but this run has lr=0.5, warmup=3"),
+        (["--precision", "bfloat16"], "precision=float32, but this run has precision=bfloat16"),
+    ],
+)  # fmt: skip
+def test_a_run_is_not_resumed_with_other_options(run, tmp_path, capsys, options, message):
+    run()
+    before = (tmp_path / "run").read_bytes()
+    assert run("--resume", *options) == 2
+    assert message in capsys.readouterr().err
+    assert (tmp_path / "run").read_bytes() == before
+
+
+def test_a_run_with_other_words_is_not_resumed(run, tmp_path, capsys):
+    """The same number of words in another order would change what every id means."""
+    run()
+    held, header = checkpointing.read(tmp_path / "run")
+    header["source_words"] = header["source_words"][::-1]
+    checkpointing.write(tmp_path / "run", held, header)
+    assert run("--resume") == 2
+    assert "words" in capsys.readouterr().err
+
+
+def test_a_run_that_blows_up_says_so(run, capsys, monkeypatch):
+    def blow_up(*_args, **_kwargs):
+        raise FloatingPointError("the loss is nan at step 4")
+
+    monkeypatch.setattr(train.Trainer, "run", blow_up)
+    assert run() == 2
+    assert "error: the loss is nan at step 4" in capsys.readouterr().err
+
+
+def test_an_earlier_run_is_not_overwritten(run, tmp_path, capsys):
+    run()
+    before = (tmp_path / "run").read_bytes()
+    assert run() == 2
+    assert "run exists: add --resume to go on, or choose another --out" in capsys.readouterr().err
+    assert (tmp_path / "run").read_bytes() == before
+
+
+def test_there_must_be_something_to_resume(run, tmp_path, capsys):
+    assert run("--resume") == 2
+    assert "there is no checkpoint at" in capsys.readouterr().err
+    (tmp_path / "run").write_bytes(b"junk")
+    assert run("--resume") == 2
+    assert "run (4 bytes) is truncated" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("steps", "warmup"), [(1, 1), (5, 2), (300, 150), (3000, 200)])
+def test_the_warm_up_fits_a_short_run(steps, warmup, monkeypatch):
+    seen = []
+    monkeypatch.setattr(train, "_train", lambda options, *_: seen.append(options.warmup) or 0)
+    assert train.main(["--steps", str(steps)]) == 0
+    assert seen == [warmup]
+
+
+def test_what_is_not_asked_for_does_not_depend_on_timing(monkeypatch):
+    seen = []
+    monkeypatch.setattr(train, "_train", lambda options, *_: seen.append(options) or 0)
+    assert train.main([]) == 0
+    assert (seen[0].attention, seen[0].pool) == ("fused", 4)
+
+
+def test_batches_come_from_pools_as_large_as_asked_for():
+    trainer, _ = train.build(TrainingConfig(), 4, "cpu", pool=3)
+    assert trainer.batches.pool == 3
+    assert train.build(TrainingConfig(), 4, "cpu")[0].batches.pool == 50
+
+
+def test_a_run_from_before_pools_could_be_chosen_goes_on(run, tmp_path, capsys):
+    run("--pool", "50", "--steps", "4")
+    held, header = checkpointing.read(tmp_path / "run")
+    del header["pool"]
+    checkpointing.write(tmp_path / "run", held, header)
+    assert run("--resume", "--steps", "4") == 2
+    assert "trained with pool=50, but this run has pool=4" in capsys.readouterr().err
+    assert run("--resume", "--steps", "4", "--pool", "50") == 0
+
+
+def test_a_checkpoint_from_elsewhere_is_not_resumed(run, tmp_path, capsys):
+    """A notebook's `trainer.run(save_to=...)` writes no vocabularies unless it is asked to."""
+    trainer, _ = train.build(TrainingConfig(steps=6, warmup=2), batch_size=4, device="cpu")
+    trainer.run(until=1, save_to=tmp_path / "run")
+    assert run("--resume", "--device", "cpu") == 2
+    assert "run was not written by this command: it lacks batch_size" in capsys.readouterr().err
+
+
+def test_a_folder_is_no_place_to_write(run, tmp_path, capsys):
+    (tmp_path / "run").mkdir()
+    assert run() == 2
+    assert "run is a folder: name a file in it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--steps", "0"], "steps must be at least 1, got 0"),
+        (["--warmup", "9"], "warmup=9 must lie in 1..steps=6"),
+        (["--batch-size", "0"], "at least one pair, got size=0"),
+    ],
+)
+def test_bad_options_are_refused(run, capsys, options, message):
+    assert run(*options) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_device_may_be_torchs_own():
+    assert choose_device(torch.device("cpu")) == torch.device("cpu")
+    trainer, _ = train.build(TrainingConfig(), 4, torch.device("cpu"), d_model=8, d_ff=8)
+    assert trainer.model.device.type == "cpu"
+
+
+@pytest.mark.parametrize("wanted", ["auto", "fp16"])
+def test_a_wrong_precision_in_the_environment_is_named(wanted, monkeypatch):
+    choose_precision.cache_clear()
+    monkeypatch.setenv("TINYTF_PRECISION", wanted)
+    with pytest.raises(ValueError, match=f"TINYTF_PRECISION='{wanted}' is not one of float32"):
+        choose_precision("cpu")
+    choose_precision.cache_clear()

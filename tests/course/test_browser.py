@@ -1,0 +1,168 @@
+"""Chapter 00 in a real browser: JupyterLab opens it, runs it, and the explorer answers."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CHAPTER = "00_start_here.ipynb"
+TOKEN = "tinytf"
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+
+pytestmark = pytest.mark.browser
+
+
+def forget_outputs(path):
+    """Leave only the source, so that whatever the page shows was computed here."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell.update(outputs=[], execution_count=None)
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+
+
+@pytest.fixture
+def lab(tmp_path):
+    """A JupyterLab of its own on a copy of the notebooks, and its address."""
+    shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
+    forget_outputs(tmp_path / "notebooks" / CHAPTER)
+    config = tmp_path / "config"
+    (config / "labconfig").mkdir(parents=True)
+    (config / "labconfig" / "page_config.json").write_text(
+        '{"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": true}}'
+    )
+    folders = {
+        "JUPYTER_CONFIG_DIR": config,
+        "JUPYTER_RUNTIME_DIR": tmp_path / "runtime",
+        "JUPYTERLAB_SETTINGS_DIR": tmp_path / "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": tmp_path / "workspaces",
+        "IPYTHONDIR": tmp_path / "ipython",
+    }
+    env = os.environ | {name: str(path) for name, path in folders.items()}
+    env["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    log = tmp_path / "lab.log"
+    with log.open("w") as out:
+        server = subprocess.Popen(
+            [
+                sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
+                "--ip=127.0.0.1", "--port=0", f"--IdentityProvider.token={TOKEN}",
+                f"--ServerApp.root_dir={tmp_path / 'notebooks'}",
+                "--LabApp.extension_manager=readonly", "--LabApp.expose_app_in_browser=True",
+            ],
+            env=env, stdout=out, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    try:
+        for _ in range(240):
+            found = re.search(r"http://127\.0\.0\.1:\d+", log.read_text())
+            if found or server.poll() is not None:
+                break
+            time.sleep(0.25)
+        assert found, f"JupyterLab did not start:\n{log.read_text()[-2000:]}"
+        yield found.group(0)
+    finally:
+        server.terminate()
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine's PATH")
+def test_chapter_00_runs_and_its_explorer_answers_to_mouse_and_keyboard(lab):
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    outside, errors = [], []
+    with api.sync_playwright() as p:
+        browser = p.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-gpu", "--no-first-run"],
+        )
+        page = browser.new_page(viewport={"width": 1300, "height": 1400})
+        page.on("pageerror", lambda error: errors.append(str(error)))
+
+        def only_here(route):
+            if route.request.url.startswith((lab, "data:", "blob:")):
+                route.continue_()
+            else:
+                outside.append(route.request.url)
+                route.abort()
+
+        page.route("**/*", only_here)
+        page.goto(f"{lab}/lab/tree/{CHAPTER}?token={TOKEN}&reset")
+        page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=90_000)
+        # the toolbar says idle before the kernel is attached: ask the application itself
+        page.evaluate(
+            """async () => {
+                const session = window.jupyterapp.shell.currentWidget.sessionContext;
+                await session.ready;
+                await session.session.kernel.info;
+            }"""
+        )
+        started = time.monotonic()
+        page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
+        page.wait_for_function(
+            """() => {
+                const panel = window.jupyterapp.shell.currentWidget;
+                const codes = [...panel.content.model.cells].filter(c => c.type === 'code');
+                const outputs = codes.flatMap(c => c.sharedModel.outputs);
+                return outputs.some(o => o.output_type === 'error')
+                    || codes.every(c => c.executionCount !== null)
+                    && panel.sessionContext.session.kernel.status === 'idle';
+            }""",
+            timeout=120_000,
+        )
+        assert time.monotonic() - started < 120
+        failures = page.evaluate(
+            """() => [...window.jupyterapp.shell.currentWidget.content.model.cells]
+                .filter(c => c.type === 'code').flatMap(c => c.sharedModel.outputs)
+                .filter(o => o.output_type === 'error').map(o => `${o.ename}: ${o.evalue}`)"""
+        )
+        assert not failures, failures[0]
+        explorer = page.locator(".tinytf-explorer").first
+        explorer.scroll_into_view_if_needed()
+        page.wait_for_selector(".tinytf-explorer[data-ready='1']", timeout=60_000)
+
+        def state(name):
+            return explorer.get_attribute(f"data-{name}")
+
+        def picture():
+            return explorer.locator(".key-token").evaluate_all(
+                "tokens => tokens.map(t => t.dataset.weight)"
+            )
+
+        before = picture()
+        assert len(before) > 3
+        assert sum(map(float, before)) == pytest.approx(1.0, abs=0.05)
+        explorer.locator(".query-token").nth(2).hover()
+        page.wait_for_timeout(200)
+        assert state("query") == "2"
+        hovered = picture()
+        assert hovered != before
+        explorer.locator(".query-token").nth(2).focus()
+        page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(200)
+        assert state("query") == "3"
+        assert picture() != hovered
+        head = state("head")
+        buttons = explorer.locator(".head-button:visible")
+        other = next(
+            i for i in range(buttons.count()) if buttons.nth(i).get_attribute("data-head") != head
+        )
+        buttons.nth(other).click()
+        page.wait_for_timeout(200)
+        assert state("head") != head
+        sentence = state("sentence")
+        explorer.locator(".sentence-select").select_option(index=1)
+        page.wait_for_timeout(200)
+        assert state("sentence") != sentence
+        browser.close()
+    assert not outside, f"the page asked for {outside[:3]}"
+    assert not errors, errors[:3]

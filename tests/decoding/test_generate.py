@@ -1,0 +1,217 @@
+"""Generation: step by step against the plain loop, row by row, past the window, on bad input."""
+
+import pytest
+import torch
+from gpt_support import decided_gpt, prompts, seeded
+from hypothesis import given
+from hypothesis import strategies as st
+from support import bounded
+
+from tinytf.decoding.generate import generate
+from tinytf.decoding.sampling import Sampling, repetition_penalty, sample
+
+CHOICES = {
+    "greedy": None,
+    "penalised": Sampling(repetition_penalty=1.5, top_k=1),
+    "drawn": Sampling(temperature=1.3, top_k=7, top_p=0.95),
+}
+choices = pytest.mark.parametrize("choice", CHOICES)
+
+
+def plain(model, ids, steps, sampling=None, generator=None, end_id=None, keep=None):
+    """As a book would write it: every context read anew, no cache, one row's end at a time."""
+    max_len, start = model.config.max_len, 0
+    done = [False] * len(ids)
+    for _ in range(steps):
+        if ids.size(1) - start > max_len:
+            start = ids.size(1) - (keep or max_len)
+        logits = model.eval()(ids[:, start:])[:, -1].float()
+        token = logits.argmax(-1) if sampling is None else sample(sampling(logits, ids), generator)
+        for row, over in enumerate(done):
+            if over:
+                token[row] = end_id
+            done[row] = over or token[row] == end_id
+        ids = torch.cat([ids, token[:, None]], dim=1)
+        if all(done):
+            break
+    return ids
+
+
+# ---- the loop
+
+
+@choices
+@pytest.mark.parametrize("use_cache", [True, False])
+@pytest.mark.parametrize("keep", [None, 1, 5, 12])
+def test_equals_the_plain_loop_also_past_the_window(choice, use_cache, keep, exact):
+    sampling = CHOICES[choice]
+    for seed in range(3):
+        model = decided_gpt(seed, exact)
+        ids = prompts(3, 4, exact)
+        out = generate(model, ids, 30, sampling, generator=seeded(), keep=keep, use_cache=use_cache)
+        assert torch.equal(out, plain(model, ids, 30, sampling, seeded(), keep=keep))
+        assert out.shape == (3, 34)
+        assert torch.equal(out[:, :4], ids)
+
+
+@choices
+def test_each_row_ends_by_itself(choice, exact):
+    lengths = set()
+    for seed in range(6):
+        model = decided_gpt(seed, exact)
+        ids = prompts(5, 3, exact) % 10
+        out = generate(model, ids, 25, CHOICES[choice], generator=seeded(), end_id=10)
+        expected = plain(model, ids, 25, CHOICES[choice], seeded(), end_id=10)
+        assert torch.equal(out, expected)
+        for row in out.tolist():
+            said = row.index(10) if 10 in row else len(row)
+            assert set(row[said:]) <= {10}
+            lengths.add(said)
+        assert out.size(1) == 28 or (out[:, -1] == 10).all()
+    assert len(lengths) > 3, lengths
+
+
+def test_an_end_in_the_prompt_is_no_end(exact):
+    model = decided_gpt(0, exact)
+    ids = torch.full((1, 3), 10, device=exact)
+    assert generate(model, ids, 4, end_id=10).size(1) > 3
+    assert torch.equal(generate(model, ids, 4, end_id=10), plain(model, ids, 4, end_id=10))
+
+
+@bounded
+@given(st.integers(1, 4), st.integers(1, 11), st.integers(0, 2**20))
+def test_a_greedy_row_is_the_same_alone(exact, rows, length, seed):
+    model = decided_gpt(seed, exact)
+    ids = prompts(rows, length, exact)
+    together = generate(model, ids, 15, keep=6)
+    for row in range(rows):
+        assert torch.equal(together[row : row + 1], generate(model, ids[row : row + 1], 15, keep=6))
+
+
+def test_a_prompt_longer_than_the_window_is_read_from_its_last_tokens(exact):
+    model = decided_gpt(1, exact)
+    ids = prompts(2, 20, exact)
+    out = generate(model, ids, 1)
+    assert torch.equal(out[:, :20], ids)
+    assert torch.equal(out[:, 20:], generate(model, ids[:, -12:], 1)[:, 12:])
+    kept = generate(model, ids, 1, keep=5)
+    assert torch.equal(kept[:, 20:], generate(model, ids[:, -5:], 1)[:, 5:])
+
+
+def test_each_context_is_read_as_seldom_as_documented(exact):
+    model = decided_gpt(2, exact)
+    read = []
+    model.decoder.register_forward_hook(
+        lambda _module, inputs, _out: read.append(inputs[0].size(1))
+    )
+    generate(model, prompts(1, 4, exact), 8)
+    assert read == [4] + [1] * 7
+    read.clear()
+    generate(model, prompts(1, 12, exact), 21, keep=3)  # refilled once in 12 - 3 + 1 tokens
+    assert read == [12] + ([3] + [1] * 9) * 2
+    read.clear()
+    generate(model, prompts(1, 12, exact), 4)
+    assert read == [12] * 4
+
+
+def test_penalties_count_what_has_left_the_window(exact):
+    model = decided_gpt(3, exact, max_len=4)
+    ids = torch.tensor([[7, 1, 2, 3, 4]], device=exact)
+    logits = model(ids[:, -4:])[:, -1].float()
+    out = generate(model, ids, 1, Sampling(repetition_penalty=1e6, top_k=1))
+    assert out[0, -1] == repetition_penalty(logits, ids, 1e6).argmax()
+    assert out[0, -1] not in ids
+
+
+def test_drawing_follows_the_generator(exact):
+    model, ids = decided_gpt(0, exact), prompts(2, 3, exact)
+    first, again, other = (
+        generate(model, ids, 8, Sampling(), generator=seeded(s)) for s in (1, 1, 2)
+    )
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_top_k_of_one_is_greedy(exact):
+    model, ids = decided_gpt(5, exact), prompts(3, 3, exact)
+    assert torch.equal(generate(model, ids, 8, Sampling(top_k=1)), generate(model, ids, 8))
+
+
+def test_sampled_equals_hugging_faces_draw_for_draw():
+    """Both draw from one generator in one way, so the texts are equal, not just alike."""
+    transformers = pytest.importorskip("transformers")
+    from tinytf.pretrained import gpt2 as gpt2_weights
+
+    ours = decided_gpt(4, max_len=32)
+    config = transformers.GPT2Config(**gpt2_weights.to_config(ours.config))
+    theirs = transformers.GPT2LMHeadModel(config).double().eval()
+    theirs.load_state_dict(gpt2_weights.to_state(ours), strict=False)
+    theirs.tie_weights()
+    ids = prompts(3, 5)
+    settings = {"repetition_penalty": 1.3, "temperature": 0.9, "top_k": 8, "top_p": 0.9}
+    torch.manual_seed(7)
+    expected = theirs.generate(
+        ids, attention_mask=torch.ones_like(ids), max_new_tokens=20, do_sample=True,
+        pad_token_id=0, **settings,
+    )  # fmt: skip
+    torch.manual_seed(7)
+    assert torch.equal(generate(ours, ids, 20, Sampling(**settings)), expected)
+
+
+# ---- what it leaves behind
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_the_model_is_left_in_the_mode_it_was_found_in(training, exact):
+    model = decided_gpt(0, exact, dropout=0.5).train(training)
+    ids = prompts(2, 3, exact)
+    first = generate(model, ids, 6)
+    assert model.training is training
+    assert torch.equal(first, generate(model, ids, 6))  # no dropout in it
+    with pytest.raises(ValueError, match="top_k=99"):
+        generate(model, ids, 6, Sampling(top_k=99))
+    assert all(m.training is training for m in model.modules())
+    assert all(p.grad is None and p.requires_grad for p in model.parameters())
+
+
+def test_prompts_are_left_alone_and_no_graph_is_kept(exact):
+    model, ids = decided_gpt(0, exact), prompts(2, 3, exact)
+    before = ids.clone()
+    assert not generate(model, ids, 3).requires_grad
+    assert torch.equal(ids, before)
+    assert torch.equal(generate(model, ids, 0), ids)
+    assert generate(model, ids.int(), 2).dtype == torch.int32
+
+
+# ---- bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"ids": torch.zeros(1, 0, dtype=torch.long)}, r"non-empty batch \(B, T\), .* \(1, 0\)"),
+        ({"ids": torch.zeros(0, 3, dtype=torch.long)}, r"non-empty batch \(B, T\), .* \(0, 3\)"),
+        ({"ids": torch.zeros(3, dtype=torch.long)}, r"non-empty batch \(B, T\), .* \(3,\)"),
+        ({"ids": torch.tensor([[11]])}, "id 11 is outside the vocabulary of 11"),
+        ({"max_new_tokens": -1}, "max_new_tokens must be at least 0, got -1"),
+        ({"end_id": 11}, r"end_id=11 is outside the vocabulary 0..10"),
+        ({"end_id": -1}, "end_id=-1 is outside"),
+        ({"keep": 0}, r"keep=0 must lie in 1..12"),
+        ({"keep": 13}, r"keep=13 must lie in 1..12, the model's max_len"),
+        ({"sampling": Sampling(top_k=12)}, r"top_k=12 must lie in 1..11"),
+    ],
+)
+def test_bad_input_is_refused(arguments, message):
+    model = decided_gpt(0)
+    with pytest.raises(ValueError, match=message):
+        generate(model, **{"ids": prompts(1, 2), "max_new_tokens": 3} | arguments)
+
+
+def test_a_model_that_says_nan_is_named():
+    model = decided_gpt(0)
+    with torch.no_grad():
+        model.decoder.final_norm.bias[0] = torch.nan
+    with pytest.raises(ValueError, match="row 0 of the logits has a logit of nan"):
+        generate(model, prompts(2, 3), 2, Sampling())
+    with pytest.raises(ValueError, match="row 0 of the logits has a logit of nan"):
+        generate(model, prompts(2, 3), 2)

@@ -1,0 +1,412 @@
+"""What is counted by hand is what PyTorch counts, keeps and holds."""
+
+import itertools
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from support import bounded
+
+from tinytf.attention import MultiHeadAttention, explicit_attention, fused_attention
+from tinytf.feedforward import FeedForward
+from tinytf.gpt import GPT, GPTConfig
+from tinytf.inspect import attention_layers
+from tinytf.metrics.cost import (
+    Product,
+    activation_bytes,
+    attention_products,
+    cache_bytes,
+    feed_forward_products,
+    flops,
+    gpt_products,
+    parameters,
+    ring_bytes,
+    shard,
+    state_bytes,
+    traffic,
+    transformer_products,
+)
+from tinytf.metrics.counting import count_flops, count_parameters, kept_bytes
+from tinytf.studies.cost import (
+    ROWS,
+    RUNGS,
+    SIZES,
+    TrainingStep,
+    _Graphed,
+    cost_gpu,
+    shares,
+    whole_loss,
+)
+from tinytf.training.losses import (
+    Batch,
+    TextBatch,
+    _gains_by_parts,
+    next_token_loss,
+    sequence_loss,
+)
+from tinytf.transformer import Transformer, TransformerConfig
+
+sizes = st.integers(1, 9)
+
+
+def total(products, **options):
+    return sum(flops(products, **options).values())
+
+
+def gpt(**changes):
+    shape = {"vocab_size": 13, "d_model": 12, "num_heads": 3, "num_layers": 2, "d_ff": 20}
+    return GPT(GPTConfig(**shape | {"max_len": 32} | changes))
+
+
+def transformer(**changes):
+    shape = {"d_model": 12, "num_heads": 3, "num_layers": 2, "d_ff": 20, "dropout": 0.0}
+    return Transformer(TransformerConfig(11, 13, **shape | {"max_len": 32} | changes))
+
+
+def explicit(model):
+    for layer in attention_layers(model).values():
+        layer.attention = explicit_attention
+    return model
+
+
+def pairs(batch, source, target):
+    src, tgt, out = (torch.randint(3, 11, (batch, n)) for n in (source, target, target))
+    return Batch(src, tgt, out)
+
+
+def text(batch, length):
+    ids = torch.randint(13, (2, batch, length))
+    return TextBatch(ids[0], ids[1])
+
+
+def kept(run, model):
+    """Bytes kept besides the parameters."""
+    own = {p.untyped_storage().data_ptr(): p.untyped_storage().nbytes() for p in model.parameters()}
+    seen = set()
+
+    def note(tensor):
+        seen.add(tensor.untyped_storage().data_ptr())
+        return tensor
+
+    def noting():
+        with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+            return run()
+
+    whole = kept_bytes(run)
+    alive = noting()  # what it keeps must live while the addresses are compared
+    assert alive is not None
+    return whole - sum(size for at, size in own.items() if at in seen)
+
+
+# ---- operations
+
+
+@bounded
+@given(sizes, sizes, sizes, sizes)
+def test_a_product_counts_as_pytorch_counts_it(times, rows, inner, columns):
+    product = Product("any", times, rows, inner, columns)
+    a, b = torch.randn(times, rows, inner), torch.randn(times, inner, columns)
+    assert product.flops == count_flops(lambda: a @ b)
+    assert product.numbers == a.numel() + b.numel() + (a @ b).numel()
+
+
+@bounded
+@given(sizes, sizes, sizes, st.sampled_from([1, 2, 6]))
+def test_attention(batch, queries, keys, heads):
+    layer = MultiHeadAttention(12, heads)
+    layer.attention = explicit_attention
+    x, memory = torch.randn(batch, queries, 12), torch.randn(batch, keys, 12)
+    own = attention_products(12, heads, queries, batch=batch)
+    cross = attention_products(12, heads, queries, keys, batch, new=keys)
+    assert total(own) == count_flops(lambda: layer(x))
+    assert total(cross) == count_flops(lambda: layer(x, memory))
+
+
+@bounded
+@given(sizes, sizes)
+def test_feed_forward(batch, length):
+    network, x = FeedForward(12, 20), torch.randn(batch, length, 12)
+    products = feed_forward_products(12, 20, length, batch)
+    assert total(products) == count_flops(lambda: network(x))
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_gpt_forward_and_backward(batch):
+    model = explicit(gpt())
+    data = text(batch, 7)
+    products = gpt_products(model.config, 7, batch)
+    assert total(products) == count_flops(lambda: model(data.ids_in))
+    both = count_flops(lambda: next_token_loss(model, data)[0].backward())
+    assert total(products, backward=True) == both == 3 * total(products)
+
+
+def test_fused_attention_makes_the_same_products():
+    """Where it is counted: on the meta device torch counts the kernel's own."""
+    model = gpt().to("meta")
+    ids = torch.zeros(3, 7, dtype=torch.int64, device="meta")
+    x = model.embedding(ids)
+    layers = gpt_products(model.config, 7, 3)[:-1]
+    assert total(layers) == count_flops(lambda: model.decoder(x))
+
+
+def test_a_token_with_a_cache():
+    model = explicit(gpt()).eval()
+    ids = torch.randint(13, (2, 10))
+    with torch.no_grad():
+        cache = model.decoder.new_cache()
+        model(ids[:, :6], cache)
+        assert total(gpt_products(model.config, 1, 2, cached=6)) == count_flops(
+            lambda: model(ids[:, 6:7], cache)
+        )
+        rest = gpt_products(model.config, 3, 2, cached=7, scored=1)
+        assert total(rest) == count_flops(
+            lambda: model.output(model.decode(ids[:, 7:], cache)[:, -1])
+        )
+
+
+def test_an_encoder_decoder_forward_and_backward():
+    model = explicit(transformer())
+    data = pairs(3, 5, 7)
+    products = transformer_products(model.config, 5, 7, 3)
+    assert total(products) == count_flops(lambda: model(data.src, data.tgt_in))
+    both = count_flops(lambda: sequence_loss(model, data)[0].backward())
+    assert total(products, backward=True) == both
+
+
+def test_parts_of_a_layer():
+    """24 n d² + 4 n² d, and of the linear maps two thirds are the network's."""
+    n, d = 10, 16
+    found = flops(gpt_products(GPTConfig(7, d, 2, 1, max_len=n), n))
+    assert found["projections"] == 8 * n * d**2
+    assert found["feed-forward"] == 16 * n * d**2
+    assert found["attention"] == 4 * n**2 * d
+    assert found["output"] == 2 * n * d * 7
+
+
+def test_traffic_reads_two_matrices_and_writes_one():
+    products = [Product("a", 2, 3, 4, 5), Product("b", 1, 1, 6, 7)]
+    assert traffic(products) == 4 * (2 * (12 + 20 + 15) + (6 + 42 + 7))
+    assert traffic(products, bytes_each=2) * 2 == traffic(products)
+
+
+# ---- bytes
+
+
+@pytest.mark.parametrize("name", ["gpt2", "gpt2-xl"])
+def test_parameters_of_published_gpts(name):
+    config = GPTConfig.preset(name)
+    with torch.device("meta"):
+        model = GPT(config)
+    assert sum(parameters(config).values()) == count_parameters(model)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("tie", [True, False])
+@pytest.mark.parametrize("share", [True, False])
+def test_parameters_of_transformers(norm, tie, share):
+    config = TransformerConfig(11, 11, 12, 3, 2, 20, norm=norm, tie_output=tie,
+                               share_embeddings=share)  # fmt: skip
+    model, counted = Transformer(config), parameters(config)
+    assert sum(counted.values()) == count_parameters(model)
+    networks = [m for m in model.modules() if isinstance(m, FeedForward)]
+    attentions = attention_layers(model).values()
+    assert counted["feed-forward"] == sum(map(count_parameters, networks))
+    assert counted["attention"] == sum(map(count_parameters, attentions))
+
+
+def test_state_is_what_adam_holds():
+    model = gpt()
+    optimizer = torch.optim.AdamW(model.parameters())
+    next_token_loss(model, text(2, 7))[0].backward()
+    optimizer.step()
+    moments = [s for state in optimizer.state.values() for k, s in state.items() if k != "step"]
+    state = state_bytes(count_parameters(model))
+    assert state["weights"] == sum(p.nbytes for p in model.parameters())
+    assert state["gradients"] == sum(p.grad.nbytes for p in model.parameters())
+    assert state["moments"] == sum(s.nbytes for s in moments)
+    assert sum(state_bytes(5).values()) == sum(state_bytes(5, "mixed").values()) == 80
+
+
+def test_the_cache():
+    model = gpt().eval()
+    cache = model.decoder.new_cache()
+    with torch.no_grad():
+        model(torch.randint(13, (3, 8)), cache)
+    assert cache_bytes(model.config, 8, 3) == sum(c.k.nbytes + c.v.nbytes for c in cache)
+    pair = transformer().eval()
+    data, cache = pairs(3, 5, 7), pair.decoder.new_cache()
+    with torch.no_grad():
+        pair.decode(data.tgt_in, pair.encode(data.src), cache)
+    held = [part for layer in cache for part in layer]
+    assert cache_bytes(pair.config, 7, 3, 5) == sum(c.k.nbytes + c.v.nbytes for c in held)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("shape", [(1, 9), (3, 8), (2, 1)])
+def test_what_a_gpt_keeps(fused, shape):
+    model = gpt() if fused else explicit(gpt())
+    data = text(*shape)
+    by_hand = activation_bytes(model.config, shape[1], shape[0], fused=fused)
+    assert sum(by_hand.values()) == kept(lambda: next_token_loss(model, data), model)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_what_an_encoder_decoder_keeps(fused, norm, activation):
+    model = transformer(norm=norm, activation=activation)
+    model = model if fused else explicit(model)
+    data = pairs(3, 5, 7)
+    by_hand = activation_bytes(model.config, 5, 3, 7, fused)
+    assert sum(by_hand.values()) == kept(lambda: sequence_loss(model, data), model)
+
+
+def test_maps_grow_with_the_square_and_nothing_else_does():
+    config = GPTConfig(13, 12, 3, 2, max_len=64)
+    short, long = (activation_bytes(config, n, fused=False) for n in (16, 32))
+    assert long["attention maps"] == 4 * short["attention maps"]
+    assert long["logits"] == 2 * short["logits"]
+    assert long["attention"] < 2 * short["attention"]  # the joined maps do not grow
+
+
+# ---- several machines
+
+
+def test_shards():
+    state = {"weights": 8, "gradients": 8, "moments": 16, "float32 copy": 4}
+    assert [sum(shard(state, 4, stage).values()) for stage in range(4)] == [36, 21, 15, 9]
+    assert shard(state, 1, 3) == state
+
+
+@pytest.mark.parametrize("processes", [1, 2, 5])
+def test_a_ring_sends_this_much(processes):
+    """Played: in each of 2 (N - 1) rounds every process sends its neighbour one part."""
+    values = torch.randn(processes, processes * 3, dtype=torch.float64)
+    have, sent = [list(row.chunk(processes)) for row in values], 0
+    for step in range(2 * (processes - 1)):
+        moving = [(r, (r - step) % processes) for r in range(processes)]
+        if step >= processes - 1:
+            moving = [(r, (r + 1 - (step - processes + 1)) % processes) for r in range(processes)]
+        parcels = [(r, c, have[r][c].clone()) for r, c in moving]
+        for r, c, parcel in parcels:
+            to = (r + 1) % processes
+            adding = step < processes - 1
+            have[to][c] = have[to][c] + parcel if adding else parcel
+            sent += parcel.nbytes if r == 0 else 0
+    for row in have:
+        torch.testing.assert_close(torch.cat(row), values.sum(0))
+    assert sent == ring_bytes(values[0].nbytes, processes)
+
+
+# ---- what can't be
+
+
+def test_bad_input_is_named():
+    config = GPTConfig(7, 4, 2, 1, max_len=8)
+    with pytest.raises(ValueError, match="length must be at least 1, got 0"):
+        gpt_products(config, 0)
+    with pytest.raises(ValueError, match="batch must be at least 1, got -1"):
+        feed_forward_products(4, 8, 3, -1)
+    with pytest.raises(ValueError, match="cached must be at least 0, got -2"):
+        gpt_products(config, 3, cached=-2)
+    with pytest.raises(ValueError, match="d_model=10 does not divide into num_heads=3"):
+        attention_products(10, 3, 4)
+    with pytest.raises(ValueError, match="target=3 does not fit a GPTConfig"):
+        activation_bytes(config, 5, target=3)
+    with pytest.raises(ValueError, match="target=None does not fit a TransformerConfig"):
+        activation_bytes(TransformerConfig(7, 7), 5)
+    with pytest.raises(ValueError, match="precision='int8' is not one of"):
+        state_bytes(3, "int8")
+    with pytest.raises(ValueError, match="stage must be one of 0, 1, 2, 3, got 4"):
+        shard({"weights": 1}, 2, 4)
+    with pytest.raises(ValueError, match="processes must be at least 1, got 0"):
+        ring_bytes(4, 0)
+
+
+# ---- the studies
+
+
+TINY = GPTConfig(61, 12, 3, 2, max_len=16)
+
+
+@pytest.fixture(scope="module")
+def losses():
+    found = {}
+    for name, rung in RUNGS.items():
+        if not rung.compiled:
+            step = TrainingStep(name, config=TINY, rows=3, seed=1)
+            found[name] = [step() for _ in range(3)]
+    return found
+
+
+def test_every_rung_computes_the_same(losses):
+    plain = losses["plain"]
+    assert plain[2] < plain[0]  # it learns
+    for name in ("fused attention", "fused AdamW", "loss by parts"):
+        assert losses[name] == pytest.approx(plain, abs=1e-5)
+    assert losses["bfloat16"] == pytest.approx(plain, abs=0.02)
+    assert losses["bfloat16"] != pytest.approx(plain, abs=1e-6)
+
+
+def test_rungs_differ_in_one_thing():
+    names = [*RUNGS][:4]
+    for one, other in itertools.pairwise(names):
+        changed = [a != b for a, b in zip(RUNGS[one], RUNGS[other], strict=True)]
+        assert sum(changed) == 1, (one, other)
+    for name in [*RUNGS][4:]:
+        assert set(name.split(", ")) == {
+            f for f in ("bfloat16", "compiled") if getattr(RUNGS[name], f)
+        }
+
+
+@pytest.mark.parametrize("name", ["plain", "fused attention", "fused AdamW", "loss by parts"])
+def test_a_rung_does_what_it_says(name):
+    step, rung = TrainingStep(name, config=TINY, rows=2), RUNGS[name]
+    used = {layer.attention for layer in attention_layers(step.model).values()}
+    assert used == {explicit_attention if name == "plain" else fused_attention}
+    assert step._loss is (next_token_loss if name == "loss by parts" else whole_loss)
+    assert step.optimizer.defaults["fused"] == rung.fused_adamw == (name in [*RUNGS][2:])
+
+
+def test_the_loss_by_parts_is_taken_at_the_studys_size():
+    """Otherwise two rungs would be one."""
+    tokens = ROWS * SIZES.max_len
+    hidden = torch.empty(tokens, SIZES.d_model)
+    output = torch.nn.Linear(SIZES.d_model, SIZES.vocab_size, bias=False)
+    assert _gains_by_parts(hidden.requires_grad_(), output, 0.0)
+    assert _gains_by_parts(hidden[: tokens // 2], output, 0.0)  # the chapter's
+
+
+def test_a_seed_decides_weights_and_batch():
+    one, same, other = (TrainingStep("plain", config=TINY, rows=2, seed=s) for s in (1, 1, 2))
+    assert torch.equal(one.batch.ids_in, same.batch.ids_in)
+    assert one() == same() != other()
+
+
+@pytest.mark.parametrize("rung", ["plain", "loss by parts"])
+def test_shares_of_a_steps_time_add_up(rung):
+    found = shares(TrainingStep(rung, config=TINY, rows=3))
+    assert sum(found.values()) == pytest.approx(1, abs=0.01)
+    for kind in ("linear maps", "attention", "output and loss", "optimiser"):
+        assert found[kind] > 0
+
+
+def test_the_step_that_becomes_a_graph_is_the_models():
+    model = GPT(TINY).eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    ids, cache = torch.randint(61, (1, 16)), model.decoder.new_cache()
+    with torch.no_grad():
+        model(ids[:, :15], cache)
+        step = object.__new__(_Graphed)  # capturing takes a GPU
+        step.model, step.ids = model, ids[:, 15:]
+        step.room = [(layer.k, layer.v) for layer in cache]
+        found = [step.step() for _ in range(2)]
+        assert found[0] == found[1] == model(ids)[:, -1].argmax(dim=-1)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_the_gpus_study_says_what_it_needs():
+    with pytest.raises(RuntimeError, match="needs a CUDA GPU, and torch sees none"):
+        cost_gpu()

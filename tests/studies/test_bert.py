@@ -1,0 +1,106 @@
+"""The code of the study of BERT: tasks as tensors, baselines, and training that repeats."""
+
+import pytest
+import torch
+
+from tinytf.data.phrasebook import Phrasebook
+from tinytf.data.understanding import SECTIONS, Question, Tagged
+from tinytf.related.bert_heads import SentenceClassifier, SpanFinder, TokenTagger
+from tinytf.studies import bert as study
+from tinytf.text.words import WordTokenizer
+from tinytf.training.next_sentence import another_document, sentence_pairs
+
+WORDS = WordTokenizer(Phrasebook().source_words)
+
+
+def test_answers_are_placed_among_the_ids():
+    one = Question(("what", "ate", "?"), ("the", "cat", "ate", "the", "fish"), 0, 1, "subject")
+    two = Question(("what", "slept", "on", "?"), ("a", "dog", "slept", "on", "it"), 4, 4, "it")
+    task = study.answer_task(WORDS, [one, two])
+    for row, example in enumerate((one, two)):
+        start, end = task.gold[row].tolist()
+        said = WORDS.decode(task.ids[row, start : end + 1])
+        assert said == list(example.text[example.start : example.end + 1])
+        assert task.segments[row, start : end + 1].all()
+
+
+def test_tags_stand_under_their_words():
+    examples = [Tagged(("in", "may", "she", "ran"), (0, 1, 0, 0)), Tagged(("2", "may"), (1, 2))]
+    task = study.date_task(WORDS, examples)
+    assert task.gold.tolist() == [[-1, 0, 1, 0, 0, -1], [-1, 1, 2, -1, -1, -1]]
+    assert ((task.ids >= 3) == (task.gold >= 0)).all()
+
+
+def test_every_task_gets_its_head_and_what_is_right_is_counted():
+    dates = study.date_task(WORDS, [Tagged(("in", "may", "she", "ran"), (0, 1, 0, 0))] * 3)
+    answers = study.answer_task(WORDS, [Question(("what", "?"), ("a", "dog"), 0, 1, "it")] * 3)
+    ids = dates.ids
+    sections = study.Task(ids, torch.zeros_like(ids), torch.tensor([0, 1, 5]))
+    for task, kind in (
+        (dates, TokenTagger), (answers, SpanFinder), (sections, SentenceClassifier)
+    ):  # fmt: skip
+        model = study.head_for(task, study.build(len(WORDS) + 1).bert)
+        assert isinstance(model, kind)
+        tuned = study.finetune(model, task, steps=25, lr=5e-3)
+        expected = 1 / 3 if task is sections else 1.0  # three equal texts have one section
+        assert study.right(tuned, task).float().mean().item() == pytest.approx(expected)
+    assert model.output.out_features == len(SECTIONS)
+
+
+def test_a_frozen_body_does_not_move():
+    task = study.date_task(WORDS, [Tagged(("in", "may"), (0, 1))])
+    bert = study.build(len(WORDS) + 1).bert
+    before = {name: p.clone() for name, p in bert.named_parameters()}
+    study.finetune(study.head_for(task, bert), task, steps=3, frozen=True)
+    assert all(torch.equal(before[name], p) for name, p in bert.named_parameters())
+    study.finetune(study.head_for(task, bert), task, steps=3)
+    assert not torch.equal(before["embedding.weight"], bert.embedding.weight)
+
+
+def test_pretraining_repeats_and_stops_on_its_way():
+    text = study.life_text(WORDS, "another person", 30, 0)
+    runs = [
+        study.pretrain(study.build(len(WORDS) + 1), text, 20, pairs=1.0, size=4, until=until)
+        for until in (None, None, 5)
+    ]
+    assert runs[0] == runs[1]
+    assert runs[2] == runs[0][:5]
+
+
+def test_wrong_pairs_of_lives_are_about_others():
+    text = study.life_text(WORDS, "another person", 100, 0)
+    persons = text.ids[:, 2], text.ids[text.ids.eq(WORDS.encode("my")[0])].view(-1, 2)
+    assert persons[1].size(0) == len(text.ids)
+    second = torch.stack(
+        [row[seg == 1][1] for row, seg in zip(text.ids, text.segments, strict=True)]
+    )
+    assert torch.equal(persons[0] == second, text.label == 0)
+
+
+def test_baselines_can_be_checked_by_hand():
+    train = study.date_task(WORDS, [Tagged(("in", "may"), (0, 1)), Tagged(("2", "may"), (1, 2)),
+                                    Tagged(("on", "may"), (0, 1))])  # fmt: skip
+    test = study.date_task(WORDS, [Tagged(("in", "may"), (0, 1)), Tagged(("2", "may"), (1, 2))])
+    grades = study.Grades(train, test, torch.ones(2, dtype=torch.bool))
+    assert study.most_frequent_tags(grades, 3) == 0.5  # may is B more often
+    questions = [
+        Question(("what", "?"), ("a", "cat", "ate", "it", "because", "x"), 0, 1, "it"),
+        Question(("what", "?"), ("a", "cat", "ate", "it", "because", "x"), 3, 3, "it"),
+    ]
+    assert study.first_phrase(questions) == 0.5
+    assert study.shared_words(("the", "cat"), ("the", "cat", "cat"), {"the"}) == 1
+    ids = torch.tensor([[1, 7, 7, 2], [1, 8, 8, 2]])
+    bags = study.Task(ids, torch.zeros_like(ids), torch.tensor([0, 1]))
+    assert study.naive_bayes(bags, bags, 9) == 1.0
+    swapped_bags = bags._replace(gold=torch.tensor([1, 0]))
+    assert study.naive_bayes(swapped_bags, bags, 9) == 0.0
+    short_and_long = study.Task(
+        torch.tensor([[1, 7, 2, 0, 0, 0], [1, 8, 8, 8, 8, 2]]), bags.segments, bags.gold
+    )
+    one = study.Task(torch.tensor([[1, 8, 2, 0, 0, 0]]), bags.segments, torch.tensor([1]))
+    assert study.naive_bayes(short_and_long, one, 9) == 1.0  # padding has no vote
+
+
+def test_the_default_made_up_pair_is_of_another_document():
+    documents = [[[1], [2]], [[3], [4]]] * 20
+    assert sentence_pairs(documents, 3) == sentence_pairs(documents, 3, another_document)

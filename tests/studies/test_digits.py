@@ -1,0 +1,195 @@
+"""The digits, their forms and their shifts; and the parts of the study that compares models."""
+
+import pytest
+import torch
+
+from tinytf.data.digits import TEXT, Digits, digits, sample, shift, split
+from tinytf.metrics.counting import count_parameters
+from tinytf.related.vit import ImageClassifier, ImageConfig
+from tinytf.studies import digits as study
+
+pytest.importorskip("sklearn")
+
+
+def test_all_digits_are_there_on_fourteen_forms():
+    found = digits()
+    assert found.images.shape == (1797, 1, 8, 8)
+    assert (found.images.min(), found.images.max()) == (-1, 1)
+    assert found.labels.bincount().tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
+    sizes = found.forms.bincount()
+    assert len(sizes) == 14
+    assert sizes.min() == 122
+    assert sizes.max() == 130
+
+
+def test_each_form_is_the_text_with_some_digits_left_out():
+    found, complete = digits(), 0
+    for form in range(14):
+        text = found.labels[found.forms == form].tolist()
+        if form == 2:  # its last 8 is labelled a 3
+            text = [*text[:-1], 8]
+        rest = iter(map(int, TEXT))
+        assert all(digit in rest for digit in text), f"form {form} is not in the text's order"
+        assert text[-3:] == [8, 9, 8] or len(text) < 130
+        complete += len(text) == 130
+    assert complete == 9
+
+
+def test_splits_share_no_form_and_cover_all():
+    tested = set()
+    for seed in range(5):
+        train, test = split(seed)
+        assert len(train.labels) + len(test.labels) == 1797
+        assert not set(train.forms.tolist()) & set(test.forms.tolist())
+        tested |= set(test.forms.tolist())
+    assert tested == set(range(14))
+    for bad in (0, 14):
+        with pytest.raises(ValueError, match=rf"num_test must lie in 1..13, got {bad}"):
+            split(0, bad)
+
+
+def test_samples_have_as_many_of_each_digit():
+    pool, _ = split(0)
+    few, again, other = sample(pool, 50, 3), sample(pool, 50, 3), sample(pool, 50, 4)
+    assert few.labels.bincount().tolist() == [5] * 10
+    assert torch.equal(few.images, again.images)
+    assert not torch.equal(few.images, other.images)
+    assert len(few.images.flatten(1).unique(dim=0)) == 50
+    with pytest.raises(ValueError, match="size=55 is not shared equally by 10 classes"):
+        sample(pool, 55)
+    with pytest.raises(ValueError, match=r"200 images of 0 wanted, there are 1\d\d"):
+        sample(pool, 2000)
+
+
+def test_shifts_move_whole_images_by_a_pixel():
+    torch.manual_seed(0)
+    images = torch.rand(2, 3, 4, 5)
+    padded = torch.nn.functional.pad(images, (1, 1, 1, 1), value=-1.0)
+    places = [padded[:, :, i : i + 4, j : j + 5] for i in range(3) for j in range(3)]
+    draws, met = torch.Generator().manual_seed(0), [set(), set()]
+    for _ in range(100):
+        moved = shift(images, draws)
+        for row, seen in enumerate(met):
+            (at,) = [n for n, place in enumerate(places) if torch.equal(moved[row], place[row])]
+            seen.add(at)
+    assert met == [set(range(9))] * 2
+    assert torch.equal(shift(images, most=0), images)
+
+
+# ---- the study
+
+
+def test_models_are_of_one_size():
+    sizes = [count_parameters(study.MODELS[name]()) for name in ("encoder", "CNN", "MLP")]
+    assert max(sizes) / min(sizes) < 1.02
+    assert count_parameters(study.NoPositions(ImageConfig())) == sizes[0] - 17 * 32
+
+
+def test_training_repeats_itself_and_learns(monkeypatch):
+    pool, test = split(0)
+    data = sample(pool, 50)
+    one, two = (study.train("CNN", data, test, steps=60) for _ in range(2))
+    assert one.accuracy == two.accuracy
+    assert one.accuracy > 0.6
+    assert one.loss < 1
+    with pytest.raises(KeyError, match="RNN"):
+        study.train("RNN", data, test)
+
+
+def test_every_image_is_met_once_before_any_is_met_again():
+    rows = list(study._batches(100, 5, torch.Generator().manual_seed(0)))
+    assert [len(r) for r in rows] == [study.BATCH] * 5
+    assert sorted(torch.cat(rows)[:100].tolist()) == list(range(100))
+    few = list(study._batches(20, 3, torch.Generator().manual_seed(0)))
+    assert all(sorted(r.tolist()) == list(range(20)) for r in few)
+
+
+def test_nearest_by_hand():
+    pool, _ = split(0)
+    data = sample(pool, 20)
+    assert study.nearest(data, data) == 1
+    moved = Digits(data.images.roll(1, dims=3), data.labels, data.forms)
+    exact = (data.images[..., -1] == -1).all(dim=(1, 2)).float().mean().item()
+    assert study.nearest(data, moved, shifts=True) >= exact
+    upside_down = Digits(data.images, (data.labels + 1) % 10, data.forms)
+    assert study.nearest(data, upside_down) == 0
+
+
+def test_shuffles_move_patches_and_nothing_else():
+    image = torch.arange(64.0).view(1, 1, 8, 8)
+    assert torch.equal(study.shuffled(image, torch.arange(16)), image)
+    order = study.patch_order(1)
+    assert torch.equal(study.shuffled(study.shuffled(image, order), order.argsort()), image)
+    rows = torch.arange(16).roll(4)  # each row of patches one down
+    assert torch.equal(study.shuffled(image, rows), image.roll(2, dims=2))
+
+
+def test_nearness_tells_a_grid_from_a_shuffled_one():
+    at = torch.cartesian_prod(torch.arange(4.0), torch.arange(4.0))
+    similar = torch.exp(-torch.cdist(at, at))
+    order = study.patch_order(0)
+    assert study.nearness(similar) > 0.2
+    assert abs(study.nearness(similar[order][:, order])) < 0.1
+    assert study.neighbours(4).sum() == 48
+
+
+def test_occlusion_hides_what_it_says():
+    scores = torch.rand(3, 16)
+    visible = study.hide(scores, 4)
+    assert visible.sum(dim=1).tolist() == [12] * 3
+    for row in range(3):
+        assert scores[row][~visible[row]].min() > scores[row][visible[row]].max()
+    model = ImageClassifier(ImageConfig())
+    torch.nn.init.normal_(model.output.weight)
+    _, test = split(0)
+    found = study.occlusions(model, test)
+    assert len(found) == 8
+    assert all(0 <= score <= 1 for score in found.values())
+    looks = study.class_attention(model, test.images[:6])
+    assert looks.shape == (6, 2, 4, 16)
+    assert (looks.sum(dim=-1) < 1).all()
+
+
+def test_missed_is_what_the_answer_loses_without_a_patch():
+    model = ImageClassifier(ImageConfig(d_model=8, num_heads=2, num_layers=1, num_classes=3))
+    torch.nn.init.normal_(model.output.weight)
+    _, test = split(0)
+    images = test.images[:5]
+    found = study.missed(model, images)
+    assert found.shape == (5, 16)
+    assert found.std() > 0.01
+    with torch.no_grad():
+        for row, image in enumerate(images[:, None]):
+            whole = model(image).softmax(-1)[0]
+            visible = torch.arange(16)[None] != 7
+            left = model(image, visible).softmax(-1)[0, whole.argmax()]
+            assert found[row, 7].item() == pytest.approx(
+                (whole.max() / left).log().item(), abs=1e-5
+            )
+
+
+def test_controls_train_without_shifts_for_as_many_steps(monkeypatch):
+    monkeypatch.setattr(study, "SIZES", (20, 150))
+    monkeypatch.setattr(study, "STEPS", {False: 2, True: 3})
+    monkeypatch.setattr(study, "shift", None)  # would raise if called
+    rows = study.controls([1])
+    assert [(row["model"], row["size"]) for row in rows] == [("encoder, shuffled", 150),
+                                                             ("encoder", 20)]  # fmt: skip
+    assert all(row["steps"] == 3 and not row["shifts"] for row in rows)
+    assert abs(rows[0]["near"]) < 0.3
+    assert rows[0]["near"] != rows[0]["near_as_shuffled"]
+
+
+def test_a_small_study_has_every_row(monkeypatch):
+    monkeypatch.setattr(study, "SIZES", (20, 150))
+    monkeypatch.setattr(study, "STEPS", {False: 2, True: 2})
+    rows = study.study([0])
+    full = [row for row in rows if row["size"] == 150]
+    assert len(rows) == 2 * 9 + 3
+    assert {row["model"] for row in rows} == {
+        "nearest", "logistic", "MLP", "CNN", "encoder",
+        "CNN, shuffled", "encoder, shuffled", "encoder, no positions",
+    }  # fmt: skip
+    assert sum("hidden" in row for row in full) == 1
+    assert all(len({row["parameters"] for row in rows if row["model"] == name}) == 1
+               for name in ("MLP", "CNN", "encoder"))  # fmt: skip

@@ -1,0 +1,30 @@
+"""`python -m tinytf train | pretrain | write`: a translator trained, a GPT pretrained or used."""
+
+import importlib
+import sys
+
+COMMANDS = {
+    "train": "train a translator on the phrasebook",
+    "pretrain": "pretrain a GPT on the Python manual, or on a text of yours",
+    "write": "let a GPT write on",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command with the arguments after its name; returns the exit status."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    name, rest = (arguments[0] if arguments else ""), arguments[1:]
+    if name in COMMANDS:
+        return importlib.import_module(f"tinytf.cli.{name}").main(rest)
+    lines = [f"  {command:9} {words}" for command, words in COMMANDS.items()]
+    usage = "\n".join(["usage: python -m tinytf COMMAND [--help]", *lines])
+    if name in ("-h", "--help"):
+        print(usage)
+        return 0
+    said = f"there is no command {name!r}" if name else "name a command"
+    print(f"error: {said}\n{usage}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

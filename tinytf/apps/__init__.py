@@ -1,0 +1,1 @@
+"""Models one can talk to: translators and a writer."""

@@ -1,0 +1,179 @@
+"""Pretrain a GPT from the shell, on the Python manual or your text: `... .pretrain --help`."""
+
+import argparse
+import hashlib
+import sys
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+from tinytf.apps.writer import Writer
+from tinytf.cli.shell import add_run_options, begin_or_resume, complain
+from tinytf.data.blocks import TextBlocks
+from tinytf.data.corpus import END_OF_TEXT, Corpus, corpus, encode_documents
+from tinytf.data.manual import text_file
+from tinytf.decoding.sampling import Sampling
+from tinytf.gpt import GPT, GPTConfig
+from tinytf.support.device import choose_device
+from tinytf.support.randomness import seeded
+from tinytf.text.bpe import train_bpe
+from tinytf.training.checkpointing import CheckpointError
+from tinytf.training.distributed import Team, TeamError, team
+from tinytf.training.losses import next_token_loss
+from tinytf.training.trainer import Trainer, TrainingConfig
+
+__all__ = ["RECIPE", "build", "evaluate", "main", "own_text"]
+
+# the shipped writer's
+RECIPE = {"lr": 2e-3, "warmup": 100, "label_smoothing": 0.0, "weight_decay": 0.1,
+          "betas": (0.9, 0.95), "eps": 1e-8}  # fmt: skip
+
+
+def build(
+    config: TrainingConfig,
+    texts: Corpus,
+    batch_size: int = 8,
+    vocab_size: int = 2048,
+    device: str | torch.device | None = None,
+    team: Team | None = None,
+    **sizes: object,
+) -> tuple[Trainer, Writer]:
+    """Learn a tokenizer from the training documents; make an untrained writer and its trainer.
+
+    `config.seed` decides initial weights, data order and dropout; `sizes` override the model's.
+    Raises ValueError for a corpus too short for one block of max_len tokens.
+    """
+    tokenizer = train_bpe(texts.train, vocab_size=vocab_size, special_tokens=[END_OF_TEXT])
+    shape = {"d_model": 192, "num_heads": 6, "num_layers": 6, "max_len": 256, "dropout": 0.1}
+    model_config = GPTConfig(**{"vocab_size": len(tokenizer), **shape, **sizes})
+    ids = encode_documents(tokenizer, texts.train)
+    blocks = TextBlocks(ids, model_config.max_len, batch_size, config.seed)
+    with seeded(config.seed):
+        model = GPT(model_config).to(choose_device(device))
+    return Trainer(model, blocks, config, next_token_loss, team), Writer(model, tokenizer)
+
+
+def evaluate(writer: Writer, documents: list[str]) -> float:
+    """Give the bits per byte of documents, each begun anew after an end-of-text token."""
+    total = sum(writer.bits_per_byte(text) * len(text.encode()) for text in documents)
+    return total / sum(len(text.encode()) for text in documents)
+
+
+def own_text(path: str | Path, fraction: float = 0.1) -> Corpus:
+    """Read a text of your own as a corpus: the last `fraction` of its characters is held out.
+
+    Raises as `text_file`, and ValueError for a text too short to be divided.
+    """
+    text = text_file(path)
+    cut = int(len(text) * (1 - fraction))
+    if not text[:cut].strip() or not text[cut:].strip():
+        raise ValueError(f"{Path(path).name} holds {len(text)} characters: too few to divide")
+    return Corpus([text[:cut]], [text[cut:]])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tinytf pretrain", description=__doc__)
+    parser.add_argument(
+        "--text", type=Path, help="a UTF-8 file of your own (default: the manual and docstrings)"
+    )
+    parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--batch-size", type=int, default=8, help="blocks of text a batch")
+    parser.add_argument("--accumulate", type=int, default=1, help="batches a step")
+    parser.add_argument("--lr", type=float, default=RECIPE["lr"])
+    parser.add_argument("--vocab-size", type=int, default=2048, help="bytes, merges, end of text")
+    parser.add_argument("--d-model", type=int, default=192)
+    parser.add_argument("--num-heads", type=int, default=6)
+    parser.add_argument("--num-layers", type=int, default=6)
+    parser.add_argument("--max-len", type=int, default=256, help="tokens of context")
+    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--evaluate-every", type=int, default=500, help="steps")
+    add_run_options(parser, Path("runs/writer.safetensors"), RECIPE["warmup"])
+    options = parser.parse_args(arguments)
+    if options.warmup is None:
+        options.warmup = min(RECIPE["warmup"], max(1, options.steps // 2))
+    try:
+        with team(choose_device(options.device)) as (crew, device):
+            return _pretrain(options, crew, device)
+    except (CheckpointError, FileNotFoundError, FloatingPointError, TeamError, ValueError) as error:
+        return complain(error)
+
+
+def _pretrain(options: argparse.Namespace, crew: Team, device: torch.device) -> int:
+    if options.evaluate_every < 1:
+        raise ValueError(f"--evaluate-every must be at least 1, got {options.evaluate_every}")
+    texts = corpus() if options.text is None else own_text(options.text)
+    config = TrainingConfig(
+        **RECIPE
+        | {
+            "steps": options.steps,
+            "lr": options.lr,
+            "warmup": options.warmup,
+            "accumulate": options.accumulate,
+            "precision": options.precision,
+            "attention": options.attention,
+            "seed": options.seed,
+        }
+    )
+    names = ("vocab_size", "d_model", "num_heads", "num_layers", "max_len", "dropout")
+    chosen = {name: getattr(options, name) for name in names}
+    trainer, writer = build(config, texts, options.batch_size, device=device, team=crew, **chosen)
+    header = writer.header() | {"batch_size": options.batch_size, "text": _fingerprint(texts)}
+    read = options.text or "the manual (each version of Python has its own)"
+    begin_or_resume(trainer, options, header, {"text": f"on another text than {read}"})
+    finished = _train(trainer, writer, texts, header, options)
+    if not crew.first:
+        return 0 if finished else 130
+    if not finished:
+        print(f"stopped after step {trainer.step} of {config.steps}; add --resume to go on")
+        return 130
+    epochs = config.steps * config.accumulate / trainer.batches.per_epoch
+    print(
+        f"{config.steps} steps in {trainer.seconds:.0f} s, {epochs:.1f} times through the text; "
+        f"{evaluate(writer, texts.validation):.3f} bits per byte on held-out text"
+    )
+    print(writer.write(texts.validation[0][:40], 80, Sampling(temperature=0.7, top_p=0.9)))
+    if options.export:
+        writer.save(options.export)
+    return 0
+
+
+def _train(
+    trainer: Trainer, writer: Writer, texts: Corpus, header: dict, options: argparse.Namespace
+) -> bool:
+    """Train to the end, evaluating on the way; False if interrupted."""
+    steps, every = trainer.config.steps, options.evaluate_every
+    with tqdm(
+        total=steps,
+        initial=trainer.step,
+        desc="pretraining",
+        unit="step",
+        mininterval=0.5,
+        disable=not trainer.team.first,
+    ) as bar:
+        while trainer.step < steps:
+            until = min(steps, (trainer.step // every + 1) * every)
+            try:
+                trainer.run(
+                    until=until,
+                    bar=bar,
+                    save_to=options.out,
+                    save_every=options.save_every,
+                    header=header,
+                )
+                if until < steps and trainer.team.first:
+                    found = evaluate(writer, texts.validation)
+                    bar.write(f"step {until}: {found:.3f} bits per byte on held-out text")
+            except KeyboardInterrupt:
+                return False
+    return True
+
+
+def _fingerprint(texts: Corpus) -> str:
+    """Tell one training text from another."""
+    return hashlib.sha256("\0".join(texts.train).encode()).hexdigest()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

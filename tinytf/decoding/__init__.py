@@ -1,0 +1,1 @@
+"""From scores to text: search, sampling, likelihood, and a fast decoder."""

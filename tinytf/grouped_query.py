@@ -1,0 +1,82 @@
+"""Attention whose query heads share keys and values, and are turned by position (RoPE)."""
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from tinytf.attention import KeyValueCache, fused_attention
+from tinytf.checks import check_heads
+from tinytf.relative import rotary_angles, rotate
+
+__all__ = ["GroupedQueryAttention", "check_groups"]
+
+
+class GroupedQueryAttention(nn.Module):
+    """Self-attention with `num_heads` heads for queries and `num_kv_heads` for keys and values.
+
+    Query heads 0 … G-1 read key head 0, the next G key head 1, and so on, with G = num_heads /
+    num_kv_heads: one key head is multi-query attention, as many as query heads the usual one.
+    There are no biases. Queries and keys are turned by their positions, keys before they are
+    cached, so that a cache holds (B, num_kv_heads, S, D) and nothing of it is turned twice.
+
+    `attention` does the work, the fused kernel by default, on keys and values repeated for their
+    query heads: `tinytf.inspect` sees weights (B, num_heads, T, S). Repeating copies: the cache
+    stays small, but no time is saved. Raises ValueError if the heads do not divide d_model, the key
+    heads not the heads, or a head's width is odd. Source: Ainslie et al. 2023, section 2.2;
+    Touvron et al. 2023b (Llama 2), section 2.2.
+    """
+
+    def __init__(
+        self, d_model: int, num_heads: int, num_kv_heads: int, base: float = 10000.0
+    ) -> None:
+        super().__init__()
+        check_groups(d_model, num_heads, num_kv_heads)
+        self.d_model, self.num_heads, self.num_kv_heads = d_model, num_heads, num_kv_heads
+        self.width, self.base = d_model // num_heads, base
+        self.w_q = nn.Linear(d_model, d_model, bias=False)
+        self.w_k = nn.Linear(d_model, num_kv_heads * self.width, bias=False)
+        self.w_v = nn.Linear(d_model, num_kv_heads * self.width, bias=False)
+        self.w_o = nn.Linear(d_model, d_model, bias=False)
+        self.attention: Callable[..., Tensor] = fused_attention
+
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, cache: KeyValueCache | None = None
+    ) -> Tensor:
+        """Attend from x (B, T, C) to itself and to what the cache holds; returns (B, T, C).
+
+        mask is boolean, (B or 1, H or 1, T or 1, S or 1), True = may attend. Raises ValueError if
+        C is not d_model.
+        """
+        if x.dim() != 3 or x.size(-1) != self.d_model:
+            raise ValueError(
+                f"x must be of shape (B, length, d_model={self.d_model}), got {tuple(x.shape)}"
+            )
+        start = 0 if cache is None else len(cache)
+        q, k = (self.turned(self._heads(w(x)), start) for w in (self.w_q, self.w_k))
+        v = self._heads(self.w_v(x))
+        if cache is not None:
+            k, v = cache.append(k, v)
+        group = self.num_heads // self.num_kv_heads
+        if group > 1:
+            k, v = (part.repeat_interleave(group, dim=1) for part in (k, v))
+        heads = self.attention(q, k, v, mask)
+        return self.w_o(heads.transpose(1, 2).flatten(2))  # (B, H, T, D) -> (B, T, C)
+
+    def turned(self, x: Tensor, start: int) -> Tensor:
+        """Turn x (B, heads, T, D), whose first position is `start`, by the angles of RoPE."""
+        return rotate(x, rotary_angles(x.size(-2), self.width, start, self.base, x.device))
+
+    def _heads(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (-1, self.width)).transpose(1, 2)  # (B, T, HD) -> (B, H, T, D)
+
+
+def check_groups(d_model: int, num_heads: int, num_kv_heads: int) -> None:
+    """Raise ValueError if heads can't share d_model, or key heads serve equal groups of heads."""
+    check_heads(d_model, num_heads)
+    if num_kv_heads < 1 or num_heads % num_kv_heads != 0:
+        raise ValueError(f"num_heads={num_heads} is not divisible by num_kv_heads={num_kv_heads}")
+    if d_model // num_heads % 2:
+        raise ValueError(
+            f"RoPE turns pairs of numbers, but d_model={d_model} and num_heads={num_heads} "
+            f"give heads of width {d_model // num_heads}"
+        )

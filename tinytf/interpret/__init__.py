@@ -1,0 +1,1 @@
+"""Looking inside: what heads, units and the residual stream hold, and what the model needs."""

@@ -1,0 +1,1 @@
+"""Measures: of translations, of texts, and of what a model costs."""

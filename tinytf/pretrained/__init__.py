@@ -1,0 +1,1 @@
+"""Published weights in Hugging Face's format, read and written."""

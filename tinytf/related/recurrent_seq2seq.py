@@ -1,0 +1,289 @@
+"""Recurrent translators: one context vector (Cho et al. 2014), attention (Bahdanau et al. 2015).
+
+The interface is that of `tinytf.transformer.Transformer`, so that the same loss, trainer and search
+serve both.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from tinytf.checks import check_dropout, check_sizes
+from tinytf.embedding import TokenEmbedding
+from tinytf.masks import padding_mask
+from tinytf.related.recurrent import GRUCell
+from tinytf.transformer import Memory
+
+__all__ = [
+    "AdditiveAttention",
+    "Alignment",
+    "FixedContext",
+    "RecurrentConfig",
+    "RecurrentDecoder",
+    "RecurrentEncoder",
+    "RecurrentSeq2Seq",
+    "additive_weights",
+    "record_alignment",
+]
+
+
+def additive_weights(query: Tensor, keys: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    """Say how much one decoder step attends to each source word: softmax_j(vᵀ tanh(W s + U h_j)).
+
+    query is W s, (B, A); keys are U h, (B, S, A); v is (A,); mask is boolean (B, S), True = may
+    attend. Returns (B, S); each row sums to 1, a row with nothing to attend to is all zeros.
+    Source: Bahdanau et al. 2015, section 3.1 and appendix A.1.2.
+    """
+    scores = torch.tanh(query[:, None] + keys) @ v  # (B, S, A) -> (B, S)
+    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    return scores.softmax(dim=-1).masked_fill(~mask, 0.0)
+
+
+class AdditiveAttention(nn.Module):
+    """A context of its own for every step: the source states, mixed by `additive_weights`.
+
+    Source: Bahdanau et al. 2015, section 3.1. `weights` is the function that does the work;
+    `record_alignment` wraps it to look inside.
+    """
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__()
+        self.w = nn.Linear(hidden, hidden, bias=False)
+        self.u = nn.Linear(2 * hidden, hidden, bias=False)
+        self.v = nn.Parameter(torch.empty(hidden).uniform_(-(hidden**-0.5), hidden**-0.5))
+        self.weights = additive_weights
+
+    def prepare(self, memory: Memory) -> Tensor:
+        """Compute U h once for all steps: (B, S, 2H) -> (B, S, H)."""
+        return self.u(memory.states)
+
+    def forward(self, state: Tensor, keys: Tensor, memory: Memory) -> Tensor:
+        """Mix the source states for a decoder in `state` (B, H): the context (B, 2H)."""
+        weights = self.weights(self.w(state), keys, self.v, memory.mask[:, 0, 0])
+        return (weights[:, None] @ memory.states).squeeze(1)  # (B, S, 2H) -> (B, 2H)
+
+
+class FixedContext(nn.Module):
+    """One context for every step: the last state of each reading direction.
+
+    Source: Cho et al. 2014, section 2.2, and Sutskever et al. 2014.
+    """
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__()
+        self.hidden = hidden
+
+    def prepare(self, memory: Memory) -> Tensor:
+        """Join where the forward reader stopped and where the backward one did: (B, 2H)."""
+        last = memory.mask[:, 0, 0].sum(dim=1) - 1
+        forward = memory.states[torch.arange(len(last), device=last.device), last]
+        return torch.cat([forward[:, : self.hidden], memory.states[:, 0, self.hidden :]], dim=-1)
+
+    def forward(self, state: Tensor, vector: Tensor, memory: Memory) -> Tensor:
+        """Give that vector (B, 2H), whatever the decoder's state (B, H) is."""
+        return vector
+
+
+CONTEXTS = {"none": FixedContext, "additive": AdditiveAttention}
+
+
+@dataclass(frozen=True)
+class RecurrentConfig:
+    """The sizes and choices of a `RecurrentSeq2Seq`."""
+
+    src_vocab_size: int
+    tgt_vocab_size: int
+    d_model: int = 128  # of word vectors
+    hidden: int = 192  # of each reading direction, of the decoder and of the attention
+    attention: str = "additive"  # or "none": one context vector for the whole sentence
+    dropout: float = 0.0  # on word vectors and before the output
+    max_len: int = 64  # the longest output searched for; a recurrence has no limit of its own
+    pad_id: int = 0
+
+    def __post_init__(self) -> None:
+        check_sizes(self, "src_vocab_size", "tgt_vocab_size", "d_model", "hidden", "max_len")
+        check_dropout(self.dropout)
+        if self.attention not in CONTEXTS:
+            raise ValueError(f"attention={self.attention!r} is not one of {tuple(CONTEXTS)}")
+
+
+class RecurrentEncoder(nn.Module):
+    """A bidirectional GRU: each state knows the words before it and the words after it.
+
+    `nn.GRU` is the fused form of unrolling `GRUCell` both ways. Padding is never read.
+    """
+
+    def __init__(self, d_model: int, hidden: int) -> None:
+        super().__init__()
+        self.gru = nn.GRU(d_model, hidden, batch_first=True, bidirectional=True)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Read x (B, S, C), real where mask (B, S); return states (B, S, 2H), 0 at padding.
+
+        Raises ValueError for a row without words or with padding before a word.
+        """
+        _check_padding(mask)
+        lengths = mask.sum(dim=1).cpu()
+        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        states, _ = pad_packed_sequence(
+            self.gru(packed)[0], batch_first=True, total_length=x.size(1)
+        )
+        return states
+
+
+class RecurrentCache:
+    """What the decoder keeps between steps: its state (B, H), and the context's preparation."""
+
+    def __init__(self) -> None:
+        self.state: Tensor | None = None
+        self.prepared: Tensor | None = None
+
+    def select(self, rows: Tensor) -> None:
+        """Keep these rows of the batch, in this order; rows may only move within a sentence."""
+        if self.state is not None:
+            self.state = self.state[rows]
+
+
+class RecurrentDecoder(nn.Module):
+    """A GRU that reads the word before and a context, and writes the next word's features.
+
+    `context` decides what it sees of the source: `FixedContext` or `AdditiveAttention`. Source:
+    Bahdanau et al. 2015, appendix A.2.2, with one tanh layer in the place of maxout.
+    """
+
+    def __init__(self, d_model: int, hidden: int, context: nn.Module) -> None:
+        super().__init__()
+        self.hidden, self.context = hidden, context
+        self.start = nn.Linear(hidden, hidden)
+        self.cell = GRUCell(d_model + 2 * hidden, hidden)
+        self.merge = nn.Linear(hidden + 2 * hidden + d_model, d_model)
+
+    def forward(
+        self, x: Tensor, memory: Memory, cache: list[RecurrentCache] | None = None
+    ) -> Tensor:
+        """Map x (B, T, C) to (B, T, C), one step after another; a cache takes up the last one.
+
+        The context of a step is chosen by the state before it: x[:, t] has not been read yet.
+        """
+        kept = cache[0] if cache else RecurrentCache()
+        if kept.state is None:
+            kept.state = torch.tanh(self.start(memory.states[:, 0, self.hidden :]))
+            kept.prepared = self.context.prepare(memory)
+        steps = []
+        for word in x.unbind(dim=1):
+            context = self.context(kept.state, kept.prepared, memory)
+            kept.state = self.cell(torch.cat([word, context], dim=-1), kept.state)
+            steps.append(torch.cat([kept.state, context, word], dim=-1))
+        return torch.tanh(self.merge(torch.stack(steps, dim=1)))
+
+    def new_cache(self) -> list[RecurrentCache]:
+        """Return an empty cache, for the one layer there is."""
+        return [RecurrentCache()]
+
+
+class RecurrentSeq2Seq(nn.Module):
+    """An encoder-decoder of GRUs, with or without attention, in the Transformer's interface."""
+
+    def __init__(self, config: RecurrentConfig) -> None:
+        super().__init__()
+        c = self.config = config
+        self.src_embedding = TokenEmbedding(c.src_vocab_size, c.d_model)
+        self.tgt_embedding = TokenEmbedding(c.tgt_vocab_size, c.d_model)
+        self.dropout = nn.Dropout(c.dropout)
+        self.encoder = RecurrentEncoder(c.d_model, c.hidden)
+        self.decoder = RecurrentDecoder(c.d_model, c.hidden, CONTEXTS[c.attention](c.hidden))
+        self.output = nn.Linear(c.d_model, c.tgt_vocab_size, bias=False)
+        self.output.weight = self.tgt_embedding.weight  # tied, as the Transformer's
+
+    def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
+        """Score the token after each target prefix: ids (B, S) and (B, T) -> logits (B, T, V).
+
+        Raises ValueError for ids outside the vocabulary, empty batches, batches of different sizes,
+        source rows without a word and padding before a word.
+        """
+        return self.output(self.decode(tgt, self.encode(src)))
+
+    def encode(self, src: Tensor) -> Memory:
+        """Read source ids (B, S) once, both ways: states (B, S, 2H) and their mask."""
+        x = self.dropout(self.src_embedding(src))  # (B, S) -> (B, S, C)
+        mask = padding_mask(src, self.config.pad_id)
+        return Memory(self.encoder(x, mask[:, 0, 0]), mask)
+
+    def decode(
+        self, tgt: Tensor, memory: Memory, cache: list[RecurrentCache] | None = None
+    ) -> Tensor:
+        """Represent each target prefix: ids (B, T) -> hidden states (B, T, C), before the output.
+
+        With a `cache` (from `decoder.new_cache()`), `tgt` holds only the tokens that are new.
+        """
+        if tgt.size(0) != memory.states.size(0):
+            raise ValueError(
+                f"target batch of {tgt.size(0)} does not match source batch of "
+                f"{memory.states.size(0)}"
+            )
+        x = self.dropout(self.tgt_embedding(tgt))
+        return self.dropout(self.decoder(x, memory, cache))
+
+    @property
+    def device(self) -> torch.device:
+        """The device the parameters are on."""
+        return self.output.weight.device
+
+
+class Alignment:
+    """The attention weights of the latest decode, as `record_alignment` yields them."""
+
+    def __init__(self) -> None:
+        self.steps: list[Tensor] = []
+
+    @property
+    def weights(self) -> Tensor:
+        """The weights (B, T, S): row t is where the model looked to write target word t.
+
+        Raises ValueError if nothing was decoded yet.
+        """
+        if not self.steps:
+            raise ValueError("nothing was decoded inside the record_alignment block")
+        return torch.stack(self.steps, dim=1)
+
+
+@contextmanager
+def record_alignment(model: RecurrentSeq2Seq) -> Iterator[Alignment]:
+    """Record the attention weights of each step while the block runs.
+
+    Each decode starts anew, unless it goes on from a cache. Raises ValueError for a model that has
+    one context vector.
+    """
+    attention = model.decoder.context
+    if not isinstance(attention, AdditiveAttention):
+        raise ValueError(
+            f"a decoder with {type(attention).__name__} has no attention to record: "
+            'build the model with attention="additive"'
+        )
+    seen, before = Alignment(), attention.weights
+
+    def recording(*inputs: Tensor) -> Tensor:
+        weights = before(*inputs)
+        seen.steps.append(weights.detach())
+        return weights
+
+    hook = attention.u.register_forward_hook(lambda *_: seen.steps.clear())
+    attention.weights = recording
+    try:
+        yield seen
+    finally:
+        attention.weights = before
+        hook.remove()
+
+
+def _check_padding(mask: Tensor) -> None:
+    if not mask[:, 0].all():
+        row = int((~mask[:, 0]).nonzero()[0])
+        raise ValueError(f"source row {row} has no word, or padding before its first word")
+    if (mask[:, 1:] & ~mask[:, :-1]).any():
+        row = int((mask[:, 1:] & ~mask[:, :-1]).any(dim=1).nonzero()[0])
+        raise ValueError(f"source row {row} has padding between its words: pad at the end")

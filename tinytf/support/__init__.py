@@ -1,0 +1,1 @@
+"""What every room stands on: devices, random states, files, interrupts, protocols, modes."""

@@ -1,0 +1,61 @@
+"""GPT-2's way of writing a byte-level BPE down: vocab.json and merges.txt.
+
+Source: Radford et al. 2019, its released code.
+"""
+
+from pathlib import Path
+
+from tinytf.support.files import CheckpointError, read_json, read_text
+from tinytf.text.bpe import ByteBPE
+
+__all__ = ["GPT2_BYTE_ORDER", "from_gpt2", "to_gpt2"]
+
+# GPT-2 numbers the bytes that print first, and writes the others as the characters from 256 on.
+_PRINTS = [*range(33, 127), *range(161, 173), *range(174, 256)]
+GPT2_BYTE_ORDER = bytes(_PRINTS + [b for b in range(256) if b not in _PRINTS])
+_WRITTEN = {b: chr(b if i < len(_PRINTS) else 256 + i - len(_PRINTS))
+            for i, b in enumerate(GPT2_BYTE_ORDER)}  # fmt: skip
+
+
+def from_gpt2(vocab_json: str | Path, merges_txt: str | Path) -> ByteBPE:
+    """Read GPT-2's two files, or others in their layout.
+
+    Raises CheckpointError where the two disagree, or ids do not run bytes, merges, specials.
+    """
+    vocab = read_json(vocab_json)
+    if not isinstance(vocab, dict):
+        raise CheckpointError(f"{Path(vocab_json).name} is JSON, but no vocabulary of tokens")
+    lines = "".join(read_text(merges_txt)).splitlines() or [""]
+    rows = [line.split(" ") for line in lines[lines[0].startswith("#version") :] if line]
+    ids = {_WRITTEN[b]: i for i, b in enumerate(GPT2_BYTE_ORDER)}
+    pairs = []
+    for number, row in enumerate(rows):
+        if len(row) != 2 or not set(row) <= ids.keys():
+            raise CheckpointError(f"merge {number}, {' '.join(row)!r}, joins no two tokens")
+        pairs.append((ids[row[0]], ids[row[1]]))
+        ids["".join(row)] = 256 + number
+    for token, i in ids.items():
+        if vocab.get(token) != i:
+            raise CheckpointError(
+                f"token {token!r} has id {vocab.get(token)}, but in GPT-2's layout it is {i}"
+            )
+    special = sorted(vocab.keys() - ids.keys(), key=vocab.__getitem__)
+    if [vocab[token] for token in special] != list(range(len(ids), len(vocab))):
+        raise CheckpointError(f"the ids of {special[:5]} do not follow the merges'")
+    return ByteBPE(pairs, special, GPT2_BYTE_ORDER)
+
+
+def to_gpt2(bpe: ByteBPE) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    """Give vocabulary and merges as GPT-2 writes them, a printing character per byte.
+
+    Raises ValueError for a special token that is written like another token: one of the two would
+    be lost.
+    """
+    count = 256 + len(bpe.merges)
+    written = ["".join(_WRITTEN[b] for b in bpe.token_bytes(i)) for i in range(count)]
+    vocab = {token: i for i, token in enumerate(written)}
+    for token in bpe.special_tokens:
+        if token in vocab:
+            raise ValueError(f"special token {token!r} is written like the token {vocab[token]}")
+        vocab[token] = bpe.special_id(token)
+    return vocab, [(written[a], written[b]) for a, b in bpe.merges]

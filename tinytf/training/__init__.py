@@ -1,0 +1,1 @@
+"""Training: the loop, checkpoints, several processes, losses, schedules, and objectives."""

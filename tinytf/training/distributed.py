@@ -1,0 +1,138 @@
+"""Data-parallel training: several processes, each with the whole model and a share of every batch.
+
+PyTorch's DistributedDataParallel adds the gradients up; what is here makes the sum that of the
+whole batch to rounding, also where the shares are uneven (Li et al. 2020). Started by
+`torchrun --nproc-per-node N -m tinytf pretrain …` (or `.train`), on one machine or on several.
+"""
+
+import functools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+__all__ = ["Team", "TeamError", "team"]
+
+Rows = TypeVar("Rows", bound=NamedTuple)
+Objective = Callable[..., tuple[Tensor, int]]
+
+
+class TeamError(RuntimeError):
+    """Another process of the run has ended, so this one can't go on."""
+
+
+class Team:
+    """The processes that train one model together; by default this one alone.
+
+    Process `rank` (0 .. size - 1) computes the gradients of every size-th row of each batch. Only
+    the first one, rank 0, writes files and speaks.
+    """
+
+    def __init__(self, rank: int = 0, size: int = 1) -> None:
+        self.rank, self.size = rank, size
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is only this process."""
+        return self.size == 1
+
+    @property
+    def first(self) -> bool:
+        """Whether this process is the one that writes and speaks."""
+        return self.rank == 0
+
+    def share(self, batch: Rows) -> tuple[Rows, float]:
+        """Return this process's rows of a batch, and what its loss counts: 1, or 0 where none is.
+
+        Row r belongs to process r mod size, so all rows are taken, each once. A process without a
+        row computes the first one and throws its loss away: DDP needs every process at every step.
+        """
+        if self.alone:
+            return batch, 1.0
+        first, counts = (self.rank, 1.0) if self.rank < len(batch[0]) else (0, 0.0)
+        return type(batch)(*(part[first :: self.size] for part in batch)), counts
+
+    def wrap(self, model: nn.Module, objective: Objective) -> Objective:
+        """Bind an objective to a model, so that its backward pass adds up all gradients.
+
+        The first process's weights become everybody's.
+        """
+        if self.alone:
+            return functools.partial(objective, model)
+        return DistributedDataParallel(_Bound(model, objective))
+
+    def adding_up(self, bound: Objective, now: bool) -> AbstractContextManager:
+        """Say whether backward passes inside send gradients: all but a step's last keep them."""
+        return nullcontext() if self.alone or now else bound.no_sync()
+
+    def total(self, values: Sequence[float], device: torch.device) -> list[float]:
+        """Add each value up over the processes, in float64 where the device has it."""
+        if self.alone:
+            return [float(value) for value in values]
+        kind = torch.float32 if device.type == "mps" else torch.float64
+        sums = torch.tensor(values, dtype=kind, device=device)
+        dist.all_reduce(sums)
+        return sums.tolist()
+
+    @contextmanager
+    def words(self, step: int) -> Iterator[None]:
+        """Turn what the network layer says when a process is gone into a TeamError."""
+        try:
+            yield
+        except RuntimeError as error:
+            if self.alone or not _is_networks(error):
+                raise
+            raise TeamError(
+                f"process {self.rank} of {self.size} lost another one in step {step + 1}: that "
+                "step is not taken, and the last checkpoint is whole"
+            ) from error
+
+
+class _Bound(nn.Module):
+    """A model and its objective in one module, which is what DDP wraps."""
+
+    def __init__(self, model: nn.Module, objective: Objective) -> None:
+        super().__init__()
+        self.model, self.objective = model, objective
+
+    def forward(self, *arguments: Any) -> tuple[Tensor, int]:
+        return self.objective(self.model, *arguments)
+
+
+@contextmanager
+def team(device: torch.device) -> Iterator[tuple[Team, torch.device]]:
+    """Join the processes that `torchrun` has started, or be alone where it has not.
+
+    Yields the team and this process's device: on GPUs each has its own. They talk over NCCL on
+    GPUs, else over gloo. Raises ValueError for more processes than GPUs, and on MPS, which has one.
+    """
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if size == 1:
+        yield Team(), device
+        return
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    if device.type == "mps":
+        raise ValueError(f"{size} processes can't share one MPS device: add --device cpu")
+    if device.type == "cuda":
+        if local >= torch.cuda.device_count():
+            raise ValueError(
+                f"process {local} of this machine has no GPU of its own: there are "
+                f"{torch.cuda.device_count()}; start that many processes, or add --device cpu"
+            )
+        device = torch.device("cuda", local)
+        torch.cuda.set_device(device)
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    try:
+        yield Team(dist.get_rank(), dist.get_world_size()), device
+    finally:
+        dist.destroy_process_group()
+
+
+def _is_networks(error: RuntimeError) -> bool:
+    said = str(error).lower()
+    return isinstance(error, dist.DistError) or "gloo" in said or "nccl" in said
