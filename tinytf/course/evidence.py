@@ -35,6 +35,7 @@ class Watched:
         self.parameters = list(inspect.signature(function).parameters)
 
     def __call__(self, *arguments, **named):
+        """What the answer returns for copies of these arguments."""
         names = self.parameters + [f"argument {i + 1}" for i in range(len(arguments))]
         whole = dict(zip(names, arguments, strict=False)) | named
         memo = {}
@@ -143,10 +144,10 @@ def _module_difference(name, module, tensors, modes):
         if not torch.equal(_bits(now), _bits(value)):
             found = f"{name}: its `{part}`"
             now.data.copy_(value)
-    for part, module in module.named_modules():
-        if modes.get(part, module.training) != module.training:
+    for path, part in module.named_modules():
+        if modes.get(path, part.training) != part.training:
             found = f"{name}: its mode, train() or eval()"
-            module.training = modes[part]
+            part.training = modes[path]
     return found
 
 

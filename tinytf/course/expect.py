@@ -181,7 +181,7 @@ def same(got, expected, where, tolerance=None, note="", dtype=False):
         expect(isinstance(got, list | tuple) and len(got) == len(parts), kind)
         for i, (one, other) in enumerate(zip(got, parts, strict=True)):
             same(one, other, f"{where}, for result {i}", tolerance, note.strip(), dtype)
-    elif parts is not None and not _even(expected) or isinstance(expected, str | None):
+    elif (parts is not None and not _even(expected)) or isinstance(expected, str | None):
         equal = type(got) is type(expected) or isinstance(got, list | tuple)
         equal = equal and _plain(got) == _plain(expected)
         message = f"{where}, you get {short(got)}, expected {short(expected)}.{note}"

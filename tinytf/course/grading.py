@@ -9,9 +9,9 @@
 reference has the same name and signature.
 
 **A test** is a function of the answer. The first line of its docstring says what holds; it raises
-`Mismatch` (by the words of `course/expect.py`) with what was found. Expected values come from torch,
-from numbers written out, or from an oracle of the test's own, written in another way than the
-reference (a loop, float64, `nn.MultiheadAttention`). Smallest input first.
+`Mismatch` (by the words of `course/expect.py`) with what was found. Expected values come from
+torch, from numbers written out, or from an oracle of the test's own, written in another way than
+the reference (a loop, float64, `nn.MultiheadAttention`). Smallest input first.
 
     from tinytf.course.expect import agrees, gradients, numbers, precise, refuses
 
@@ -41,12 +41,12 @@ an argument that the answer is asked to change is named in `Exercise(changes=("c
 as it is. The answer's random numbers are the same in every test. An answer that hangs, exits,
 floods or exhausts memory is stopped (`course/contain.py`).
 
-**A mistake** is an `Answers(wrong=...)` entry: an answer that has it, a fragment of what the failing
-test says, and why. Nothing else: `check` runs each once and keeps, test by test, what it returned
-and which message it met. An answer that fails has the name of the mistake that explains most of its
-failing tests (same results, same words), and none where none does, or two do equally. So a mistake
-has a name for everybody if one test isolates it: give that test an input where other mistakes make
-no difference.
+**A mistake** is an `Answers(wrong=...)` entry: an answer that has it, a fragment of what the
+failing test says, and why. Nothing else: `check` runs each once and keeps, test by test, what it
+returned and which message it met. An answer that fails has the name of the mistake that explains
+most of its failing tests (same results, same words), and none where none does, or two do equally.
+So a mistake has a name for everybody if one test isolates it: give that test an input where other
+mistakes make no difference.
 
 **A machine attacks.** `python -m tinytf.course attack 04.1` (or `04`, or nothing) mutates the
 reference and lists what the tests accept. What is accepted and right is written down in
