@@ -42,6 +42,7 @@ class Settings:
     """What torch, numpy and Python are set to when it is made."""
 
     def __init__(self):
+        self.compiler = "torch._dynamo" in sys.modules
         self.flags = {words: read() for words, (read, _) in _FLAGS.items()}
         self.environment = dict(os.environ)
         self.places = [dict(vars(place)) for place in _PLACES]
@@ -53,9 +54,11 @@ class Settings:
         back in silence, since an import may set some.
         """
         told = []
+        # torch's compiler, loaded by an optimizer's first step, wraps some of torch's functions
+        loaded = ("torch._dynamo" in sys.modules) > self.compiler
         for place, before in zip(_PLACES, self.places, strict=True):
             if dict(vars(place)) != before:
-                told += _restored(place, before)
+                told += _restored(place, before, keep="torch" if loaded else None)
         for words, (read, write) in _FLAGS.items():
             now, before = read(), self.flags[words]
             if now != before:
@@ -85,9 +88,16 @@ class Randomness:
         numpy.random.set_state(self.kept[1])
 
 
-def _restored(place, before):
-    """Put back the attributes that were replaced, and take away those that a class has gained."""
+def _restored(place, before, keep=None):
+    """Put back the attributes that were replaced, and take away those that a class has gained.
+
+    What was replaced by something of the package `keep` stays so.
+    """
     now, told = dict(vars(place)), []
+    if keep:
+        whose = {name: str(getattr(value, "__module__", "")) for name, value in now.items()}
+        now = {name: v for name, v in now.items() if whose[name].partition(".")[0] != keep}
+        before = {name: value for name, value in before.items() if name in now}
     for name, value in before.items():
         if now.get(name) is not value:
             setattr(place, name, value)

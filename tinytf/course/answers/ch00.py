@@ -2,6 +2,8 @@
 
 from tinytf.course.grading import Answers, WrongAnswer
 
+# 00.1 where each word looks
+
 
 def most_attended(weights):
     """For each target word, the index of the source word with the largest weight.
@@ -49,6 +51,9 @@ MOST_ATTENDED = Answers(
         ),
     ),
 )
+
+
+# 00.2 the share that is exact
 
 
 def exact_share(outputs, gold):
@@ -115,6 +120,9 @@ EXACT_SHARE = Answers(
         ),
     ),
 )
+
+
+# 00.3 attention, graded
 
 
 def alignment_accuracy(weights, links):

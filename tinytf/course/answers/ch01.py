@@ -4,6 +4,8 @@ import torch
 
 from tinytf.course.grading import Answers, WrongAnswer
 
+# 01.1 one step of an LSTM
+
 
 def my_lstm_step(x, h, c, W, U, b):
     """One step of an LSTM: the next (h, c).
@@ -106,6 +108,9 @@ LSTM_STEP = Answers(
 )
 
 
+# 01.2 one step of a GRU
+
+
 def my_gru_step(x, h, W, U, b, d):
     """One step of a GRU: the next h.
 
@@ -200,6 +205,9 @@ GRU_STEP = Answers(
 )
 
 
+# 01.3 Bahdanau's attention
+
+
 def my_additive_attention(s, states, W, U, v, mask):
     """The context of one decoder step, after Bahdanau et al. 2015.
 
@@ -291,6 +299,9 @@ ADDITIVE = Answers(
         ),
     ),
 )
+
+
+# 01.4 where attention looks
 
 
 def my_alignment_shares(weights, gold):

@@ -7,6 +7,8 @@ import torch
 
 from tinytf.course.grading import Answers, WrongAnswer
 
+# 02.1 merge a pair
+
 
 def my_merge_pair(ids, pair, new_id):
     """The ids with new_id wherever the pair stands, from left to right.
@@ -124,6 +126,9 @@ MERGE = Answers(
         ),
     ),
 )
+
+
+# 02.2 encode by rank
 
 
 def my_encode(ids, merges):
@@ -250,6 +255,9 @@ ENCODE = Answers(
 )
 
 
+# 02.3 a scaled embedding
+
+
 def my_scaled_embedding(ids, noise):
     """The table, and the vectors of ids, scaled as in the paper.
 
@@ -325,6 +333,9 @@ EMBEDDING = Answers(
         ),
     ),
 )
+
+
+# 02.4 nearest words
 
 
 def my_nearest(vectors, query, k):

@@ -9,6 +9,9 @@ from tinytf.course.grading import Answers, WrongAnswer
 HIDDEN = float("-inf")
 
 
+# 03.1 attention weights with a mask
+
+
 def my_attention_weights(q, k, mask=None):
     """How much each query attends to each key.
 
@@ -124,6 +127,9 @@ WEIGHTS = Answers(
 )
 
 
+# 03.2 causal and padding mask together
+
+
 def my_decoder_mask(ids, pad_id=0):
     """Which positions each position of a batch may attend to, (B, T) -> (B, 1, T, T).
 
@@ -198,6 +204,9 @@ MASK = Answers(
         ),
     ),
 )
+
+
+# 03.3 a dictionary that looks up softly
 
 
 def my_lookup(query, keys, values, temperature):

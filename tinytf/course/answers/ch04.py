@@ -6,6 +6,8 @@ import torch
 
 from tinytf.course.grading import Answers, WrongAnswer
 
+# 04.1 split into heads
+
 
 def my_split_heads(x, num_heads):
     """Give each head its own slice of every vector: (B, T, C) -> (B, H, T, D), D = C / H.
@@ -72,6 +74,9 @@ SPLIT = Answers(
         ),
     ),
 )
+
+
+# 04.2 multi-head attention
 
 
 def my_multi_head(x, memory, w_q, w_k, w_v, w_o, num_heads):
@@ -202,6 +207,9 @@ MULTI = Answers(
 )
 
 
+# 04.3 the previous-word score
+
+
 def my_previous_score(weights):
     """How much each head looks at the word before: weights (H, T, T) -> (H,), each in 0..1.
 
@@ -255,6 +263,9 @@ SCORE = Answers(
         ),
     ),
 )
+
+
+# 04.4 the mask of cross-attention
 
 
 def my_cross_mask(src_ids, tgt_ids, pad_id=0):

@@ -5,6 +5,8 @@ import torch
 from tinytf.course.exercises.ch05 import _values
 from tinytf.course.grading import Answers, WrongAnswer
 
+# 05.1 the table of sines and cosines
+
 
 def my_sinusoidal(max_len, d_model):
     """The sinusoidal positions, (max_len, d_model).
@@ -111,6 +113,9 @@ SINUSOIDAL = Answers(
 )
 
 
+# 05.2 a step as a matrix
+
+
 def my_shift_matrix(k, d_model):
     """The matrix M with M @ PE[pos] = PE[pos + k] for every pos, (d_model, d_model).
 
@@ -182,6 +187,9 @@ SHIFT = Answers(
         ),
     ),
 )
+
+
+# 05.3 rotary positions
 
 
 def my_rotate(x, start=0, base=10000.0):
@@ -274,6 +282,9 @@ ROTATE = Answers(
         ),
     ),
 )
+
+
+# 05.4 linear biases
 
 
 def my_alibi_bias(num_heads, length):

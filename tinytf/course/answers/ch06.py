@@ -4,6 +4,8 @@ import torch
 
 from tinytf.course.grading import Answers, WrongAnswer
 
+# 06.1 layer norm
+
 
 def my_layer_norm(x, weight, bias, eps=1e-5):
     """Each token of x (..., C) to mean 0 and variance 1 over its features, then gain and bias.
@@ -99,6 +101,9 @@ LAYER = Answers(
         ),
     ),
 )
+
+
+# 06.2 RMSNorm that survives float16
 
 
 def my_rms_norm(x, weight, eps=1e-6):
@@ -205,6 +210,9 @@ RMS = Answers(
 )
 
 
+# 06.3 a Pre-LN stack
+
+
 def my_pre_norm_stack(x, sublayers, norms, dropout):
     """A whole Pre-LN stack: each sublayer adds what it finds to the stream x (B, T, C).
 
@@ -303,6 +311,9 @@ PRE = Answers(
         ),
     ),
 )
+
+
+# 06.4 BatchNorm that leaves padding out
 
 
 def my_batch_norm(x, real, eps=1e-5):

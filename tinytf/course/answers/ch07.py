@@ -4,6 +4,8 @@ import torch
 
 from tinytf.course.grading import Answers, WrongAnswer
 
+# 07.1 the feed-forward network, a row per word
+
 
 def my_feed_forward(x, w_1, b_1, w_2, b_2):
     """The position-wise feed-forward network, ReLU inside.
@@ -57,6 +59,9 @@ FEED_FORWARD = Answers(
         ),
     ),
 )
+
+
+# 07.2 count a layer
 
 
 def my_layer_parameters(d_model, d_ff, cross_attention=False):
@@ -132,6 +137,9 @@ COUNT = Answers(
 )
 
 
+# 07.3 the network as a memory
+
+
 def my_recall(x, keys, thresholds, values):
     """What a memory with a key and a value per unit returns for one word, and how active it was.
 
@@ -204,6 +212,9 @@ RECALL = Answers(
 )
 
 
+# 07.4 SwiGLU
+
+
 def my_swiglu(x, w_1, w_3, w_2):
     """The gated feed-forward network without biases.
 
@@ -262,6 +273,9 @@ SWIGLU = Answers(
         ),
     ),
 )
+
+
+# 07.5 equal parameters
 
 
 def my_gated_width(d_ff, multiple_of=1):

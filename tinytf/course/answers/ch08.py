@@ -7,6 +7,8 @@ from torch import nn
 
 from tinytf.course.grading import Answers, WrongAnswer
 
+# 08.1 an encoder layer from its parts
+
 
 def my_encoder_layer(x, attend, think, norm_1, norm_2, norm_first):
     """One encoder layer, (B, S, C) -> (B, S, C).
@@ -108,6 +110,9 @@ LAYER = Answers(
         ),
     ),
 )
+
+
+# 08.2 hidden, swapped, kept
 
 
 def my_masked(ids, drawn, fate, words, mask_id):
@@ -262,6 +267,9 @@ MASKED = Answers(
 )
 
 
+# 08.3 does it see the right?
+
+
 def my_sees_right(encode, x):
     """Whether every output can be changed by every input to its right.
 
@@ -381,6 +389,9 @@ SEES = Answers(
         ),
     ),
 )
+
+
+# 08.4 layers with weights of their own
 
 
 def my_layers(make_layer, num_layers):

@@ -5,6 +5,8 @@ import torch
 from tinytf.course.exercises.ch09 import BOS, EOS, PAD
 from tinytf.course.grading import Answers, WrongAnswer
 
+# 09.1 shift right
+
 
 def my_shift_right(rows, bos, eos, pad):
     """What the decoder reads and what it must say: two integer tensors (B, T).
@@ -105,6 +107,9 @@ SHIFT = Answers(
 )
 
 
+# 09.2 the mask of the newest tokens
+
+
 def my_newest_mask(ids, new, pad_id=0):
     """What the last `new` of the tokens ids (B, S) may attend to: boolean (B, 1, new, S).
 
@@ -202,6 +207,9 @@ NEWEST = Answers(
         ),
     ),
 )
+
+
+# 09.3 does it leak?
 
 
 def my_leaks(function, x):
@@ -341,6 +349,9 @@ def _one_sentence(function, x):
     return _jacobian(first, x[:1])
 
 
+# 09.4 step by step, and all at once
+
+
 def my_step_gap(function, ids):
     """The largest gap between one pass and one pass per prefix, a number.
 
@@ -426,6 +437,9 @@ STEP = Answers(
         ),
     ),
 )
+
+
+# 09.5 the order of a decoder layer
 
 
 def my_decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norms):

@@ -4,6 +4,8 @@ import torch
 
 from tinytf.course.grading import Answers, WrongAnswer
 
+# 10.1 label-smoothed loss without the padding
+
 
 def smoothed_loss(logits, targets, epsilon, pad_id):
     """Label-smoothed cross-entropy, averaged over the targets that are not padding.
@@ -103,6 +105,9 @@ SMOOTHED_LOSS = Answers(
         ),
     ),
 )
+
+
+# 10.2 shift right
 
 
 def teacher_forcing(target_ids, bos, eos, pad):
@@ -211,6 +216,9 @@ TEACHER_FORCING = Answers(
 )
 
 
+# 10.3 the paper's learning rate
+
+
 def noam(step, d_model, warmup):
     """The learning rate at `step`, as in section 5.3 of "Attention Is All You Need".
 
@@ -273,6 +281,9 @@ NOAM = Answers(
         ),
     ),
 )
+
+
+# 10.4 gradient accumulation
 
 
 def accumulated_step(optimizer, batches, loss_and_tokens):

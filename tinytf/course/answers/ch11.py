@@ -7,6 +7,8 @@ import torch
 
 from tinytf.course.grading import Answers, WrongAnswer
 
+# 11.1 a step of beam search
+
 
 def my_beam_step(alive, log_probs):
     """The K best ways to continue K prefixes by one token: (totals, beams, tokens), each (K,).
@@ -122,6 +124,9 @@ STEP = Answers(
 )
 
 
+# 11.2 when to stop
+
+
 def my_can_overtake(log_prob, length, worst, alpha, max_len):
     """Whether a living prefix may still end with a score above `worst`.
 
@@ -138,20 +143,10 @@ def _bounded_by(divisor):
 
 
 _now = _bounded_by(lambda length, alpha, max_len: ((5 + length) / 6) ** alpha)
-
-
 _next = _bounded_by(lambda length, alpha, max_len: ((6 + length) / 6) ** alpha)
-
-
 _further = _bounded_by(lambda length, alpha, max_len: ((5 + length + max_len) / 6) ** alpha)
-
-
 _plain = _bounded_by(lambda length, alpha, max_len: 1)
-
-
 _no_alpha = _bounded_by(lambda length, alpha, max_len: (5 + max_len) / 6)
-
-
 _times = _bounded_by(lambda length, alpha, max_len: ((5 + max_len) / 6) ** -alpha)
 
 
@@ -207,6 +202,9 @@ STOP = Answers(
         ),
     ),
 )
+
+
+# 11.3 clipped counts
 
 
 def my_clipped_matches(translation, references, n):
@@ -343,6 +341,9 @@ CLIPPED = Answers(
 )
 
 
+# 11.4 the brevity penalty
+
+
 def my_brevity_penalty(lengths, reference_lengths):
     """BLEU's brevity penalty of a corpus: e^(1 - r/c) if c < r, else 1.
 
@@ -393,6 +394,9 @@ BREVITY = Answers(
         ),
     ),
 )
+
+
+# 11.5 a cache that grows
 
 
 def my_append(cache, k, v):

@@ -7,6 +7,8 @@ import torch.nn.functional as F
 
 from tinytf.course.grading import Answers, WrongAnswer
 
+# 12.1 count a GPT
+
 
 def my_gpt_parameters(vocab_size, d_model, num_layers, max_len, d_ff):
     """How many numbers a GPT learns: an integer.
@@ -97,6 +99,9 @@ PARAMETERS = Answers(
         ),
     ),
 )
+
+
+# 12.2 cut a text into blocks
 
 
 def my_blocks(ids, length):
@@ -194,6 +199,9 @@ BLOCKS = Answers(
 )
 
 
+# 12.3 what decays
+
+
 def my_decay_groups(model):
     """Which parameters to decay, and which not: two lists of tensors.
 
@@ -273,6 +281,9 @@ DECAY = Answers(
 )
 
 
+# 12.4 bits per byte
+
+
 def my_bits_per_byte(losses, text):
     """How many bits a model needs for each byte of a text, a float.
 
@@ -323,6 +334,9 @@ BITS = Answers(
         ),
     ),
 )
+
+
+# 12.5 causal and padded
 
 
 def my_gpt_mask(length, attention_mask=None):

@@ -12,6 +12,9 @@ def _out(logits, hide):
     return logits.masked_fill(hide, -INF)
 
 
+# 13.1 the temperature for a wished entropy
+
+
 def my_temperature(logits, wished):
     """Find the temperature at which softmax(logits / T) has an entropy of `wished` nats.
 
@@ -98,6 +101,9 @@ TEMPERATURE = Answers(
 )
 
 
+# 13.2 top-k, and no more than k
+
+
 def my_top_k(logits, k):
     """Keep exactly k tokens of each row of logits (B, V): the others get -inf.
 
@@ -173,6 +179,9 @@ TOP_K = Answers(
         ),
     ),
 )
+
+
+# 13.3 top-p: the smallest set, and no fewer than asked for
 
 
 def my_top_p(logits, p, least=1):
@@ -276,6 +285,9 @@ TOP_P = Answers(
 )
 
 
+# 13.4 a repetition penalty that penalises
+
+
 def my_repetition_penalty(logits, ids, penalty):
     """Make the tokens each row has said less likely: logits (B, V), ids (B, T) -> (B, V).
 
@@ -360,6 +372,9 @@ PENALTY = Answers(
 )
 
 
+# 13.5 min-p
+
+
 def my_min_p(logits, p):
     """Keep the tokens at least p times as likely as the likeliest of their row of logits (B, V).
 
@@ -429,6 +444,9 @@ MIN_P = Answers(
         ),
     ),
 )
+
+
+# 13.6 rows that end, each on its own
 
 
 def my_finish(ids, end_id):

@@ -4,6 +4,8 @@ import torch
 
 from tinytf.course.grading import Answers, WrongAnswer
 
+# 14.1 write a pair for BERT
+
 
 def my_pair(first, second, cls_id=1, sep_id=2):
     """Two lists of ids as BERT reads them: (ids, segments), two lists of one length.
@@ -97,6 +99,9 @@ PAIR = Answers(
         ),
     ),
 )
+
+
+# 14.2 find the answer
 
 
 def my_best_span(start, end, allowed):

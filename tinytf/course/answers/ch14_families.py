@@ -4,6 +4,8 @@ import torch
 
 from tinytf.course.grading import Answers, WrongAnswer
 
+# 14.3 what T5 reads and what it writes
+
 
 def my_drop_spans(ids, noise, sentinels):
     """Turn ids (N,) into what T5's encoder reads and what its decoder has to write.
@@ -107,6 +109,9 @@ DROP_SPANS = Answers(
 )
 
 
+# 14.4 BART's infilling, with spans of nothing
+
+
 def my_infill(ids, spans, mask_id):
     """Put one mask in the place of each span of ids (N,).
 
@@ -203,6 +208,9 @@ INFILL = Answers(
         ),
     ),
 )
+
+
+# 14.5 both sides of a blank, from a model that sees one
 
 
 def my_fill(log_probs, ids, at):

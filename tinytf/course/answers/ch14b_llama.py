@@ -7,6 +7,8 @@ import torch
 from tinytf.course.exercises.ch14b_llama import _attend, _right
 from tinytf.course.grading import Answers, WrongAnswer
 
+# 14b.1 how large is the cache?
+
 
 def my_cache_bytes(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number=2):
     """How many bytes the keys and values of `length` tokens take: an integer.
@@ -85,6 +87,9 @@ CACHE = Answers(
 )
 
 
+# 14b.2 weights for the other RoPE
+
+
 def my_half_split(weight, num_heads):
     """Reorder the rows of a query or key map, (H D, C), from neighbouring pairs to half-split ones.
 
@@ -150,6 +155,9 @@ HALF_SPLIT = Answers(
         ),
     ),
 )
+
+
+# 14b.3 grouped queries without copying keys
 
 
 def my_grouped_attention(q, k, v):

@@ -2,6 +2,8 @@
 
 from tinytf.course.grading import Answers, WrongAnswer
 
+# 14c.1 a model's features in another order
+
 
 def my_reorder(state, order):
     """A Transformer's tensors, by name, with the features of its residual stream in another order.

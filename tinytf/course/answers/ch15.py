@@ -6,6 +6,8 @@ import torch
 
 from tinytf.course.grading import Answers, WrongAnswer
 
+# 15.1 count a layer
+
 
 def my_layer_flops(length, d_model, num_heads, d_ff):
     """How many operations the matrix products of one layer take for one sentence.
@@ -78,6 +80,9 @@ FLOPS = Answers(
 )
 
 
+# 15.2 a big batch in small pieces
+
+
 def my_accumulated_gradient(w, micro):
     """The gradient of the mean squared error over all rows, one micro-batch at a time.
 
@@ -144,6 +149,9 @@ ACCUMULATION = Answers(
         ),
     ),
 )
+
+
+# 15.3 batches by length
 
 
 def my_batches(lengths, size):
@@ -223,6 +231,9 @@ BUCKETS = Answers(
         ),
     ),
 )
+
+
+# 15.4 a softmax that never sees all scores
 
 
 def my_streamed_attention(q, blocks):

@@ -6,6 +6,8 @@ from tinytf.course.expect import expect, same, short, tensor
 from tinytf.course.grading import Exercise
 from tinytf.data.phrasebook import pinyin
 
+# 00.1 where each word looks
+
 
 def most_attended(weights):
     """For each target word, the index of the source word with the largest weight.
@@ -16,14 +18,8 @@ def most_attended(weights):
 
 
 MAP = torch.tensor([[0.1, 0.6, 0.3], [0.0, 0.2, 0.8]])
-
-
 HEADS = torch.stack([MAP, MAP.flip(-1)])
-
-
 EDGE = torch.tensor([[0.7, 0.1, 0.1, 0.1], [0.1, 0.2, 0.1, 0.6]])
-
-
 _map = f"for weights={short(MAP)}"
 
 
@@ -72,6 +68,9 @@ MOST_ATTENDED = Exercise(
 )
 
 
+# 00.2 the share that is exact
+
+
 def exact_share(outputs, gold):
     """The share of sentences translated exactly: every word right, in order, and no word more.
 
@@ -81,20 +80,10 @@ def exact_share(outputs, gold):
 
 
 GOLD = [["狗", "吃", "了", "鱼"], ["两", "只", "黑", "猫"]]
-
-
 ONE_WRONG = [["狗", "吃", "了", "鱼"], ["两", "只", "白", "猫"]]
-
-
 SHORT = [["狗", "吃", "了", "鱼"], ["两", "只"]]
-
-
 LONG = [["狗", "吃", "了", "鱼"], ["两", "只", "黑", "猫", "猫"]]
-
-
 SWAPPED = [["鱼", "吃", "了", "狗"], ["两", "只", "黑", "猫"]]
-
-
 TRADED = [["两", "只", "黑", "猫"], ["狗", "吃", "了", "鱼"]]
 
 
@@ -154,6 +143,9 @@ EXACT_SHARE = Exercise(
 )
 
 
+# 00.3 attention, graded
+
+
 def alignment_accuracy(weights, links):
     """The share of aligned target words whose largest weight is on one of their gold links.
 
@@ -165,15 +157,10 @@ def alignment_accuracy(weights, links):
 
 # the cat sat on the mat <eos>  ->  cat sit at mat on <eos>; `on` has two links, <eos> has none
 SITS = torch.full((6, 7), 0.05)
-
-
+SITS[range(6), [1, 2, 3, 4, 3, 6]] = 0.7
 SITS_LINKS = [(1, 0), (2, 1), (3, 2), (5, 3), (3, 4)]
-
-
 # target words with two, no and three gold source words
 TWO = torch.tensor([[0.6, 0.2, 0.1, 0.1], [0.1, 0.2, 0.1, 0.6], [0.1, 0.2, 0.6, 0.1]])
-
-
 TWO_LINKS = [(0, 0), (1, 0), (0, 2), (1, 2), (2, 2)]
 
 

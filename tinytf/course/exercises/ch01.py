@@ -24,6 +24,9 @@ def _parts(got, count, names, where):
     return [tensor(part, where) for part in got]
 
 
+# 01.1 one step of an LSTM
+
+
 def my_lstm_step(x, h, c, W, U, b):
     """One step of an LSTM: the next (h, c).
 
@@ -36,11 +39,7 @@ def my_lstm_step(x, h, c, W, U, b):
 LSTM_INPUT = (
     _random(2, 3), _random(2, 2), _random(2, 2), _random(8, 3), _random(8, 2), _random(8),
 )  # fmt: skip
-
-
 _SMALL_LSTM = "for random x (2, 3), h and c (2, 2)"
-
-
 # One number each, all weights 0: the biases alone open and close the gates.
 _OPEN, _SHUT = 20.0, -20.0
 
@@ -108,6 +107,9 @@ LSTM_STEP = Exercise(
 )
 
 
+# 01.2 one step of a GRU
+
+
 def my_gru_step(x, h, W, U, b, d):
     """One step of a GRU: the next h.
 
@@ -118,8 +120,6 @@ def my_gru_step(x, h, W, U, b, d):
 
 
 GRU_INPUT = (_random(2, 3), _random(2, 2), _random(6, 3), _random(6, 2), _random(6), _random(6))
-
-
 _SMALL_GRU = "for random x (2, 3) and h (2, 2)"
 
 
@@ -168,6 +168,9 @@ GRU_STEP = Exercise(
 )
 
 
+# 01.3 Bahdanau's attention
+
+
 def my_additive_attention(s, states, W, U, v, mask):
     """The context of one decoder step, after Bahdanau et al. 2015.
 
@@ -179,23 +182,11 @@ def my_additive_attention(s, states, W, U, v, mask):
 
 
 _STATES = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [4.0, 4.0]], [[2.0, 2.0], [0.0, 0.0], [1.0, 3.0]]])
-
-
 _EYE, _V = torch.eye(2), torch.tensor([1.0, 2.0])
-
-
 _S = torch.tensor([[0.5, -1.0], [-0.5, 0.25]])
-
-
 _PART = torch.tensor([[True, True, False], [True, True, True]])
-
-
 ATTENTION_INPUT = (_S, _STATES, _EYE, _EYE, _V, _PART)
-
-
 _WORKED = f"for s={short(_S)}, W=U=I, v={short(_V)} and states of shape (2, 3, 2)"
-
-
 WIDER = (_random(2, 3), _random(2, 4, 5), _random(3, 3), _random(3, 5), _random(3),
          torch.tensor([[True, True, True, True], [True, True, False, False]]))  # fmt: skip
 
@@ -258,6 +249,9 @@ ADDITIVE = Exercise(
 )
 
 
+# 01.4 where attention looks
+
+
 def my_alignment_shares(weights, gold):
     """How often attention looks at the gold word, beside it, or elsewhere.
 
@@ -277,14 +271,8 @@ LOOKS = torch.tensor(
         [0.1, 0.2, 0.1, 0.1, 0.5],  # on 4, one of two
     ]
 )
-
-
 LINKS = [(1, 0), (2, 1), (3, 3), (4, 3), (2, 4), (4, 4)]
-
-
 _NAMES = "(on, beside, elsewhere)"
-
-
 _LOOKS = f"for a map of 5 target words and gold={LINKS}"
 
 

@@ -19,6 +19,9 @@ def _equal(got, expected, where, note=""):
     expect(got == expected, f"{where}, you get {got}, expected {expected}.{note}")
 
 
+# 02.1 merge a pair
+
+
 def my_merge_pair(ids, pair, new_id):
     """The ids with new_id wherever the pair stands, from left to right.
 
@@ -71,6 +74,9 @@ MERGE = Exercise(
 )
 
 
+# 02.2 encode by rank
+
+
 def my_encode(ids, merges):
     """The ids after all merges, in the order in which they were learned.
 
@@ -81,14 +87,8 @@ def my_encode(ids, merges):
 
 
 LADDER = {(1, 2): 10, (10, 3): 11}
-
-
 RANKED = {(2, 3): 10, (1, 2): 11}
-
-
 SHUFFLED = {(1, 2): 11, (2, 3): 10}
-
-
 DEEP = {(2, 3): 10, (1, 2): 11, (11, 4): 12, (10, 4): 13}
 
 
@@ -117,6 +117,25 @@ def _deep(answer):
     _equal(answer([1, 2, 3, 4], DEEP), [1, 13], where, note)
 
 
+def _first_learned(answer):
+    """also where the later merge stands further left"""
+    where = "for ids=[1, 2, 3], merges={(1, 2): 10, (2, 3): 11}"
+    _equal(answer([1, 2, 3], {(1, 2): 10, (2, 3): 11}), [10, 3], where, "10 was learned first.")
+
+
+def _too_late(answer):
+    """a pair that comes up after its turn stays"""
+    where = "for ids=[1, 2, 3], merges={(2, 3): 10, (1, 10): 11, (1, 2): 12}"
+    merges = {(2, 3): 10, (1, 10): 11, (1, 2): 12}
+    _equal(answer([1, 2, 3], merges), [11], where, "(2, 3), then (1, 10).")
+
+
+def _leftmost(answer):
+    """pairs are taken by rank, not by the order of their ids"""
+    where = "for ids=[3, 1, 2], merges={(3, 1): 10, (1, 2): 11}"
+    _equal(answer([3, 1, 2], {(3, 1): 10, (1, 2): 11}), [10, 2], where, "10 was learned first.")
+
+
 ENCODE = Exercise(
     id="02.2",
     title="encode by rank",
@@ -129,8 +148,11 @@ ENCODE = Exercise(
     ),
     hint="In which order were the merges learned, and what tells you? Do one after the other.",
     function=my_encode,
-    tests=(_ladder, _ranked, _shuffled, _deep),
+    tests=(_ladder, _ranked, _shuffled, _deep, _first_learned, _too_late, _leftmost),
 )
+
+
+# 02.3 a scaled embedding
 
 
 def my_scaled_embedding(ids, noise):
@@ -143,8 +165,6 @@ def my_scaled_embedding(ids, noise):
 
 
 NOISE = torch.tensor([[1.0, -1.0, 2.0, 0.5], [0.0, 3.0, -1.0, 1.0], [0.5, 0.5, -2.0, 1.5]])
-
-
 WIDE = torch.arange(32.0).reshape(2, 16).sin() * 1.4
 
 
@@ -207,6 +227,9 @@ EMBEDDING = Exercise(
 )
 
 
+# 02.4 nearest words
+
+
 def my_nearest(vectors, query, k):
     """The ids of the k rows with the largest cosine to row `query`, best first, without itself.
 
@@ -216,8 +239,6 @@ def my_nearest(vectors, query, k):
 
 
 WORDS = torch.tensor([[1.0, 0.0], [9.0, 4.0], [0.2, 0.02], [0.0, 1.0], [-1.0, 0.1], [1.0, 1.0]])
-
-
 _VECTORS = f"for vectors={short(WORDS)}"
 
 
@@ -240,6 +261,13 @@ def _all_in_order(answer):
     _equal(answer(WORDS, 0, 5), [2, 1, 5, 3, 4], f"{_VECTORS}, query=0, k=5", "Row 4 is opposite.")
 
 
+def _lengths(answer):
+    """neither the length of a row nor that of a column counts"""
+    vectors = torch.tensor([[1.0, 1.0], [10.0, 0.0], [1.0, 3.0]])
+    where = f"for vectors={short(vectors)}, query=0, k=2"
+    _equal(answer(vectors, 0, 2), [2, 1], where, "The cosines are 0.71 and 0.89.")
+
+
 NEAREST = Exercise(
     id="02.4",
     title="nearest words",
@@ -252,7 +280,7 @@ NEAREST = Exercise(
     hint="A cosine is the dot product of two vectors of length 1. `topk` sorts; which value keeps "
     "the query out?",
     function=my_nearest,
-    tests=(_nearest_two, _not_itself, _all_in_order),
+    tests=(_nearest_two, _not_itself, _all_in_order, _lengths),
 )
 
 

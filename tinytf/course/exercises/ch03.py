@@ -8,6 +8,8 @@ from torch.nn.functional import scaled_dot_product_attention
 from tinytf.course.expect import expect, same, short, tensor
 from tinytf.course.grading import Exercise
 
+# 03.1 attention weights with a mask
+
 
 def my_attention_weights(q, k, mask=None):
     """How much each query attends to each key.
@@ -19,23 +21,11 @@ def my_attention_weights(q, k, mask=None):
 
 
 Q = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-
-
 K = torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-
-
 CAUSAL = torch.tensor([[True, False, False], [True, True, False], [True, True, True]])
-
-
 WIDE = torch.arange(32.0).reshape(1, 2, 4, 4).sin() * 2  # B=1, H=2, T=4, D=4
-
-
 LONELY = torch.tensor([[True, True, False], [False, False, False], [True, False, True]])
-
-
 _worked = f"for q={short(Q)}, k={short(K)}"
-
-
 _SHORT_K = "for q of shape (3, 2) and k of shape (2, 2)"
 
 
@@ -130,6 +120,9 @@ WEIGHTS = Exercise(
 )
 
 
+# 03.2 causal and padding mask together
+
+
 def my_decoder_mask(ids, pad_id=0):
     """Which positions each position of a batch may attend to, (B, T) -> (B, 1, T, T).
 
@@ -139,8 +132,6 @@ def my_decoder_mask(ids, pad_id=0):
 
 
 IDS = torch.tensor([[5, 6, 7, 0], [0, 0, 8, 9]])
-
-
 _IDS = f"for ids={short(IDS)}"
 
 
@@ -216,6 +207,9 @@ MASK = Exercise(
 )
 
 
+# 03.3 a dictionary that looks up softly
+
+
 def my_lookup(query, keys, values, temperature):
     """The values, averaged by how well their keys match the query.
 
@@ -226,14 +220,8 @@ def my_lookup(query, keys, values, temperature):
 
 
 QUERY = torch.tensor([1.0, 0.0])
-
-
 KEYS = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
-
-
 VALUES = torch.tensor([[10.0, 0.0], [20.0, 1.0], [30.0, 5.0]])
-
-
 _BOOK = f"for query={short(QUERY)}, keys={short(KEYS)}, values={short(VALUES)}"
 
 

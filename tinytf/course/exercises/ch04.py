@@ -6,6 +6,8 @@ from torch.nn.functional import multi_head_attention_forward
 from tinytf.course.expect import expect, same, short, tensor
 from tinytf.course.grading import Exercise
 
+# 04.1 split into heads
+
 
 def my_split_heads(x, num_heads):
     """Give each head its own slice of every vector: (B, T, C) -> (B, H, T, D), D = C / H.
@@ -16,11 +18,7 @@ def my_split_heads(x, num_heads):
 
 
 WORDS = torch.arange(12.0).reshape(1, 3, 4)  # B=1, T=3, C=4: word t is [4t, 4t+1, 4t+2, 4t+3]
-
-
 SQUARE = torch.arange(16.0).reshape(1, 2, 8)  # T=2, so that H=2 lines up with T
-
-
 _WORDS = f"for x={short(WORDS)}, num_heads=2"
 
 
@@ -77,6 +75,9 @@ SPLIT = Exercise(
 )
 
 
+# 04.2 multi-head attention
+
+
 def my_multi_head(x, memory, w_q, w_k, w_v, w_o, num_heads):
     """Attend from x (B, T, C) to memory (B, S, C) with `num_heads` heads; returns (B, T, C).
 
@@ -90,11 +91,7 @@ def _numbers(*shape, seed):
 
 
 X, MEMORY = _numbers(2, 3, 4, seed=1), _numbers(2, 5, 4, seed=2)
-
-
 MAPS = tuple(_numbers(4, 4, seed=seed) for seed in (3, 4, 5, 6))
-
-
 _HEADS = "for x of shape (2, 3, 4), memory of shape (2, 5, 4) and num_heads=2"
 
 
@@ -153,6 +150,9 @@ MULTI = Exercise(
 )
 
 
+# 04.3 the previous-word score
+
+
 def my_previous_score(weights):
     """How much each head looks at the word before: weights (H, T, T) -> (H,), each in 0..1.
 
@@ -167,8 +167,6 @@ MAPS_OF_HEADS = torch.tensor(
         [[0.2, 0.5, 0.3], [0.3, 0.3, 0.4], [0.5, 0.1, 0.4]],  # previous: 0.3, 0.1
     ]
 )
-
-
 _MAPS = f"for weights={short(MAPS_OF_HEADS)}"
 
 
@@ -206,6 +204,9 @@ SCORE = Exercise(
 )
 
 
+# 04.4 the mask of cross-attention
+
+
 def my_cross_mask(src_ids, tgt_ids, pad_id=0):
     """What target words may look at in the source, True = may: (B, 1, T, S), or T of size 1.
 
@@ -215,8 +216,6 @@ def my_cross_mask(src_ids, tgt_ids, pad_id=0):
 
 
 SRC, TGT = torch.tensor([[5, 6, 7], [8, 9, 0]]), torch.tensor([[3, 4], [3, 0]])
-
-
 _CROSS = f"for src_ids={short(SRC)}, tgt_ids={short(TGT)}"
 
 

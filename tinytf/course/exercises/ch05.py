@@ -7,6 +7,8 @@ import torch
 from tinytf.course.expect import expect, same, tensor
 from tinytf.course.grading import Exercise
 
+# 05.1 the table of sines and cosines
+
 
 def my_sinusoidal(max_len, d_model):
     """The sinusoidal positions, (max_len, d_model).
@@ -69,6 +71,9 @@ SINUSOIDAL = Exercise(
 )
 
 
+# 05.2 a step as a matrix
+
+
 def my_shift_matrix(k, d_model):
     """The matrix M with M @ PE[pos] = PE[pos + k] for every pos, (d_model, d_model).
 
@@ -128,6 +133,9 @@ SHIFT = Exercise(
 )
 
 
+# 05.3 rotary positions
+
+
 def my_rotate(x, start=0, base=10000.0):
     """Turn each neighbouring pair of x by its position times the pair's frequency.
 
@@ -138,11 +146,7 @@ def my_rotate(x, start=0, base=10000.0):
 
 
 PAIR = torch.tensor([[1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 2.0]])
-
-
 MANY = torch.arange(2 * 5 * 6.0).reshape(2, 5, 6).sin()
-
-
 _WHERE = "for x of shape (B=2, T=5, D=6)"
 
 
@@ -207,6 +211,9 @@ ROTATE = Exercise(
     function=my_rotate,
     tests=(_position_0_stays, _quarter, _keeps_norms, _own_frequency, _starts),
 )
+
+
+# 05.4 linear biases
 
 
 def my_alibi_bias(num_heads, length):

@@ -5,6 +5,8 @@ import torch
 from tinytf.course.expect import expect, same, short, tensor
 from tinytf.course.grading import Exercise, reference
 
+# 06.1 layer norm
+
 
 def my_layer_norm(x, weight, bias, eps=1e-5):
     """Each token of x (..., C) to mean 0 and variance 1 over its features, then gain and bias.
@@ -18,20 +20,10 @@ TOKENS = torch.tensor(
     [[[1.0, 2.0, 3.0, 6.0], [0.0, 4.0, -4.0, 8.0]], [[5.0, 5.0, 1.0, 1.0], [9.0, 1.0, 2.0, 0.0]],
      [[-3.0, 0.0, 1.0, 7.0], [2.0, 2.5, 3.0, -1.5]]]
 )  # fmt: skip
-
-
 ONE, NONE = torch.ones(4), torch.zeros(4)
-
-
 GAIN, SHIFT = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([0.5, 0.0, -1.0, 2.0])
-
-
 TINY = TOKENS * 1e-3
-
-
 SAME = torch.full((1, 2, 4), 3.0)
-
-
 _THREE = "for three sentences of two tokens with 4 features"
 
 
@@ -98,6 +90,9 @@ LAYER = Exercise(
 )
 
 
+# 06.2 RMSNorm that survives float16
+
+
 def my_rms_norm(x, weight, eps=1e-6):
     """Each token of x (..., C) divided by the root of its mean square, times weight (C,).
 
@@ -107,8 +102,6 @@ def my_rms_norm(x, weight, eps=1e-6):
 
 
 LARGE = (TOKENS * 100).half()
-
-
 _TOKEN = "for the token [1, 2, 3, 6]"
 
 
@@ -168,6 +161,9 @@ RMS = Exercise(
 )
 
 
+# 06.3 a Pre-LN stack
+
+
 def my_pre_norm_stack(x, sublayers, norms, dropout):
     """A whole Pre-LN stack: each sublayer adds what it finds to the stream x (B, T, C).
 
@@ -189,8 +185,6 @@ def _plus(number):
 
 
 _ONE_LAYER = ([_plus(1)], [_times(10), _times(1)])
-
-
 _TWO_LAYERS = ([_plus(1), _plus(3)], [_times(10), _times(100), _times(2)])
 
 
@@ -243,6 +237,9 @@ PRE = Exercise(
 )
 
 
+# 06.4 BatchNorm that leaves padding out
+
+
 def my_batch_norm(x, real, eps=1e-5):
     """Each feature of x (B, T, C) to mean 0 and variance 1 over all real tokens of the batch.
 
@@ -256,17 +253,9 @@ BATCH = torch.tensor(
     [[[1.0, 10.0, 4.0], [2.0, 20.0, 0.0], [6.0, 60.0, 8.0]],
      [[3.0, -5.0, 1.0], [50.0, 70.0, 90.0], [50.0, 70.0, 90.0]]]
 )  # fmt: skip
-
-
 REAL = torch.tensor([[True, True, True], [True, False, False]])
-
-
 OTHER = BATCH.where(REAL[..., None], -7.0)
-
-
 FLAT = BATCH * torch.tensor([1.0, 0.0, 0.001]) + torch.tensor([0.0, 5.0, 0.0])  # feature 1 constant
-
-
 _BATCH = "for 4 real tokens and 2 of padding"
 
 

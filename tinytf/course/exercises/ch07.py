@@ -5,6 +5,8 @@ import torch
 from tinytf.course.expect import expect, same, short
 from tinytf.course.grading import Exercise, reference
 
+# 07.1 the feed-forward network, a row per word
+
 
 def my_feed_forward(x, w_1, b_1, w_2, b_2):
     """The position-wise feed-forward network, ReLU inside.
@@ -15,20 +17,10 @@ def my_feed_forward(x, w_1, b_1, w_2, b_2):
 
 
 X = torch.tensor([[1.0, 2.0], [-1.0, 0.5], [0.0, 0.0]])
-
-
 W_1 = torch.tensor([[1.0, -1.0, 0.5, 2.0], [0.0, 1.0, -1.0, 1.0]])
-
-
 B_1 = torch.tensor([0.5, 0.0, 1.0, -3.0])
-
-
 W_2 = torch.tensor([[1.0, 2.0], [3.0, -1.0], [0.0, 1.0], [-2.0, 0.5]])
-
-
 B_2 = torch.tensor([0.25, -4.0])
-
-
 _NETWORK = (
     f"for x={short(X)}, w_1={short(W_1)}, b_1={short(B_1)}, w_2={short(W_2)}, b_2={short(B_2)}"
 )
@@ -68,6 +60,9 @@ FEED_FORWARD = Exercise(
     function=my_feed_forward,
     tests=(_by_hand, _no_input, _negative_output),
 )
+
+
+# 07.2 count a layer
 
 
 def my_layer_parameters(d_model, d_ff, cross_attention=False):
@@ -112,6 +107,9 @@ COUNT = Exercise(
 )
 
 
+# 07.3 the network as a memory
+
+
 def my_recall(x, keys, thresholds, values):
     """What a memory with a key and a value per unit returns for one word, and how active it was.
 
@@ -122,17 +120,9 @@ def my_recall(x, keys, thresholds, values):
 
 
 KEYS = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-
-
 THRESHOLDS = torch.tensor([-0.5, -1.0, 1.5])
-
-
 VALUES = torch.tensor([[1.0, 10.0], [2.0, 20.0], [4.0, -40.0]])
-
-
 WORD = torch.tensor([2.0, -1.0])
-
-
 _MEMORY = (
     f"for x={short(WORD)}, keys={short(KEYS)}, thresholds={short(THRESHOLDS)}, "
     f"values={short(VALUES)}"
@@ -188,6 +178,9 @@ RECALL = Exercise(
 )
 
 
+# 07.4 SwiGLU
+
+
 def my_swiglu(x, w_1, w_3, w_2):
     """The gated feed-forward network without biases.
 
@@ -198,8 +191,6 @@ def my_swiglu(x, w_1, w_3, w_2):
 
 
 GATE, UP, DOWN = W_1, W_1.flip(1) + 0.5, W_2
-
-
 _GATED = f"for x={short(X)}, w_1={short(GATE)}, w_3={short(UP)}, w_2={short(DOWN)}"
 
 
@@ -238,6 +229,9 @@ SWIGLU = Exercise(
     function=my_swiglu,
     tests=(_reference, _shut, _open),
 )
+
+
+# 07.5 equal parameters
 
 
 def my_gated_width(d_ff, multiple_of=1):

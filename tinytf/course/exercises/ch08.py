@@ -7,6 +7,8 @@ from torch import nn
 from tinytf.course.expect import Mismatch, expect, same, short, tensor
 from tinytf.course.grading import Exercise, reference
 
+# 08.1 an encoder layer from its parts
+
 
 def my_encoder_layer(x, attend, think, norm_1, norm_2, norm_first):
     """One encoder layer, (B, S, C) -> (B, S, C).
@@ -76,6 +78,9 @@ LAYER = Exercise(
 )
 
 
+# 08.2 hidden, swapped, kept
+
+
 def my_masked(ids, drawn, fate, words, mask_id):
     """What the encoder reads and what it must say, both (B, S).
 
@@ -88,20 +93,10 @@ def my_masked(ids, drawn, fate, words, mask_id):
 
 # 0.15 and 0.8 themselves are among the numbers. 0.9 is not: as a 32-bit number it lies below 0.9.
 IDS = torch.tensor([[5, 6, 7, 2, 0, 3], [8, 9, 5, 4, 2, 0]])
-
-
 DRAWN = torch.tensor([[0.1, 0.9, 0.14, 0.05, 0.01, 0.03], [0.02, 0.5, 0.12, 0.15, 0.99, 0.1]])
-
-
 FATE = torch.tensor([[0.3, 0.1, 0.8, 0.2, 0.86, 0.7], [0.95, 0.85, 0.79, 0.1, 0.5, 0.4]])
-
-
 WORDS = torch.tensor([[8, 8, 9, 9, 6, 7], [6, 7, 7, 6, 3, 4]])
-
-
 READ = torch.tensor([[10, 6, 9, 2, 0, 10], [8, 9, 10, 4, 2, 0]])
-
-
 SAY = torch.tensor([[5, -100, 7, -100, -100, 3], [8, -100, 5, -100, -100, -100]])
 
 
@@ -177,6 +172,9 @@ MASKED = Exercise(
 )
 
 
+# 08.3 does it see the right?
+
+
 def my_sees_right(encode, x):
     """Whether every output can be changed by every input to its right.
 
@@ -188,8 +186,6 @@ def my_sees_right(encode, x):
 _MIX = torch.tensor(
     [[2.0, 1, 3, 1, 2], [1, 2, 1, 2, 3], [3, 1, 2, 2, 1], [1, 3, 1, 2, 2], [2, 1, 2, 1, 3]]
 )
-
-
 _SEQUENCE = torch.tensor(
     [
         [
@@ -217,26 +213,12 @@ def _encoder(sees, itself=True, centred=False):
 
 
 _all = _encoder(lambda t, s: (t >= 0) & (s >= 0))
-
-
 _causal = _encoder(lambda t, s: s <= t)
-
-
 _anticausal = _encoder(lambda t, s: s >= t)
-
-
 _next = _encoder(lambda t, s: s <= t + 1)
-
-
 _not_last = _encoder(lambda t, s: (s < 4) & (t >= 0))
-
-
 _first_only = _encoder(lambda t, s: (s <= t) | (t == 0))
-
-
 _others = _encoder(lambda t, s: s != t, itself=False)
-
-
 _centred = _encoder(lambda t, s: (t >= 0) & (s >= 0), centred=True)
 
 
@@ -318,6 +300,9 @@ SEES = Exercise(
         _says_no_first,
     ),
 )
+
+
+# 08.4 layers with weights of their own
 
 
 def my_layers(make_layer, num_layers):

@@ -5,6 +5,8 @@ import torch
 from tinytf.course.expect import expect, same, short, tensor
 from tinytf.course.grading import Exercise, reference
 
+# 09.1 shift right
+
 
 def my_shift_right(rows, bos, eos, pad):
     """What the decoder reads and what it must say: two integer tensors (B, T).
@@ -15,11 +17,7 @@ def my_shift_right(rows, bos, eos, pad):
 
 
 ROWS = [[7, 8, 9, 8], [5, 6]]
-
-
 BOS, EOS, PAD = 1, 2, 0
-
-
 _ROWS = f"for rows={ROWS}, bos=1, eos=2, pad=0"
 
 
@@ -90,6 +88,9 @@ SHIFT = Exercise(
 )
 
 
+# 09.2 the mask of the newest tokens
+
+
 def my_newest_mask(ids, new, pad_id=0):
     """What the last `new` of the tokens ids (B, S) may attend to: boolean (B, 1, new, S).
 
@@ -99,8 +100,6 @@ def my_newest_mask(ids, new, pad_id=0):
 
 
 IDS = torch.tensor([[0, 5, 6, 7, 8], [4, 5, 0, 7, 8]])
-
-
 _IDS = f"for ids={short(IDS)}, new=2"
 
 
@@ -196,6 +195,9 @@ NEWEST = Exercise(
 )
 
 
+# 09.3 does it leak?
+
+
 def my_leaks(function, x):
     """Whether an output of `function` depends on a later input.
 
@@ -220,26 +222,12 @@ def _normed(function):
 
 
 _PAST = _mix([[1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [0.3, 0.3, 0.4, 0], [0.25] * 4])
-
-
 _BEFORE = _mix([[0.0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]])
-
-
 _ITSELF = _mix([[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
-
-
 _FIRST = _mix([[1.0, 0, 0, 0], [1, 0, 0, 0], [0.5, 0, 0.5, 0], [0.5, 0.5, 0, 0]])
-
-
 _NEXT = _mix([[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0.5, 0.5, 0.25], [0, 0, 0, 1]])
-
-
 _FAR = _mix([[1.0, 0, 0, 0.5], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
-
-
 _EARLY = _mix([[0.5, 0.5, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
-
-
 _FUTURE = _mix([[0.0, 0.3, 0.3, 0.4], [0, 0, 0.5, 0.5], [0, 0, 0, 1], [0.25] * 4])
 
 
@@ -278,9 +266,17 @@ def _says_of(answer, function, wanted, what):
 def _causal(answer):
     """a function that averages the past does not leak"""
     _says_of(answer, _PAST, False, "the mean of inputs 0 to t")
-    _says_of(answer, _ITSELF, False, "the identity")
     _says_of(answer, _BEFORE, False, "the input before")
+
+
+def _causal_without_last(answer):
+    """nor does one that never reads the last input"""
     _says_of(answer, _FIRST, False, "some of the inputs 0 to t")
+
+
+def _itself(answer):
+    """nor does the identity"""
+    _says_of(answer, _ITSELF, False, "the identity")
 
 
 def _future_only(answer):
@@ -333,6 +329,8 @@ LEAK = Exercise(
     function=my_leaks,
     tests=(
         _causal,
+        _causal_without_last,
+        _itself,
         _future_only,
         _one_step,
         _long_way,
@@ -341,6 +339,9 @@ LEAK = Exercise(
         _every_sentence,
     ),
 )
+
+
+# 09.4 step by step, and all at once
 
 
 def my_step_gap(function, ids):
@@ -352,11 +353,7 @@ def my_step_gap(function, ids):
 
 
 STEPS = torch.tensor([[3, 1, 4, 1], [2, 7, 1, 8]])
-
-
 _STEPS = f"ids={short(STEPS)}"
-
-
 PARTS = torch.tensor([0.5, 1, 0.25], dtype=torch.double)  # features whose errors differ
 
 
@@ -425,6 +422,9 @@ STEP = Exercise(
 )
 
 
+# 09.5 the order of a decoder layer
+
+
 def my_decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norms):
     """One pre-norm decoder layer: x (B, T, C) and memory (B, S, C) to (B, T, C).
 
@@ -435,8 +435,6 @@ def my_decoder_layer(x, memory, self_attention, cross_attention, feed_forward, n
 
 
 X_IN = torch.tensor([[[1.0, 2.0], [-1.0, 0.5], [2.0, -2.0]]])
-
-
 MEMORY = torch.tensor([[[3.0, 1.0], [0.5, -1.5]]])
 
 
@@ -456,8 +454,6 @@ def _ffn(y):
 
 
 NORMS = (lambda y: y * 0.5 + 1, lambda y: y * 0.25 - 1, lambda y: y * 2 + 0.5)
-
-
 _IN_TURN = "First self-attention, then cross-attention, each added to the stream."
 
 

@@ -12,6 +12,9 @@ from tinytf.course.grading import Exercise
 PAD, BOS, EOS = 0, 1, 2
 
 
+# 10.1 label-smoothed loss without the padding
+
+
 def smoothed_loss(logits, targets, epsilon, pad_id):
     """Label-smoothed cross-entropy, averaged over the targets that are not padding.
 
@@ -27,11 +30,7 @@ LOGITS = torch.tensor(
         [[1.0, 0.0, 0.0, 2.0], [4.0, 0.0, 0.0, 0.0], [3.0, 0.0, 1.0, 0.0]],
     ]
 )
-
-
 TARGETS = torch.tensor([[1, 2, 3], [3, 0, 0]])
-
-
 _TARGETS = f"for targets={short(TARGETS)} with pad_id=0"
 
 
@@ -89,6 +88,9 @@ SMOOTHED_LOSS = Exercise(
 )
 
 
+# 10.2 shift right
+
+
 def teacher_forcing(target_ids, bos, eos, pad):
     """What the decoder reads and what it has to say, (B, T) -> two of (B, T + 1).
 
@@ -99,11 +101,7 @@ def teacher_forcing(target_ids, bos, eos, pad):
 
 
 WORDS = torch.tensor([[7, 8, 9], [5, 0, 0]])
-
-
 WORD_LABELS = [[7, 8, 9, 2], [5, 2, 0, 0]]
-
-
 _WORDS = f"for target_ids={short(WORDS)} (bos=1, eos=2, pad=0)"
 
 
@@ -160,6 +158,9 @@ TEACHER_FORCING = Exercise(
     function=teacher_forcing,
     tests=(_pair_shape, _labels_end, _input_starts, _one_behind),
 )
+
+
+# 10.3 the paper's learning rate
 
 
 def noam(step, d_model, warmup):
@@ -222,6 +223,9 @@ NOAM = Exercise(
 )
 
 
+# 10.4 gradient accumulation
+
+
 def accumulated_step(optimizer, batches, loss_and_tokens):
     """One optimizer step on all `batches`, as if they were one batch.
 
@@ -232,8 +236,6 @@ def accumulated_step(optimizer, batches, loss_and_tokens):
 
 
 UNEVEN = ([1.0, 1.0, 1.0, 1.0], [6.0])
-
-
 EVEN = ([1.0, 3.0], [2.0, 4.0])
 
 
@@ -295,6 +297,7 @@ ACCUMULATION = Exercise(
     ),
     hint="`backward` adds to `.grad`. Clear once, add up all batches, divide once by all tokens.",
     function=accumulated_step,
+    changes=("optimizer",),
     tests=(_one_batch, _even, _uneven, _starts_clean),
 )
 

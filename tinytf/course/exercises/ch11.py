@@ -7,6 +7,8 @@ import torch
 from tinytf.course.expect import expect, same, short
 from tinytf.course.grading import Exercise
 
+# 11.1 a step of beam search
+
 
 def my_beam_step(alive, log_probs):
     """The K best ways to continue K prefixes by one token: (totals, beams, tokens), each (K,).
@@ -18,8 +20,6 @@ def my_beam_step(alive, log_probs):
 
 
 ALIVE = torch.tensor([-1.0, -1.5, -3.0])
-
-
 NEXT = torch.tensor(
     [
         [-4.0, -3.0, -0.2, -2.5, -5.0],
@@ -27,14 +27,8 @@ NEXT = torch.tensor(
         [-5.0, -0.1, -4.0, -6.0, -2.6],
     ]
 )
-
-
 _STEP = f"for alive={short(ALIVE)} and log_probs={short(NEXT)}"
-
-
 ONE_PARENT = torch.tensor([[-1.5, -1.2, -4.0, -1.3], [-0.1, -3.0, -3.0, -4.0]])
-
-
 _FAR = "for alive=[-1, -9] (the second prefix is far behind)"
 
 
@@ -84,6 +78,9 @@ STEP = Exercise(
 )
 
 
+# 11.2 when to stop
+
+
 def my_can_overtake(log_prob, length, worst, alpha, max_len):
     """Whether a living prefix may still end with a score above `worst`.
 
@@ -124,6 +121,31 @@ def _gives_up(answer):
     _says(answer, (-12.0, 20, -2.0, 1.0, 25), False, note)
 
 
+def _barely(answer):
+    """so is one that a longer sentence would lift just enough"""
+    _says(answer, (-4.2, 3, -3.0, 1.0, 25), True, "-4.2 / 5 = -0.84")
+
+
+def _above(answer):
+    """and one that is above the worst as it stands"""
+    _says(answer, (-3.5, 3, -3.0, 1.0, 25), True, "-3.5 / 5 = -0.7")
+
+
+def _far_above(answer):
+    """with or without a divisor"""
+    _says(answer, (-2.0, 3, -3.0, 1.0, 25), True, "-2 / 5 = -0.4")
+
+
+def _still_above(answer):
+    """with alpha = 0 what is above may go on"""
+    _says(answer, (-2.0, 5, -3.0, 0.0, 25), True, "it is still above")
+
+
+def _late(answer):
+    """a long prefix has little left to gain"""
+    _says(answer, (-12.0, 20, -2.0, 1.0, 25), False, "at 25 tokens the divisor is 5")
+
+
 STOP = Exercise(
     id="11.2",
     title="when to stop",
@@ -138,8 +160,20 @@ STOP = Exercise(
     ),
     hint="At best its log-probability stays as it is. Which n makes the quotient largest then?",
     function=my_can_overtake,
-    tests=(_without_penalty, _can_grow, _gives_up),
+    tests=(
+        _without_penalty,
+        _can_grow,
+        _gives_up,
+        _barely,
+        _above,
+        _far_above,
+        _still_above,
+        _late,
+    ),
 )
+
+
+# 11.3 clipped counts
 
 
 def my_clipped_matches(translation, references, n):
@@ -152,17 +186,9 @@ def my_clipped_matches(translation, references, n):
 
 
 THE = ["the"] * 7
-
-
 CATS = [["the", "cat", "is", "on", "the", "mat"], ["there", "is", "a", "cat", "on", "the", "mat"]]
-
-
 MIXED = ["the", "cat", "the", "cat", "is", "on", "a", "mat"]
-
-
 _THE = "for seven times `the` against `the cat is on the mat` and `there is a cat on the mat`"
-
-
 _MIXED = "for `the cat the cat is on a mat` against the same two"
 
 
@@ -205,6 +231,11 @@ def _too_short(answer):
     _pair(answer, (["the"], CATS, 2), (0, 0), "for `the` and n = 2", "There is no pair of words.")
 
 
+def _second_reference(answer):
+    """a word of the second reference counts"""
+    _pair(answer, (["a"], CATS, 1), (1, 1), "for `a` against the same two", "It has `a`.")
+
+
 CLIPPED = Exercise(
     id="11.3",
     title="clipped counts",
@@ -218,8 +249,11 @@ CLIPPED = Exercise(
     ),
     hint="`Counter`: `a & b` takes the smaller count of each key, `a | b` the larger.",
     function=my_clipped_matches,
-    tests=(_clipping, _either_reference, _bigrams, _words_in_order, _too_short),
+    tests=(_clipping, _either_reference, _bigrams, _words_in_order, _too_short, _second_reference),
 )
+
+
+# 11.4 the brevity penalty
 
 
 def my_brevity_penalty(lengths, reference_lengths):
@@ -232,11 +266,7 @@ def my_brevity_penalty(lengths, reference_lengths):
 
 
 _SHORT = "for lengths=[4, 6] and reference_lengths=[8, 8]"
-
-
 _EVEN = "for lengths=[4, 12] and reference_lengths=[8, 8]"
-
-
 _LONG = "for lengths=[9, 11] and reference_lengths=[8, 8]"
 
 
@@ -272,6 +302,9 @@ BREVITY = Exercise(
 )
 
 
+# 11.5 a cache that grows
+
+
 def my_append(cache, k, v):
     """Add new keys and values after the cached ones; return all of them, as (k, v).
 
@@ -281,26 +314,12 @@ def my_append(cache, k, v):
 
 
 OLD_K = torch.arange(24.0).reshape(2, 2, 3, 2)
-
-
 OLD_V = OLD_K + 100
-
-
 NEW_K, NEW_V = (100 * torch.ones(2, 2, 1, 2) * sign for sign in (-1.0, -2.0))
-
-
 WIDE_K = -torch.arange(24.0).reshape(2, 2, 3, 2) - 50
-
-
 _FIRST = "for an empty cache"
-
-
 _ONE = "for 3 positions in the cache and 1 new, B=2, H=2, D=2"
-
-
 _THREE = "for 3 positions in the cache and 3 new"
-
-
 _NINE = "after 9 positions, one by one"
 
 

@@ -10,6 +10,8 @@ from tinytf.course.expect import expect, same, short, tensor
 from tinytf.course.grading import Exercise
 from tinytf.gpt import GPT, GPTConfig
 
+# 12.1 count a GPT
+
 
 def my_gpt_parameters(vocab_size, d_model, num_layers, max_len, d_ff):
     """How many numbers a GPT learns: an integer.
@@ -62,6 +64,9 @@ PARAMETERS = Exercise(
 )
 
 
+# 12.2 cut a text into blocks
+
+
 def my_blocks(ids, length):
     """Cut a text into blocks that follow each other: ids (N,) -> two tensors (blocks, length).
 
@@ -72,11 +77,7 @@ def my_blocks(ids, length):
 
 
 _NINE = torch.tensor([4, 8, 15, 16, 23, 42, 7, 9, 1])
-
-
 _ELEVEN = torch.tensor([4, 8, 15, 16, 23, 42, 7, 9, 1, 5, 2])
-
-
 _WHERE = f"for ids={short(_ELEVEN)}, length=4"
 
 
@@ -135,6 +136,9 @@ BLOCKS = Exercise(
     function=my_blocks,
     tests=(_shapes, _reads, _says),
 )
+
+
+# 12.3 what decays
 
 
 def my_decay_groups(model):
@@ -229,6 +233,9 @@ DECAY = Exercise(
 )
 
 
+# 12.4 bits per byte
+
+
 def my_bits_per_byte(losses, text):
     """How many bits a model needs for each byte of a text, a float.
 
@@ -238,11 +245,7 @@ def my_bits_per_byte(losses, text):
 
 
 _PLAIN, _CHINESE = "a mat and a cat", "\u732b\u5750\u5728\u57ab\u5b50\u4e0a"  # 6 characters
-
-
 _LOSSES = torch.tensor([1.0, 2.0, 0.5, 4.0])
-
-
 _PER_TEXT = f"for losses={short(_LOSSES)} nats"
 
 
@@ -283,6 +286,9 @@ BITS = Exercise(
 )
 
 
+# 12.5 causal and padded
+
+
 def my_gpt_mask(length, attention_mask=None):
     """Which keys each query may attend to: boolean, (1, 1, T, T), or (B, 1, T, T) with a mask.
 
@@ -293,11 +299,7 @@ def my_gpt_mask(length, attention_mask=None):
 
 
 _REAL = torch.tensor([[1, 1, 1, 0], [0, 1, 1, 1]])
-
-
 _ONES = torch.ones(2, 4, dtype=torch.int64)
-
-
 _SAID = f"for length=4, attention_mask={short(_REAL)}"
 
 

@@ -10,6 +10,9 @@ from tinytf.course.grading import Exercise
 INF = math.inf
 
 
+# 13.1 the temperature for a wished entropy
+
+
 def my_temperature(logits, wished):
     """Find the temperature at which softmax(logits / T) has an entropy of `wished` nats.
 
@@ -24,8 +27,6 @@ def _nats(z, t):
 
 
 Z = torch.tensor([2.0, 1.0, 0.0, -3.0])
-
-
 FIVE = torch.tensor([6.0, 4.5, 4.0, -1.0, -2.0])
 
 
@@ -74,6 +75,9 @@ TEMPERATURE = Exercise(
 )
 
 
+# 13.2 top-k, and no more than k
+
+
 def my_top_k(logits, k):
     """Keep exactly k tokens of each row of logits (B, V): the others get -inf.
 
@@ -83,8 +87,6 @@ def my_top_k(logits, k):
 
 
 ROWS = torch.tensor([[0.5, 3.0, 1.0, 2.0], [9.0, 8.0, 6.0, 7.0]])
-
-
 TIES = torch.tensor([[1.0, 2.0, 1.0, 0.0, 1.0]])
 
 
@@ -129,6 +131,9 @@ TOP_K = Exercise(
 )
 
 
+# 13.3 top-p: the smallest set, and no fewer than asked for
+
+
 def my_top_p(logits, p, least=1):
     """Keep the fewest tokens that hold p, but `least` or more, in each row of logits (B, V).
 
@@ -138,11 +143,7 @@ def my_top_p(logits, p, least=1):
 
 
 P = torch.tensor([[0.125, 0.5, 0.25, 0.125], [0.0625, 0.1875, 0.125, 0.625]])
-
-
 LOGITS = P.log()
-
-
 _P = f"for rows of probability {short(P)}"
 
 
@@ -217,6 +218,9 @@ TOP_P = Exercise(
 )
 
 
+# 13.4 a repetition penalty that penalises
+
+
 def my_repetition_penalty(logits, ids, penalty):
     """Make the tokens each row has said less likely: logits (B, V), ids (B, T) -> (B, V).
 
@@ -226,11 +230,7 @@ def my_repetition_penalty(logits, ids, penalty):
 
 
 SCORES = torch.tensor([[2.0, -1.0, 0.5, -4.0], [1.0, 3.0, -2.0, 0.0]])
-
-
 SAID = torch.tensor([[0, 1, 1], [2, 2, 2]])
-
-
 _SAID = f"for logits={short(SCORES)}, ids={short(SAID)}, penalty=2"
 
 
@@ -281,6 +281,9 @@ PENALTY = Exercise(
 )
 
 
+# 13.5 min-p
+
+
 def my_min_p(logits, p):
     """Keep the tokens at least p times as likely as the likeliest of their row of logits (B, V).
 
@@ -290,11 +293,7 @@ def my_min_p(logits, p):
 
 
 SURE = torch.tensor([[0.7, 0.15, 0.073, 0.072, 0.005], [0.3, 0.24, 0.22, 0.2, 0.04]])
-
-
 TWO_BEST = torch.tensor([[0.4, 0.4, 0.2]])
-
-
 APART = torch.tensor([[0.05, 0.60, 0.03, 0.32], [0.10, 0.04, 0.36, 0.50]])
 
 
@@ -338,6 +337,9 @@ MIN_P = Exercise(
 )
 
 
+# 13.6 rows that end, each on its own
+
+
 def my_finish(ids, end_id):
     """End each row of a batch on its own: ids (B, T), drawn without stopping -> (B, N), N <= T.
 
@@ -348,11 +350,7 @@ def my_finish(ids, end_id):
 
 
 DRAWN = torch.tensor([[5, 9, 3, 9, 4, 4], [5, 6, 7, 9, 8, 8], [9, 1, 2, 3, 3, 3]])
-
-
 LONG = torch.tensor([[5, 6, 7], [9, 1, 2]])
-
-
 _DRAWN = f"for ids={short(DRAWN)}, end_id=9"
 
 

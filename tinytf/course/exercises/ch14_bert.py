@@ -5,6 +5,8 @@ import torch
 from tinytf.course.expect import expect, same, tensor
 from tinytf.course.grading import Exercise
 
+# 14.1 write a pair for BERT
+
 
 def my_pair(first, second, cls_id=1, sep_id=2):
     """Two lists of ids as BERT reads them: (ids, segments), two lists of one length.
@@ -15,8 +17,6 @@ def my_pair(first, second, cls_id=1, sep_id=2):
 
 
 _FIRST, _SECOND = [7, 8, 9], [11, 12, 13, 14, 15]
-
-
 _PAIR = "for first=[7, 8, 9], second=[11, 12, 13, 14, 15]"
 
 
@@ -67,6 +67,9 @@ PAIR = Exercise(
 )
 
 
+# 14.2 find the answer
+
+
 def my_best_span(start, end, allowed):
     """Where the answer is: (first, last), two whole numbers, the last word included.
 
@@ -77,8 +80,6 @@ def my_best_span(start, end, allowed):
 
 
 _TEXT = torch.tensor([False, False, False, True, True, True, True, False])
-
-
 _HOLE = _TEXT.index_fill(0, torch.tensor(4), False)
 
 

@@ -5,6 +5,8 @@ import torch
 from tinytf.course.expect import expect, same, short
 from tinytf.course.grading import Exercise, reference
 
+# 14.3 what T5 reads and what it writes
+
 
 def my_drop_spans(ids, noise, sentinels):
     """Turn ids (N,) into what T5's encoder reads and what its decoder has to write.
@@ -16,14 +18,8 @@ def my_drop_spans(ids, noise, sentinels):
 
 
 IDS = torch.tensor([11, 12, 13, 14, 15, 16, 17])
-
-
 NOISE = torch.tensor([False, True, True, False, False, True, False])
-
-
 EDGES = torch.tensor([True, False, True, True, False, True, True])
-
-
 MARKS = [99, 98, 97, 96]
 
 
@@ -84,6 +80,9 @@ DROP_SPANS = Exercise(
 )
 
 
+# 14.4 BART's infilling, with spans of nothing
+
+
 def my_infill(ids, spans, mask_id):
     """Put one mask in the place of each span of ids (N,).
 
@@ -94,11 +93,7 @@ def my_infill(ids, spans, mask_id):
 
 
 SPANS = [(1, 2), (4, 0), (5, 1)]
-
-
 TWO = [(0, 0), (2, 3)]
-
-
 TOUCHING = [(1, 2), (3, 0), (3, 1)]
 
 
@@ -146,6 +141,9 @@ INFILL = Exercise(
 )
 
 
+# 14.5 both sides of a blank, from a model that sees one
+
+
 def my_fill(log_probs, ids, at):
     """Give the probability of each word at place `at` of ids (T,), given all the other words.
 
@@ -156,8 +154,6 @@ def my_fill(log_probs, ids, at):
 
 
 _AFTER = torch.randn(5, 5, generator=torch.Generator().manual_seed(3)) * 2  # by the last word
-
-
 _TWO_BACK = torch.randn(5, 5, generator=torch.Generator().manual_seed(4))
 
 

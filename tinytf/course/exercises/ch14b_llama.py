@@ -8,6 +8,8 @@ from tinytf.course.expect import expect, same, short, tensor
 from tinytf.course.grading import Exercise
 from tinytf.relative import rotary_angles, rotate
 
+# 14b.1 how large is the cache?
+
 
 def my_cache_bytes(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number=2):
     """How many bytes the keys and values of `length` tokens take: an integer.
@@ -51,6 +53,9 @@ CACHE = Exercise(
     function=my_cache_bytes,
     tests=(_one_token, _groups, _grows),
 )
+
+
+# 14b.2 weights for the other RoPE
 
 
 def my_half_split(weight, num_heads):
@@ -137,6 +142,9 @@ HALF_SPLIT = Exercise(
 )
 
 
+# 14b.3 grouped queries without copying keys
+
+
 def my_grouped_attention(q, k, v):
     """Attend with H query heads to G key heads: q (B, H, T, D), k and v (B, G, S, D).
 
@@ -156,11 +164,7 @@ def _right(x, heads):
 
 
 _DRAWS = torch.Generator().manual_seed(14)
-
-
 _Q = torch.randn(2, 6, 3, 8, generator=_DRAWS) * 2  # a group of 3 heads, and 2 groups
-
-
 _K, _V = (torch.randn(2, 2, 5, 8, generator=_DRAWS) for _ in range(2))
 
 

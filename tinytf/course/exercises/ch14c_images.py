@@ -7,6 +7,8 @@ from tinytf.course.grading import Exercise, reference
 from tinytf.related.vit import ImageClassifier, ImageConfig, split_patches
 from tinytf.support.randomness import seeded
 
+# 14c.2 the image again
+
 
 def my_join_patches(patches, size, shape):
     """Put patches together again: (B, N, channels · size²) -> images (B, channels, height, width).
@@ -92,6 +94,9 @@ PATCHES = Exercise(
 )
 
 
+# 14c.3 what does the answer need?
+
+
 def my_occlusion(model, image, num_patches):
     """How much the model's answer needs each patch of an image (1, height, width): (N,), in nats.
 
@@ -104,8 +109,6 @@ def my_occlusion(model, image, num_patches):
 
 # What each of four patches says for two classes: for the first, for the second, for both, nothing.
 _EVIDENCE = torch.tensor([[2.0, 0], [0, 1], [3, 3], [0, 0]])
-
-
 _TALK = (
     "a model that adds up what its four patches say: [2, 0] for the two classes, [0, 1], [3, 3] "
     "and [0, 0]"

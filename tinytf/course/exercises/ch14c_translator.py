@@ -8,9 +8,10 @@ from tinytf.support.randomness import seeded
 from tinytf.transformer import Transformer, TransformerConfig
 
 ORDER = torch.tensor([0, 2, 4, 1, 3, 5])
-
-
 _FIRST = "encoder.layers.0."
+
+
+# 14c.1 a model's features in another order
 
 
 def my_reorder(state, order):

@@ -5,6 +5,8 @@ import torch
 from tinytf.course.expect import expect, same, short, tensor
 from tinytf.course.grading import Exercise
 
+# 15.1 count a layer
+
 
 def my_layer_flops(length, d_model, num_heads, d_ff):
     """How many operations the matrix products of one layer take for one sentence.
@@ -62,6 +64,9 @@ FLOPS = Exercise(
 )
 
 
+# 15.2 a big batch in small pieces
+
+
 def my_accumulated_gradient(w, micro):
     """The gradient of the mean squared error over all rows, one micro-batch at a time.
 
@@ -72,11 +77,7 @@ def my_accumulated_gradient(w, micro):
 
 
 _W = torch.tensor([1.0, -2.0])
-
-
 _X = torch.tensor([[1.0, 0.0], [2.0, 1.0], [0.0, 3.0], [1.0, -1.0], [3.0, 2.0], [-1.0, 1.0]])
-
-
 _Y = torch.tensor([0.0, 1.0, -5.0, 2.0, 0.5, -1.0])
 
 
@@ -120,6 +121,9 @@ ACCUMULATION = Exercise(
     function=my_accumulated_gradient,
     tests=(_big, _even, _uneven),
 )
+
+
+# 15.3 batches by length
 
 
 def my_batches(lengths, size):
@@ -194,6 +198,9 @@ BUCKETS = Exercise(
 )
 
 
+# 15.4 a softmax that never sees all scores
+
+
 def my_streamed_attention(q, blocks):
     """Attention over keys and values that come in blocks, each overwritten by the next.
 
@@ -208,8 +215,6 @@ def _numbers(seed, rows):
 
 
 _Q = _numbers(0, 3)
-
-
 _KV = _numbers(1, 7), _numbers(2, 7)
 
 
