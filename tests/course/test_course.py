@@ -19,7 +19,6 @@ from tinytf.course import display as course_display
 from tinytf.course.__main__ import main
 from tinytf.course.check import _crash
 from tinytf.course.claims import holds, number
-from tinytf.course.grading import Mismatch, same
 from tinytf.course.graduate import definition
 from tinytf.course.notebooks import Notebook, notebooks
 
@@ -197,19 +196,6 @@ def test_a_crash_is_reported_with_its_line():
     assert "IndexError: list index out of range" in result.text
 
 
-def test_an_answer_cannot_change_the_tests():
-    def destructive(q, k, mask=None):
-        weights = reference(q.clone(), k, mask)
-        q.zero_(), k.zero_()
-        if mask is not None:
-            mask.fill_(True)
-        return weights
-
-    reference = next(e for e in EXERCISES if e.id == "03.1").reference
-    assert check("03.1", destructive).problems[-1][0] == "and its gradient is finite"
-    assert check("03.1", reference).passed
-
-
 def test_other_right_answers_pass():
     """The graders accept what is right, not what is spelt like the reference."""
 
@@ -240,25 +226,6 @@ def test_other_right_answers_pass():
     assert check("10.1", framework_loss).passed
     assert check("10.2", sliced).passed
     assert check("10.4", counted_first).passed
-
-
-def test_global_randomness_is_left_alone():
-    before = torch.get_rng_state()
-    for exercise in EXERCISES:
-        check(exercise.id, exercise.reference)
-        check(exercise.id, lambda *_, **__: torch.rand(1))  # an answer that draws
-    assert torch.equal(before, torch.get_rng_state())
-
-
-def test_same_says_where():
-    with pytest.raises(Mismatch, match=r"here, the shape is \(2,\), expected \(3,\)"):
-        same(torch.zeros(2), torch.zeros(3), "here")
-    with pytest.raises(Mismatch, match=r"position \[0, 3\] is 1, expected 0"):
-        same(torch.eye(4).roll(3, 1), torch.zeros(4, 4), "here")
-    with pytest.raises(Mismatch, match="dtype"):
-        same(torch.ones(2), torch.ones(2, dtype=torch.bool), "here")
-    with pytest.raises(Mismatch, match="nan"):
-        same(torch.tensor([math.nan]), torch.zeros(1), "here")
 
 
 # graduation
@@ -435,7 +402,7 @@ def chapter():
         cells.append(cell(f"predict('03-P{i}', 'q', ['a', 'b'])"))
         cells.append(cell(f"predict.answer('03-P{i}', 'a')"))
     for exercise in (e for e in EXERCISES if e.id.startswith("03.")):
-        name = exercise.reference.__name__
+        name = exercise.name
         if name != "attention_weights":
             cells.append(cell(f"def {name}(): ..."))
         cells.append(cell(f"Exercise {exercise.id}", kind="markdown"))

@@ -1,4 +1,4 @@
-"""`python -m tinytf.course claims` and `python -m tinytf.course exercises`."""
+"""`python -m tinytf.course claims`, `exercises` and `attack`."""
 
 import argparse
 import sys
@@ -18,8 +18,13 @@ def main(arguments=None):
     graders = commands.add_parser("exercises", help="grade every reference and wrong answer")
     graders.add_argument("--chapter", type=two_digits, help="only this one, such as 03")
     graders.add_argument("--markdown", action="store_true", help="print them for a chapter")
+    attacks = commands.add_parser("attack", help="list the mutants that graders accept")
+    attacks.add_argument("names", nargs="*", help="exercises or chapters, such as 04.1 or 04")
+    attacks.add_argument("--since", help="chapters whose exercises changed since this git commit")
+    attacks.add_argument("--at-most", type=int, help="so many mutants of each exercise, drawn")
     options = parser.parse_args(arguments)
-    return {"claims": list_claims, "exercises": grade_all}[options.command](options)
+    commands = {"claims": list_claims, "exercises": grade_all, "attack": attack_all}
+    return commands[options.command](options)
 
 
 def two_digits(chapter):
@@ -80,6 +85,20 @@ def grade_all(options):
             f"{len(exercise.tests)} tests, {len(wrong)} of {len(exercise.wrong)} mistakes named"
         )
     return 1 if missed else 0
+
+
+def attack_all(options):
+    """Grade the mutants of references. 1 if one is accepted that is not known to be right."""
+    from tinytf.course.attack import attack, chosen, report
+    from tinytf.course.grading import exercises
+
+    try:
+        attacked = chosen(list(exercises().values()), options.names, options.since)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    attacks = [attack(each, options.at_most) for each in attacked]
+    return 0 if report(attacks) else 1
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ class Result:
     mistake: WrongAnswer | None = None
     reason: str = ""
     hint: str = ""  # that of the first failing test which has one
+    crashed: bool = False  # whether the first test that failed ended with an error of the answer's
 
     @property
     def passed(self):
@@ -129,7 +130,8 @@ def grade(exercise, answer, seconds=8.0, until_wrong=False):
     problems = tuple((verdict.says, verdict.found) for verdict in failed)
     mistake = None if until_wrong else diagnose(exercise, verdicts)
     hints = [verdict.hint for verdict in failed if verdict.hint]
-    return Result(exercise, "failed", held, problems, mistake, hint=hints[0] if hints else "")
+    hint, crashed = hints[0] if hints else "", failed[0].crashed
+    return Result(exercise, "failed", held, problems, mistake, hint=hint, crashed=crashed)
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,7 @@ class Verdict:
     evidence: tuple
     hint: str = ""
     stopped: bool = False
+    crashed: bool = False
 
 
 def _verdicts(exercise, answer, seconds, until_wrong=False):
@@ -174,8 +177,9 @@ def _verdict(test, watched, seconds):
         found = f"it ran for more than {seconds:.1g} s and was stopped: does a loop never end?"
     elif error is not None:
         found = str(error) if isinstance(error, Mismatch) else _crash(error)
-    stopped = isinstance(error, TooLong)
-    verdict = Verdict(says, found, tuple(trail), getattr(test, "hint", ""), stopped)
+    crashed = isinstance(error, Exception) and not isinstance(error, Mismatch)
+    hint, stopped = getattr(test, "hint", ""), isinstance(error, TooLong)
+    verdict = Verdict(says, found, tuple(trail), hint, stopped, crashed)
     return verdict, error, done.changed
 
 

@@ -41,7 +41,7 @@ class Watched:
         memo = {}
         given = {k: v if k in self.changes else copied(v, memo) for k, v in whole.items()}
         before = {k: _state(v) for k, v in given.items() if k not in self.changes}
-        settings = Settings()
+        settings = Settings(briefly=True)
         try:
             positional = [given[name] for name in names[: len(arguments)]]
             result = self.answer(*positional, **{name: given[name] for name in named})

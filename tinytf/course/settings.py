@@ -11,8 +11,6 @@ import numpy
 import torch
 from torch import nn
 
-from tinytf.support.randomness import seeded
-
 # In words, how it is read, and how it is written.
 _FLAGS = {
     "torch's default dtype": (torch.get_default_dtype, torch.set_default_dtype),
@@ -33,19 +31,25 @@ _FLAGS = {
     "Python's recursion limit": (sys.getrecursionlimit, sys.setrecursionlimit),
 }  # fmt: skip
 
-_CLASSES = [torch.Tensor, *{c for c in vars(nn).values() if isinstance(c, type)}]
-_PLACES = [torch, nn, nn.functional, torch.linalg, torch.optim, torch.backends.cudnn, numpy]
-_PLACES += [numpy.random, math, random, os, builtins, torch._tensor_str.PRINT_OPTS, *_CLASSES]
+_OFTEN = (torch, nn.functional, torch.Tensor)
+_PLACES = (
+    *_OFTEN, nn, torch.linalg, torch.optim, torch.backends.cudnn, torch._tensor_str.PRINT_OPTS,
+    numpy, numpy.random, math, random, os, builtins,
+    *{value for value in vars(nn).values() if isinstance(value, type)},
+)  # fmt: skip
 
 
 class Settings:
-    """What torch, numpy and Python are set to when it is made."""
+    """What torch, numpy and Python are set to when it is made.
 
-    def __init__(self):
-        self.compiler = "torch._dynamo" in sys.modules
+    Where `briefly`, only what a grader's next line depends on.
+    """
+
+    def __init__(self, briefly=False):
         self.flags = {words: read() for words, (read, _) in _FLAGS.items()}
-        self.environment = dict(os.environ)
-        self.places = [dict(vars(place)) for place in _PLACES]
+        self.places = [(p, dict(vars(p))) for p in (_OFTEN if briefly else _PLACES)]
+        self.environment = None if briefly else dict(os.environ)
+        self.compiler = "torch._dynamo" in sys.modules
 
     def put_back(self):
         """Set everything as it was; return what was otherwise, in words.
@@ -56,15 +60,15 @@ class Settings:
         told = []
         # torch's compiler, loaded by an optimizer's first step, wraps some of torch's functions
         loaded = ("torch._dynamo" in sys.modules) > self.compiler
-        for place, before in zip(_PLACES, self.places, strict=True):
-            if dict(vars(place)) != before:
+        for place, before in self.places:
+            if vars(place) != before:
                 told += _restored(place, before, keep="torch" if loaded else None)
         for words, (read, write) in _FLAGS.items():
             now, before = read(), self.flags[words]
             if now != before:
                 write(before)
                 told.append(f"changes {words} from {_plain(before)} to {_plain(now)}")
-        if os.environ != self.environment:
+        if self.environment is not None and dict(os.environ) != self.environment:
             os.environ.clear()
             os.environ.update(self.environment)
         return told
@@ -74,18 +78,34 @@ class Randomness:
     """A block that draws the same numbers every time, and leaves the streams as they were."""
 
     def __enter__(self):
-        self.kept = random.getstate(), numpy.random.get_state()
-        self.torch, self.warnings = seeded(0), warnings.catch_warnings()
-        self.torch.__enter__()
+        self.kept = [(put, get()) for get, put, _ in _streams()]
+        self.warnings = warnings.catch_warnings()
         self.warnings.__enter__()
-        random.seed(0)
-        numpy.random.seed(0)
+        for _, _, seed in _streams():
+            seed(0)
 
     def __exit__(self, *error):
         self.warnings.__exit__(*error)
-        self.torch.__exit__(None, None, None)
-        random.setstate(self.kept[0])
-        numpy.random.set_state(self.kept[1])
+        for put, state in self.kept:
+            put(state)
+
+
+def _streams():
+    """How each stream of random numbers is read, written and seeded."""
+    # not torch.manual_seed: that queues a note for every kind of device the machine hasn't got
+    cpu = torch.default_generator
+    streams = [
+        (random.getstate, random.setstate, random.seed),
+        (numpy.random.get_state, numpy.random.set_state, numpy.random.seed),
+        (cpu.get_state, cpu.set_state, cpu.manual_seed),
+    ]
+    if torch.cuda.is_initialized():
+        gpu = torch.cuda
+        streams.append((gpu.get_rng_state_all, gpu.set_rng_state_all, gpu.manual_seed_all))
+    if torch.backends.mps.is_available():
+        gpu = torch.mps
+        streams.append((gpu.get_rng_state, gpu.set_rng_state, gpu.manual_seed))
+    return streams
 
 
 def _restored(place, before, keep=None):
