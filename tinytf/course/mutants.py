@@ -28,18 +28,7 @@ _TWINS = (
 _IN_PLACE = {ast.Add: "iadd", ast.Sub: "isub", ast.Mult: "imul", ast.Div: "itruediv"}
 _SYMMETRIC = ("transpose", "swapaxes", "max", "min", "maximum", "minimum", "isclose", "equal")
 _FACTS = ("size", "shape", "dim", "ndim", "dtype", "device", "numel", "new_zeros", "new_full")
-_VIEWS = ("view reshape transpose unflatten flatten expand squeeze permute detach").split()
-    "view",
-    "reshape",
-    "transpose",
-    "unflatten",
-    "flatten",
-    "expand",
-    "squeeze",
-    "unsqueeze",
-    "permute",
-    "detach",
-]
+_VIEWS = ("view", "reshape", "transpose", "unflatten", "flatten", "expand", "squeeze", "permute")
 
 
 @dataclass(frozen=True)
