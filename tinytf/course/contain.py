@@ -191,10 +191,14 @@ class _memory_limit:
 
 
 class Outlet:
-    """Lets the first lines of output through and counts the rest; says so when it closes."""
+    """Lets the first lines of output through and counts the rest; says so when it closes.
+
+    With lines=0 nothing goes through, and nothing is said.
+    """
 
     def __init__(self, lines=40, characters=8000):
         self.lines, self.characters, self.left_out = lines, characters, 0
+        self.silent = lines == 0
 
     def __enter__(self):
         self.kept = sys.stdout, sys.stderr
@@ -203,7 +207,7 @@ class Outlet:
 
     def __exit__(self, *_):
         sys.stdout, sys.stderr = self.kept
-        if self.left_out:
+        if self.left_out and not self.silent:
             print(f"\n… and {self.left_out:,} more lines of output, left out")
 
 

@@ -58,16 +58,16 @@ class Settings:
         back in silence, since an import may set some.
         """
         told = []
-        # torch's compiler, loaded by an optimizer's first step, wraps some of torch's functions
-        loaded = ("torch._dynamo" in sys.modules) > self.compiler
-        for place, before in self.places:
-            if vars(place) != before:
-                told += _restored(place, before, keep="torch" if loaded else None)
         for words, (read, write) in _FLAGS.items():
             now, before = read(), self.flags[words]
             if now != before:
                 write(before)
                 told.append(f"changes {words} from {_plain(before)} to {_plain(now)}")
+        # torch's compiler, loaded by an optimizer's first step, wraps some of torch's functions
+        loaded = ("torch._dynamo" in sys.modules) > self.compiler
+        for place, before in self.places:
+            if vars(place) != before:
+                told += _restored(place, before, keep="torch" if loaded else None)
         if self.environment is not None and dict(os.environ) != self.environment:
             os.environ.clear()
             os.environ.update(self.environment)
