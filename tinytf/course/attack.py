@@ -13,16 +13,6 @@ from tinytf.course.mutants import mutants
 _MACHINERY = frozenset(
     ("attack", "check", "contain", "evidence", "expect", "grading", "mutants", "settings", "words")
 )
-    "attack",
-    "check",
-    "contain",
-    "evidence",
-    "expect",
-    "grading",
-    "mutants",
-    "settings",
-    "words",
-]
 _SECONDS = 2.0  # for one mutant; one that runs on is rejected
 
 
