@@ -15,7 +15,7 @@ from tinytf.attention import explicit_attention, fused_attention
 from tinytf.inspect import attention_layers, record
 from tinytf.relative import RotaryAttention
 from tinytf.support.randomness import seeded
-from tinytf.text.words import BOS, EOS, PAD
+from tinytf.text.words import PAD
 from tinytf.training import checkpointing
 from tinytf.training.checkpointing import CheckpointError, model_tensors
 from tinytf.training.distributed import Team
@@ -53,64 +53,6 @@ def assert_same_bits(a, b):
     assert a.keys() == b.keys()
     differ = [n for n in a if not torch.equal(a[n], b[n])]
     assert not differ
-
-
-# ---- batches and loss
-
-
-def test_targets_are_shifted_by_one():
-    batch = make_batch([[3, 4], [5]], [[6], [7, 8, 3]])
-    assert batch.src.tolist() == [[3, 4, EOS], [5, EOS, PAD]]
-    assert batch.tgt_in.tolist() == [[BOS, 6, PAD, PAD], [BOS, 7, 8, 3]]
-    assert batch.tgt_out.tolist() == [[6, EOS, PAD, PAD], [7, 8, 3, EOS]]
-
-
-def test_bad_batches_are_refused():
-    with pytest.raises(ValueError, match="2 sources do not match 1 targets"):
-        make_batch([[3], [4]], [[5]])
-    with pytest.raises(ValueError, match="the batch is empty"):
-        make_batch([], [])
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_loss_equals_torch(smoothing, exact):
-    model, batch = small_model(exact), batch_of(1).to(exact)
-    loss, tokens = sequence_loss(model, batch, smoothing)
-    ours = torch.autograd.grad(loss / tokens, list(model.parameters()))
-    logits = model(batch.src, batch.tgt_in).flatten(0, 1).float()
-    expected = F.cross_entropy(
-        logits, batch.tgt_out.flatten(), ignore_index=PAD, label_smoothing=smoothing
-    )
-    theirs = torch.autograd.grad(expected, list(model.parameters()))
-    assert tokens == (batch.tgt_out != PAD).sum() < batch.tgt_out.numel()
-    torch.testing.assert_close(loss / tokens, expected, atol=1e-6, rtol=0)
-    for a, b in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-5)
-
-
-# ---- schedules
-
-
-@pytest.mark.parametrize(("d_model", "warmup"), [(512, 4000), (128, 1), (64, 300)])
-def test_inverse_sqrt_equals_the_paper(d_model, warmup):
-    for step in (1, 2, warmup - 1, warmup, warmup + 1, 10 * warmup):
-        if step < 1:
-            continue
-        peak = 1 / math.sqrt(d_model * warmup)
-        expected = peak * (step / warmup if step <= warmup else math.sqrt(warmup / step))
-        assert warmup_inverse_sqrt(step, d_model, warmup) == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(("warmup", "steps"), [(10, 110), (1, 50), (20, 20)])
-def test_cosine_equals_the_formula(warmup, steps):
-    for step in range(1, steps + 1):
-        rate = warmup_cosine(step, 0.3, warmup, steps)
-        if step <= warmup:
-            assert rate == pytest.approx(0.3 * step / warmup)
-        else:
-            angle = (step - warmup) / (steps - warmup) * math.pi
-            assert rate == pytest.approx(0.3 * math.cos(angle / 2) ** 2, abs=1e-12)
-    assert warmup_cosine(steps + 5, 0.3, warmup, steps) == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize(
