@@ -204,7 +204,7 @@ class Grammar:
     def read(
         self, symbols: Iterable[str], words: tuple[str, ...]
     ) -> tuple[list[tuple[str, Phrase]], int]:
-        """All readings of `words`, each with its symbol, and how many words some rule could read."""
+        """All readings of `words`, each with its symbol, and how far the words could be read."""
         reader = _Reader(self, words)
         whole = [
             (symbol, phrase)
