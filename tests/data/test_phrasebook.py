@@ -12,6 +12,7 @@ import pytest
 from tinytf.data import phrasebook
 from tinytf.data.phrasebook import KINDS, SPLITS, Pair, Phrasebook, pinyin
 from tinytf.data.phrasebook import lexicon as lex
+from tinytf.data.phrasebook.adverbials import digits_that_count
 
 BOOK = Phrasebook()
 UNLINKED_ENGLISH = {
@@ -298,6 +299,30 @@ def test_numbers_and_dates_have_one_value_on_both_sides():
                 assert _value(word) == _wert(target), pair.english
                 seen += 1
     assert seen > 3_000
+
+
+def test_digits_only_stand_in_dates_and_hours():
+    """So digits anywhere else are a count that a reader wrote in figures."""
+    holding = [pair for pair in everything() if re.search(r"\d", pair.english)]
+    assert len(holding) > 5_000
+    assert [pair.english for pair in holding if digits_that_count(pair.source)] == []
+
+
+@pytest.mark.parametrize(
+    ("english", "places"),
+    [
+        ("i saw 2 dogs at 5 o'clock on 3 march", [2]),
+        ("2021 cats saw 3 dogs in 5 houses in 2020", [0, 3, 6]),
+        ("the cat sat", []),
+        ("5", [0]),
+    ],
+)
+def test_digits_that_count_are_found(english, places):
+    assert digits_that_count(english.split()) == places
+
+
+def test_figures_are_named_as_the_words_that_count():
+    assert {str(_value(word)): word for word in lex.NUMBERS} | {"1": "a"} == lex.FIGURES
 
 
 def test_dates_exist_and_stand_in_the_right_order():

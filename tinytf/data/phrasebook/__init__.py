@@ -106,6 +106,12 @@ def _grammar() -> Grammar:
     return grammar
 
 
+@cache
+def _words() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    english, chinese = _grammar().words()
+    return tuple(sorted(english)), tuple(sorted(chinese))
+
+
 def _pair(phrase: Phrase, kind: str) -> Pair:
     target = phrase.target
     sounds = tuple(map(PINYIN.__getitem__, target))
@@ -208,15 +214,15 @@ class Phrasebook:
     def _english(self) -> frozenset[str]:
         return frozenset(self.source_words)
 
-    @cached_property
+    @property
     def source_words(self) -> tuple[str, ...]:
         """Every English word, sorted."""
-        return tuple(sorted(self.grammar.words()[0]))
+        return _words()[0]
 
-    @cached_property
+    @property
     def target_words(self) -> tuple[str, ...]:
         """Every Chinese word, sorted."""
-        return tuple(sorted(self.grammar.words()[1]))
+        return _words()[1]
 
     def twins(self, n: int, seed: int = 0) -> list[tuple[Pair, Pair]]:
         """`n` pairs of `because` sentences that differ in one adjective and so in what `it` is.
