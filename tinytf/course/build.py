@@ -79,12 +79,17 @@ def run(notebook, folder, note=lambda number: None):
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-    notebook, here = deepcopy(notebook), {"cell": "the kernel's start"}
+    notebook = deepcopy(notebook)
+    here = {"cell": "the kernel's start", "interrupted": False}
+
+    def interrupt():
+        here["interrupted"] = True
+        here["task"].cancel()
 
     def start(cell, cell_index):
         here["cell"] = f"cell {cell['id']}"
         with contextlib.suppress(NotImplementedError):  # Windows, where Ctrl-C needs no help
-            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, here["task"].cancel)
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
         note(cell_index)
 
     client = NotebookClient(
@@ -98,18 +103,18 @@ def run(notebook, folder, note=lambda number: None):
 
     async def execute():
         here["task"] = asyncio.current_task()
-        await client.async_execute(env=environment)
+        await client.async_execute(env=environment, stderr=subprocess.DEVNULL)
 
     try:
         asyncio.run(execute())
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
+    except (DeadKernelError, RuntimeError, asyncio.CancelledError) as error:
+        if here["interrupted"]:
+            raise KeyboardInterrupt from None
+        raise BuildError(f"{here['cell']} ended the kernel: {error}") from error
     except CellExecutionError as error:
         raise BuildError(f"{here['cell']} failed: {_reason(error)}") from error
     except CellTimeoutError as error:
         raise BuildError(f"{here['cell']} took more than {SECONDS} seconds") from error
-    except (DeadKernelError, RuntimeError) as error:
-        raise BuildError(f"{here['cell']} ended the kernel: {error}") from error
     return tidy(notebook)
 
 

@@ -69,7 +69,7 @@ def heading(cell):
 def slug(text, dropped=_DROPPED):
     """`A dictionary that looks up` as an id: dictionary-looks-up. Empty if nothing is left."""
     text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
-    text = unicodedata.normalize("NFKD", text).replace("'", "").replace("’", "").lower()
+    text = re.sub("['’\u0300-\u036f]", "", unicodedata.normalize("NFKD", text)).lower()
     words = [word for word in re.findall(r"[a-z0-9]+", text) if word not in dropped]
     name = ""
     for word in words:

@@ -81,16 +81,17 @@ def public_names(folder=PACKAGE):
     return {path.name: _offered(path) for path in files}
 
 
-def chapters_of_names(chapters, folder=PACKAGE):
+def chapters_of_names(chapters):
     """The chapters that build each public name of the top level, in order; [] if none does.
 
-    {("attention.py", "MultiHeadAttention"): ["04"], ...}
+    {("attention.py", "MultiHeadAttention"): ["04"], ...}, by the file that defines the name.
     """
     built = {}
     for part in parts(chapters):
         built.setdefault((part.file, part.name), []).append(part.chapter)
-    names = public_names(folder)
-    return {(file, name): built.get((file, name), []) for file in names for name in names[file]}
+    names = [(name, Path(file).stem) for file, names in public_names().items() for name in names]
+    homes = [(defining_file(name, f"tinytf.{stem}").name, name) for name, stem in names]
+    return {home: built.get(home, []) for home in homes}
 
 
 def map_table(folder):
