@@ -205,6 +205,8 @@ def diagnose(exercise, verdicts):
     It explains a test that both fail with the same results and the same words. What it does not
     share counts against it: a test that it fails and the answer passes, or fails otherwise.
     """
+    if not exercise.wrong:
+        return None
     scores = []
     seen = {verdict.says: verdict for verdict in verdicts}
     for wrong, its in zip(exercise.wrong, _mistakes(exercise.id), strict=True):
