@@ -73,6 +73,18 @@ def test_endless_loops_end(endless, alarm):
     assert time.monotonic() - start < 5
 
 
+@pytest.mark.parametrize("alarm", [HAS_ALARM, False], ids=["alarm", "watchdog"])
+def test_a_module_is_loaded_to_its_end(alarm, tmp_path, monkeypatch):
+    (tmp_path / "slow_to_load.py").write_text(
+        "import time\nend = time.monotonic() + 0.5\nwhile time.monotonic() < end: pass\nready = 1\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "slow_to_load", raising=False)
+    with time_limit(0.2, alarm=alarm):
+        import slow_to_load
+    assert slow_to_load.ready
+
+
 @pytest.mark.skipif(not HAS_ALARM, reason="no alarm signal")
 def test_sleeping_ends():
     start = time.monotonic()

@@ -31,7 +31,13 @@ class Attack:
 
 
 def attack(exercise, at_most=None):
-    """Grade every mutant of the exercise's reference, or so many of them drawn by its id."""
+    """Grade every mutant of the exercise's reference, or so many of them drawn by its id.
+
+    Raises ValueError if the reference itself is not accepted: then nothing would be.
+    """
+    graded = grade(exercise, exercise.reference, _SECONDS)
+    if not graded.passed:
+        raise ValueError(f"the reference is not accepted: {graded.text}")
     listed = exercise.answers.equivalent or {}
     made = list(mutants(exercise.reference))
     whole = at_most is None or at_most >= len(made)
