@@ -247,3 +247,34 @@ except KeyboardInterrupt:
 def test_ctrl_c_interrupts_a_run():
     done = subprocess.run([sys.executable, "-c", KERNEL], capture_output=True, text=True)
     assert done.stdout == "interrupted\n", done.stderr
+
+
+CELLS = {
+    "from tinytf.course import check": "",
+    "check('04.1', lambda x, num_heads: exit())": "SystemExit",
+    "check('04.1', lambda x, num_heads: get_ipython().ask_exit())": "SystemExit",
+    "def answer(x, num_heads):\n    while True: pass\ncheck('04.1', answer)": "never end",
+    "import time\ncheck('04.1', lambda x, num_heads: time.sleep(60))": None,  # interrupted
+    "print('still here')": "still here",
+}
+
+
+def test_in_a_notebook_the_kernel_goes_on_and_can_be_interrupted():
+    from jupyter_client.manager import start_new_kernel
+
+    manager, client = start_new_kernel(kernel_name="python3")
+    try:
+        for source, words in CELLS.items():
+            said = []
+            if words is None:
+                threading.Timer(1.5, manager.interrupt_kernel).start()
+            reply = client.execute_interactive(source, output_hook=said.append, timeout=60)
+            if words is None:
+                assert reply["content"]["ename"] == "KeyboardInterrupt"
+            else:
+                assert reply["content"]["status"] == "ok"
+                assert words in str(said)
+        assert manager.is_alive()
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)

@@ -177,7 +177,7 @@ def _verdict(test, watched, seconds):
         found = f"it ran for more than {seconds:.1g} s and was stopped: does a loop never end?"
     elif error is not None:
         found = str(error) if isinstance(error, Mismatch) else _crash(error)
-    crashed = isinstance(error, Exception) and not isinstance(error, Mismatch)
+    crashed = error is not None and not isinstance(error, Mismatch | TooLong)
     hint, stopped = getattr(test, "hint", ""), isinstance(error, TooLong)
     verdict = Verdict(says, found, tuple(trail), hint, stopped, crashed)
     return verdict, error, done.changed
