@@ -128,3 +128,9 @@ def test_a_pre_norm_encoder_layer_counts_like_gpt2s_block(layers, d_model):
         block = EncoderLayer(d_model, d_model // 64, 4 * d_model, residual=PreNorm)
     whole = layers * count_parameters(block) + (50257 + 1024) * d_model + 2 * d_model
     assert whole == count_parameters(theirs)
+
+
+def test_biases_may_be_left_out():
+    layer, x = FeedForward(4, 6, bias=False), torch.randn(2, 3, 4)
+    assert [n for n, _ in layer.named_parameters()] == ["w_1.weight", "w_2.weight"]
+    torch.testing.assert_close(layer(x), (x @ layer.w_1.weight.T).relu() @ layer.w_2.weight.T)
