@@ -348,7 +348,7 @@ def test_biases_may_be_left_out(bias, exact):
 
 
 def test_maps_of_unequal_make_work_together(exact):
-    """Whisper's keys have no bias; and a value map of another width is not cut at the wrong place."""
+    """Whisper's keys have no bias; a value map of another width is not cut in the wrong place."""
     layer, other = (MultiHeadAttention(8, 2).to(exact, torch.float64) for _ in "12")
     other.load_state_dict(layer.state_dict())
     layer.w_k = nn.Linear(8, 8, bias=False).to(exact, torch.float64)
@@ -420,7 +420,7 @@ def test_causal_is_for_the_last_of_the_positions(device):
     q, k = torch.randn(1, 2, 3, 4, device=device), torch.randn(1, 2, 2, 4, device=device)
     with pytest.raises(ValueError, match="3 queries can't be the last of 2 positions"):
         fused_attention(q, k, k, CAUSAL)
-    with pytest.raises(TypeError, match="mask must be boolean .*, got 'causal'"):
+    with pytest.raises(TypeError, match=r"mask must be boolean .*, got 'causal'"):
         explicit_attention(q, q, q, CAUSAL)
 
 

@@ -1,4 +1,4 @@
-"""What holds for every model: its maps may be exchanged, its ties hold, torch's tools work on it."""
+"""What holds for every model: maps may be exchanged, ties hold, torch's tools work on it."""
 
 import functools
 import itertools

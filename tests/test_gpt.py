@@ -258,7 +258,7 @@ def test_padded_rows_get_the_scores_they_get_alone(exact, lengths, cuts, side, s
     mask = torch.zeros(len(lengths), width + more, dtype=torch.bool, device=exact)
     for row, length in zip(mask, lengths, strict=True):
         places = {"left": range(width - length, width), "right": range(length)}.get(side)
-        row[list(places or torch.randperm(width)[:length])] = True
+        row[list(places or torch.randperm(width)[:length].tolist())] = True
     mask[:, width:] = True
     ids = some_ids(len(lengths), width + more, exact)
     alone = [model(row[real][None])[0] for row, real in zip(ids, mask, strict=True)]

@@ -404,9 +404,12 @@ def test_rotary_positions_can_be_given(exact):
     at = torch.tensor([[4, 0, 9, 9, 2], [1, 2, 3, 4, 5]], device=exact)
     out = RotaryAttention(positions=at)(q[:, :, 3:], k, v)
     for b in range(2):
-        turn = [torch.cat([apply_rotary(y[b : b + 1, :, [t]], int(p)) for t, p in enumerate(at[b])], 2)
-                for y in (q, k)]  # fmt: skip
-        expected = explicit_attention(turn[0][:, :, 3:], turn[1], v[b : b + 1])
+        places = list(enumerate(at[b].tolist()))
+        queries, keys = (
+            torch.cat([apply_rotary(y[b : b + 1, :, [t]], p) for t, p in places], dim=2)
+            for y in (q, k)
+        )
+        expected = explicit_attention(queries[:, :, 3:], keys, v[b : b + 1])
         torch.testing.assert_close(out[b : b + 1], expected, atol=1e-12, rtol=1e-12)
     plain = RotaryAttention()(q[:, :, 3:], k, v)
     torch.testing.assert_close(out[1], plain[1], atol=1e-12, rtol=1e-12)  # shifted alike

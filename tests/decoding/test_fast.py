@@ -288,5 +288,5 @@ def test_what_would_be_passed_by_is_refused():
         fast_decoder(GPT(GPTConfig(11, 12, 3, 2, max_len=8, norm="post")))
     model = decided_gpt(0)
     model.decoder.final_norm = RMSNorm(12)
-    with pytest.raises(ValueError, match="decoder.final_norm is a RMSNorm: no LayerNorm"):
+    with pytest.raises(ValueError, match=r"decoder\.final_norm is a RMSNorm: no LayerNorm"):
         fast_decoder(model)

@@ -269,7 +269,7 @@ def test_padding_goes_before_the_prompt(device):
         generate(model, ids, 3, mask=mask.flip(-1))
     with pytest.raises(ValueError, match=r"mask of shape \(2, 2\) does not fit ids \(2, 2\)"):
         generate(model, ids, 3, mask=mask[:, 0, 0])
-    with pytest.raises(TypeError, match="mask must be boolean .*, got torch.int64"):
+    with pytest.raises(TypeError, match=r"mask must be boolean .*, got torch.int64"):
         generate(model, ids, 3, mask=mask.long())
     for prompts_ in ([], [[1], []]):
         with pytest.raises(ValueError, match="prompts must have a token or more each"):

@@ -284,7 +284,6 @@ def test_unless_told_outputs_have_at_most_64_tokens(own, written, exact):
         ({"alpha": -1.0}, "alpha .* got -1.0"),
         ({"alpha": float("nan")}, "alpha .* got nan"),
         ({"alpha": float("inf")}, "alpha .* got inf"),
-        ({"max_len": 2.0}, "max_len=2.0 must lie in 1..24"),
     ],
 )
 def test_bad_beams_are_refused(changes, message):
@@ -311,11 +310,12 @@ SEARCHES = {
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("part", ["encoder", "decoder", "output"])
+@pytest.mark.parametrize("part", ["src_embedding", "decoder.layers.0.feed_forward", "output"])
 def test_weights_that_are_nan_are_an_error(search, part, device):
     model = small_model(device, torch.float32, tie_output=False)
     with torch.no_grad():
         next(model.get_submodule(part).parameters()).fill_(math.nan)
+    # (of queries that are NaN, torch's attention on a CPU makes zeros while there are few keys)
     with pytest.raises(ValueError, match="step 1: row 0 of the logits has a logit of nan"):
         SEARCHES[search](model, random_ids([4], 11, device))
 
