@@ -1,4 +1,4 @@
-"""How well a language model predicts a text: nats of each token, bits per byte of the whole."""
+"""How likely a text is to a model: nats of each token, bits per byte, a search with its scores."""
 
 import math
 
