@@ -95,7 +95,9 @@ def scored_greedy(model: Seq2Seq, src: Tensor, max_len: int) -> list[tuple[list[
 
     def keep(module: nn.Module, args: tuple, logits: Tensor) -> None:
         """Note the log-probability of the likeliest token, (B,): it is the one that is taken."""
-        scores = logits.float().index_fill(-1, logits.new_tensor([PAD, BOS]).long(), -torch.inf)
+        scores = logits.float().index_fill(
+            -1, torch.tensor([PAD, BOS], device=logits.device), -torch.inf
+        )
         steps.append(scores.amax(dim=-1) - scores.logsumexp(dim=-1))
 
     hook = model.output.register_forward_hook(keep)
