@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from support import random_ids, small_model
+from training_support import assert_same_bits, batch_of, bits, trainer
 
 from tinytf.attention import explicit_attention, fused_attention
 from tinytf.inspect import attention_layers, record
@@ -17,43 +18,12 @@ from tinytf.relative import RotaryAttention
 from tinytf.support.randomness import seeded
 from tinytf.text.words import BOS, EOS, PAD
 from tinytf.training import checkpointing
-from tinytf.training.checkpointing import CheckpointError, model_tensors
+from tinytf.training.checkpointing import CheckpointError
 from tinytf.training.distributed import Team
 from tinytf.training.losses import Batch, make_batch, sequence_loss
 from tinytf.training.schedules import warmup_cosine, warmup_inverse_sqrt
 from tinytf.training.trainer import InFloat32, Trainer, TrainingConfig
 from tinytf.transformer import Transformer
-
-
-def batch_of(step, size=6):
-    """A batch that depends on its step alone: to copy a sentence, with words renamed."""
-    draw = torch.Generator().manual_seed(step)
-    lengths = torch.randint(1, 6, (size,), generator=draw).tolist()
-    rows = [torch.randint(3, 9, (n,), generator=draw).tolist() for n in lengths]
-    return make_batch(rows, rows)
-
-
-def trainer(device="cpu", batches=batch_of, dropout=0.0, dtype=torch.float32, seed=0, **settings):
-    with seeded(7):
-        model = small_model(device, dtype, dropout=dropout)
-    settings = {"steps": 12, "warmup": 3, "seed": seed, **settings}
-    return Trainer(model, batches, TrainingConfig(**settings))
-
-
-def bits(run):
-    """Everything a run is: weights, moments, step."""
-    state = {n: p.detach().cpu().clone() for n, p in model_tensors(run.model).items()}
-    for n, p in model_tensors(run.model).items():
-        for key, value in run.optimizer.state[p].items():
-            state[f"{n}/{key}"] = value.detach().cpu().clone()
-    return state
-
-
-def assert_same_bits(a, b):
-    assert a.keys() == b.keys()
-    differ = [n for n in a if not torch.equal(a[n], b[n])]
-    assert not differ
-
 
 # ---- batches and loss
 
