@@ -20,7 +20,7 @@ from tinytf.text.words import BOS, EOS, PAD
 from tinytf.training import checkpointing
 from tinytf.training.checkpointing import CheckpointError
 from tinytf.training.distributed import Team
-from tinytf.training.losses import Batch, make_batch, sequence_loss
+from tinytf.training.losses import Batch, cross_entropy, make_batch, sequence_loss
 from tinytf.training.schedules import warmup_cosine, warmup_inverse_sqrt
 from tinytf.training.trainer import InFloat32, Trainer, TrainingConfig
 from tinytf.transformer import Transformer
@@ -58,6 +58,26 @@ def test_loss_equals_torch(smoothing, exact):
         torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-5)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("ignored", [None, PAD])
+def test_cross_entropy_of_logits_equals_torch(smoothing, ignored):
+    logits = torch.randn(3, 5, 7, dtype=torch.float64, requires_grad=True)
+    targets = torch.randint(7, (3, 5))
+    targets[0, 2:] = PAD
+    loss, count = cross_entropy(logits, targets, smoothing, ignored)
+    (ours,) = torch.autograd.grad(loss, logits)
+    expected = F.cross_entropy(
+        logits.flatten(0, 1), targets.flatten(), label_smoothing=smoothing, reduction="sum",
+        ignore_index=-100 if ignored is None else ignored,
+    )  # fmt: skip
+    (theirs,) = torch.autograd.grad(expected, logits)
+    assert count == (15 if ignored is None else int((targets != PAD).sum()))
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
+    torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-5)
+    with pytest.raises(ValueError, match=r"score \(3, 5\) tokens, but .* shape \(5, 3\)"):
+        cross_entropy(logits, targets.t())
+
+
 # ---- schedules
 
 
@@ -83,16 +103,28 @@ def test_cosine_equals_the_formula(warmup, steps):
     assert warmup_cosine(steps + 5, 0.3, warmup, steps) == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.parametrize(("warmup", "steps"), [(10, 110), (1, 50), (20, 20)])
+def test_a_cosine_with_a_floor_falls_to_it_and_stays(warmup, steps):
+    for step in range(1, steps + 10):
+        rate = warmup_cosine(step, 0.3, warmup, steps, floor=0.1)
+        plain = warmup_cosine(step, 0.3, warmup, steps)
+        mixed = plain if step < warmup else 0.1 + plain * (0.3 - 0.1) / 0.3
+        assert rate == pytest.approx(mixed)
+    assert rate == pytest.approx(0.1)
+
+
 @pytest.mark.parametrize(
     ("schedule", "expected"),
     [
         ("cosine", lambda s: warmup_cosine(s, 2e-3, 3, 12)),
+        ("cosine to a tenth", lambda s: warmup_cosine(s, 2e-3, 3, 12, 2e-4)),
         ("constant", lambda s: 2e-3 * min(1, s / 3)),
         ("inverse_sqrt", lambda s: warmup_inverse_sqrt(s, 12, 3)),
     ],
 )
 def test_each_step_takes_its_own_rate(schedule, expected):
-    run = trainer(schedule=schedule)
+    schedule, to_a_tenth, _ = schedule.partition(" to a tenth")
+    run = trainer(schedule=schedule, min_lr=2e-4 if to_a_tenth else 0.0)
     used = []
     step = run.optimizer.step
     run.optimizer.step = lambda: (
@@ -610,6 +642,13 @@ def test_apples_random_state_is_the_runs_own_too(monkeypatch):
         ({"clip": 0.0}, "clip must be above 0, got 0.0; math.inf never clips"),
         ({"clip": -1.0}, "clip must be above 0, got -1.0"),
         ({"label_smoothing": 1.5}, r"label_smoothing must lie in \[0, 1\), got 1.5"),
+        ({"lr": math.inf}, "lr must be a finite number of at least 0, got inf"),
+        ({"lr": math.nan}, "lr must be a finite number of at least 0, got nan"),
+        ({"lr": -1e-3}, "lr must be a finite number of at least 0, got -0.001"),
+        ({"min_lr": -1.0}, r"min_lr must lie in 0..lr=0.002, got -1.0"),
+        ({"min_lr": 3e-3}, r"min_lr must lie in 0..lr=0.002, got 0.003"),
+        ({"min_lr": math.nan}, r"min_lr must lie in 0..lr=0.002, got nan"),
+        ({"min_lr": 1e-3, "schedule": "constant"}, "min_lr=0.001 is the cosine's: constant has"),
         ({"weight_decay": -0.1}, "weight_decay must be at least 0, got -0.1"),
         ({"schedule": "linear"}, "schedule='linear' is not one of"),
         ({"precision": "int8"}, "precision='int8' is not one of"),
