@@ -245,7 +245,7 @@ def test_a_checkpoint_from_elsewhere_is_not_resumed(run, tmp_path, capsys):
 def test_a_folder_is_no_place_to_write(run, tmp_path, capsys):
     (tmp_path / "run").mkdir()
     assert run() == 2
-    assert "run is a folder: name a file in it" in capsys.readouterr().err
+    assert "run: it is a folder; name a file in it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
