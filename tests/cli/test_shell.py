@@ -8,16 +8,13 @@ import time
 from pathlib import Path
 
 import pytest
-import torch
 from support import interrupt_at
 
 from tinytf import studies
-from tinytf.cli import pretrain, train, write
+from tinytf.cli import pretrain, train
 from tinytf.data.batches import PhrasebookBatches
 from tinytf.studies import __main__ as studies_command
 from tinytf.support import locks
-from tinytf.support.device import choose_device
-from tinytf.support.files import CheckpointError, try_to_write, write_atomically
 from tinytf.training import checkpointing
 
 TINY = ["--steps", "6", "--warmup", "2", "--batch-size", "4", "--precision", "float32"]
@@ -172,16 +169,6 @@ def test_links_are_followed_and_modes_kept(run, tmp_path):
     assert names(tmp_path / "far") == ["real"]
 
 
-@unix
-def test_a_circle_of_links_is_named(tmp_path):
-    os.symlink("b", tmp_path / "a")
-    os.symlink("a", tmp_path / "b")
-    with pytest.raises(CheckpointError, match="it is a link to itself"):
-        write_atomically(tmp_path / "a", b"x")
-    with pytest.raises(CheckpointError, match="it is a link to itself"):
-        try_to_write(tmp_path / "a")
-
-
 # ---- two writers, and what killed ones leave
 
 
@@ -207,15 +194,6 @@ def test_two_runs_do_not_write_one_file(run, tmp_path, capsys):
     assert names(tmp_path) == ["alias", "run"]
 
 
-def test_a_lock_is_let_go_of(tmp_path):
-    for _ in range(2):
-        with locks.sole_writer(tmp_path / "a"), locks.sole_writer(tmp_path / "b"):
-            assert names(tmp_path) == [".a.lock", ".b.lock"]
-            with pytest.raises(CheckpointError, match="another run is writing"):
-                locks.sole_writer(tmp_path / "a").__enter__()
-    assert names(tmp_path) == []
-
-
 def test_what_killed_writers_left_is_removed_and_nothing_else(run, tmp_path):
     dead = [".run.12345-1.part", ".run.6-99.part"]
     others = [".run.part", ".run.x-1.part", ".other.12345-1.part", "run.12345-1.part"]
@@ -225,13 +203,6 @@ def test_what_killed_writers_left_is_removed_and_nothing_else(run, tmp_path):
         assert locks.hold(file)  # somebody is writing it
         assert run() == 0
         assert names(tmp_path) == sorted([*others, ".run.77-7.part", "run"])
-
-
-def test_a_name_as_long_as_the_disk_allows_can_be_written(tmp_path):
-    for name in ("x" * 255, "猫" * 85):
-        with locks.sole_writer(tmp_path / name):
-            write_atomically(tmp_path / name, b"x")
-        assert (tmp_path / name).read_bytes() == b"x"
 
 
 # ---- Ctrl-C
@@ -304,34 +275,6 @@ def test_importing_the_package_leaves_ctrl_c_alone():
     ask = "import signal, tinytf; print(signal.getsignal(2) is signal.default_int_handler)"
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, timeout=60)
     assert done.stdout == "True\n"
-
-
-# ---- devices
-
-
-@pytest.mark.parametrize("wanted", ["cuda", "cuda:1"])
-def test_the_variable_is_blamed_for_a_device_that_is_not_here(wanted, monkeypatch, capsys):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setenv("TINYTF_DEVICE", wanted)
-    said = f"the variable TINYTF_DEVICE='{wanted}' was asked for, but torch sees none"
-    with pytest.raises(ValueError, match=said):
-        choose_device()
-    for command in (lambda: write.main(["a"]), lambda: train.main([])):
-        assert command() == 2
-        assert f"error: {said}" in capsys.readouterr().err
-    with pytest.raises(ValueError, match=r"^device 'cuda' was asked"):
-        choose_device("cuda")
-
-
-def test_devices_that_are_none_are_refused(monkeypatch):
-    for wanted in ("cpu:x", "gpu", "cuda:-1", ":"):
-        with pytest.raises(ValueError, match=r"is not one of cuda, mps, cpu"):
-            choose_device(wanted)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert choose_device("cuda:1") == torch.device("cuda", 1)
-    with pytest.raises(ValueError, match="device 'cuda:2' was asked for, but there are 2"):
-        choose_device("cuda:2")
 
 
 # ---- studies

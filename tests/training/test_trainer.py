@@ -16,101 +16,14 @@ from tinytf.attention import explicit_attention, fused_attention
 from tinytf.inspect import attention_layers, record
 from tinytf.relative import RotaryAttention
 from tinytf.support.randomness import seeded
-from tinytf.text.words import BOS, EOS, PAD
+from tinytf.text.words import PAD
 from tinytf.training import checkpointing
 from tinytf.training.checkpointing import CheckpointError
 from tinytf.training.distributed import Team
-from tinytf.training.losses import Batch, cross_entropy, make_batch, sequence_loss
+from tinytf.training.losses import Batch, make_batch, sequence_loss
 from tinytf.training.schedules import warmup_cosine, warmup_inverse_sqrt
 from tinytf.training.trainer import InFloat32, Trainer, TrainingConfig
 from tinytf.transformer import Transformer
-
-# ---- batches and loss
-
-
-def test_targets_are_shifted_by_one():
-    batch = make_batch([[3, 4], [5]], [[6], [7, 8, 3]])
-    assert batch.src.tolist() == [[3, 4, EOS], [5, EOS, PAD]]
-    assert batch.tgt_in.tolist() == [[BOS, 6, PAD, PAD], [BOS, 7, 8, 3]]
-    assert batch.tgt_out.tolist() == [[6, EOS, PAD, PAD], [7, 8, 3, EOS]]
-
-
-def test_bad_batches_are_refused():
-    with pytest.raises(ValueError, match="2 sources do not match 1 targets"):
-        make_batch([[3], [4]], [[5]])
-    with pytest.raises(ValueError, match="the batch is empty"):
-        make_batch([], [])
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_loss_equals_torch(smoothing, exact):
-    model, batch = small_model(exact), batch_of(1).to(exact)
-    loss, tokens = sequence_loss(model, batch, smoothing)
-    ours = torch.autograd.grad(loss / tokens, list(model.parameters()))
-    logits = model(batch.src, batch.tgt_in).flatten(0, 1).float()
-    expected = F.cross_entropy(
-        logits, batch.tgt_out.flatten(), ignore_index=PAD, label_smoothing=smoothing
-    )
-    theirs = torch.autograd.grad(expected, list(model.parameters()))
-    assert tokens == (batch.tgt_out != PAD).sum() < batch.tgt_out.numel()
-    torch.testing.assert_close(loss / tokens, expected, atol=1e-6, rtol=0)
-    for a, b in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-5)
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("ignored", [None, PAD])
-def test_cross_entropy_of_logits_equals_torch(smoothing, ignored):
-    logits = torch.randn(3, 5, 7, dtype=torch.float64, requires_grad=True)
-    targets = torch.randint(7, (3, 5))
-    targets[0, 2:] = PAD
-    loss, count = cross_entropy(logits, targets, smoothing, ignored)
-    (ours,) = torch.autograd.grad(loss, logits)
-    expected = F.cross_entropy(
-        logits.flatten(0, 1), targets.flatten(), label_smoothing=smoothing, reduction="sum",
-        ignore_index=-100 if ignored is None else ignored,
-    )  # fmt: skip
-    (theirs,) = torch.autograd.grad(expected, logits)
-    assert count == (15 if ignored is None else int((targets != PAD).sum()))
-    assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
-    torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-5)
-    with pytest.raises(ValueError, match=r"score \(3, 5\) tokens, but .* shape \(5, 3\)"):
-        cross_entropy(logits, targets.t())
-
-
-# ---- schedules
-
-
-@pytest.mark.parametrize(("d_model", "warmup"), [(512, 4000), (128, 1), (64, 300)])
-def test_inverse_sqrt_equals_the_paper(d_model, warmup):
-    for step in (1, 2, warmup - 1, warmup, warmup + 1, 10 * warmup):
-        if step < 1:
-            continue
-        peak = 1 / math.sqrt(d_model * warmup)
-        expected = peak * (step / warmup if step <= warmup else math.sqrt(warmup / step))
-        assert warmup_inverse_sqrt(step, d_model, warmup) == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(("warmup", "steps"), [(10, 110), (1, 50), (20, 20)])
-def test_cosine_equals_the_formula(warmup, steps):
-    for step in range(1, steps + 1):
-        rate = warmup_cosine(step, 0.3, warmup, steps)
-        if step <= warmup:
-            assert rate == pytest.approx(0.3 * step / warmup)
-        else:
-            angle = (step - warmup) / (steps - warmup) * math.pi
-            assert rate == pytest.approx(0.3 * math.cos(angle / 2) ** 2, abs=1e-12)
-    assert warmup_cosine(steps + 5, 0.3, warmup, steps) == pytest.approx(0, abs=1e-12)
-
-
-@pytest.mark.parametrize(("warmup", "steps"), [(10, 110), (1, 50), (20, 20)])
-def test_a_cosine_with_a_floor_falls_to_it_and_stays(warmup, steps):
-    for step in range(1, steps + 10):
-        rate = warmup_cosine(step, 0.3, warmup, steps, floor=0.1)
-        plain = warmup_cosine(step, 0.3, warmup, steps)
-        mixed = plain if step < warmup else 0.1 + plain * (0.3 - 0.1) / 0.3
-        assert rate == pytest.approx(mixed)
-    assert rate == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(
