@@ -33,19 +33,6 @@ def test_a_crash_is_reported_with_its_line():
     assert "IndexError: list index out of range" in result.text
 
 
-def test_an_answer_cannot_change_the_tests():
-    def destructive(q, k, mask=None):
-        weights = reference(q.clone(), k, mask)
-        q.zero_(), k.zero_()
-        if mask is not None:
-            mask.fill_(True)
-        return weights
-
-    reference = next(e for e in EXERCISES if e.id == "03.1").reference
-    assert check("03.1", destructive).problems[-1][0] == "and its gradient is finite"
-    assert check("03.1", reference).passed
-
-
 def test_other_right_answers_pass():
     """The graders accept what is right, not what is spelt like the reference."""
 
@@ -76,14 +63,6 @@ def test_other_right_answers_pass():
     assert check("10.1", framework_loss).passed
     assert check("10.2", sliced).passed
     assert check("10.4", counted_first).passed
-
-
-def test_global_randomness_is_left_alone():
-    before = torch.get_rng_state()
-    for exercise in EXERCISES:
-        check(exercise.id, exercise.reference)
-        check(exercise.id, lambda *_, **__: torch.rand(1))  # an answer that draws
-    assert torch.equal(before, torch.get_rng_state())
 
 
 def test_the_line_that_crashed_is_the_learners_on_windows_too():

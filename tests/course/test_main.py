@@ -32,7 +32,7 @@ def chapter():
         cells.append(cell(f"predict('03-P{i}', 'q', ['a', 'b'])"))
         cells.append(cell(f"predict.answer('03-P{i}', 'a')"))
     for exercise in (e for e in EXERCISES if e.id.startswith("03.")):
-        name = exercise.reference.__name__
+        name = exercise.name
         if name != "attention_weights":
             cells.append(cell(f"def {name}(): ..."))
         cells.append(cell(f"Exercise {exercise.id}", kind="markdown"))

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from tinytf import studies
-from tinytf.course.exercises.ch14_families import my_fill
+from tinytf.course.answers.ch14_families import my_fill
 from tinytf.data.phrasebook import Phrasebook
 from tinytf.data.phrasebook.lexicon import MASSES, NOUNS
 from tinytf.decoding.search import greedy
