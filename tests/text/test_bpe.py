@@ -3,78 +3,22 @@
 import json
 import random
 import tracemalloc
-import unicodedata
-from collections import Counter
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from support import bounded
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizer_support import STRANGE, huggingface, text_of_all_kinds
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, trainers
 
-from tinytf.data.manual import manual_text
 from tinytf.support.files import CheckpointError, read_text
 from tinytf.text.bpe import ByteBPE, train_bpe
-from tinytf.text.gpt2_files import GPT2_BYTE_ORDER, from_gpt2, to_gpt2
+from tinytf.text.gpt2_files import GPT2_BYTE_ORDER, to_gpt2
 from tinytf.text.merges import (
     apply_merges,
-    apply_merges_by_heap,
-    apply_merges_by_rank,
-    count_pairs,
-    learn_merges,
-    merge_pair,
 )
-from tinytf.text.pretokenize import split, split_chunks
-
-STRANGE = [
-    "它太累了，所以没有过马路。 动物动物",
-    "naïve café, Ελληνικά, кириллица, العربية, हिन्दी",
-    "👩‍👩‍👧‍👦 🇨🇳 👍🏽 ok😀ok",
-    "\x00\x01\x1b[0m\x1c\x1d\x1e\x1f\x7f\x85\xa0\u200b\u2028\ufeff end",
-    "don't we'll they've I'm he'd it's you're 'tis DON'T ''s 'x",
-    "    indented\n\n\tdef f(x):\r\n        return x**2  # 3.14159 \n ",
-    "   ",
-    " \n \n ",
-    "½ ² ٣ Ⅳ 一二三 100000",
-    "e\u0301 = é",
-    "a" * 30,
-]
-
-
-@pytest.fixture(scope="module")
-def manual():
-    return manual_text()
-
-
-@pytest.fixture(scope="module")
-def bpe(manual):
-    return train_bpe(manual, 600, special_tokens=["<|end|>"])
-
-
-def huggingface(bpe):
-    """Their byte-level BPE with our merges and the same pre-tokeniser."""
-    vocab, merges = to_gpt2(bpe)
-    theirs = Tokenizer(models.BPE(vocab=vocab, merges=merges))
-    theirs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    theirs.decoder = decoders.ByteLevel()
-    return theirs
-
-
-@pytest.fixture(scope="module")
-def theirs(bpe):
-    return huggingface(bpe)
-
-
-# of Unicode 3.2, which Python keeps: about younger characters libraries differ by their age
-OLD = unicodedata.ucd_3_2_0
-CHARACTERS = [c for c in map(chr, range(0x110000)) if OLD.category(c) not in ("Cn", "Cs", "Co")]
-
-text_of_all_kinds = st.one_of(
-    st.text(CHARACTERS, max_size=40),
-    st.text("ab 's\nl19.é猫😀\t", max_size=40),  # where the pattern's rules meet
-)
-
+from tinytf.text.pretokenize import split
 
 # against Hugging Face
 
@@ -129,90 +73,6 @@ def test_learns_the_merges_huggingface_learns(manual):
     assert theirs.get_vocab() == vocab
 
 
-def test_reads_files_in_gpt2_layout(manual, tmp_path):
-    made = train_bpe(manual[:50_000], 100, None, ["<|endoftext|>"], GPT2_BYTE_ORDER)
-    vocab, merges = to_gpt2(made)
-    files = tmp_path / "vocab.json", tmp_path / "merges.txt"
-    files[0].write_text(json.dumps(vocab))
-    rows = "\n".join(map(" ".join, merges))
-    files[1].write_bytes(f"#version: 0.2\n{rows}\n".replace("\n", "\r\n").encode())
-    assert to_gpt2(from_gpt2(*files)) == (vocab, merges)  # from Windows
-    files[1].write_bytes(f"#version: 0.2\n{rows}\n".encode())
-    ours = from_gpt2(*files)
-    theirs = Tokenizer(models.BPE.from_file(*map(str, files)))
-    theirs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    for text in (manual[:20_000], *STRANGE):
-        assert ours.encode(text) == theirs.encode(text).ids
-    assert (vocab["!"], vocab["Ā"], len(vocab)) == (0, 188, 256 + 100 + 1)  # GPT-2's own layout
-    assert ours.special_id("<|endoftext|>") == len(vocab) - 1
-    assert to_gpt2(ours) == (vocab, merges)
-
-    files[0].write_text(json.dumps(vocab | {"!": 1, '"': 0}))
-    with pytest.raises(CheckpointError, match="token '!' has id 1, but in GPT-2's layout it is 0"):
-        from_gpt2(*files)
-    files[0].write_text(json.dumps(vocab | {"<x>": 999}))
-    with pytest.raises(CheckpointError, match=r"ids of \['<\|endoftext\|>', '<x>'\] do not follow"):
-        from_gpt2(*files)
-    files[0].write_text("[1, 2]")
-    with pytest.raises(CheckpointError, match=r"vocab.json is JSON, but no vocabulary"):
-        from_gpt2(*files)
-    files[0].write_text("{}")
-    files[1].write_text("x yy\n")
-    with pytest.raises(CheckpointError, match="merge 0, 'x yy', joins no two tokens"):
-        from_gpt2(*files)
-    with pytest.raises(ValueError, match="special token 'a' is written like the token 97"):
-        to_gpt2(ByteBPE([], ["a"]))
-
-
-# the merges
-
-
-def naive_merges(words, num_merges):
-    """Count everything anew for every merge."""
-    words, merges = {tuple(w): n for w, n in words.items()}, []
-    while len(merges) < num_merges and (pairs := count_pairs(words)):
-        pair = min(pairs, key=lambda pair: (-pairs[pair], pair))
-        merged = Counter()
-        for word, times in words.items():
-            merged[tuple(merge_pair(word, pair, 256 + len(merges)))] += times
-        words = merged
-        merges.append(pair)
-    return merges
-
-
-def test_incremental_learning_equals_counting_anew(manual):
-    words = Counter(tuple(piece.encode()) for piece in split(manual[:20_000]))
-    assert learn_merges(words, 100) == naive_merges(words, 100)
-
-
-@bounded
-@given(st.dictionaries(st.text("ab", min_size=1, max_size=9), st.integers(1, 5), min_size=1))
-def test_incremental_learning_where_pairs_overlap(words):
-    words = {tuple(word.encode()): times for word, times in words.items()}
-    assert learn_merges(words, 20) == naive_merges(words, 20)
-
-
-def test_merge_goes_from_left_to_right():
-    assert merge_pair([1, 1, 1], (1, 1), 9) == [9, 1]
-    assert merge_pair([1, 1, 1, 1, 2, 1], (1, 1), 9) == [9, 9, 2, 1]
-    assert merge_pair([], (1, 1), 9) == []
-    assert count_pairs({(1, 1, 1): 2, (1, 2): 3}) == {(1, 1): 4, (1, 2): 3}
-
-
-def test_ties_go_to_the_smaller_pair():
-    assert learn_merges({(5, 9): 1, (7, 2): 1, (5, 8): 1}, 9) == [(5, 8), (5, 9), (7, 2)]
-
-
-@bounded
-@given(st.text("abc", max_size=60))
-def test_many_ids_merge_like_few(text):
-    learned = learn_merges({tuple(b"abcabaabbcccaab"): 1}, 9)
-    merges = {pair: 256 + i for i, pair in enumerate(learned)}
-    expected = apply_merges(text.encode(), merges)
-    assert apply_merges_by_rank(text.encode(), merges) == expected
-    assert apply_merges_by_heap(text.encode(), merges) == expected
-
-
 def test_the_longest_short_piece_and_the_shortest_long_one(bpe):
     for size in range(60, 70):
         word = "".join(random.Random(size).choices("etaoin", k=size))
@@ -261,27 +121,6 @@ def test_special_tokens_come_only_where_allowed(bpe):
         bpe.encode("a", allowed_special=["<x>"])
     with pytest.raises(TypeError, match='allowed_special is a list or "all"'):
         bpe.encode("a", allowed_special="<|end|>")
-
-
-# chunks, files, memory
-
-
-@bounded
-@given(text=text_of_all_kinds, sizes=st.lists(st.integers(1, 5), min_size=1, max_size=9))
-def test_chunks_cut_like_the_whole(text, sizes):
-    chunks, place = [], 0
-    while place < len(text):
-        size = sizes[len(chunks) % len(sizes)]
-        chunks.append(text[place : place + size])
-        place += size
-    assert [piece for pieces in split_chunks(chunks) for piece in pieces] == split(text)
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 4])
-def test_chunks_may_cut_a_contraction(size):
-    for text in STRANGE:
-        chunks = [text[i : i + size] for i in range(0, len(text), size)]
-        assert [piece for pieces in split_chunks(chunks) for piece in pieces] == split(text)
 
 
 def test_training_on_chunks_equals_training_on_the_whole(manual, tmp_path):
@@ -399,21 +238,6 @@ def test_refuses_bad_training(tmp_path):
         train_bpe(tmp_path / "latin.txt", 3)
     assert len(train_bpe("ab ab", vocab_size=1000)) == 258  # it runs out of pairs
     assert train_bpe("ab ab", vocab_size=258, special_tokens=["<x>"]).merges == [(97, 98)]
-
-
-@pytest.mark.parametrize("chunk_bytes", [1, 2, 3, 7, 100])
-def test_reading_says_where_the_bytes_are_wrong(tmp_path, chunk_bytes):
-    path = tmp_path / "a.txt"
-    path.write_bytes("猫猫".encode() + b"\r\n\xff x")
-    with pytest.raises(ValueError, match="invalid start byte at byte 8"):
-        list(read_text(path, chunk_bytes))
-    path.write_bytes("猫猫".encode()[:-1])
-    with pytest.raises(ValueError, match="unexpected end of data at byte 3"):
-        list(read_text(path, chunk_bytes))
-    with pytest.raises(ValueError, match="chunk_bytes must be at least 1, got 0"):
-        list(read_text(path, 0))
-    path.write_bytes("猫\r\n\n猫".encode())
-    assert "".join(read_text(path, chunk_bytes)) == "猫\r\n\n猫"
 
 
 def test_refuses_bad_input(bpe):

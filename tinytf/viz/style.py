@@ -88,11 +88,14 @@ def _charmap(path):
 @lru_cache(maxsize=16)
 def _covered(families):
     """The code points that the fonts named in `families` can draw between them."""
-    generic = {"sans-serif", "serif", "monospace"}
-    files = {entry.name: entry.fname for entry in font_manager.fontManager.ttflist}
-    paths = [files[name] for name in families if name in files]
-    if not paths or generic & set(families):
-        paths.append(font_manager.findfont(BASE_FONT))
+    paths = []
+    for name in families:
+        try:
+            regular = font_manager.FontProperties(family=name, weight="normal")
+            paths.append(font_manager.findfont(regular, fallback_to_default=False))
+        except ValueError:  # not installed
+            continue
+    paths = paths or [font_manager.findfont(BASE_FONT)]  # which matplotlib falls back to
     return frozenset().union(*map(_charmap, paths))
 
 
