@@ -1,13 +1,16 @@
 """The house style: fonts, labels that never box, figures on axes that are given."""
 
+from dataclasses import replace
+
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
+from matplotlib import font_manager
 
 from tinytf import viz
-from tinytf.viz import style
+from tinytf.viz import font, style
 
 matplotlib.use("Agg")
 
@@ -133,3 +136,14 @@ def shown(monkeypatch):
     monkeypatch.setattr("IPython.display.display", display)
     assert ipywidgets
     return displayed
+
+
+def test_a_face_that_is_not_drawn_does_not_count(monkeypatch):
+    """Of a family's faces the thin one may lack what the regular one has."""
+    regular = next(f for f in font_manager.fontManager.ttflist if f.name == style.BASE_FONT)
+    thin = replace(regular, fname=str(font.FONT), weight=200)
+    fonts = [*font_manager.fontManager.ttflist, thin]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", fonts)
+    style._covered.cache_clear()
+    assert viz.label(" ") == "␣"
+    style._covered.cache_clear()
