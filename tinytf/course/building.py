@@ -21,8 +21,8 @@ from dataclasses import replace
 from tinytf.course.check import grade
 from tinytf.course.display import BAD, GOOD, QUIET, block, inline, show, sign
 from tinytf.course.grading import Exercise
-from tinytf.course.graduate import resolve
 from tinytf.course.parts import parts
+from tinytf.course.resolve import resolve
 
 __all__ = ["MODES", "build_copy", "built", "graded", "graduations", "mode", "outcome", "part_of"]
 

@@ -2,13 +2,14 @@
 
 import ast
 import difflib
-import importlib
 import inspect
 import linecache
 import os
 import types
 
+from tinytf.course.building import outcome
 from tinytf.course.display import GOOD, QUIET, _shell, block, inline, show, sign
+from tinytf.course.resolve import resolve
 
 
 class GraduationError(AssertionError):
@@ -27,7 +28,7 @@ def graduate(local_object, target):
     """
     name = local_object.__name__
     counterpart = resolve(target, name)
-    if result := _built(local_object):
+    if result := outcome(local_object):
         yours = f"`{name}` graduates: yours passes all {len(result.held)} tests"
         sentence = yours if result.passed else f"`{name}`: the package's stands here, not yet yours"
         colour, symbol = (GOOD, "✓") if result.passed else (QUIET, "…")
@@ -42,22 +43,6 @@ def graduate(local_object, target):
         raise GraduationError(f"{name} here and {path} differ:\n" + "\n".join(lines))
     sentence = f"`{name}` graduates: the same code as `{path}`"
     show(f"✓ {sentence}", block(GOOD, f"{sign(GOOD, '✓')} {inline(sentence)}"))
-
-
-def _built(local_object):
-    """The result of build mode's tests, where the reader writes this part; else None."""
-    from tinytf.course.building import outcome  # which builds on `resolve`
-
-    return outcome(local_object)
-
-
-def resolve(target, name):
-    """The object that `graduate(object_called_name, target)` compares with."""
-    try:
-        return getattr(importlib.import_module(target), name)
-    except ModuleNotFoundError:
-        module, _, attribute = target.rpartition(".")
-        return getattr(importlib.import_module(module), attribute)
 
 
 def definition(thing):
