@@ -41,3 +41,14 @@ def test_embedding_equals_torch_scaled(dtype, exact):
 def test_bad_ids_are_refused(ids, error, message, device):
     with pytest.raises(error, match=message):
         TokenEmbedding(9, 5).to(device)(ids.to(device))
+
+
+def test_the_scale_can_be_chosen():
+    torch.manual_seed(0)
+    ours = TokenEmbedding(9, 4, scale=1.0)
+    torch.manual_seed(0)
+    usual = TokenEmbedding(9, 4)
+    ids = torch.tensor([[3, 1, 8]])
+    assert torch.equal(ours(ids), ours.weight[ids])
+    assert torch.equal(usual.weight, ours.weight)
+    assert torch.equal(usual(ids), 2 * ours(ids))

@@ -154,3 +154,9 @@ def test_feed_forward_drops_hidden_units():
 def test_feed_forward_refuses_another_width():
     with pytest.raises(ValueError, match="x has width 5, expected d_model=4"):
         FeedForward(4, 8)(torch.zeros(1, 2, 5))
+
+
+def test_biases_may_be_left_out():
+    layer, x = FeedForward(4, 6, bias=False), torch.randn(2, 3, 4)
+    assert [n for n, _ in layer.named_parameters()] == ["w_1.weight", "w_2.weight"]
+    torch.testing.assert_close(layer(x), (x @ layer.w_1.weight.T).relu() @ layer.w_2.weight.T)

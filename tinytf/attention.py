@@ -53,9 +53,9 @@ def fused_attention(
     """Compute `explicit_attention` in one kernel that never stores the weights.
 
     Same shapes, same errors. In place of a mask, `CAUSAL` lets the kernel hide what is later: it
-    then computes half, and nobody makes a mask. The kernel can't be differentiated twice (a Hessian,
-    a gradient penalty): give the layers `explicit_attention` for that. Source: Dao et al. 2022
-    (FlashAttention), where the device has it.
+    then computes half, and nobody makes a mask. The kernel can't be differentiated twice (for a
+    Hessian or a gradient penalty): give the layers `explicit_attention` for that. Source: Dao et
+    al. 2022 (FlashAttention), where the device has it.
     """
     _check_widths(q, k)
     if mask is CAUSAL and q.size(-2) == k.size(-2):
@@ -171,7 +171,7 @@ class MultiHeadAttention(nn.Module):
         return self.w_o(heads.transpose(1, 2).flatten(2))  # (B, H, T, D) -> (B, T, C)
 
     def _project(self, x: Tensor, *maps: nn.Module) -> list[Tensor]:
-        """Apply several maps to x (B, T, C), plain ones in one matmul, and split each into heads."""
+        """Apply maps to x (B, T, C), plain ones in one matmul, and split each into heads."""
         if len(maps) > 1 and all(is_plain_linear(m) and m.bias is not None for m in maps):
             weight = torch.cat([m.weight for m in maps])
             bias = torch.cat([m.bias for m in maps])

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-__all__ = ["ACTIVATIONS", "FeedForward", "SwiGLU", "gated_width", "gelu", "gelu_tanh"]
+__all__ = ["FeedForward", "SwiGLU", "gated_width", "gelu", "gelu_tanh"]
 
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {

@@ -113,9 +113,9 @@ class GPT(TiedOutput):
 
         With a `cache` (from `decoder.new_cache()`), `ids` holds only the tokens that are new.
         `mask`, as `padding_mask` makes it for them, says which are no padding: a row's positions
-        count those only, so that texts of different lengths can be read together. Raises ValueError
-        for an empty batch, ids outside the vocabulary, a mask of another shape, and sequences longer
-        than max_len; TypeError for ids that are not integers.
+        count those only, so that texts of different lengths can be read together. Raises
+        ValueError for an empty batch, ids outside the vocabulary, a mask of another shape, and
+        sequences longer than max_len; TypeError for ids that are not integers.
         """
         return self.output(self.decode(ids, cache, mask))
 

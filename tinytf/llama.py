@@ -66,7 +66,7 @@ class LlamaConfig:
 
 
 class LlamaLayer(EncoderLayer):
-    """`EncoderLayer` of other parts: grouped-query attention, then SwiGLU, each behind an RMSNorm."""
+    """An `EncoderLayer` of other parts: grouped-query attention, SwiGLU, RMSNorm before each."""
 
     def __init__(self, config: LlamaConfig) -> None:
         nn.Module.__init__(self)  # of the encoder layer only what it computes is taken
@@ -105,9 +105,9 @@ class Llama(TiedOutput):
         """Score the token after each prefix: ids (B, T) -> logits (B, T, V).
 
         With a `cache` (from `decoder.new_cache()`), `ids` holds only the tokens that are new.
-        `mask`, as `padding_mask` makes it for them, says which are no padding. Raises ValueError for
-        an empty batch, ids outside the vocabulary, a mask of another shape, and sequences longer
-        than max_len; TypeError for ids that are not integers.
+        `mask`, as `padding_mask` makes it for them, says which are no padding. Raises ValueError
+        for an empty batch, ids outside the vocabulary, a mask of another shape, and sequences
+        longer than max_len; TypeError for ids that are not integers.
         """
         return self.output(self.decode(ids, cache, mask))
 

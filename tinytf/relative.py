@@ -37,8 +37,8 @@ def rotary_angles(
 ) -> Tensor:
     """Tabulate by how much RoPE turns each pair at each position: (length, width / 2), in radians.
 
-    Pair i of position p turns by p · base^(-2i/width), p counted from `start`, or given: `positions`
-    (..., length) replace length and start, and lead to (..., length, width / 2). Computed in
+    Pair i of position p turns by p · base^(-2i/width), p counted from `start`. Or `positions` are
+    given, (..., length) in place of length and start: then (..., length, width / 2). Computed in
     float64 (float32 where the device has none): at position 100,000 bfloat16 could not tell one
     position from the next. Raises ValueError for an odd width. Source: Su et al. 2021, equation 15.
     """
@@ -125,8 +125,8 @@ class RotaryAttention:
     """Attention whose queries and keys are turned by their positions (RoPE).
 
     A score then depends on the contents and on the distance alone. For self-attention only; the
-    T queries are the last of the S positions, which count from 0 unless `positions`, (S,) or (B, S),
-    says otherwise. Values are not turned. A cache holds keys unturned, and they are turned at each
+    T queries are the last of the S positions, which count from 0 unless `positions` says otherwise,
+    (S,) or (B, S). Values are not turned. A cache holds keys unturned, and they are turned at each
     call. Raises ValueError for an odd head width, and for more queries
     than keys. Source: Su et al. 2021 (RoFormer), section 3.2.
     """

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from tinytf.norm import LayerNorm
 
-__all__ = ["RESIDUALS", "PostNorm", "PreNorm"]
+__all__ = ["PostNorm", "PreNorm"]
 
 
 class PostNorm(nn.Module):

@@ -304,7 +304,7 @@ def test_numbers_and_dates_have_one_value_on_both_sides():
 def test_digits_only_stand_in_dates_and_hours():
     """So digits anywhere else are a count that a reader wrote in figures."""
     holding = [pair for pair in everything() if re.search(r"\d", pair.english)]
-    assert len(holding) > 5_000
+    assert len(holding) > 4_000
     assert [pair.english for pair in holding if digits_that_count(pair.source)] == []
 
 
