@@ -149,7 +149,7 @@ EXACT_SHARE = Answers(
         f"{_SHARE} => {_SHARE.replace('/ len(gold)', '/ len(outputs)')}": _AS_MANY,
         f"{_SHARE} => {_SHARE.replace('list(o)', 'o')}": _LISTS,
         f"{_SHARE} => {_SHARE.replace('list(g)', 'g')}": _LISTS,
-        f"{_SHARE} => {_SHARE.replace('zip(outputs, gold', 'zip(gold, outputs')}": "a pair is equal from both sides",
+        f"{_SHARE} => {_SHARE.replace('outputs, gold', 'gold, outputs')}": "equality is mutual",
         f"{_SHARE} => {_SHARE.replace(', strict=True', '')}": _AS_MANY,
         f"{_SHARE} => {_SHARE.replace('strict=True', 'strict=False')}": _AS_MANY,
     },
@@ -168,6 +168,12 @@ def alignment_accuracy(weights, links):
     best = weights.argmax(dim=-1).tolist()
     aligned = {t for _, t in links}
     return sum((best[t], t) in links for t in aligned) / len(aligned)
+
+
+def _largest_of_all(weights, links):
+    aligned = {t for _, t in links}
+    found = (weights == weights.max()).nonzero().tolist()
+    return sum(any([t, s] in found for s, u in links if u == t) for t in aligned) / len(aligned)
 
 
 def _accuracy(hit=None, count=None, flip=False):
@@ -244,13 +250,7 @@ ALIGNMENT = Answers(
         ),
         WrongAnswer(
             "the largest weight of the whole map",
-            lambda weights, links: (
-                sum(
-                    any(weights[t, s] == weights.max() for s, u in links if u == t)
-                    for t in {t for _, t in links}
-                )
-                / len({t for _, t in links})
-            ),
+            _largest_of_all,
             "for weights=",
             "Each target word has a row and a largest weight of its own.",
         ),

@@ -224,9 +224,12 @@ def _any_links(answer):
     agrees(answer, 1.0, torch.tensor([[0.4, 0.3, 0.3]]), [(0, 0)])
     agrees(answer, 0.0, torch.tensor([[0.4, 0.3, 0.3]]), [(1, 0), (2, 0)])
     weights = numbers(7, 4, seed=3).softmax(-1)
-    links = [(s, t) for s in range(4) for t in (0, 1, 2, 4, 6) if (s * 5 + t) % 3 != 1]
+    best = weights.argmax(-1).tolist()
+    links = [(s if t != 4 else (s + 1) % 4, t) for t, s in enumerate(best) if t != 2]
+    agrees(answer, 5 / 6, weights, links)
+    agrees(answer, _graded(weights, links[2:5]), weights, links[2:5])
+    links += [((s + 1) % 4, s) for s in range(4)]
     agrees(answer, _graded(weights, links), weights, links)
-    agrees(answer, _graded(weights, links[:4]), weights, links[:4])
     hair = torch.tensor([[0.5 - 1e-12, 0.5 + 1e-12]], dtype=torch.float64)
     agrees(answer, 1.0, hair, [(1, 0)], where="for a row that differs by 2e-12, in float64")
 
