@@ -9,6 +9,7 @@ PACKAGE, TESTS = ROOT / "tinytf", ROOT / "tests"
 # Tests of something else than one file of the package, and of what.
 OF_SOMETHING_ELSE = {
     "test_benchmarks.py": "the benchmarks beside it",
+    "test_every_model.py": "what holds for all models alike",
     "test_errata.py": "mistakes of the source documents, wherever they could be made",
     "test_house.py": "what stands where in the package, and who imports whom",
     "test_layout.py": "this",
@@ -21,13 +22,25 @@ OF_SOMETHING_ELSE = {
 WITHOUT_A_FILE = {
     "checks.py": "with each config that calls it",
     "cli/shell.py": "with the commands that it serves",
+    "course/expect.py": "with each grader that uses its words",
     "studies/alignment.py": "in studies/test_recurrence.py, whose grades it gives",
     "studies/embeddings.py": "by the chapter that runs it",
+    "support/compiled.py": "in decoding/, where compiled models generate",
     "support/interrupt.py": "in training/test_trainer.py, whose runs are interrupted",
     "support/modes.py": "with each search and score that puts a model's mode back",
     "support/protocols.py": "by what accepts them: it only names types",
     "support/randomness.py": "in training/test_trainer.py, whose runs draw from their own seed",
+    "training/autotune.py": "in training/test_trainer.py: a run chooses its attention",
+    "training/config.py": "in training/test_trainer.py: bad settings are refused",
+    "training/optimizer.py": "in training/test_trainer.py: a step equals plain AdamW",
+    "training/precision.py": "in training/test_trainer.py: a run in each precision",
+    "training/run_file.py": "in training/test_trainer.py: runs saved, resumed, refused",
+    "training/step.py": "in training/test_trainer.py: accumulation, clipping, faults",
 }
+
+
+# What is tested together with something else, whole.
+TOGETHER = {"course/answers": "course/exercises"}
 
 
 def mirror(path):
@@ -35,7 +48,8 @@ def mirror(path):
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     if parts[-1] == "__init__":
         parts = parts[:-1] or ("tinytf",)
-    *room, name = parts[:2]
+    parts = TOGETHER.get("/".join(parts[:2]), "/".join(parts[:2])).split("/")
+    *room, name = parts
     return "/".join([*room, f"test_{name.strip('_')}.py"])
 
 

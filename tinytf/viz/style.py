@@ -117,8 +117,9 @@ def _charmap(path):
 def _covered(families):
     """The code points that the fonts named in `families` can draw between them."""
     generic = {"sans-serif", "serif", "monospace"}
-    files = {font.name: font.fname for font in font_manager.fontManager.ttflist}
-    paths = [files[name] for name in families if name in files]
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    # the regular face, in which labels are drawn: another of the family may have fewer glyphs
+    paths = [font_manager.findfont(name) for name in families if name in installed]
     if not paths or generic & set(families):
         paths.append(font_manager.findfont(BASE_FONT))
     return frozenset().union(*map(_charmap, paths))
