@@ -148,20 +148,143 @@ def test_reads_files_in_gpt2_layout(manual, tmp_path):
     assert to_gpt2(ours) == (vocab, merges)
 
     files[0].write_text(json.dumps(vocab | {"!": 1, '"': 0}))
-    with pytest.raises(CheckpointError, match="token '!' has id 1, but in GPT-2's layout it is 0"):
+    with pytest.raises(CheckpointError, match=r"token '!' has id 1 .* it is 0"):
         from_gpt2(*files)
     files[0].write_text(json.dumps(vocab | {"<x>": 999}))
     with pytest.raises(CheckpointError, match=r"ids of \['<\|endoftext\|>', '<x>'\] do not follow"):
-        from_gpt2(*files)
+        from_gpt2(*files, special_tokens=["<x>", "<|endoftext|>"])
     files[0].write_text("[1, 2]")
     with pytest.raises(CheckpointError, match=r"vocab.json is JSON, but no vocabulary"):
         from_gpt2(*files)
+    files[0].write_text(json.dumps(vocab | {"<x>": len(vocab)}))
+    with pytest.raises(CheckpointError, match="no merge makes '<x>', and special_tokens does not"):
+        from_gpt2(*files)
+    named = from_gpt2(*files, special_tokens=["<|endoftext|>", "<x>"])
+    assert named.special_tokens == ("<|endoftext|>", "<x>")
     files[0].write_text("{}")
     files[1].write_text("x yy\n")
     with pytest.raises(CheckpointError, match="merge 0, 'x yy', joins no two tokens"):
         from_gpt2(*files)
     with pytest.raises(ValueError, match="special token 'a' is written like the token 97"):
         to_gpt2(ByteBPE([], ["a"]))
+
+
+@pytest.fixture(scope="module")
+def gpt2_files(tmp_path_factory):
+    """A small vocabulary of GPT-2's layout in its two files, and their texts."""
+    text = "the cat sat on the mat and the dog " * 50
+    made = train_bpe(text, 20, None, ["<|endoftext|>"], GPT2_BYTE_ORDER)
+    vocab, merges = to_gpt2(made)
+    folder = tmp_path_factory.mktemp("gpt2")
+    return folder, json.dumps(vocab), "#version: 0.2\n" + "\n".join(map(" ".join, merges)) + "\n"
+
+
+def test_merges_cut_anywhere_are_refused(gpt2_files):
+    """Only the last line's end may be missing; what no merge makes is named."""
+    folder, vocab, merges = gpt2_files
+    (folder / "vocab.json").write_text(vocab)
+    for cut in range(len(merges) - 1):
+        (folder / "merges.txt").write_text(merges[:cut])
+        with pytest.raises(CheckpointError) as caught:
+            from_gpt2(folder / "vocab.json", folder / "merges.txt")
+        assert "merges.txt" in str(caught.value)
+    (folder / "merges.txt").write_text(merges[:-1])
+    assert len(from_gpt2(folder / "vocab.json", folder / "merges.txt").merges) == 18
+    (folder / "merges.txt").write_text("")
+    with pytest.raises(CheckpointError, match=r"275 tokens, .* makes 0: no merge makes .* and 14"):
+        from_gpt2(folder / "vocab.json", folder / "merges.txt")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tokenizer_files_broken_at_random_are_refused_or_read(gpt2_files, seed):
+    folder, vocab, merges = gpt2_files
+    own = folder / "own.json"
+    ByteBPE([(97, 98), (256, 99)], ["<x>"]).save(own)
+    whole = {own: own.read_bytes(), folder / "vocab.json": vocab.encode(),
+             folder / "merges.txt": merges.encode()}  # fmt: skip
+    draw, faults = random.Random(seed), 0
+    for _ in range(150):
+        for path, data in whole.items():
+            path.write_bytes(data)
+        path = draw.choice(list(whole))
+        data = bytearray(whole[path])
+        for _ in range(draw.randint(1, 3)):
+            place = draw.randrange(len(data))
+            if draw.random() < 0.3:
+                del data[place : place + draw.randint(1, 30)]
+            else:
+                data[place] = draw.choice(b'09"[]{}:,-.eE\\u \n\xff\x00')
+        path.write_bytes(bytes(data))
+        try:
+            if path == own:
+                ByteBPE.load(own)
+            else:
+                from_gpt2(folder / "vocab.json", folder / "merges.txt")
+        except CheckpointError:
+            faults += 1
+    assert faults > 100
+
+
+def test_files_that_are_not_there_or_are_no_json_are_named(tmp_path):
+    for text in ("[" * 100_000, '{"a": 1, "a": 2}', '{"a": "1"}', '{"a": 1.5}', '{"\\ud800": 0}'):
+        (tmp_path / "vocab.json").write_text(text)
+        (tmp_path / "merges.txt").write_text("")
+        with pytest.raises(CheckpointError):
+            from_gpt2(tmp_path / "vocab.json", tmp_path / "merges.txt")
+        with pytest.raises(CheckpointError):
+            ByteBPE.load(tmp_path / "vocab.json")
+    (tmp_path / "vocab.json").write_text(json.dumps(to_gpt2(ByteBPE([]))[0]))
+    with pytest.raises(CheckpointError, match="could not read none: No such file"):
+        from_gpt2(tmp_path / "vocab.json", tmp_path / "none")
+    (tmp_path / "merges.txt").write_bytes(b"\xff")
+    with pytest.raises(CheckpointError, match="is not UTF-8"):
+        from_gpt2(tmp_path / "vocab.json", tmp_path / "merges.txt")
+
+
+def test_merges_that_ask_for_much_memory_are_refused(tmp_path):
+    """35 merges, each of the last token with itself, spell 2**35 bytes."""
+    doubling = [(97, 97)] + [(256 + i, 256 + i) for i in range(34)]
+    content = {"format": "tinytf-bpe-1", "byte_order": list(range(256)), "merges": doubling,
+               "special_tokens": []}  # fmt: skip
+    (tmp_path / "bpe.json").write_text(json.dumps(content))
+    tracemalloc.start()
+    try:
+        with pytest.raises(CheckpointError, match=r"merge 22 makes a token .* 16777216 are"):
+            ByteBPE.load(tmp_path / "bpe.json")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 25
+    with pytest.raises(ValueError, match="at most 16777216 are allowed"):
+        ByteBPE([(97, 98)] + [(256 + i, 97) for i in range(7000)])
+
+
+# vocabularies made elsewhere
+
+
+def test_a_vocabulary_of_bytes_becomes_the_same_tokenizer(manual):
+    made = train_bpe(manual[:50_000], 100, None, ["<|endoftext|>"], GPT2_BYTE_ORDER)
+    vocab = {i: made.token_bytes(i) for i in range(len(made))}
+    merges = [(vocab[a], vocab[b]) for a, b in made.merges]
+    again = ByteBPE.from_vocab(vocab, merges, ["<|endoftext|>"])
+    assert (again.merges, again.byte_order) == (made.merges, made.byte_order)
+    text = manual[:5000] + "<|endoftext|>"
+    assert again.encode(text, "all") == made.encode(text, "all")
+    more = ByteBPE.from_vocab(vocab, merges, ["<|endoftext|>", "<x>"])
+    assert more.special_id("<x>") == len(vocab)
+    for change, message in (
+        ({"vocab": vocab | {999: b"x"}}, "the ids must run from 0, 256 bytes first: there are 358"),
+        ({"vocab": {0: b"a"}}, "256 bytes first: there are 1"),
+        ({"vocab": vocab | {5: vocab[6]}}, "each of the 256 bytes once"),
+        ({"vocab": vocab | {300: b"other"}}, "is no token|but its merge makes"),
+        ({"merges": merges[:-1]}, "come of no merge and are no special_tokens"),
+        ({"merges": [*merges[:5], (b"qq", b"z"), *merges[6:]]}, "merge 5 joins .* b'qq' is no tok"),
+        ({"merges": [*merges[:5], merges[6], merges[5], *merges[7:]]}, "but its merge makes"),
+        ({"special_tokens": []}, "come of no merge and are no special_tokens"),
+    ):
+        whole = {"vocab": vocab, "merges": merges, "special_tokens": ["<|endoftext|>"]}
+        with pytest.raises(ValueError, match=message):
+            ByteBPE.from_vocab(**whole | change)
 
 
 # the merges
@@ -263,6 +386,51 @@ def test_special_tokens_come_only_where_allowed(bpe):
         bpe.encode("a", allowed_special="<|end|>")
 
 
+@bounded
+@given(
+    text=st.text("<a>|b ", max_size=30),
+    sizes=st.lists(st.integers(1, 5), min_size=1, max_size=9),
+    special=st.lists(st.text("<a>|", min_size=1, max_size=4), min_size=1, max_size=4, unique=True),
+)
+def test_special_tokens_are_found_wherever_chunks_are_cut(text, sizes, special):
+    chunks, place = [], 0
+    while place < len(text):
+        chunks.append(text[place : place + sizes[len(chunks) % len(sizes)]])
+        place += len(chunks[-1])
+    tokenizer = ByteBPE([(ord("<"), ord("a")), (256, ord(">"))], special)
+    whole = tokenizer.encode(text, allowed_special="all")
+    assert [i for ids in tokenizer.encode_chunks(chunks, "all") for i in ids] == whole
+    assert tokenizer.decode(whole) == text
+    plain = [i for ids in tokenizer.encode_chunks(chunks) for i in ids]
+    assert plain == tokenizer.encode(text)
+
+
+def test_a_file_is_encoded_with_its_special_tokens(bpe, tmp_path):
+    text = "one <|end|>two<|end|><|end|> <|end three"
+    (tmp_path / "a.txt").write_text(text)
+    for size in (1, 3, 100):
+        found = bpe.encode_file(tmp_path / "a.txt", size, allowed_special=["<|end|>"])
+        assert [i for ids in found for i in ids] == bpe.encode(text, allowed_special="all")
+    with pytest.raises(ValueError, match="'<x>' is not one of the special tokens"):
+        list(bpe.encode_chunks(["a"], ["<x>"]))
+    with pytest.raises(TypeError, match='allowed_special is a list or "all"'):
+        list(bpe.encode_chunks(["a"], "<|end|>"))
+
+
+def test_training_is_cut_at_special_tokens():
+    """Nothing is learned of a special token's characters, nor of what stands on its two sides."""
+    parts = ["the cat", "sat on", "the mat", ""] * 9
+    text = "<|end|>".join(parts)
+    learned = train_bpe(text, 30, special_tokens=["<|end|>"])
+    words = Counter(tuple(p.encode()) for part in parts for p in split(part))
+    assert learned.merges == learn_merges(words, 30)
+    chunks = (text[i : i + 5] for i in range(0, len(text), 5))
+    assert train_bpe(chunks, 30, special_tokens=["<|end|>"]).merges == learned.merges
+    assert train_bpe(text, 30).merges != learned.merges
+    with pytest.raises(TypeError, match="chunks of text are strings, got bytes"):
+        train_bpe([b"abc"], 3, special_tokens=["<x>"])
+
+
 # chunks, files, memory
 
 
@@ -312,7 +480,7 @@ def test_memory_does_not_grow_with_the_file(manual, tmp_path):
 
 
 def test_cache_is_bounded(monkeypatch):
-    monkeypatch.setattr("tinytf.text.bpe._CACHE", 10)
+    monkeypatch.setattr("tinytf.text.pieces._CACHE", 10)
     bpe = ByteBPE([(ord("a"), ord("b"))])
     text = " ".join(f"ab{chr(97 + i)}{chr(97 + j)}" for i in range(26) for j in range(26))
     assert bpe.decode(bpe.encode(text)) == text
@@ -427,8 +595,18 @@ def test_refuses_bad_input(bpe):
         bpe.decode([1.5])
     with pytest.raises(TypeError, match="encode takes a string, got bytes; encode_bytes takes"):
         bpe.encode(b"abc")
-    with pytest.raises(UnicodeEncodeError, match="position 4"):
+    lone = r"lone surrogate, '\\ud800', at position 4: it stands for no character"
+    with pytest.raises(ValueError, match=lone):
         bpe.encode("abc \ud800")
+    with pytest.raises(ValueError, match=lone):
+        bpe.encode("abc \ud800<|end|>", allowed_special="all")
+    with pytest.raises(ValueError, match="lone surrogate"):
+        list(bpe.encode_chunks(["a", "b \udfff c", "d"]))
+    with pytest.raises(ValueError, match="lone surrogate"):
+        train_bpe("abc \ud800", 3)
+    with pytest.raises(ValueError, match="lone surrogate"):
+        ByteBPE([], ["\ud800"])
+    assert bpe.decode(bpe.encode("a\0b")) == "a\0b"  # a character like others
     with pytest.raises(TypeError, match="special_tokens is a list of strings"):
         ByteBPE([], "<x>")
     with pytest.raises(ValueError, match="a special token is a string that is not empty, got ''"):
