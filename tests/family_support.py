@@ -6,22 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import bert_support
 import marian_support
 import torch
 from safetensors.torch import load_file, save_file
 from support import randomise
 from torch import nn
 
-from tinytf.bert import Bert, BertConfig
+from tinytf.bert import BertConfig
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.llama import Llama, LlamaConfig
 from tinytf.pretrained import bert, gpt2, llama, marian
-from tinytf.related.bert_heads import (
-    BertForPretraining,
-    SentenceClassifier,
-    SpanFinder,
-    TokenTagger,
-)
 from tinytf.related.marian import Marian, MarianConfig
 
 # ---- their models, with weights that hide nothing: no gain is 1, no bias 0
@@ -75,14 +70,8 @@ def _in_double(theirs):
     return theirs
 
 
-def their_bert(dtype=torch.float32, kind="BertForPreTraining", std=0.2, **changes):
-    import transformers
-
-    sizes = {"vocab_size": 41, "hidden_size": 24, "num_attention_heads": 4, "num_hidden_layers": 3,
-             "intermediate_size": 56, "max_position_embeddings": 20}  # fmt: skip
-    labels = 2 if kind == "BertForQuestionAnswering" else 3
-    config = transformers.BertConfig(**sizes | {"num_labels": labels} | changes)
-    return randomise(getattr(transformers, kind)(config).to(dtype).eval(), std)
+def their_bert(dtype=torch.float32, kind="BertForPreTraining", **changes):
+    return bert_support.their_model(kind, dtype, **changes)
 
 
 # ---- what both say
@@ -95,21 +84,10 @@ def causal_outputs(theirs, ours):
 
 def bert_outputs(theirs, ours):
     """States or scores; where a pad stands they mean nothing."""
-    ids = torch.zeros(3, 14, dtype=torch.long)
-    segments = torch.zeros_like(ids)
-    for row, length in enumerate((14, 9, 3)):
-        ids[row, :length] = torch.randint(1, 41, (length,))
-        segments[row, length // 2 : length] = 1
-    real = ids != 0
-    said = theirs(input_ids=ids, token_type_ids=segments, attention_mask=real.long())
-    names = ("start_logits", "end_logits")
-    if hasattr(said, names[0]):
-        expected = [torch.stack([said[name] for name in names], dim=-1)]
-    else:
-        names = ("prediction_logits", "seq_relationship_logits", "logits", "last_hidden_state")
-        expected = [said[name] for name in names if name in said][:2]
+    ids, segments, real = bert_support.padded()
     found = ours(ids, segments)
     found = [found] if torch.is_tensor(found) else found
+    expected = bert_support.their_outputs(theirs, ids, segments, real)
     return [(a[real], b[real]) if b.dim() == 3 else (a, b)
             for a, b in zip(found, expected, strict=True)]  # fmt: skip
 
@@ -157,7 +135,17 @@ def other_marian():
     return model
 
 
-def _bert(kind, build):
+BERTS = {
+    "bert": "BertForPreTraining",
+    "bert-bare": "BertModel",
+    "bert-texts": "BertForSequenceClassification",
+    "bert-tokens": "BertForTokenClassification",
+    "bert-spans": "BertForQuestionAnswering",
+}
+
+
+def _bert(kind):
+    build = bert_support.HEADS[kind]
     return Case(
         bert, their_bert, build, bert_outputs, BertConfig(41, 24, 4, 3, 56, 20, 2, 0.1),
         lambda: randomise(build(BertConfig(41, 16, 2, 2, 40, 18, 3, 0.25, 5))), {"kind": kind},
@@ -180,11 +168,7 @@ VARIANTS = {
     "llama": _llama(2),
     "llama-1": _llama(1, tied=True, eps=1e-2, theta=40.0),
     "llama-4": _llama(4, eps=1e-2),
-    "bert": _bert("BertForPreTraining", BertForPretraining),
-    "bert-bare": _bert("BertModel", Bert),
-    "bert-texts": _bert("BertForSequenceClassification", lambda c: SentenceClassifier(Bert(c), 3)),
-    "bert-tokens": _bert("BertForTokenClassification", lambda c: TokenTagger(Bert(c), 3)),
-    "bert-spans": _bert("BertForQuestionAnswering", lambda c: SpanFinder(Bert(c))),
+    **{name: _bert(kind) for name, kind in BERTS.items()},
     "marian": Case(
         marian, marian_support.their_model, Marian, marian_outputs,
         MarianConfig(54, 54, 24, 4, 3, 40, 0.1, 32), other_marian,

@@ -1,71 +1,19 @@
-"""BERT against Hugging Face's, its heads and losses, padding, and weights both ways."""
+"""BERT against Hugging Face's, its start, its padding, and sizes that do not fit."""
 
 import pytest
 import torch
 import torch.nn.functional as F
+from bert_support import HEADS, our_twin, padded, their_model, their_outputs, transformers
 from support import TOLERANCE, randomise
-from torch import nn
 
 from tinytf.bert import Bert, BertConfig
 from tinytf.metrics.counting import count_parameters
 from tinytf.pretrained import bert as bert_weights
 from tinytf.related.bert_heads import (
     BertForPretraining,
-    MaskedWordHead,
-    SentenceClassifier,
-    SpanFinder,
-    TokenTagger,
 )
-from tinytf.related.bert_losses import best_span, masked_word_loss, span_loss, tag_loss
 
-transformers = pytest.importorskip("transformers")
-
-SIZES = {"vocab_size": 41, "hidden_size": 24, "num_attention_heads": 4, "num_hidden_layers": 3,
-         "intermediate_size": 56, "max_position_embeddings": 20}  # fmt: skip
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-HEADS = {  # their class, and ours from the sizes
-    "BertModel": Bert,
-    "BertForPreTraining": BertForPretraining,
-    "BertForSequenceClassification": lambda c: SentenceClassifier(Bert(c), 3),
-    "BertForTokenClassification": lambda c: TokenTagger(Bert(c), 3),
-    "BertForQuestionAnswering": lambda c: SpanFinder(Bert(c)),
-}
-
-
-def their_model(kind="BertForPreTraining", dtype=torch.float32, std=0.2, **changes):
-    """A small BERT of Hugging Face with weights that hide nothing: no gain is 1, no bias 0."""
-    labels = 2 if kind == "BertForQuestionAnswering" else 3
-    config = transformers.BertConfig(**SIZES | {"num_labels": labels} | changes)
-    return randomise(getattr(transformers, kind)(config).to(dtype).eval(), std)
-
-
-def our_twin(theirs):
-    config = bert_weights.from_config(theirs.config.to_dict())
-    ours = HEADS[type(theirs).__name__](config).to(theirs.dtype).eval()
-    ours.load_state_dict(bert_weights.from_state(theirs.state_dict(), ours), strict=False)
-    return ours
-
-
-def padded(vocab_size=41, pad_id=0, lengths=(14, 9, 3)):
-    """Ids, segments and which are real."""
-    ids = torch.full((len(lengths), max(lengths)), pad_id)
-    segments = torch.zeros_like(ids)
-    for row, length in enumerate(lengths):
-        ids[row, :length] = torch.randint(1, vocab_size, (length,))
-        segments[row, length // 2 : length] = 1
-    return ids, segments, ids != pad_id
-
-
-def their_outputs(theirs, ids, segments, real):
-    said = theirs(input_ids=ids, token_type_ids=segments, attention_mask=real.long())
-    if isinstance(theirs, transformers.BertModel):
-        return [said.last_hidden_state]
-    if isinstance(theirs, transformers.BertForPreTraining):
-        return [said.prediction_logits, said.seq_relationship_logits]
-    if isinstance(theirs, transformers.BertForQuestionAnswering):
-        return [torch.stack([said.start_logits, said.end_logits], dim=-1)]
-    return [said.logits]
-
 
 # ---- the same model
 
@@ -109,48 +57,6 @@ def test_without_segments_and_with_another_pad_id():
     ids, _, real = padded(pad_id=7)
     expected = theirs(input_ids=ids, attention_mask=real.long()).prediction_logits
     torch.testing.assert_close(ours(ids)[0][real], expected[real], atol=1e-10, rtol=1e-10)
-
-
-def test_the_masked_word_loss_is_hugging_faces():
-    theirs = their_model(dtype=torch.float64)
-    ours = our_twin(theirs)
-    ids, segments, real = padded()
-    chosen = real & (torch.rand(ids.shape) < 0.4)
-    chosen[0, 0] = True
-    read = ids.masked_fill(chosen, 40)
-    labels = ids.masked_fill(~chosen, -100)
-    follows = torch.tensor([0, 1, 1])
-    expected = theirs(input_ids=read, token_type_ids=segments, attention_mask=real.long(),
-                      labels=labels, next_sentence_label=follows).loss  # fmt: skip
-    states = ours.bert(read, segments)
-    loss = masked_word_loss(ours, states, ids, chosen)
-    loss = loss + F.cross_entropy(ours.next_sentence(states), follows)
-    torch.testing.assert_close(loss, expected, atol=1e-10, rtol=1e-10)
-    assert masked_word_loss(ours, states, ids, torch.zeros_like(chosen)) == 0
-
-
-def test_the_span_loss_is_hugging_faces():
-    theirs = their_model("BertForQuestionAnswering", torch.float64)
-    ours = our_twin(theirs)
-    ids, segments, real = padded(lengths=(14, 14, 14))
-    start, end = torch.tensor([2, 5, 9]), torch.tensor([2, 11, 13])
-    expected = theirs(input_ids=ids, token_type_ids=segments, attention_mask=real.long(),
-                      start_positions=start, end_positions=end).loss  # fmt: skip
-    torch.testing.assert_close(span_loss(ours(ids, segments), start, end), expected)
-    with pytest.raises(ValueError, match=r"0 <= start <= end < 14"):
-        span_loss(ours(ids, segments), end, start - 1)
-
-
-def test_the_tag_loss_is_hugging_faces():
-    theirs = their_model("BertForTokenClassification", torch.float64)
-    ours = our_twin(theirs)
-    ids, segments, real = padded()
-    tags = torch.randint(3, ids.shape).masked_fill(~real, -1)
-    expected = theirs(input_ids=ids, token_type_ids=segments, attention_mask=real.long(),
-                      labels=tags.masked_fill(~real, -100)).loss  # fmt: skip
-    torch.testing.assert_close(tag_loss(ours(ids, segments), tags), expected)
-    with pytest.raises(ValueError, match="no token has a tag"):
-        tag_loss(ours(ids, segments), tags.fill_(-1))
 
 
 def test_bert_base_has_the_published_number_of_parameters():
@@ -208,28 +114,6 @@ def test_both_sides_are_seen_and_segments_matter():
     assert (model(ids) - states).abs().amax(dim=-1).min() > 1e-4
 
 
-# ---- spans
-
-
-def test_the_best_span_is_the_best_of_all_that_are_allowed():
-    torch.manual_seed(0)
-    for _ in range(30):
-        logits, allowed = torch.randn(4, 9, 2), torch.rand(4, 9) < 0.6
-        allowed[:, 4] = True
-        start, end = best_span(logits, allowed)
-        for row in range(4):
-            scores = {
-                (i, j): (logits[row, i, 0] + logits[row, j, 1]).item()
-                for i in range(9) for j in range(i, 9) if allowed[row, i] and allowed[row, j]
-            }  # fmt: skip
-            assert (start[row].item(), end[row].item()) == max(scores, key=scores.get)
-
-
-def test_a_span_needs_somewhere_to_be():
-    with pytest.raises(ValueError, match="nowhere to look"):
-        best_span(torch.zeros(2, 3, 2), torch.tensor([[True] * 3, [False] * 3]))
-
-
 # ---- bad input
 
 
@@ -264,12 +148,3 @@ def test_bad_ids_and_segments_are_named():
 def test_bad_sizes_are_named(changes, message):
     with pytest.raises(ValueError, match=message):
         BertConfig(**changes)
-
-
-def test_heads_need_classes():
-    bert = Bert(BertConfig(11, 8, 2, 1))
-    with pytest.raises(ValueError, match="num_classes must be at least 1, got 0"):
-        SentenceClassifier(bert, 0)
-    with pytest.raises(ValueError, match="num_tags must be at least 1, got -1"):
-        TokenTagger(bert, -1)
-    assert MaskedWordHead(nn.Parameter(torch.zeros(5, 8))).output.out_features == 5

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 import unicodedata
 
 import pytest
@@ -15,8 +14,7 @@ from support import bounded
 from tinytf import viz
 from tinytf.apps.marian_translator import MarianTranslator
 from tinytf.decoding.search import greedy
-from tinytf.pretrained import marian
-from tinytf.pretrained.marian_tokenizer import PieceTokenizer, join_pieces
+from tinytf.pretrained.marian_tokenizer import join_pieces
 from tinytf.support.files import CheckpointError
 from tinytf.text.words import EOS, pad_batch
 
@@ -87,11 +85,6 @@ def test_the_language_in_front_is_one_piece(translator, theirs):
     assert translator.source.tokens[ids[0]] == ">>cmn_Hans<<"
     assert [*translator.model.config.order[ids].tolist(), 0] == theirs(text)["input_ids"]
     assert translator.source.encode(">>xx<< the")[0] == translator.source.encode("Ж")[-1]
-
-
-def test_pieces_are_joined_to_a_text():
-    assert join_pieces(["▁the", "▁c", "at", "s"]) == "the cats"
-    assert join_pieces([]) == ""
 
 
 def test_ids_become_text_up_to_the_end(translator):
@@ -198,10 +191,3 @@ def test_broken_and_missing_files_are_named(folder):
     (folder / "vocab.json").unlink()
     with pytest.raises(CheckpointError, match=r"there is no file .*vocab.json"):
         MarianTranslator.load(folder)
-
-
-def test_without_sentencepiece_the_error_says_what_to_install(made, monkeypatch):
-    monkeypatch.setitem(sys.modules, "sentencepiece", None)
-    config = marian.load(made).config
-    with pytest.raises(ImportError, match="pip install sentencepiece"):
-        PieceTokenizer(made / "source.spm", {}, config)

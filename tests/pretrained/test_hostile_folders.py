@@ -8,14 +8,12 @@ import random
 import resource
 import struct
 import sys
-import tracemalloc
 
 import pytest
 import torch
 from family_support import FAMILIES
 
 from tinytf.support.files import CheckpointError
-from tinytf.support.tensor_files import read_header
 
 transformers = pytest.importorskip("transformers")
 
@@ -107,66 +105,6 @@ def test_bytes_changed_cut_and_added(made):
         faults += fault is not None
         assert fault is None or "model.safetensors" in fault or str(folder) in fault
     assert faults > 60
-
-
-def write_header(folder, header, numbers=b""):
-    text = header if isinstance(header, bytes) else json.dumps(header).encode()
-    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + numbers)
-
-
-def entry(shape=(2,), dtype="F32", places=(0, 8)):
-    return {"dtype": dtype, "shape": list(shape), "data_offsets": list(places)}
-
-
-@pytest.mark.parametrize(
-    ("header", "numbers", "message"),
-    [
-        (b'{"a": 1, "a": 2}', b"", "'a' is given twice"),
-        (b"[1]", b"", r"its header must name tensors, got \[1\]"),
-        (b"[" * 100_000, b"", "is truncated or not a safetensors file: it is nested too deeply"),
-        (b"\xff", b"", "can't decode byte 0xff"),
-        ({"a": entry()}, b"", "its tensors take bytes 0 to 8, the file has 0 to 0"),
-        ({"a": entry()}, bytes(9), "its tensors take bytes 0 to 8, the file has 0 to 9"),
-        ({"a": entry((3,))}, bytes(8), r"a, F32 of \[3\], needs 12 bytes and has 8"),
-        ({"a": entry(dtype="F99")}, bytes(8), "a has dtype 'F99', which is none of F64, F32"),
-        ({"a": entry(dtype=["F32"])}, bytes(8), r"a has dtype \['F32'\], which is none of"),
-        ({"a": entry(), "b": entry()}, bytes(16), "a ends at byte 8, but b begins at 0"),
-        ({"a": entry((-2,))}, bytes(8), r"a has shape \[-2\], which no tensor has"),
-        ({"a": entry((True, 2))}, bytes(8), r"a has shape \[True, 2\], which no tensor has"),
-        ({"a": entry((0, 2**50, 2**50), places=(0, 0))}, b"", "which no tensor has"),
-        ({"a": entry([1] * 1000)}, bytes(8), "which no tensor has"),
-        ({"a": entry(places=(0,))}, bytes(8), r"a has data_offsets \[0\], not where it"),
-        ({"a": entry(places=(8, 0))}, bytes(8), "needs 8 bytes and has -8"),
-        ({"a": {"dtype": "F32"}}, bytes(8), "a must have dtype, shape and data_offsets, got"),
-        ({"a": 7}, bytes(8), "a must have dtype, shape and data_offsets, got 7"),
-        ({"__metadata__": {"a": 1}}, b"", "__metadata__ must give texts by name"),
-        ({"\ud800": entry()}, bytes(8), "surrogates not allowed"),
-    ],
-)  # fmt: skip
-def test_headers_that_are_wrong_are_named(tmp_path, header, numbers, message):
-    write_header(tmp_path, header, numbers)
-    with pytest.raises(CheckpointError, match=message) as caught:
-        read_header(tmp_path / "model.safetensors")
-    assert "model.safetensors (" in str(caught.value)
-
-
-def test_a_header_is_read_without_its_tensors(tmp_path):
-    """A sparse file of 8 GB takes no memory to look at."""
-    size = 1 << 33
-    write_header(tmp_path, {"a": entry((size // 4,), places=(0, size)), "__metadata__": {"b": "c"}})
-    path = tmp_path / "model.safetensors"
-    with path.open("r+b") as file:
-        file.truncate(path.stat().st_size + size)
-    tracemalloc.start()
-    try:
-        tensors, words = read_header(path)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert tensors["a"].shape == (size // 4,)
-    assert tensors["a"].is_meta
-    assert words == {"b": "c"}
-    assert peak < 1 << 20
 
 
 def test_a_folder_that_asks_for_much_takes_little(made):

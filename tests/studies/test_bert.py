@@ -8,7 +8,6 @@ from tinytf.data.understanding import SECTIONS, Question, Tagged
 from tinytf.related.bert_heads import SentenceClassifier, SpanFinder, TokenTagger
 from tinytf.studies import bert as study
 from tinytf.text.words import WordTokenizer
-from tinytf.training.next_sentence import another_document, sentence_pairs
 
 WORDS = WordTokenizer(Phrasebook().source_words)
 
@@ -99,8 +98,3 @@ def test_baselines_can_be_checked_by_hand():
     )
     one = study.Task(torch.tensor([[1, 8, 2, 0, 0, 0]]), bags.segments, torch.tensor([1]))
     assert study.naive_bayes(short_and_long, one, 9) == 1.0  # padding has no vote
-
-
-def test_the_default_made_up_pair_is_of_another_document():
-    documents = [[[1], [2]], [[3], [4]]] * 20
-    assert sentence_pairs(documents, 3) == sentence_pairs(documents, 3, another_document)

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from tinytf.apps.translator import Translation, Translator
 from tinytf.pretrained import marian
@@ -17,6 +16,8 @@ __all__ = ["MarianTranslator", "PieceTranslation"]
 class PieceTranslation(Translation):
     """A translation in pieces of words, which `text` puts together."""
 
+    in_grammar = None  # no grammar holds all the sentences it reads
+
     @property
     def text(self) -> str:
         """The target as one string."""
@@ -29,6 +30,8 @@ class MarianTranslator(Translator):
     Called, batched and explained as a `Translator` is, greedily or with a beam. Some public models
     want the language asked for in front, as ">>cmn_Hans<< How are you?".
     """
+
+    translation_class = PieceTranslation
 
     @classmethod
     def load(
@@ -46,9 +49,3 @@ class MarianTranslator(Translator):
     def save(self, path: str | Path, dtype: torch.dtype = torch.float16) -> None:
         """Refuse: one file can't hold this translator; `pretrained.marian.save` writes a folder."""
         raise CheckpointError("a Marian is kept in a folder: use tinytf.pretrained.marian.save")
-
-    def _translation(
-        self, row: list[int], out: list[int], attention: dict[str, Tensor] | None = None
-    ) -> PieceTranslation:
-        plain = super()._translation(row, out, attention)
-        return PieceTranslation(plain.source, plain.target, plain.attention)

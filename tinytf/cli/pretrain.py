@@ -123,7 +123,7 @@ def _pretrain(options: argparse.Namespace, crew: Team, device: torch.device) -> 
     read = options.text or "the manual (each version of Python has its own)"
     begin_or_resume(trainer, options, header, {"text": f"on another text than {read}"})
     finished = _train(trainer, writer, texts, header, options)
-    if not crew.first:
+    if not crew.is_main:
         return 0 if finished else 130
     if not finished:
         print(f"stopped after step {trainer.step} of {config.steps}; add --resume to go on")
@@ -150,7 +150,7 @@ def _train(
         desc="pretraining",
         unit="step",
         mininterval=0.5,
-        disable=not trainer.team.first,
+        disable=not trainer.team.is_main,
     ) as bar:
         while trainer.step < steps:
             until = min(steps, (trainer.step // every + 1) * every)
@@ -162,7 +162,7 @@ def _train(
                     save_every=options.save_every,
                     header=header,
                 )
-                if until < steps and trainer.team.first:
+                if until < steps and trainer.team.is_main:
                     found = evaluate(writer, texts.validation)
                     bar.write(f"step {until}: {found:.3f} bits per byte on held-out text")
             except KeyboardInterrupt:

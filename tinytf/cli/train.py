@@ -103,13 +103,13 @@ def _train(options: argparse.Namespace, crew: Team, device: torch.device) -> int
         desc="training",
         unit="step",
         mininterval=0.5,
-        disable=not crew.first,
+        disable=not crew.is_main,
     ) as bar:
         try:
             trainer.run(bar=bar, save_to=options.out, save_every=options.save_every, header=header)
         except KeyboardInterrupt:
             status = 130
-    if not crew.first:
+    if not crew.is_main:
         return status
     if status:
         print(f"stopped after step {trainer.step} of {config.steps}; add --resume to go on")

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tinytf.checks import is_plain_linear
 from tinytf.support.protocols import LanguageModel, Seq2Seq
 from tinytf.text.words import BOS, EOS, PAD, pad_batch
 
@@ -88,7 +89,7 @@ def next_token_loss(
     """
     hidden = model.decode(batch.ids_in).flatten(0, 1)  # (B, T, C) -> (B*T, C)
     targets = batch.ids_out.flatten()
-    if _gains_by_parts(hidden, model.output, label_smoothing):
+    if is_plain_linear(model.output) and _gains_by_parts(hidden, model.output, label_smoothing):
         rows = max(PART // model.output.out_features, 1)
         options = nn.LinearCrossEntropyOptions(batch_chunk_size=rows)
         loss = F.linear_cross_entropy(

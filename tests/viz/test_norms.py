@@ -1,9 +1,6 @@
 """The picture of which numbers a norm uses draws what it is given, and names bad input."""
 
 import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -13,6 +10,9 @@ from torch import nn
 
 from tinytf import viz
 from tinytf.viz.norms import GROUP, PAD
+
+matplotlib.use("Agg")
+
 
 WORDS = [["the", "cat", "sat"], ["tea", "<pad>", "<pad>"]]
 
