@@ -117,7 +117,7 @@ def test_files_that_are_not_there_or_are_no_json_are_named(tmp_path):
         with pytest.raises(CheckpointError):
             ByteBPE.load(tmp_path / "vocab.json")
     (tmp_path / "vocab.json").write_text(json.dumps(to_gpt2(ByteBPE([]))[0]))
-    with pytest.raises(CheckpointError, match="could not read none: No such file"):
+    with pytest.raises(CheckpointError, match="could not read none: there is no such file"):
         from_gpt2(tmp_path / "vocab.json", tmp_path / "none")
     (tmp_path / "merges.txt").write_bytes(b"\xff")
     with pytest.raises(CheckpointError, match="is not UTF-8"):

@@ -181,8 +181,6 @@ class Translator:
         if isinstance(sentences, str) or not isinstance(sentences, Iterable):
             got = f"the string {sentences!r}" if isinstance(sentences, str) else repr(sentences)
             raise TypeError(f"batch takes a list of sentences, got {got}")
-        if beam is not None and (isinstance(beam, bool) or not isinstance(beam, int)):
-            raise TypeError(f"beam is a whole number, or None to search greedily; got {beam!r}")
         rows = self._encode(list(sentences))
         src = pad_batch(rows, self.model.device)
         if beam is None:

@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from tinytf.support.files import CheckpointError, is_file, parse_json
+from tinytf.support.files import CheckpointError, is_file, parse_json, plain_words
 
 __all__ = ["check_finite", "read_header", "read_tensors"]
 
@@ -54,7 +54,7 @@ def read_header(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
                 f"{path.name} ({size} bytes) is truncated or not a safetensors file: {error}"
             ) from error
     except OSError as error:
-        raise CheckpointError(f"could not read {path}: {error.strerror}") from error
+        raise CheckpointError(f"could not read {path}: {plain_words(error)}") from error
     return tensors, words
 
 
@@ -70,7 +70,7 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
             f"{error}"
         ) from error
     except OSError as error:
-        raise CheckpointError(f"could not read {path}: {error.strerror or error}") from error
+        raise CheckpointError(f"could not read {path}: {plain_words(error)}") from error
 
 
 def check_finite(tensors: Mapping[str, Tensor]) -> None:

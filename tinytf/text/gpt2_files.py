@@ -6,7 +6,7 @@ Source: Radford et al. 2019, its released code.
 from collections.abc import Sequence
 from pathlib import Path
 
-from tinytf.support.files import CheckpointError, read_json, read_text
+from tinytf.support.files import CheckpointError, plain_words, read_json, read_text
 from tinytf.text.bpe import ByteBPE
 
 __all__ = ["GPT2_BYTE_ORDER", "from_gpt2", "to_gpt2"]
@@ -73,7 +73,7 @@ def _read_rows(merges_txt: str | Path) -> list[list[str]]:
     try:
         lines = "".join(read_text(merges_txt)).splitlines() or [""]
     except OSError as error:
-        raise CheckpointError(f"could not read {name}: {error.strerror}") from error
+        raise CheckpointError(f"could not read {name}: {plain_words(error)}") from error
     except ValueError as error:
         raise CheckpointError(str(error)) from error
     return [line.split(" ") for line in lines[lines[0].startswith("#version") :] if line]
