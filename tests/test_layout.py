@@ -12,6 +12,7 @@ OF_SOMETHING_ELSE = {
     "test_errata.py": "mistakes of the source documents, wherever they could be made",
     "test_house.py": "what stands where in the package, and who imports whom",
     "test_layout.py": "this",
+    "apps/test_hostile_files.py": "files of all apps with anything in their headers",
     "pretrained/test_families.py": "what all families of published weights share",
     "pretrained/test_hostile_folders.py": "folders broken on purpose, whatever the family",
     "course/test_browser.py": "a chapter in JupyterLab",
