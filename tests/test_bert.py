@@ -18,6 +18,29 @@ DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 # ---- the same model
 
 
+@pytest.mark.parametrize("where", ["embeddings", "all layers"])
+def test_in_training_what_is_dropped_is_hugging_faces(where):
+    """From one seed the same units fall, in the embeddings and after each sublayer."""
+    changes = {"hidden_dropout_prob": 0.3, "attention_probs_dropout_prob": 0.0}
+    theirs = their_model("BertModel", torch.float64, **changes)
+    ours = our_twin(theirs)
+    ids, segments, real = padded()
+    outputs = []
+    for model in (ours.train(), theirs.train()):
+        torch.manual_seed(5)
+        if where == "embeddings":
+            embed = model.embed if model is ours else model.embeddings
+            outputs.append(embed(ids, segments))
+        elif model is ours:
+            outputs.append(model(ids, segments))
+        else:
+            outputs.append(their_outputs(model, ids, segments, real)[0])
+    one, other = (x[real] for x in outputs)
+    if where == "embeddings":
+        assert 0.2 < (one == 0).double().mean() < 0.4
+    torch.testing.assert_close(one, other, rtol=0, atol=TOLERANCE[torch.float64])
+
+
 @DTYPES
 @pytest.mark.parametrize("kind", HEADS)
 def test_outputs_and_gradients_are_hugging_faces(kind, dtype):

@@ -11,6 +11,7 @@ OF_SOMETHING_ELSE = {
     "test_benchmarks.py": "the benchmarks beside it",
     "test_every_model.py": "what holds for the four models alike",
     "test_errata.py": "mistakes of the source documents, wherever they could be made",
+    "test_house.py": "what stands where in the package, and who imports whom",
     "test_layout.py": "this",
     "course/test_browser.py": "a chapter in JupyterLab",
     "course/test_form_checks.py": "the checks in test_notebooks_form.py",
@@ -21,7 +22,6 @@ OF_SOMETHING_ELSE = {
 WITHOUT_A_FILE = {
     "checks.py": "with each config that calls it",
     "cli/shell.py": "with the commands that it serves",
-    "course/notebooks.py": "by the checks of a notebook's form",
     "studies/alignment.py": "in studies/test_recurrence.py, whose grades it gives",
     "studies/embeddings.py": "by the chapter that runs it",
     "support/interrupt.py": "in training/test_trainer.py, whose runs are interrupted",

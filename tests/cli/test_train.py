@@ -167,7 +167,8 @@ def test_there_must_be_something_to_resume(run, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("steps", "warmup"), [(1, 1), (5, 2), (300, 150), (3000, 200)])
-def test_the_warm_up_fits_a_short_run(steps, warmup, monkeypatch):
+def test_the_warm_up_fits_a_short_run(steps, warmup, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     seen = []
     monkeypatch.setattr(train, "_train", lambda options, *_: seen.append(options.warmup) or 0)
     assert train.main(["--steps", str(steps)]) == 0
@@ -195,7 +196,7 @@ def test_a_checkpoint_from_elsewhere_is_not_resumed(run, tmp_path, capsys):
 def test_a_folder_is_no_place_to_write(run, tmp_path, capsys):
     (tmp_path / "run").mkdir()
     assert run() == 2
-    assert "run is a folder: name a file in it" in capsys.readouterr().err
+    assert "run: it is a folder; name a file in it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

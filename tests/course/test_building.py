@@ -9,7 +9,8 @@ import pytest
 from nbclient import NotebookClient
 
 from tinytf.course import building
-from tinytf.course.building import build_copy, built, mode, outcome
+from tinytf.course.building import build_copy, built, mode
+from tinytf.course.graduate import outcome
 from tinytf.feedforward import FeedForward
 
 FOLDER = Path(__file__).parents[2] / "notebooks"

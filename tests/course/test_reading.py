@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from tinytf.course.__main__ import main
 from tinytf.course.notebooks import Notebook
 from tinytf.course.reading import borrowed, code_lines, prose, roads
 
@@ -86,18 +85,3 @@ def test_what_is_borrowed(write):
     found = borrowed(four, [six, three, four])
     assert found == {"rms_norm": "06", "MultiHeadAttention": "04", "layer_norm": "06"}
     assert borrowed(three, [three, four, six]) == {}
-
-
-def test_the_table(write, tmp_path, capsys):
-    write("03_a.ipynb", text("# 03 T\n\nwords"), text("## Further\n\nmore"), code("x\n" * 13))
-    command = ["report", "--notebooks", str(tmp_path)]
-    assert main(command) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3
-    assert lines[1].split()[:4] == ["03", "main", "2", "0"]
-    assert lines[1].split()[-2:] == ["75", "0"]
-    assert lines[2].split()[:4] == ["side", "2", "13", "0.2"]
-    assert main([*command, "3"]) == 0
-    assert "03: 13 lines in c" in capsys.readouterr().out
-    assert main([*command, "7"]) == 1
-    assert "no such chapter" in capsys.readouterr().err

@@ -17,6 +17,7 @@ from tinytf.course.substance import agree, same_cell, same_output, same_picture,
         ("1.14", "1.16", False),
         ("0.1", "0.2", False),  # the last digit, and twice as much
         ("0.951", "0.957", False),
+        ("0.61", "0.62", False),  # the last digit, and more than 1 %
         ("0.19783210", "0.19783199", True),
         ("2.3e-16", "2.1e-08", True),  # gaps of rounding
         ("0", "1.2e-7", True),

@@ -1,5 +1,7 @@
 """Batches of the phrasebook: the same for a seed and step, with little padding."""
 
+import itertools
+
 import pytest
 
 from tinytf.cli import train
@@ -26,6 +28,20 @@ def test_batches_depend_on_seed_and_step_alone():
     assert [len(pairs) for pairs in forwards] == [8] * 9
     assert len({p.english for pairs in forwards for p in pairs}) > 50
     assert all(book.split_of(p.source) == "train" for pairs in forwards for p in pairs)
+
+
+def test_each_pool_is_shuffled_in_its_own_way():
+    """Batches come sorted by length out of a pool, and leave it in an order that is only its."""
+    batches, orders = PhrasebookBatches(Phrasebook(), 4, pool=12), []
+    for number in range(6):
+        pool = [batches.pairs(12 * number + i) for i in range(12)]
+        drawn = itertools.islice(batches.book.pairs("train", seed=number), 48)
+        drawn = sorted(drawn, key=lambda p: (len(p.target), len(p.source)))
+        cut = [drawn[i : i + 4] for i in range(0, 48, 4)]
+        orders.append(tuple(cut.index(batch) for batch in pool))
+    assert all(sorted(order) == list(range(12)) for order in orders)
+    assert len(set(orders)) == 6
+    assert tuple(range(12)) not in orders
 
 
 def test_a_batch_holds_its_pairs_ids():

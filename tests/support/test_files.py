@@ -1,8 +1,10 @@
 """Reading text in chunks."""
 
+import os
+
 import pytest
 
-from tinytf.support.files import read_text
+from tinytf.support.files import CheckpointError, read_text, try_to_write, write_atomically
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 2, 3, 7, 100])
@@ -18,3 +20,13 @@ def test_reading_says_where_the_bytes_are_wrong(tmp_path, chunk_bytes):
         list(read_text(path, 0))
     path.write_bytes("猫\r\n\n猫".encode())
     assert "".join(read_text(path, chunk_bytes)) == "猫\r\n\n猫"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links as Unix has them")
+def test_a_circle_of_links_is_named(tmp_path):
+    os.symlink("b", tmp_path / "a")
+    os.symlink("a", tmp_path / "b")
+    with pytest.raises(CheckpointError, match="it is a link to itself"):
+        write_atomically(tmp_path / "a", b"x")
+    with pytest.raises(CheckpointError, match="it is a link to itself"):
+        try_to_write(tmp_path / "a")

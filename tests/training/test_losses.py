@@ -12,7 +12,14 @@ from tinytf.gpt import GPT, GPTConfig
 from tinytf.inspect import replace
 from tinytf.text.words import BOS, EOS, PAD
 from tinytf.training import losses as objective
-from tinytf.training.losses import PART, TextBatch, make_batch, next_token_loss, sequence_loss
+from tinytf.training.losses import (
+    PART,
+    TextBatch,
+    cross_entropy,
+    make_batch,
+    next_token_loss,
+    sequence_loss,
+)
 from tinytf.training.trainer import Trainer, TrainingConfig
 
 LONG = "It says in a sentence what it does, and in this one why it is good for you to know it."
@@ -193,3 +200,23 @@ def test_a_plain_output_is_worked_out_by_parts_where_that_gains(count, monkeypat
     model, batch = small(count)
     next_token_loss(model, batch)
     assert asked == ([1] if count * VOCAB >= 2 * PART else [])
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("ignored", [None, PAD])
+def test_cross_entropy_of_logits_equals_torch(smoothing, ignored):
+    logits = torch.randn(3, 5, 7, dtype=torch.float64, requires_grad=True)
+    targets = torch.randint(7, (3, 5))
+    targets[0, 2:] = PAD
+    loss, count = cross_entropy(logits, targets, smoothing, ignored)
+    (ours,) = torch.autograd.grad(loss, logits)
+    expected = F.cross_entropy(
+        logits.flatten(0, 1), targets.flatten(), label_smoothing=smoothing, reduction="sum",
+        ignore_index=-100 if ignored is None else ignored,
+    )  # fmt: skip
+    (theirs,) = torch.autograd.grad(expected, logits)
+    assert count == (15 if ignored is None else int((targets != PAD).sum()))
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
+    torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-5)
+    with pytest.raises(ValueError, match=r"score \(3, 5\) tokens, but .* shape \(5, 3\)"):
+        cross_entropy(logits, targets.t())

@@ -27,3 +27,13 @@ def test_cosine_equals_the_formula(warmup, steps):
             angle = (step - warmup) / (steps - warmup) * math.pi
             assert rate == pytest.approx(0.3 * math.cos(angle / 2) ** 2, abs=1e-12)
     assert warmup_cosine(steps + 5, 0.3, warmup, steps) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize(("warmup", "steps"), [(10, 110), (1, 50), (20, 20)])
+def test_a_cosine_with_a_floor_falls_to_it_and_stays(warmup, steps):
+    for step in range(1, steps + 10):
+        rate = warmup_cosine(step, 0.3, warmup, steps, floor=0.1)
+        plain = warmup_cosine(step, 0.3, warmup, steps)
+        mixed = plain if step < warmup else 0.1 + plain * (0.3 - 0.1) / 0.3
+        assert rate == pytest.approx(mixed)
+    assert rate == pytest.approx(0.1)

@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from support import random_ids, small_model
+from training_support import assert_same_bits, batch_of, bits, trainer
 
 from tinytf.attention import explicit_attention, fused_attention
 from tinytf.inspect import attention_layers, record
@@ -17,7 +18,7 @@ from tinytf.relative import RotaryAttention
 from tinytf.support.randomness import seeded
 from tinytf.text.words import PAD
 from tinytf.training import checkpointing
-from tinytf.training.checkpointing import CheckpointError, model_tensors
+from tinytf.training.checkpointing import CheckpointError
 from tinytf.training.distributed import Team
 from tinytf.training.losses import Batch, make_batch, sequence_loss
 from tinytf.training.schedules import warmup_cosine, warmup_inverse_sqrt
@@ -25,46 +26,18 @@ from tinytf.training.trainer import InFloat32, Trainer, TrainingConfig
 from tinytf.transformer import Transformer
 
 
-def batch_of(step, size=6):
-    """A batch that depends on its step alone: to copy a sentence, with words renamed."""
-    draw = torch.Generator().manual_seed(step)
-    lengths = torch.randint(1, 6, (size,), generator=draw).tolist()
-    rows = [torch.randint(3, 9, (n,), generator=draw).tolist() for n in lengths]
-    return make_batch(rows, rows)
-
-
-def trainer(device="cpu", batches=batch_of, dropout=0.0, dtype=torch.float32, seed=0, **settings):
-    with seeded(7):
-        model = small_model(device, dtype, dropout=dropout)
-    settings = {"steps": 12, "warmup": 3, "seed": seed, **settings}
-    return Trainer(model, batches, TrainingConfig(**settings))
-
-
-def bits(run):
-    """Everything a run is: weights, moments, step."""
-    state = {n: p.detach().cpu().clone() for n, p in model_tensors(run.model).items()}
-    for n, p in model_tensors(run.model).items():
-        for key, value in run.optimizer.state[p].items():
-            state[f"{n}/{key}"] = value.detach().cpu().clone()
-    return state
-
-
-def assert_same_bits(a, b):
-    assert a.keys() == b.keys()
-    differ = [n for n in a if not torch.equal(a[n], b[n])]
-    assert not differ
-
-
 @pytest.mark.parametrize(
     ("schedule", "expected"),
     [
         ("cosine", lambda s: warmup_cosine(s, 2e-3, 3, 12)),
+        ("cosine to a tenth", lambda s: warmup_cosine(s, 2e-3, 3, 12, 2e-4)),
         ("constant", lambda s: 2e-3 * min(1, s / 3)),
         ("inverse_sqrt", lambda s: warmup_inverse_sqrt(s, 12, 3)),
     ],
 )
 def test_each_step_takes_its_own_rate(schedule, expected):
-    run = trainer(schedule=schedule)
+    schedule, to_a_tenth, _ = schedule.partition(" to a tenth")
+    run = trainer(schedule=schedule, min_lr=2e-4 if to_a_tenth else 0.0)
     used = []
     step = run.optimizer.step
     run.optimizer.step = lambda: (
@@ -582,6 +555,13 @@ def test_apples_random_state_is_the_runs_own_too(monkeypatch):
         ({"clip": 0.0}, "clip must be above 0, got 0.0; math.inf never clips"),
         ({"clip": -1.0}, "clip must be above 0, got -1.0"),
         ({"label_smoothing": 1.5}, r"label_smoothing must lie in \[0, 1\), got 1.5"),
+        ({"lr": math.inf}, "lr must be a finite number of at least 0, got inf"),
+        ({"lr": math.nan}, "lr must be a finite number of at least 0, got nan"),
+        ({"lr": -1e-3}, "lr must be a finite number of at least 0, got -0.001"),
+        ({"min_lr": -1.0}, r"min_lr must lie in 0..lr=0.002, got -1.0"),
+        ({"min_lr": 3e-3}, r"min_lr must lie in 0..lr=0.002, got 0.003"),
+        ({"min_lr": math.nan}, r"min_lr must lie in 0..lr=0.002, got nan"),
+        ({"min_lr": 1e-3, "schedule": "constant"}, "min_lr=0.001 is the cosine's: constant has"),
         ({"weight_decay": -0.1}, "weight_decay must be at least 0, got -0.1"),
         ({"schedule": "linear"}, "schedule='linear' is not one of"),
         ({"precision": "int8"}, "precision='int8' is not one of"),

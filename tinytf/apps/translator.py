@@ -37,10 +37,11 @@ class Translation:
     """A translation, word by word, how sure the model was, and, on request, where it looked.
 
     `mean_log_prob` is the mean log-probability, in nats, of the target's tokens, <eos> included,
-    each given those before it: 0 is certain. Chance among V words is -log V.
-
-    It warns, and does not vouch. Of 2,000 held-out sentences of the phrasebook the shipped
-    translator wrote none below SURE; below it stand WRONG of the wrong ones among sentences.
+    each given those before it: 0 is certain, -log V chance among V words. It warns, but does not
+    vouch. The shipped translator writes sentences of the phrasebook at about -0.11 (with label
+    smoothing it never learnt to be certain); 2 in 2,000 held out are below -0.15. Of 75 sentences
+    outside the grammar 33 came out wrong, and 19 of those are below, but so are 10 of the 42 right
+    ones; a dropped second adjective stays at -0.11. So ask `in_grammar` first.
     """
 
     source: tuple[str, ...]  # the words read, with the final <eos>
@@ -171,8 +172,6 @@ class Translator:
         if isinstance(sentences, str) or not isinstance(sentences, Iterable):
             got = f"the string {sentences!r}" if isinstance(sentences, str) else repr(sentences)
             raise TypeError(f"batch takes a list of sentences, got {got}")
-        if beam is not None and (isinstance(beam, bool) or not isinstance(beam, int)):
-            raise TypeError(f"beam is a whole number, or None to search greedily; got {beam!r}")
         rows = self._encode(list(sentences))
         src = pad_batch(rows, self.model.device)
         if beam is None:

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from tinytf.course.check import grade
+from tinytf.course.contain import Outlet
 from tinytf.course.mutants import mutants
 
-_MACHINERY = ["attack", "check", "contain", "evidence", "expect", "grading", "mutants", "settings"]
+_MACHINERY = frozenset(
+    ("attack", "check", "contain", "evidence", "expect", "grading", "mutants", "settings", "words")
+)
 _SECONDS = 2.0  # for one mutant; one that runs on is rejected
 
 
@@ -28,7 +31,13 @@ class Attack:
 
 
 def attack(exercise, at_most=None):
-    """Grade every mutant of the exercise's reference, or so many of them drawn by its id."""
+    """Grade every mutant of the exercise's reference, or so many of them drawn by its id.
+
+    Raises ValueError if the reference itself is not accepted: then nothing would be.
+    """
+    graded = grade(exercise, exercise.reference, _SECONDS)
+    if not graded.passed:
+        raise ValueError(f"the reference is not accepted: {graded.text}")
     listed = exercise.answers.equivalent or {}
     made = list(mutants(exercise.reference))
     whole = at_most is None or at_most >= len(made)
@@ -36,7 +45,8 @@ def attack(exercise, at_most=None):
         made = random.Random(exercise.id).sample(made, at_most)
     result, start = Attack(exercise.id), time.perf_counter()
     for mutant in made:
-        graded = grade(exercise, mutant.function, _SECONDS, until_wrong=True)
+        with Outlet(lines=0):
+            graded = grade(exercise, mutant.function, _SECONDS, until_wrong=True)
         result.tried += 1
         if graded.passed:
             known = mutant.change in listed

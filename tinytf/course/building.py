@@ -21,14 +21,13 @@ from dataclasses import replace
 from tinytf.course.check import grade
 from tinytf.course.display import BAD, GOOD, QUIET, block, inline, show, sign
 from tinytf.course.grading import Exercise
-from tinytf.course.graduate import resolve
+from tinytf.course.graduate import resolve, stand
 from tinytf.course.parts import parts
 
-__all__ = ["MODES", "build_copy", "built", "graded", "graduations", "mode", "outcome", "part_of"]
+__all__ = ["MODES", "build_copy", "built", "graded", "graduations", "mode", "part_of"]
 
 MODES = ("read", "build")
 _TYPES_UNREAD = __future__.annotations.compiler_flag
-_outcomes = {}  # what stands in this session for a name, by the object's id
 
 
 def mode():
@@ -48,7 +47,7 @@ def built(definition, target):
     part = parts()[part_of(definition.__name__, target)]
     result = graded(part, definition)
     stands = definition if result.passed else _stand_in(part.package, sys._getframe(1).f_globals)
-    _outcomes[id(stands)] = (stands, result)
+    stand(stands, result)
     _show(part, result)
     return stands
 
@@ -106,12 +105,6 @@ class _Unchecked(ast.NodeTransformer):
 
 def _checks(name):
     return name.startswith(("check_", "_check"))
-
-
-def outcome(definition):
-    """The result by which `built` let this definition stand, or None if it did not."""
-    stands, result = _outcomes.get(id(definition), (None, None))
-    return result if stands is definition else None
 
 
 def _show(part, result):

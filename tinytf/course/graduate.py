@@ -10,6 +10,8 @@ import types
 
 from tinytf.course.display import GOOD, QUIET, _shell, block, inline, show, sign
 
+_standing = {}  # {id of a definition: (the definition, the result of its tests)}
+
 
 class GraduationError(AssertionError):
     """The notebook's definition and the package's differ."""
@@ -27,7 +29,7 @@ def graduate(local_object, target):
     """
     name = local_object.__name__
     counterpart = resolve(target, name)
-    if result := _built(local_object):
+    if result := outcome(local_object):
         yours = f"`{name}` graduates: yours passes all {len(result.held)} tests"
         sentence = yours if result.passed else f"`{name}`: the package's stands here, not yet yours"
         colour, symbol = (GOOD, "✓") if result.passed else (QUIET, "…")
@@ -44,11 +46,15 @@ def graduate(local_object, target):
     show(f"✓ {sentence}", block(GOOD, f"{sign(GOOD, '✓')} {inline(sentence)}"))
 
 
-def _built(local_object):
-    """The result of build mode's tests, where the reader writes this part; else None."""
-    from tinytf.course.building import outcome  # which builds on `resolve`
+def stand(definition, result):
+    """Remember by which result of build mode this definition stands; `graduate` goes by it."""
+    _standing[id(definition)] = (definition, result)
 
-    return outcome(local_object)
+
+def outcome(definition):
+    """The result by which build mode lets this definition stand, or None."""
+    stands, result = _standing.get(id(definition), (None, None))
+    return result if stands is definition else None
 
 
 def resolve(target, name):

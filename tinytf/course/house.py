@@ -63,7 +63,8 @@ def defining_file(name, dotted):
     for node in _tree(file).body if file else ():
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
             return file
-        if isinstance(node, ast.Assign) and name in map(ast.unparse, node.targets):
+        targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
+        if isinstance(node, ast.Assign | ast.AnnAssign) and name in map(ast.unparse, targets):
             return file
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tinytf"):
             for alias in node.names:

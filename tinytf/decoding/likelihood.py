@@ -1,4 +1,4 @@
-"""How well a language model predicts a text: nats of each token, bits per byte of the whole."""
+"""How likely a text is to a model: nats of each token, bits per byte, a search with its scores."""
 
 import math
 
@@ -95,7 +95,9 @@ def scored_greedy(model: Seq2Seq, src: Tensor, max_len: int) -> list[tuple[list[
 
     def keep(module: nn.Module, args: tuple, logits: Tensor) -> None:
         """Note the log-probability of the likeliest token, (B,): it is the one that is taken."""
-        scores = logits.float().index_fill(-1, logits.new_tensor([PAD, BOS]).long(), -torch.inf)
+        scores = logits.float().index_fill(
+            -1, torch.tensor([PAD, BOS], device=logits.device), -torch.inf
+        )
         steps.append(scores.amax(dim=-1) - scores.logsumexp(dim=-1))
 
     hook = model.output.register_forward_hook(keep)

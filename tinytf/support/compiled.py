@@ -1,11 +1,16 @@
-"""Methods of a compiled model, compiled as the model is."""
+"""Models that `torch.compile` has compiled: what of them runs compiled."""
 
 from collections.abc import Callable
 from typing import Any
 
 from torch import nn
 
-__all__ = ["compiled_method"]
+__all__ = ["compiled_method", "is_compiled"]
+
+
+def is_compiled(model: nn.Module) -> bool:
+    """Say whether a call of the model runs compiled code: `torch.compile(m)`, or `m.compile()`."""
+    return hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None
 
 
 def compiled_method(model: nn.Module, name: str) -> Callable[..., Any]:

@@ -22,6 +22,7 @@ class TrainingConfig:
     lr: float = 2e-3
     warmup: int = 200  # steps; Adam's second moment is a poor estimate before that
     schedule: str = "cosine"  # or "constant", or "inverse_sqrt", the paper's, which ignores lr
+    min_lr: float = 0.0  # what the cosine falls to
     label_smoothing: float = 0.1  # as in the paper, section 5.4
     weight_decay: float = 0.01  # on matrices only
     betas: tuple[float, float] = (0.9, 0.98)  # the paper's, section 5.3
@@ -41,6 +42,10 @@ class TrainingConfig:
             )
         if not (self.lr >= 0 and math.isfinite(self.lr)):
             raise ValueError(f"lr must be a finite number of at least 0, got {self.lr}")
+        if not 0 <= self.min_lr <= self.lr:
+            raise ValueError(f"min_lr must lie in 0..lr={self.lr}, got {self.min_lr}")
+        if self.min_lr > 0 and self.schedule != "cosine":
+            raise ValueError(f"min_lr={self.min_lr} is the cosine's: {self.schedule} has none")
         if not self.clip > 0:
             raise ValueError(f"clip must be above 0, got {self.clip}; math.inf never clips")
         if not 0 <= self.label_smoothing < 1:
@@ -58,7 +63,7 @@ class TrainingConfig:
     def learning_rate(self, step: int, d_model: int) -> float:
         """Give the learning rate of a step, counted from 1; the paper's schedule asks d_model."""
         if self.schedule == "cosine":
-            return warmup_cosine(step, self.lr, self.warmup, self.steps)
+            return warmup_cosine(step, self.lr, self.warmup, self.steps, self.min_lr)
         if self.schedule == "constant":
             return self.lr * min(1.0, step / self.warmup)
         return warmup_inverse_sqrt(step, d_model, self.warmup)

@@ -65,6 +65,7 @@ class Trainer:
         self.objective = self.team.wrap(model, objective)
         self.optimizer = adamw(model, config)
         self.step = 0
+        self.saved_step: int | None = None  # of the file last saved or loaded
         self.seconds = 0.0
         self.history: list[dict[str, float]] = []
         self.unlogged = (0.0, 0)  # loss and tokens since the last row
@@ -184,6 +185,7 @@ class Trainer:
         """
         if self.team.is_main:
             save_run(self, path, header)
+        self.saved_step = self.step
 
     def load(self, path: str | Path) -> dict[str, Any]:
         """Take up a run where `save` left it, and return the file's header.
@@ -191,4 +193,6 @@ class Trainer:
         Raises CheckpointError if the file is not a training checkpoint, or is one of another model
         or of other settings; the trainer is then as it was.
         """
-        return load_run(self, path)
+        header = load_run(self, path)
+        self.saved_step = self.step
+        return header

@@ -81,6 +81,22 @@ PARTS = (
         tolerance=1e-5,
     ),
     Part(
+        "tinytf.relative.apply_rotary",
+        {
+            "texts begin": lambda f: f(wide(2, 3, 5, 4, seed=1)),
+            "they go on from position 7": lambda f: f(wide(2, 3, 5, 4, seed=1), 7),
+            "the base is 100": lambda f: f(wide(2, 3, 5, 4, seed=1), 2, 100.0),
+            "positions are given": lambda f: f(
+                wide(2, 3, 3, 4, seed=1), positions=torch.tensor([4, 0, 9])
+            ),
+            "each sentence has its own": lambda f: f(
+                wide(2, 3, 3, 4, seed=1), positions=torch.tensor([[4, 0, 9], [1, 2, 3]])
+            ),
+            "gradients go back": lambda f: arrived(f(x := learned(2, 3, 5, 4, seed=1)), x),
+        },
+        tolerance=1e-5,
+    ),
+    Part(
         "tinytf.relative.RotaryAttention",
         {
             "everybody sees everybody": _rotary,

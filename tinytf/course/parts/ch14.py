@@ -6,11 +6,13 @@ from tinytf.attention import KeyValueCache
 from tinytf.bert import BertConfig
 from tinytf.course.parts import Part, arrived, shapes, twin
 from tinytf.course.parts.ch03 import learned, wide
+from tinytf.llama import LlamaConfig
 from tinytf.masks import causal_mask
 
 IDS = torch.tensor([[5, 6, 7, 8], [9, 4, 0, 0]])
 SEGMENTS = torch.tensor([[0, 0, 1, 1], [0, 1, 0, 0]])
 BERT = BertConfig(12, d_model=6, num_heads=2, num_layers=2, max_len=8)
+LLAMA = LlamaConfig(20, d_model=12, num_heads=6, num_kv_heads=2, num_layers=1, d_ff=10, max_len=8)
 IMAGES = torch.arange(2 * 2 * 4 * 6, dtype=torch.float64).reshape(2, 2, 4, 6)
 
 
@@ -39,6 +41,16 @@ def _grouped_steps(layer):
 def _grouped_gradients(layer):
     module, x = twin(layer, 12, 6, 2), learned(2, 5, 12, seed=1)
     return arrived(module(x), x, module=module)
+
+
+def _llama_steps(layer):
+    module, cache, x = twin(layer, LLAMA), KeyValueCache(), wide(2, 4, 12, seed=1)
+    return [module(x[:, :3], causal_mask(3), cache), module(x[:, 3:], None, cache)]
+
+
+def _llama_gradients(layer):
+    module, x = twin(layer, LLAMA), learned(2, 4, 12, seed=1)
+    return arrived(module(x, causal_mask(4)), x, module=module)
 
 
 def _patches_gradients(f):
@@ -71,6 +83,19 @@ PARTS = (
             ),
             "words come in parts, with a cache": _grouped_steps,
             "gradients go back to the tokens and to every weight": _grouped_gradients,
+        },
+        tolerance=1e-5,
+    ),
+    Part(
+        "tinytf.llama.LlamaLayer",
+        {
+            "its weights are counted": lambda layer: shapes(layer(LLAMA)),
+            "it reads two texts": lambda layer: twin(layer, LLAMA)(wide(2, 4, 12, seed=1)),
+            "nobody sees what comes later": lambda layer: twin(layer, LLAMA)(
+                wide(2, 4, 12, seed=1), causal_mask(4)
+            ),
+            "words come in parts, with a cache": _llama_steps,
+            "gradients go back to the tokens and to every weight": _llama_gradients,
         },
         tolerance=1e-5,
     ),
