@@ -13,7 +13,7 @@ from tinytf.decoding.generate import generate
 from tinytf.decoding.sampling import Sampling
 from tinytf.grouped_query import GroupedQueryAttention
 from tinytf.inspect import record
-from tinytf.interpret.residual_stream import states
+from tinytf.interpret.residual_stream import record_residual_stream
 from tinytf.llama import Llama, LlamaConfig
 
 needs_fbgemm = pytest.mark.skipif(
@@ -227,7 +227,10 @@ def test_there_is_nothing_to_look_into():
     twin = lean(decided_gpt(0))
     with pytest.raises(ValueError, match="no attention layer to record"), record(twin):
         pass
-    with pytest.raises(ValueError, match="no stack of layers to record"), states(twin):
+    with (
+        pytest.raises(ValueError, match="no stack of layers to record"),
+        record_residual_stream(twin),
+    ):
         pass
 
 

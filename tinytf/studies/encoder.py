@@ -17,7 +17,7 @@ from tinytf.data.phrasebook.lexicon import MASSES, NOUNS
 from tinytf.embedding import TokenEmbedding
 from tinytf.initialisation import xavier
 from tinytf.interpret.invariants import free_running
-from tinytf.interpret.residual_stream import states
+from tinytf.interpret.residual_stream import record_residual_stream
 from tinytf.masks import causal_mask, padding_mask
 from tinytf.metrics.counting import count_parameters
 from tinytf.norm import LayerNorm
@@ -222,7 +222,7 @@ def blank_states(model: Cloze, batch: BlankBatch) -> Tensor:
     """What stands at the blank, by layer: (1 + L, N, C)."""
     found = []
     for ids, chosen in zip(batch.ids.split(512), batch.chosen.split(512), strict=True):
-        with states(model) as seen:
+        with record_residual_stream(model) as seen:
             model.read(ids)
         found.append(seen.by_layer()[:, chosen])
     return torch.cat(found, dim=1)

@@ -13,8 +13,8 @@ from tinytf.apps.translator import Translator
 from tinytf.cli.train import build
 from tinytf.data.phrasebook import Pair, Phrasebook
 from tinytf.inspect import record
-from tinytf.interpret.ablation import damage, mean_outputs, teacher_forced
-from tinytf.interpret.coreference import antecedent_scores, nouns_said
+from tinytf.interpret.ablation import ablation_effect, mean_outputs, teacher_forced
+from tinytf.interpret.coreference import coreference_scores, noun_shares
 from tinytf.interpret.head_roles import Head, heads_of, role_scores
 from tinytf.metrics.translation import batch_of
 from tinytf.training.trainer import Trainer, TrainingConfig
@@ -140,13 +140,13 @@ def unseen_twins(book: Phrasebook) -> list[tuple[Pair, Pair]]:
 def describe(
     translator: Translator, test: Sequence[Pair], pairs: Sequence[tuple[Pair, Pair]]
 ) -> dict:
-    """Score every head, silence each, each pair of a layer, all but one, and whole layers."""
+    """Score every head; ablate each, each pair of a layer, all but one, and whole layers."""
     model, heads = translator.model, heads_of(translator.model)
     batches = {
         "test": batch_of(translator, test),
         "twins": batch_of(translator, [p for two in pairs for p in two]),
     }
-    scores = role_scores(translator, test) | {"antecedent": antecedent_scores(translator, pairs)}
+    scores = role_scores(translator, test) | {"antecedent": coreference_scores(translator, pairs)}
     means = mean_outputs(model, batches["test"])
     layers: dict[str, list[Head]] = {}
     for head in heads:
@@ -162,7 +162,7 @@ def describe(
         intact = teacher_forced(model, batch)
 
         def cost(silent, to=None, batch=batch, intact=intact):
-            found = damage(model, batch, silent, to, intact)
+            found = ablation_effect(model, batch, silent, to, intact)
             return [round(100 * found.exact, 2), round(found.loss, 4)]
 
         row[name] = {
@@ -189,7 +189,7 @@ def untrained(seed: int) -> tuple[Trainer, Translator]:
 
 
 def roles(which: Iterable[int] = SEEDS) -> list[dict]:
-    """Train five translators and say what every head looks at and what silencing it costs."""
+    """Train five translators and say what every head looks at and what is lost without it."""
     book = Phrasebook()
     test, pairs = book.sample(500, "test", seed=7), unseen_twins(book)
     rows = []
@@ -207,14 +207,14 @@ def roles(which: Iterable[int] = SEEDS) -> list[dict]:
 
 
 def noun_rows(translator: Translator, pairs: Sequence[tuple[Pair, Pair]]) -> dict:
-    """Say which noun is written for `it` with each layer silenced, and with each head."""
+    """Say which noun is written for `it` with each layer ablated, and with each head."""
     heads = heads_of(translator.model)
     layers: dict[str, list[Head]] = {"nothing": []}
     for head in heads:
         layers.setdefault(f"{head.kind} {head.depth}", []).append(head)
     groups = layers | {str(head): [head] for head in heads}
     return {
-        name: [round(share, 4) for share in nouns_said(translator, pairs, group)]
+        name: [round(share, 4) for share in noun_shares(translator, pairs, group)]
         for name, group in groups.items()
     }
 

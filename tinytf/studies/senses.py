@@ -15,7 +15,7 @@ from tqdm import tqdm
 from tinytf.apps.translator import Translator
 from tinytf.data.phrasebook import Pair, Phrasebook
 from tinytf.data.phrasebook.lexicon import MASSES, NOUNS
-from tinytf.interpret.residual_stream import states
+from tinytf.interpret.residual_stream import record_residual_stream
 from tinytf.studies.encoder import probe
 from tinytf.studies.threads import one_thread
 from tinytf.support.randomness import seeded
@@ -74,7 +74,7 @@ def _sense(pair: Pair, at: int) -> int | None:
 def word_states(model: Transformer, words: WordTokenizer, found: Sequence[Use]) -> Tensor:
     """What the word has become after each layer of the encoder: (1 + L, N, C)."""
     ids = pad_batch([[*words.encode(use.words), EOS] for use in found], model.device)
-    with states(model) as seen:
+    with record_residual_stream(model) as seen:
         model.encode(ids)
     rows = torch.arange(len(found), device=model.device)
     return seen.by_layer()[:, rows, [use.at for use in found]]
