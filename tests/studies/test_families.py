@@ -159,7 +159,7 @@ def test_one_pass_tells_what_writing_word_by_word_gives(text):
     def loss(_):
         return F.cross_entropy(*lab.translation_loss(model, text, pairs[:4], g))
 
-    lab.optimise(model.parameters(), loss, 45, 4e-3, 9)
+    lab.optimise_with_warmup(model.parameters(), loss, 45, 4e-3, 9)
     right = []
     for pair in pairs:
         src = torch.tensor([[*text.line(pair)[:-1], text.zh]])

@@ -33,7 +33,7 @@ from tinytf.related.bert_heads import (
     TokenTagger,
 )
 from tinytf.related.bert_losses import best_span, masked_word_loss, span_loss, tag_loss
-from tinytf.studies.optimise import optimise
+from tinytf.studies.optimise import optimise_with_warmup
 from tinytf.studies.threads import one_thread
 from tinytf.support.randomness import seeded
 from tinytf.text.words import WordTokenizer, pad_batch
@@ -111,7 +111,7 @@ def pretrain(
             return words
         return words + pairs * F.cross_entropy(model.next_sentence(states), label.to(device))
 
-    optimise(model.parameters(), loss, steps, lr, steps // 10, until)
+    optimise_with_warmup(model.parameters(), loss, steps, lr, steps // 10, until)
     return history
 
 
@@ -222,7 +222,7 @@ def finetune(
         return loss_of(model, task.some(at).to(model.bert.device))
 
     model.train()
-    optimise(learned, loss, steps, lr, max(1, steps // 10))
+    optimise_with_warmup(learned, loss, steps, lr, max(1, steps // 10))
     return model.eval()
 
 

@@ -12,6 +12,7 @@ from tinytf.data.digits import PAPER, Digits, sample, shift, split
 from tinytf.inspect import record
 from tinytf.metrics.counting import count_parameters
 from tinytf.related.vit import ImageClassifier, ImageConfig, split_patches
+from tinytf.studies.optimise import optimise
 from tinytf.studies.threads import one_thread
 from tinytf.support.modes import evaluation_mode
 from tinytf.support.randomness import seeded
@@ -104,28 +105,27 @@ def train(
     """
     steps = steps or STEPS[shifts]
     lr = lr or LEARNING_RATE[name][shifts]
-    draws, losses = torch.Generator().manual_seed(seed), []
+    draws = torch.Generator().manual_seed(seed)
     with seeded(seed):
         model = MODELS[name]().train()
     model = (model if order is None else Shuffled(model, order)).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=lr, weight_decay=0.05, fused=True)
-    plan = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _share(step, steps))
-    for rows in _batches(len(data.labels), steps, draws):
+    batches = _batches(len(data.labels), steps, draws)
+
+    def loss(_: int) -> Tensor:
+        rows = next(batches)
         images, labels = data.images[rows], data.labels[rows]
         images = shift(images, draws) if shifts else images
-        loss = F.cross_entropy(model(images.to(device)), labels.to(device))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        plan.step()
-        losses.append(loss.detach())
-    return Trained(model, accuracy(model, test), torch.stack(losses[-50:]).mean().item())
+        return F.cross_entropy(model(images.to(device)), labels.to(device))
+
+    losses = optimise(optimizer, loss, steps, lambda step: lr * _share(step, steps))
+    return Trained(model, accuracy(model, test), losses[-50:].mean().item())
 
 
 def _share(step: int, steps: int) -> float:
-    """What part of the learning rate this step has."""
-    rise = (step + 1) / max(1, steps // 10)
-    return min(rise, (1 + math.cos(math.pi * min(step / steps, 1))) / 2)
+    """What part of the learning rate this step has, counted from 1."""
+    rise = step / max(1, steps // 10)
+    return min(rise, (1 + math.cos(math.pi * (step - 1) / steps)) / 2)
 
 
 def _batches(size: int, steps: int, draws: torch.Generator) -> Iterator[Tensor]:

@@ -23,7 +23,7 @@ from tinytf.metrics.counting import count_parameters
 from tinytf.norm import LayerNorm
 from tinytf.positional import PositionalEncoding
 from tinytf.studies.blanks import Blanks
-from tinytf.studies.optimise import optimise
+from tinytf.studies.optimise import optimise, optimise_with_warmup
 from tinytf.studies.reversal import draw
 from tinytf.studies.threads import one_thread
 from tinytf.support.randomness import seeded
@@ -138,7 +138,7 @@ def train(
         read, chosen = mask_tokens(ids, mask_id, draws, share)
         return F.cross_entropy(model(read, chosen), ids[chosen])
 
-    return torch.tensor(optimise(model.parameters(), loss, steps, lr, 50))
+    return optimise_with_warmup(model.parameters(), loss, steps, lr, 50)
 
 
 class Blank(NamedTuple):
@@ -207,13 +207,12 @@ def probe(x: Tensor, y: Tensor, test_x: Tensor, steps: int = 300, seed: int = 0)
     draws = torch.Generator().manual_seed(seed)
     weight = torch.zeros(x.size(1) + 1, int(y.max()) + 1, device=x.device, requires_grad=True)
     optimizer = torch.optim.AdamW([weight], lr=0.03, weight_decay=0.01, fused=True)
-    for step in range(1, steps + 1):
+
+    def loss(_: int) -> Tensor:
         at = torch.randint(len(x), (min(512, len(x)),), generator=draws).to(x.device)
-        optimizer.param_groups[0]["lr"] = warmup_cosine(step, 0.03, 10, steps)
-        loss = F.cross_entropy(F.pad(x[at], (0, 1), value=1.0) @ weight, y[at])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        return F.cross_entropy(F.pad(x[at], (0, 1), value=1.0) @ weight, y[at])
+
+    optimise(optimizer, loss, steps, lambda step: warmup_cosine(step, 0.03, 10, steps))
     return (F.pad(test_x, (0, 1), value=1.0) @ weight.detach()).log_softmax(dim=-1)
 
 
@@ -277,15 +276,13 @@ def reverser(seed: int = 0, bug: bool = False, steps: int = 400, device="cpu") -
         for layer in model.encoder.layers:
             layer.self_attention.__class__ = CausalByAccident
     draws = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.AdamW(model.parameters(), 4e-3, betas=(0.9, 0.98), fused=True)
-    for step in range(1, steps + 1):
+
+    def loss(_: int) -> Tensor:
         batch = draw(64, 8, draws, device)
         scores = model(batch.src, batch.tgt_in).flatten(0, 1)
-        optimizer.param_groups[0]["lr"] = warmup_cosine(step, 4e-3, 50, steps)
-        optimizer.zero_grad()
-        F.cross_entropy(scores, batch.tgt_out.flatten()).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        return F.cross_entropy(scores, batch.tgt_out.flatten())
+
+    optimise_with_warmup(model.parameters(), loss, steps, 4e-3, 50)
     return model.eval()
 
 

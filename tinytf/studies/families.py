@@ -25,7 +25,7 @@ from tinytf.metrics.counting import count_flops, count_parameters
 from tinytf.positional import PositionalEncoding
 from tinytf.studies.blanks import Blanks
 from tinytf.studies.encoder import Blank, blanks_of, probe, sentences
-from tinytf.studies.optimise import optimise
+from tinytf.studies.optimise import optimise_with_warmup
 from tinytf.studies.threads import one_thread
 from tinytf.support.randomness import seeded
 from tinytf.text.words import BOS, EOS, PAD, WordTokenizer, pad_batch
@@ -204,8 +204,8 @@ def objective(model, text: Text, rows: list[list[int]], draws: torch.Generator):
     return ASKS[family_of(model)](model, text, rows, draws)
 
 
-def _optimise(model: nn.Module, loss, steps: int, lr: float) -> list[float]:
-    return optimise(model.parameters(), loss, steps, lr, min(50, steps // 5))
+def _optimise(model: nn.Module, loss, steps: int, lr: float) -> Tensor:
+    return optimise_with_warmup(model.parameters(), loss, steps, lr, min(50, steps // 5))
 
 
 def pretrain(model, text: Text, seed: int = 0, steps: int = STEPS, lr: float | None = None):
@@ -563,7 +563,7 @@ def side_by_side(
     for seed, family in tqdm([(s, f) for s in which for f in families]):
         model = build(family, text, seed)
         row = {"family": family, "seed": seed, "parameters": count_parameters(model)}
-        history = torch.tensor(pretrain(model, text, seed, steps))
+        history = pretrain(model, text, seed, steps)
         row["curve"] = [round(x, 4) for x in history.view(-1, steps // 20).mean(1).tolist()]
         row["held out"] = round(held_out(model, other), 4)
         table.append(row | measure(model, bench, seed))

@@ -17,6 +17,7 @@ from tinytf.interpret.ablation import ablation_effect, mean_outputs, teacher_for
 from tinytf.interpret.coreference import coreference_scores, noun_shares
 from tinytf.interpret.head_roles import Head, heads_of, role_scores
 from tinytf.metrics.translation import batch_of
+from tinytf.studies.optimise import optimise
 from tinytf.training.trainer import Trainer, TrainingConfig
 
 __all__ = [
@@ -67,16 +68,12 @@ def answers(ids, offsets):
 def train_lookups(model, seed=0, steps=900, lr=3e-3):
     """Train on rings drawn anew at each step; returns the losses, a number per step."""
     device, draws = model.output.weight.device, torch.Generator().manual_seed(1000 + seed)
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
-    losses = []
-    for _ in range(steps):
+
+    def loss(_):
         ids = torch.randint(WORDS, (64, LENGTH), generator=draws).to(device)
-        loss = F.cross_entropy(model(ids).flatten(0, 2), answers(ids, model.offsets).flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.detach())
-    return torch.stack(losses).cpu()
+        return F.cross_entropy(model(ids).flatten(0, 2), answers(ids, model.offsets).flatten())
+
+    return optimise(torch.optim.Adam(model.parameters(), lr=lr), loss, steps)
 
 
 @torch.no_grad()

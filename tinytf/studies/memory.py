@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from tinytf.studies.optimise import optimise
 from tinytf.studies.readers import (
     Attention,
     Classifier,
@@ -52,14 +53,12 @@ def fit(
     model: nn.Module, batch: Callable[[], tuple[Tensor, Tensor]], steps: int, lr: float
 ) -> nn.Module:
     """Train by Adam on batches of (ids, classes), gradients clipped at norm 1; return the model."""
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
-    for _ in range(steps):
+
+    def loss(_: int) -> Tensor:
         ids, classes = batch()
-        loss = F.cross_entropy(model(ids), classes)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        return F.cross_entropy(model(ids), classes)
+
+    optimise(torch.optim.Adam(model.parameters(), lr=lr), loss, steps, clip=1.0)
     return model
 
 

@@ -17,6 +17,7 @@ from tinytf.masks import causal_mask
 from tinytf.norm import LayerNorm
 from tinytf.positional import LearnedPositionalEncoding, PositionalEncoding
 from tinytf.relative import AlibiAttention, RotaryAttention
+from tinytf.studies.optimise import optimise
 
 __all__ = ["SCHEMES", "TASKS", "Batch", "CausalModel", "draw", "grade", "length", "reach", "train"]
 
@@ -41,7 +42,7 @@ class CausalModel(nn.Module):
         tables = {"sinusoidal": PositionalEncoding, "learned": LearnedPositionalEncoding}
         table = tables.get(scheme)
         self.positions = table(d_model, TESTED, 0.0) if table else nn.Identity()
-        layers = [EncoderLayer(d_model, num_heads, 4 * d_model, 0.0, PreNorm) for _ in "12"]
+        layers = [EncoderLayer(d_model, num_heads, 4 * d_model, 0.0, PreNorm) for _ in range(2)]
         for layer in layers:
             if scheme == "RoPE":
                 layer.self_attention.attention = RotaryAttention(base)
@@ -111,15 +112,14 @@ def train(
     generator = torch.Generator().manual_seed(1000 + seed)
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, steps, pct_start=0.1)
-    for _ in range(steps):
+    optimizer.register_step_post_hook(lambda *_: schedule.step())  # it moves Adam's beta_1 too
+
+    def loss(_: int) -> Tensor:
         batch = draw(task, 64, TRAINED, generator)
         logits = model(batch.ids.to(device)).flatten(0, 1)
-        loss = F.cross_entropy(logits, batch.targets.flatten().to(device), ignore_index=HIDDEN)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
+        return F.cross_entropy(logits, batch.targets.flatten().to(device), ignore_index=HIDDEN)
+
+    optimise(optimizer, loss, steps, clip=1.0)
     return model
 
 
