@@ -1,6 +1,4 @@
-"""What is counted by hand is what PyTorch counts, keeps and holds."""
-
-import itertools
+"""What is counted by hand is what PyTorch counts."""
 
 import pytest
 import torch
@@ -8,40 +6,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import bounded
 
-from tinytf.attention import MultiHeadAttention, explicit_attention, fused_attention
+from tinytf.attention import MultiHeadAttention, explicit_attention
 from tinytf.feedforward import FeedForward
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.inspect import attention_layers
 from tinytf.metrics.cost import (
     Product,
-    activation_bytes,
     attention_products,
-    cache_bytes,
     feed_forward_products,
     flops,
     gpt_products,
     parameters,
-    ring_bytes,
-    shard,
-    state_bytes,
     traffic,
     transformer_products,
 )
-from tinytf.metrics.counting import count_flops, count_parameters, kept_bytes
-from tinytf.studies.cost import (
-    ROWS,
-    RUNGS,
-    SIZES,
-    TrainingStep,
-    _Graphed,
-    cost_gpu,
-    shares,
-    whole_loss,
-)
+from tinytf.metrics.counting import count_flops, count_parameters
 from tinytf.training.losses import (
     Batch,
     TextBatch,
-    _gains_by_parts,
     next_token_loss,
     sequence_loss,
 )
@@ -78,28 +60,6 @@ def pairs(batch, source, target):
 def text(batch, length):
     ids = torch.randint(13, (2, batch, length))
     return TextBatch(ids[0], ids[1])
-
-
-def kept(run, model):
-    """Bytes kept besides the parameters."""
-    own = {p.untyped_storage().data_ptr(): p.untyped_storage().nbytes() for p in model.parameters()}
-    seen = set()
-
-    def note(tensor):
-        seen.add(tensor.untyped_storage().data_ptr())
-        return tensor
-
-    def noting():
-        with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-            return run()
-
-    whole = kept_bytes(run)
-    alive = noting()  # what it keeps must live while the addresses are compared
-    assert alive is not None
-    return whole - sum(size for at, size in own.items() if at in seen)
-
-
-# ---- operations
 
 
 @bounded
@@ -190,9 +150,6 @@ def test_traffic_reads_two_matrices_and_writes_one():
     assert traffic(products, bytes_each=2) * 2 == traffic(products)
 
 
-# ---- bytes
-
-
 @pytest.mark.parametrize("name", ["gpt2", "gpt2-xl"])
 def test_parameters_of_published_gpts(name):
     config = GPTConfig.preset(name)
@@ -215,93 +172,6 @@ def test_parameters_of_transformers(norm, tie, share):
     assert counted["attention"] == sum(map(count_parameters, attentions))
 
 
-def test_state_is_what_adam_holds():
-    model = gpt()
-    optimizer = torch.optim.AdamW(model.parameters())
-    next_token_loss(model, text(2, 7))[0].backward()
-    optimizer.step()
-    moments = [s for state in optimizer.state.values() for k, s in state.items() if k != "step"]
-    state = state_bytes(count_parameters(model))
-    assert state["weights"] == sum(p.nbytes for p in model.parameters())
-    assert state["gradients"] == sum(p.grad.nbytes for p in model.parameters())
-    assert state["moments"] == sum(s.nbytes for s in moments)
-    assert sum(state_bytes(5).values()) == sum(state_bytes(5, "mixed").values()) == 80
-
-
-def test_the_cache():
-    model = gpt().eval()
-    cache = model.decoder.new_cache()
-    with torch.no_grad():
-        model(torch.randint(13, (3, 8)), cache)
-    assert cache_bytes(model.config, 8, 3) == sum(c.k.nbytes + c.v.nbytes for c in cache)
-    pair = transformer().eval()
-    data, cache = pairs(3, 5, 7), pair.decoder.new_cache()
-    with torch.no_grad():
-        pair.decode(data.tgt_in, pair.encode(data.src), cache)
-    held = [part for layer in cache for part in layer]
-    assert cache_bytes(pair.config, 7, 3, 5) == sum(c.k.nbytes + c.v.nbytes for c in held)
-
-
-@pytest.mark.parametrize("fused", [True, False])
-@pytest.mark.parametrize("shape", [(1, 9), (3, 8), (2, 1)])
-def test_what_a_gpt_keeps(fused, shape):
-    model = gpt() if fused else explicit(gpt())
-    data = text(*shape)
-    by_hand = activation_bytes(model.config, shape[1], shape[0], fused=fused)
-    assert sum(by_hand.values()) == kept(lambda: next_token_loss(model, data), model)
-
-
-@pytest.mark.parametrize("fused", [True, False])
-@pytest.mark.parametrize("norm", ["pre", "post"])
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
-def test_what_an_encoder_decoder_keeps(fused, norm, activation):
-    model = transformer(norm=norm, activation=activation)
-    model = model if fused else explicit(model)
-    data = pairs(3, 5, 7)
-    by_hand = activation_bytes(model.config, 5, 3, 7, fused)
-    assert sum(by_hand.values()) == kept(lambda: sequence_loss(model, data), model)
-
-
-def test_maps_grow_with_the_square_and_nothing_else_does():
-    config = GPTConfig(13, 12, 3, 2, max_len=64)
-    short, long = (activation_bytes(config, n, fused=False) for n in (16, 32))
-    assert long["attention maps"] == 4 * short["attention maps"]
-    assert long["logits"] == 2 * short["logits"]
-    assert long["attention"] < 2 * short["attention"]  # the joined maps do not grow
-
-
-# ---- several machines
-
-
-def test_shards():
-    state = {"weights": 8, "gradients": 8, "moments": 16, "float32 copy": 4}
-    assert [sum(shard(state, 4, stage).values()) for stage in range(4)] == [36, 21, 15, 9]
-    assert shard(state, 1, 3) == state
-
-
-@pytest.mark.parametrize("processes", [1, 2, 5])
-def test_a_ring_sends_this_much(processes):
-    """Played: in each of 2 (N - 1) rounds every process sends its neighbour one part."""
-    values = torch.randn(processes, processes * 3, dtype=torch.float64)
-    have, sent = [list(row.chunk(processes)) for row in values], 0
-    for step in range(2 * (processes - 1)):
-        moving = [(r, (r - step) % processes) for r in range(processes)]
-        if step >= processes - 1:
-            moving = [(r, (r + 1 - (step - processes + 1)) % processes) for r in range(processes)]
-        parcels = [(r, c, have[r][c].clone()) for r, c in moving]
-        for r, c, parcel in parcels:
-            to = (r + 1) % processes
-            adding = step < processes - 1
-            have[to][c] = have[to][c] + parcel if adding else parcel
-            sent += parcel.nbytes if r == 0 else 0
-    for row in have:
-        torch.testing.assert_close(torch.cat(row), values.sum(0))
-    assert sent == ring_bytes(values[0].nbytes, processes)
-
-
-# ---- what can't be
-
-
 def test_bad_input_is_named():
     config = GPTConfig(7, 4, 2, 1, max_len=8)
     with pytest.raises(ValueError, match="length must be at least 1, got 0"):
@@ -312,101 +182,3 @@ def test_bad_input_is_named():
         gpt_products(config, 3, cached=-2)
     with pytest.raises(ValueError, match="d_model=10 does not divide into num_heads=3"):
         attention_products(10, 3, 4)
-    with pytest.raises(ValueError, match="target=3 does not fit a GPTConfig"):
-        activation_bytes(config, 5, target=3)
-    with pytest.raises(ValueError, match="target=None does not fit a TransformerConfig"):
-        activation_bytes(TransformerConfig(7, 7), 5)
-    with pytest.raises(ValueError, match="precision='int8' is not one of"):
-        state_bytes(3, "int8")
-    with pytest.raises(ValueError, match="stage must be one of 0, 1, 2, 3, got 4"):
-        shard({"weights": 1}, 2, 4)
-    with pytest.raises(ValueError, match="processes must be at least 1, got 0"):
-        ring_bytes(4, 0)
-
-
-# ---- the studies
-
-
-TINY = GPTConfig(61, 12, 3, 2, max_len=16)
-
-
-@pytest.fixture(scope="module")
-def losses():
-    found = {}
-    for name, rung in RUNGS.items():
-        if not rung.compiled:
-            step = TrainingStep(name, config=TINY, rows=3, seed=1)
-            found[name] = [step() for _ in range(3)]
-    return found
-
-
-def test_every_rung_computes_the_same(losses):
-    plain = losses["plain"]
-    assert plain[2] < plain[0]  # it learns
-    for name in ("fused attention", "fused AdamW", "loss by parts"):
-        assert losses[name] == pytest.approx(plain, abs=1e-5)
-    assert losses["bfloat16"] == pytest.approx(plain, abs=0.02)
-    assert losses["bfloat16"] != pytest.approx(plain, abs=1e-6)
-
-
-def test_rungs_differ_in_one_thing():
-    names = [*RUNGS][:4]
-    for one, other in itertools.pairwise(names):
-        changed = [a != b for a, b in zip(RUNGS[one], RUNGS[other], strict=True)]
-        assert sum(changed) == 1, (one, other)
-    for name in [*RUNGS][4:]:
-        assert set(name.split(", ")) == {
-            f for f in ("bfloat16", "compiled") if getattr(RUNGS[name], f)
-        }
-
-
-@pytest.mark.parametrize("name", ["plain", "fused attention", "fused AdamW", "loss by parts"])
-def test_a_rung_does_what_it_says(name):
-    step, rung = TrainingStep(name, config=TINY, rows=2), RUNGS[name]
-    used = {layer.attention for layer in attention_layers(step.model).values()}
-    assert used == {explicit_attention if name == "plain" else fused_attention}
-    assert step._loss is (next_token_loss if name == "loss by parts" else whole_loss)
-    assert step.optimizer.defaults["fused"] == rung.fused_adamw == (name in [*RUNGS][2:])
-
-
-def test_the_loss_by_parts_is_taken_at_the_studys_size():
-    """Otherwise two rungs would be one."""
-    tokens = ROWS * SIZES.max_len
-    hidden = torch.empty(tokens, SIZES.d_model)
-    output = torch.nn.Linear(SIZES.d_model, SIZES.vocab_size, bias=False)
-    assert _gains_by_parts(hidden.requires_grad_(), output, 0.0)
-    assert _gains_by_parts(hidden[: tokens // 2], output, 0.0)  # the chapter's
-
-
-def test_a_seed_decides_weights_and_batch():
-    one, same, other = (TrainingStep("plain", config=TINY, rows=2, seed=s) for s in (1, 1, 2))
-    assert torch.equal(one.batch.ids_in, same.batch.ids_in)
-    assert one() == same() != other()
-
-
-@pytest.mark.parametrize("rung", ["plain", "loss by parts"])
-def test_shares_of_a_steps_time_add_up(rung):
-    found = shares(TrainingStep(rung, config=TINY, rows=3))
-    assert sum(found.values()) == pytest.approx(1, abs=0.01)
-    for kind in ("linear maps", "attention", "output and loss", "optimiser"):
-        assert found[kind] > 0
-
-
-def test_the_step_that_becomes_a_graph_is_the_models():
-    model = GPT(TINY).eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.5)
-    ids, cache = torch.randint(61, (1, 16)), model.decoder.new_cache()
-    with torch.no_grad():
-        model(ids[:, :15], cache)
-        step = object.__new__(_Graphed)  # capturing takes a GPU
-        step.model, step.ids = model, ids[:, 15:]
-        step.room = [(layer.k, layer.v) for layer in cache]
-        found = [step.step() for _ in range(2)]
-        assert found[0] == found[1] == model(ids)[:, -1].argmax(dim=-1)
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_the_gpus_study_says_what_it_needs():
-    with pytest.raises(RuntimeError, match="needs a CUDA GPU, and torch sees none"):
-        cost_gpu()

@@ -13,6 +13,7 @@ from tinytf.attention import MultiHeadAttention
 from tinytf.data.phrasebook import Phrasebook, synchronous
 from tinytf.masks import causal_mask
 from tinytf.studies import encoder as lab
+from tinytf.studies import encoder_tables
 from tinytf.studies.blanks import Blanks
 from tinytf.studies.senses import SENSES, uses
 from tinytf.text.words import EOS, WordTokenizer
@@ -200,7 +201,9 @@ def test_training_is_the_same_each_time_and_brings_the_loss_down(book):
 
 def test_starts(book):
     words = WordTokenizer(book.source_words)
-    alike = {kind: lab.likeness(lab.build(words, 0, start=kind)) for kind in ("own", "equal")}
+    alike = {
+        kind: encoder_tables.likeness(lab.build(words, 0, start=kind)) for kind in ("own", "equal")
+    }
     assert abs(alike["own"]) < 0.05
     assert alike["equal"] == pytest.approx(1)
     sizes = [

@@ -205,7 +205,7 @@ def rows(seeds: Iterable[int] = SEEDS) -> list[dict]:
         for norm in NORMS
     ]
     todo += [(seeds[:3], {"norm": norm, "batch": 4, "lr": 1e-3, "steps": 2000}) for norm in NORMS]
-    return [cell(which, **settings) for which, settings in tqdm(todo, mininterval=5)]
+    return [cell(chosen, **settings) for chosen, settings in tqdm(todo, mininterval=5)]
 
 
 STUDIES = {"batch_norm": rows}

@@ -121,8 +121,8 @@ def write(model: Writer, rows: Tensor) -> Tensor:
     The model reads a window of LENGTH places, as in training, what is not written yet filled with
     BOS; a mask that fits one length only can be used too.
     """
-    said = torch.full_like(rows, BOS)
-    said[:, :2] = rows[:, :2]
+    written = torch.full_like(rows, BOS)
+    written[:, :2] = rows[:, :2]
     for t in range(2, LENGTH):
-        said[:, t] = model(shifted(said))[:, t].argmax(-1)
-    return said
+        written[:, t] = model(shifted(written))[:, t].argmax(-1)
+    return written

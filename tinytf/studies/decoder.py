@@ -54,10 +54,10 @@ def _losses(trainer: Trainer) -> list[float]:
 
 
 @one_thread()
-def sublayer_rows(which: Iterable[int] = SEEDS, steps: int = 700) -> list[dict]:
+def sublayer_rows(seeds: Iterable[int] = SEEDS, steps: int = 700) -> list[dict]:
     """Ablate each sublayer of trained translators, and train others that never had it."""
     test, rows = Phrasebook().sample(1000, "test", seed=7), []
-    for seed in which:
+    for seed in seeds:
         trainer, translator = start(seed, steps)
         trainer.run(log_every=100)
         model, batch = translator.model, batch_of(translator, test)
@@ -189,10 +189,10 @@ def grade(translator: Translator, pairs: list[Pair], bug: Bug) -> dict[str, floa
 
 
 @one_thread()
-def bugs(which: Iterable[int] = SEEDS, steps: int = 600) -> list[dict]:
+def bugs(seeds: Iterable[int] = SEEDS, steps: int = 600) -> list[dict]:
     """Train translators with one mistake each, and grade them as their makers would, and freely."""
     test, rows = Phrasebook().sample(300, "test", seed=7), []
-    for seed in which:
+    for seed in seeds:
         made = {}
         for name, bug in BUGS.items():
             if bug.cached:  # a mistake of writing: the weights are those of the right model

@@ -92,13 +92,13 @@ def grade_lookups(model):
     return right, loss, torch.stack(by_offset, dim=-1)
 
 
-def lookups(which: Iterable[int] = SEEDS) -> list[dict]:
+def lookups(seeds: Iterable[int] = SEEDS) -> list[dict]:
     """Train one layer on two and three lookups, with more and more heads, over seeds."""
     rows = []
     for ffn in (False, True):
         for offsets in ((-1, 2), (-1, 2, -4)):
             for num_heads in (1, 2, 4, 8):
-                for seed in which:
+                for seed in seeds:
                     torch.manual_seed(seed)
                     model = Lookups(num_heads, offsets, ffn)
                     train_lookups(model, seed)
@@ -159,8 +159,8 @@ def describe(
         intact = teacher_forced(model, batch)
 
         def cost(silent, to=None, batch=batch, intact=intact):
-            found = ablation_effect(model, batch, silent, to, intact)
-            return [round(100 * found.exact, 2), round(found.loss, 4)]
+            effect = ablation_effect(model, batch, silent, to, intact)
+            return [round(100 * effect.exact, 2), round(effect.loss, 4)]
 
         row[name] = {
             "exact": round(intact[0].float().mean().item(), 4),
@@ -185,12 +185,12 @@ def untrained(seed: int) -> tuple[Trainer, Translator]:
     return build(TrainingConfig(steps=2000, seed=seed), batch_size=64)
 
 
-def roles(which: Iterable[int] = SEEDS) -> list[dict]:
+def roles(seeds: Iterable[int] = SEEDS) -> list[dict]:
     """Train five translators and say what every head looks at and what is lost without it."""
     book = Phrasebook()
     test, pairs = book.sample(500, "test", seed=7), unseen_twins(book)
     rows = []
-    for seed in which:
+    for seed in seeds:
         trainer, translator = untrained(seed)
         before = role_scores(translator, test)
         trainer.run()
@@ -216,10 +216,10 @@ def noun_rows(translator: Translator, pairs: Sequence[tuple[Pair, Pair]]) -> dic
     }
 
 
-def nouns(which: Iterable[int] = SEEDS) -> list[dict]:
+def nouns(seeds: Iterable[int] = SEEDS) -> list[dict]:
     """Train the translators of `roles` again, and see which noun they write without a layer."""
     pairs, rows = unseen_twins(Phrasebook()), []
-    for seed in which:
+    for seed in seeds:
         trainer, translator = untrained(seed)
         trainer.run()
         rows.append({"seed": seed} | noun_rows(translator, pairs))

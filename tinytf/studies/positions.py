@@ -138,26 +138,26 @@ def grade(model: CausalModel, task: str, count: int = 2000, length: int = TESTED
     asked = (batch.targets != HIDDEN)[0]
     if task == "next symbol":
         targets = batch.targets.clamp_min(0)
-        found = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none") - batch.floor
+        grades = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none") - batch.floor
     else:
-        found = (logits.argmax(dim=-1) == batch.targets).float()
-    return found.mean(dim=0).masked_fill(~asked, torch.nan)
+        grades = (logits.argmax(dim=-1) == batch.targets).float()
+    return grades.mean(dim=0).masked_fill(~asked, torch.nan)
 
 
-def length(which: Iterable[int] = range(5)) -> list[dict]:
+def length(seeds: Iterable[int] = range(5)) -> list[dict]:
     """Train every scheme on two tasks over seeds and grade each far past the trained length."""
-    runs = [(task, scheme, seed) for seed in which for task in TASKS[:2] for scheme in SCHEMES]
+    runs = [(task, scheme, seed) for seed in seeds for task in TASKS[:2] for scheme in SCHEMES]
     rows = []
     for task, scheme, seed in tqdm(runs, mininterval=1.0):
-        found = grade(train(scheme, task, seed), task).tolist()
-        curve = [None if value != value else round(value, 3) for value in found]
+        grades = grade(train(scheme, task, seed), task).tolist()
+        curve = [None if value != value else round(value, 3) for value in grades]
         rows.append({"task": task, "scheme": scheme, "seed": seed, "by_position": curve})
     return rows
 
 
-def reach(which: Iterable[int] = range(5)) -> list[dict]:
+def reach(seeds: Iterable[int] = range(5)) -> list[dict]:
     """Train on "first symbol" and grade the last quarter of ever longer sequences."""
-    runs = [(scheme, seed) for seed in which for scheme in SCHEMES if scheme != "learned"]
+    runs = [(scheme, seed) for seed in seeds for scheme in SCHEMES if scheme != "learned"]
     rows = []
     for scheme, seed in tqdm(runs, mininterval=1.0):
         model = train(scheme, "first symbol", seed)

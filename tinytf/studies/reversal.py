@@ -92,9 +92,9 @@ def mass(weights: Tensor, reach: int) -> float:
 
 
 @one_thread()
-def rows(which: Iterable[int] = SEEDS) -> list[dict]:
+def rows(seeds: Iterable[int] = SEEDS) -> list[dict]:
     """Train both at every length over seeds; grade what they say and where attention looks."""
-    runs = [(n, kind, seed) for seed in which for n in LENGTHS for kind in ("none", "additive")]
+    runs = [(n, kind, seed) for seed in seeds for n in LENGTHS for kind in ("none", "additive")]
     table = []
     for length, kind, seed in tqdm(runs, mininterval=5):
         model = train(kind, length, seed)

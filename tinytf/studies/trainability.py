@@ -193,7 +193,7 @@ def rows(seeds: Iterable[int] = SEEDS) -> list[dict]:
         for lr in RATES
         for norm in ("post", "none")
     ]
-    table = [cell(which, **settings) for which, settings in tqdm(todo, mininterval=5)]
+    table = [cell(chosen, **settings) for chosen, settings in tqdm(todo, mininterval=5)]
     for row in table:
         if row["steps"] == STEPS:  # short curves are not worth their place in the file
             del row["curve"]
