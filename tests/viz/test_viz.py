@@ -66,7 +66,7 @@ def ticks(axis):
 
 def test_heatmap_draws_the_weights_on_the_fixed_scale():
     w = weights(6, 7)
-    ax = viz.heatmap(w, TARGET, SOURCE, query_pinyin=PINYIN)
+    ax = viz.heatmap(w, list(zip(TARGET, PINYIN, strict=True)), SOURCE)
     np.testing.assert_allclose(drawn(ax), w)
     assert ax.collections[0].get_clim() == (0, 1)
     assert ticks(ax.xaxis) == SOURCE
@@ -128,7 +128,7 @@ def test_heatmap_refuses_a_mask_and_a_scale_it_cannot_use():
 
 def test_head_grid_draws_every_head_in_its_place():
     w = weights(5, 6, 7)
-    axes = viz.head_grid(w, TARGET, SOURCE, query_pinyin=PINYIN, max_columns=3)
+    axes = viz.head_grid(w, list(zip(TARGET, PINYIN, strict=True)), SOURCE, max_columns=3)
     assert len(axes) == 5
     assert [ax.get_title() for ax in axes][4] == "head 4"
     for head, ax in enumerate(axes):
@@ -171,7 +171,8 @@ def test_without_a_chinese_font_pinyin_stands_in(no_cjk):
     assert viz.labels(TARGET, PINYIN) == PINYIN
     assert viz.label("？") == "?"
     assert viz.label("𰻞").startswith("U+")
-    ax = viz.heatmap(weights(6, 6), TARGET, TARGET, query_pinyin=PINYIN, key_pinyin=PINYIN)
+    words = list(zip(TARGET, PINYIN, strict=True))
+    ax = viz.heatmap(weights(6, 6), words, words)
     drawn(ax)  # a boxed glyph would warn, and warnings are errors here
     assert ticks(ax.yaxis) == PINYIN
 
@@ -227,7 +228,7 @@ def test_lines_keep_the_colour_of_a_thing():
 
 def test_lines_draw_each_series_with_its_band():
     series = {"a": torch.tensor([1.0, 2.0, 4.0]), "b": [3, 2, 1]}
-    ax = viz.lines([64, 128, 256], series, logx=2, band={"a": 0.5}, reference={"chance": 1})
+    ax = viz.lines([64, 128, 256], series | {"chance": 1}, logx=2, band={"a": 0.5})
     np.testing.assert_allclose(ax.lines[0].get_ydata(), [1, 2, 4])
     assert ax.get_xscale() == "log"
     assert len(ax.collections) == 1
