@@ -42,7 +42,7 @@ def test_every_task_gets_its_head_and_what_is_right_is_counted():
     ):  # fmt: skip
         model = bert_tasks.head_for(task, study.build(len(WORDS) + 1).bert)
         assert isinstance(model, kind)
-        tuned = bert_tasks.finetune(model, task, steps=25, lr=5e-3)
+        tuned = bert_tasks.finetune(model, task, steps=15, lr=5e-3)
         expected = 1 / 3 if task is sections else 1.0  # three equal texts have one section
         assert bert_tasks.right(tuned, task).float().mean().item() == pytest.approx(expected)
     assert model.output.out_features == len(SECTIONS)

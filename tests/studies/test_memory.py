@@ -146,7 +146,7 @@ def test_offsets_and_mass_by_hand():
 
 def test_reversal_trains_and_grades():
     batch = reversal.draw(100, 3, generator(9))
-    model = reversal.train("additive", 3, steps=120)
+    model = reversal.train("additive", 3, steps=80)
     assert reversal.right(model, batch).float().mean() > 0.8
     assert reversal.right(reversal.train("none", 3, steps=0), batch).float().mean() < 0.4
     weights = reversal.alignment(model, batch)
