@@ -1,8 +1,10 @@
-"""What the tests of GPT share: a small model that writes texts, and prompts for it."""
+"""What the tests of GPT share: a text, a small model that writes texts, and prompts."""
 
 import torch
 
 from tinytf.gpt import GPT, GPTConfig
+
+TEXT = "the cat sat on the mat and the dog sat on the log.\n\n" * 40
 
 
 def decided_gpt(seed, device="cpu", dtype=torch.float64, **changes):

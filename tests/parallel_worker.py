@@ -1,4 +1,4 @@
-"""What each process of `test_parallel.py` runs, started by torchrun: WORKER FOLDER killed|whole."""
+"""What each process of the tests of distributed training runs: WORKER FOLDER killed|whole."""
 
 import json
 import os

@@ -19,11 +19,12 @@ from torch import nn
 from tinytf.attention import (
     KeyValueCache,
     MultiHeadAttention,
+    attend,
     attention_weights,
     explicit_attention,
     fused_attention,
 )
-from tinytf.masks import causal_mask, padding_mask
+from tinytf.masks import CAUSAL, causal_mask, padding_mask
 
 FORMS = pytest.mark.parametrize("attend", [explicit_attention, fused_attention])
 DTYPES = pytest.mark.parametrize("dtype", TOLERANCE)
@@ -37,23 +38,6 @@ def random_mask(*shape, device="cpu"):
     mask = torch.rand(shape, device=device) < 0.6
     mask[..., 0] |= ~mask.any(-1)
     return mask
-
-
-# ---- masks
-
-
-def test_padding_mask_marks_real_tokens(device):
-    ids = torch.tensor([[5, 2, 0], [4, 6, 2]], device=device)
-    expected = [[[[True, True, False]]], [[[True, True, True]]]]
-    assert padding_mask(ids).tolist() == expected
-    assert padding_mask(ids, pad_id=2).tolist() != expected
-    with pytest.raises(ValueError, match=r"\(B, S\), got \(3,\)"):
-        padding_mask(ids[0])
-
-
-def test_causal_mask_is_the_lower_triangle_with_its_diagonal(device):
-    rows, columns = torch.arange(4)[:, None], torch.arange(4)
-    assert torch.equal(causal_mask(4, device).cpu(), (columns <= rows)[None, None])
 
 
 # ---- oracles
@@ -313,5 +297,125 @@ def test_input_of_another_width_is_refused(name, shape):
 
 @pytest.mark.parametrize("num_heads", [0, -2])
 def test_there_is_at_least_one_head(num_heads):
-    with pytest.raises(ValueError, match=f"d_model=8 is not divisible by num_heads={num_heads}"):
+    with pytest.raises(ValueError, match=f"num_heads must be at least 1, got {num_heads}"):
         MultiHeadAttention(8, num_heads)
+
+
+# ---- what is not joined, and what does not fit
+
+
+def test_plain_maps_are_joined_and_others_called(monkeypatch):
+    layer, x, products = MultiHeadAttention(8, 2), torch.randn(2, 3, 8), []
+    linear = F.linear
+    monkeypatch.setattr(F, "linear", lambda *a: products.append(a[1].shape[0]) or linear(*a))
+    layer(x)
+    assert products == [24, 8]
+    products.clear()
+    layer.w_k.register_forward_hook(lambda *_: None)
+    layer(x)
+    assert products == [8, 8, 8, 8]
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_biases_may_be_left_out(bias, exact):
+    layer = MultiHeadAttention(8, 2, bias=bias).to(exact, torch.float64)
+    assert {n.rpartition(".")[2] for n, _ in layer.named_parameters()} == (
+        {"weight", "bias"} if bias else {"weight"}
+    )
+    x = torch.randn(2, 3, 8, device=exact, dtype=torch.float64)
+    q, k, v = (
+        m(x).unflatten(-1, (2, 4)).transpose(1, 2) for m in (layer.w_q, layer.w_k, layer.w_v)
+    )
+    expected = layer.w_o(explicit_attention(q, k, v).transpose(1, 2).flatten(2))
+    torch.testing.assert_close(layer(x), expected, atol=1e-12, rtol=1e-12)
+
+
+def test_maps_of_unequal_make_work_together(exact):
+    """Whisper's keys have no bias; a value map of another width is not cut in the wrong place."""
+    layer, other = (MultiHeadAttention(8, 2).to(exact, torch.float64) for _ in "12")
+    other.load_state_dict(layer.state_dict())
+    layer.w_k = nn.Linear(8, 8, bias=False).to(exact, torch.float64)
+    other.w_k.load_state_dict({"weight": layer.w_k.weight, "bias": torch.zeros(8)})
+    x = torch.randn(2, 3, 8, device=exact, dtype=torch.float64)
+    torch.testing.assert_close(layer(x), other(x), atol=1e-12, rtol=1e-12)
+    layer.w_v = nn.Linear(8, 12).to(exact, torch.float64)
+    layer.w_k, layer.w_o = other.w_k, nn.Linear(12, 8).to(exact, torch.float64)
+    q, k, v = (
+        m(x).unflatten(-1, (2, -1)).transpose(1, 2) for m in (layer.w_q, layer.w_k, layer.w_v)
+    )
+    expected = layer.w_o(explicit_attention(q, k, v).transpose(1, 2).flatten(2))
+    torch.testing.assert_close(layer(x), expected, atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_memory_of_another_batch_size_is_refused(rows, device):
+    layer, x = MultiHeadAttention(8, 2).to(device), torch.randn(2, 3, 8, device=device)
+    memory = torch.randn(rows, 4, 8, device=device)
+    with pytest.raises(ValueError, match=f"x has a batch of 2, memory of {rows}"):
+        layer(x, memory)
+    cache = KeyValueCache()
+    layer(torch.randn(rows, 1, 8, device=device), memory, cache=cache)
+    with pytest.raises(ValueError, match=f"memory of 2, the cache {rows}"):
+        layer(x, memory[:1].expand(2, -1, -1), cache=cache)
+
+
+def test_a_cache_of_another_batch_size_is_refused(device):
+    layer, cache = MultiHeadAttention(8, 2).to(device), KeyValueCache()
+    layer(torch.randn(1, 3, 8, device=device), cache=cache)
+    with pytest.raises(ValueError, match="a batch of 2 does not match the cache's, 1"):
+        layer(torch.randn(2, 1, 8, device=device), cache=cache)
+
+
+# ---- causal, left to the kernel
+
+
+@pytest.mark.parametrize("attention", [fused_attention, explicit_attention])
+@pytest.mark.parametrize("lengths", [[5], [1, 4], [3, 2], [2, 1, 2], [1, 1, 1, 1, 1]])
+def test_causal_without_a_mask_is_the_causal_mask(attention, lengths, exact):
+    layer = MultiHeadAttention(8, 2).to(exact, torch.float64)
+    layer.attention = attention
+    x, cache = torch.randn(2, 5, 8, device=exact, dtype=torch.float64), KeyValueCache()
+    expected = layer(x, mask=causal_mask(5, exact))
+    parts = [layer(part, mask=CAUSAL, cache=cache) for part in x.split(lengths, dim=1)]
+    torch.testing.assert_close(torch.cat(parts, 1), expected, atol=1e-12, rtol=1e-12)
+
+
+def test_the_kernel_gets_no_mask_where_it_is_only_causal(monkeypatch, device):
+    asked = []
+
+    def kernel(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False):
+        asked.append((attn_mask if attn_mask is None else tuple(attn_mask.shape), is_causal))
+        return v
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", kernel)
+    cache = KeyValueCache()
+    for length in (4, 1, 2):
+        attend(fused_attention, *appended(cache, length, device), CAUSAL)
+    assert asked == [(None, True), (None, False), ((1, 1, 2, 7), False)]
+
+
+def appended(cache, length, device):
+    q = torch.randn(1, 2, length, 4, device=device)
+    return q, *cache.append(q, q)
+
+
+def test_causal_is_for_the_last_of_the_positions(device):
+    q, k = torch.randn(1, 2, 3, 4, device=device), torch.randn(1, 2, 2, 4, device=device)
+    with pytest.raises(ValueError, match="3 queries can't be the last of 2 positions"):
+        fused_attention(q, k, k, CAUSAL)
+    with pytest.raises(TypeError, match=r"mask must be boolean .*, got 'causal'"):
+        explicit_attention(q, q, q, CAUSAL)
+
+
+def test_a_second_derivative_needs_explicit_attention(exact):
+    x = torch.randn(1, 3, 8, device=exact, dtype=torch.float64, requires_grad=True)
+    layer = MultiHeadAttention(8, 2).to(exact, torch.float64)
+
+    def twice():
+        (slope,) = torch.autograd.grad(layer(x).square().sum(), x, create_graph=True)
+        return torch.autograd.grad(slope.square().sum(), x)
+
+    with pytest.raises(RuntimeError, match="not implemented"):
+        twice()
+    layer.attention = explicit_attention
+    assert twice()[0].isfinite().all()

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
-from support import TOLERANCE, assert_equal_with_gradients, bounded, randomise
+from support import TOLERANCE, assert_equal_with_gradients, bounded, module_twins, randomise
 from torch import nn
 
 from tinytf.blocks import EncoderLayer, PreNorm
@@ -128,3 +128,35 @@ def test_a_pre_norm_encoder_layer_counts_like_gpt2s_block(layers, d_model):
         block = EncoderLayer(d_model, d_model // 64, 4 * d_model, residual=PreNorm)
     whole = layers * count_parameters(block) + (50257 + 1024) * d_model + 2 * d_model
     assert whole == count_parameters(theirs)
+
+
+@DTYPES
+@pytest.mark.parametrize(("activation", "module"), [(F.relu, nn.ReLU), (F.gelu, nn.GELU)])
+def test_feed_forward_equals_torch(dtype, activation, module, exact):
+    ours = randomise(FeedForward(6, 10, activation=activation)).to(exact, dtype)
+    theirs = nn.Sequential(nn.Linear(6, 10), module(), nn.Linear(10, 6)).to(exact, dtype)
+    twins = module_twins(ours.w_1, theirs[0]) + module_twins(ours.w_2, theirs[2])
+    x = torch.randn(2, 5, 6, dtype=dtype, device=exact)
+    assert_equal_with_gradients(ours, theirs, [x], twins)
+
+
+def test_feed_forward_drops_hidden_units():
+    layer = FeedForward(4, 4, dropout=0.5)
+    with torch.no_grad():
+        for linear in (layer.w_1, layer.w_2):
+            linear.weight.copy_(torch.eye(4))
+            linear.bias.zero_()
+    out = layer(torch.ones(50, 50, 4))
+    assert out.unique().tolist() == [0.0, 2.0]
+    assert layer.eval()(torch.ones(1, 1, 4)).unique().tolist() == [1.0]
+
+
+def test_feed_forward_refuses_another_width():
+    with pytest.raises(ValueError, match="x has width 5, expected d_model=4"):
+        FeedForward(4, 8)(torch.zeros(1, 2, 5))
+
+
+def test_biases_may_be_left_out():
+    layer, x = FeedForward(4, 6, bias=False), torch.randn(2, 3, 4)
+    assert [n for n, _ in layer.named_parameters()] == ["w_1.weight", "w_2.weight"]
+    torch.testing.assert_close(layer(x), (x @ layer.w_1.weight.T).relu() @ layer.w_2.weight.T)

@@ -198,6 +198,8 @@ def test_device_is_that_of_the_parameters(device):
         ({"d_ff": 0}, "d_ff must be at least 1, got 0"),
         ({"max_len": 0}, "max_len must be at least 1, got 0"),
         ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
+        ({"norm": "both"}, r"norm='both' is not one of \('post', 'pre'\)"),
+        ({"activation": "tanh"}, "activation='tanh' is not one of .*'gelu_tanh'"),
     ],
 )
 def test_bad_configurations_are_refused(changes, message):
@@ -237,3 +239,68 @@ def test_a_cache_that_would_pass_max_len_is_refused():
     with pytest.raises(ValueError, match="sequence of length 17 is longer than max_len=16"):
         model(some_ids(1, 2), cache)
     model(some_ids(1, 1), cache)  # nothing was appended by the refused call
+
+
+# ---- texts of different lengths together
+
+
+@bounded
+@given(
+    st.lists(st.integers(1, 5), min_size=2, max_size=4),
+    st.lists(st.integers(1, 3), max_size=3),
+    st.sampled_from(["left", "right", "scattered"]),
+    st.integers(0, 2**20),
+)
+def test_padded_rows_get_the_scores_they_get_alone(exact, lengths, cuts, side, seed):
+    torch.manual_seed(seed)
+    model = randomise(small_gpt(exact))
+    width, more = max(lengths) + 1, sum(cuts)
+    mask = torch.zeros(len(lengths), width + more, dtype=torch.bool, device=exact)
+    for row, length in zip(mask, lengths, strict=True):
+        places = {"left": range(width - length, width), "right": range(length)}.get(side)
+        row[list(places or torch.randperm(width)[:length].tolist())] = True
+    mask[:, width:] = True
+    ids = some_ids(len(lengths), width + more, exact)
+    alone = [model(row[real][None])[0] for row, real in zip(ids, mask, strict=True)]
+    whole = model(ids, mask=mask[:, None, None])
+    cache = model.decoder.new_cache()
+    parts = [model(ids[:, :width], cache, mask[:, None, None, :width])]
+    parts += [model(part, cache) for part in ids[:, width:].split(cuts, dim=1) if cuts]
+    for scores in (whole, torch.cat(parts, 1)):
+        for row, real, expected in zip(scores, mask, alone, strict=True):
+            torch.testing.assert_close(row[real], expected, atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("mask", "error", "message"),
+    [
+        (torch.ones(2, 3, dtype=torch.bool), ValueError, r"\(B, 1, 1, T=3\), .* got \(2, 3\)"),
+        (torch.ones(2, 1, 1, 4, dtype=torch.bool), ValueError, r"T=3\), .*\(2, 1, 1, 4\)"),
+        (torch.ones(2, 1, 1, 3), TypeError, "mask must be boolean .*, got torch.float32"),
+    ],
+)
+def test_masks_of_another_form_are_refused(mask, error, message, device):
+    with pytest.raises(error, match=message):
+        small_gpt(device, torch.float32)(ONES.to(device), mask=mask.to(device))
+
+
+# ---- other choices than GPT-2's
+
+
+def test_norm_activation_and_tie_can_be_chosen(exact):
+    model = randomise(small_gpt(exact, norm="post", activation="relu", tie_output=False))
+    ids = some_ids(2, 5, exact)
+    x = model.positions(model.embedding(ids))
+    for layer in model.decoder.layers:
+        own, inner = layer.self_attention, layer.feed_forward
+        x = layer.residual_1.norm(x + own(x, mask=causal_mask(5, exact)))
+        x = layer.residual_2.norm(x + inner.w_2(inner.w_1(x).relu()))
+    assert isinstance(model.decoder.final_norm, torch.nn.Identity)
+    assert model.output.weight is not model.embedding.weight
+    torch.testing.assert_close(model(ids), model.output(x), atol=1e-11, rtol=1e-11)
+
+
+def test_an_untied_embedding_starts_as_the_output_does():
+    model = GPT(GPTConfig(500, 128, 4, 1, max_len=8, tie_output=False))
+    for weight in (model.embedding.weight, model.output.weight):
+        assert weight.std().item() == pytest.approx(0.02, rel=0.03)

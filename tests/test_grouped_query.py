@@ -216,3 +216,40 @@ def test_inputs_that_do_not_fit_are_named(shape):
 def test_masks_are_checked():
     with pytest.raises(TypeError, match="bool"):
         layer()(inputs(), torch.ones(1, 1, 5, 5))
+
+
+def test_no_heads_are_refused():
+    with pytest.raises(ValueError, match="num_heads must be at least 1, got 0"):
+        GroupedQueryAttention(8, 0, 1)
+    with pytest.raises(ValueError, match="num_heads=2 is not divisible by num_kv_heads=0"):
+        GroupedQueryAttention(8, 2, 0)
+
+
+def test_positions_can_be_given(exact):
+    made = GroupedQueryAttention(24, 4, 2).to(exact, torch.float64)
+    x, at = inputs(exact), torch.tensor([7, 0, 3, 3, 11], device=exact)
+    rows = torch.stack([at, at + 2, at * 3])[: len(x)]
+    both = made(x, positions=rows)
+    for b in range(len(x)):
+        torch.testing.assert_close(made(x[b : b + 1], positions=rows[b]), both[b : b + 1])
+    torch.testing.assert_close(both[:1], both_by_hand(made, x[:1], at), atol=1e-12, rtol=1e-12)
+    usual = made(x, positions=torch.arange(5, device=exact))
+    assert torch.equal(usual, made(x))
+    assert not torch.allclose(usual, both)
+
+
+def both_by_hand(made, x, at):
+    """Each position turned as the first of a text that begins there."""
+    q, k, v = (made._heads(m(x)) for m in (made.w_q, made.w_k, made.w_v))
+    q, k = (torch.cat([made.turned(y[:, :, [t]], int(p)) for t, p in enumerate(at)], 2)
+            for y in (q, k))  # fmt: skip
+    k, v = (y.repeat_interleave(2, dim=1) for y in (k, v))
+    return made.w_o(explicit_attention(q, k, v).transpose(1, 2).flatten(2))
+
+
+def test_without_a_base_nothing_is_turned(exact):
+    made = GroupedQueryAttention(12, 4, 4, base=None).to(exact, torch.float64)  # heads of odd width
+    usual = MultiHeadAttention(12, 4, bias=False).to(exact, torch.float64)
+    usual.load_state_dict(made.state_dict())
+    x = torch.randn(2, 5, 12, device=exact, dtype=torch.float64)
+    torch.testing.assert_close(made(x), usual(x), atol=1e-12, rtol=1e-12)

@@ -4,7 +4,9 @@ import math
 
 import pytest
 import torch
-from support import randomise
+from hypothesis import given
+from hypothesis import strategies as st
+from support import bounded, randomise
 from torch import nn
 
 from tinytf.attention import fused_attention
@@ -233,3 +235,20 @@ def test_a_stack_ends_in_a_norm():
     assert isinstance(model.decoder.final_norm, nn.Module)
     model.decoder.final_norm.weight.data.zero_()
     assert model(torch.tensor([[1, 2]])).abs().max().item() == 0
+
+
+@bounded
+@given(st.lists(st.integers(1, 5), min_size=2, max_size=4), st.integers(0, 2**20))
+def test_padded_rows_get_the_scores_they_get_alone(exact, lengths, seed):
+    model, width = decided(seed, exact), max(lengths)
+    ids = torch.randint(11, (len(lengths), width + 3), device=exact)
+    first = torch.tensor([width - length for length in lengths], device=exact)
+    mask = torch.arange(width + 3, device=exact) >= first[:, None]
+    cache = model.decoder.new_cache()
+    parts = [model(ids[:, :width], cache, mask[:, None, None, :width])]
+    parts += [model(part, cache) for part in ids[:, width:].split([1, 2], dim=1)]
+    for scores in (model(ids, mask=mask[:, None, None]), torch.cat(parts, 1)):
+        for row, real, some in zip(scores, mask, ids, strict=True):
+            torch.testing.assert_close(
+                row[real], model(some[real][None])[0], atol=1e-10, rtol=1e-10
+            )

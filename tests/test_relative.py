@@ -23,6 +23,7 @@ from tinytf.relative import (
     RotaryAttention,
     alibi_bias,
     alibi_slopes,
+    apply_rotary,
     half_split_order,
     rotary_angles,
     rotate,
@@ -396,3 +397,20 @@ def test_plain_attentions_need_no_weights_of_their_own(plain):
     with record(model) as seen:
         torch.testing.assert_close(model["a"](x), expected)
     assert seen["a"].shape == (2, 4, 6, 6)
+
+
+def test_rotary_positions_can_be_given(exact):
+    q, k, v = torch.randn(3, 2, 4, 5, 8, device=exact, dtype=torch.float64).unbind()
+    at = torch.tensor([[4, 0, 9, 9, 2], [1, 2, 3, 4, 5]], device=exact)
+    out = RotaryAttention(positions=at)(q[:, :, 3:], k, v)
+    for b in range(2):
+        places = list(enumerate(at[b].tolist()))
+        queries, keys = (
+            torch.cat([apply_rotary(y[b : b + 1, :, [t]], p) for t, p in places], dim=2)
+            for y in (q, k)
+        )
+        expected = explicit_attention(queries[:, :, 3:], keys, v[b : b + 1])
+        torch.testing.assert_close(out[b : b + 1], expected, atol=1e-12, rtol=1e-12)
+    plain = RotaryAttention()(q[:, :, 3:], k, v)
+    torch.testing.assert_close(out[1], plain[1], atol=1e-12, rtol=1e-12)  # shifted alike
+    assert not torch.allclose(out[0], plain[0])

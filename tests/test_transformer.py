@@ -238,7 +238,10 @@ def test_device_is_that_of_the_parameters(device):
         ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
         ({"dropout": -0.1}, r"dropout must lie in \[0, 1\), got -0.1"),
         ({"norm": "both"}, r"norm='both' is not one of \('post', 'pre'\)"),
-        ({"activation": "tanh"}, r"activation='tanh' is not one of \('relu', 'gelu', 'silu'\)"),
+        (
+            {"activation": "tanh"},
+            r"activation='tanh' is not one of \('relu', 'gelu', 'gelu_tanh', 'silu'\)",
+        ),
         ({"init": "zero"}, "init='zero' is not one of"),
         ({"share_embeddings": True}, "src_vocab_size=11 and tgt_vocab_size=9"),
     ],
@@ -269,3 +272,56 @@ ONES = torch.ones(2, 3, dtype=torch.long)
 def test_bad_input_is_refused(src, tgt, message, device):
     with pytest.raises(ValueError, match=message):
         small_model(device, torch.float32)(src.to(device), tgt.to(device))
+
+
+# ---- padding, the future and a cache together
+
+
+@bounded
+@given(
+    st.lists(st.integers(1, 6), min_size=2, max_size=3),
+    st.lists(st.integers(1, 3), min_size=1, max_size=4),
+    st.integers(0, 2**20),
+)
+def test_padded_prefixes_continue_from_a_cache_as_they_are_read_whole(exact, lengths, cuts, seed):
+    torch.manual_seed(seed)
+    model = randomise(small_model(exact))
+    src = random_ids([5] * len(lengths), 11, exact)
+    first = random_ids(lengths, 9, exact)  # rows of unequal length, padded
+    more = torch.randint(3, 9, (len(lengths), sum(cuts)), device=exact)
+    whole = torch.cat([first, more], dim=1)
+    memory, cache = model.encode(src), model.decoder.new_cache()
+    parts = [model.decode(part, memory, cache) for part in (first, *more.split(cuts, dim=1))]
+    torch.testing.assert_close(
+        torch.cat(parts, 1), model.decode(whole, memory), atol=1e-10, rtol=1e-10
+    )
+
+
+def test_a_cache_remembers_its_padding_when_rows_are_exchanged(exact):
+    model = randomise(small_model(exact))
+    first = torch.tensor([[1, 5, 0], [1, 5, 6]], device=exact)
+    rows, more = torch.tensor([1, 0, 0], device=exact), torch.tensor([[8], [7], [8]], device=exact)
+    memory, cache = model.encode(random_ids([4, 4], 11, exact)), model.decoder.new_cache()
+    model.decode(first, memory, cache)
+    for layer in cache:
+        layer.select(rows)
+        layer.cross_attention.select(rows)
+    memory = type(memory)(*(part[rows] for part in memory))
+    expected = model.decode(torch.cat([first[rows], more], 1), memory)[:, -1:]
+    torch.testing.assert_close(model.decode(more, memory, cache), expected, atol=1e-10, rtol=1e-10)
+
+
+def test_nothing_is_masked_where_nothing_is_padding(monkeypatch):
+    asked = []
+    kernel = F.scaled_dot_product_attention
+
+    def spy(q, k, v, attn_mask=None, **options):
+        asked.append((attn_mask is not None, options.get("is_causal", False)))
+        return kernel(q, k, v, attn_mask=attn_mask, **options)
+
+    model = small_model(num_layers=1)
+    memory = model.encode(random_ids([4], 11))
+    monkeypatch.setattr(F, "scaled_dot_product_attention", spy)
+    model.decode(torch.tensor([[1, 5, 6]]), memory)
+    model.decode(torch.tensor([[1, 5, 0]]), memory)
+    assert asked[::2] == [(False, True), (True, False)]  # the others read the memory

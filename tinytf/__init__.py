@@ -1,5 +1,8 @@
 """tinytf: the Transformer, built part by part; the package behind the notebooks."""
 
+# first, so that Ctrl-C is quiet while torch is imported
+from tinytf.support.start import ready as _ready  # noqa: F401  # isort: skip
+
 from tinytf.apps.translator import Translation, Translator
 from tinytf.apps.writer import Writer
 from tinytf.attention import (

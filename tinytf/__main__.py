@@ -1,7 +1,10 @@
 """`python -m tinytf train | pretrain | write`: a translator trained, a GPT pretrained or used."""
 
 import importlib
+import signal
 import sys
+
+from tinytf.support import start
 
 COMMANDS = {
     "train": "train a translator on the phrasebook",
@@ -15,7 +18,9 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     name, rest = (arguments[0] if arguments else ""), arguments[1:]
     if name in COMMANDS:
-        return importlib.import_module(f"tinytf.cli.{name}").main(rest)
+        command = importlib.import_module(f"tinytf.cli.{name}").main
+        start.ready()
+        return command(rest)
     lines = [f"  {command:9} {words}" for command, words in COMMANDS.items()]
     usage = "\n".join(["usage: python -m tinytf COMMAND [--help]", *lines])
     if name in ("-h", "--help"):
@@ -27,4 +32,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: leave in peace
+    sys.exit(status)

@@ -7,11 +7,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytf.masks import check_mask
+from tinytf.checks import check_heads, is_plain_linear
+from tinytf.masks import CAUSAL, check_mask, written_out
 
 __all__ = [
     "KeyValueCache",
     "MultiHeadAttention",
+    "attend",
     "attention_weights",
     "explicit_attention",
     "fused_attention",
@@ -46,32 +48,60 @@ def explicit_attention(
 
 
 def fused_attention(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout: float = 0.0
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | str | None = None, dropout: float = 0.0
 ) -> Tensor:
     """Compute `explicit_attention` in one kernel that never stores the weights.
 
-    Same shapes, same errors. Source: Dao et al. 2022 (FlashAttention), where the device has it.
+    Same shapes, same errors. In place of a mask, `CAUSAL` lets the kernel hide what is later: it
+    then computes half, and nobody makes a mask. The kernel can't be differentiated twice (for a
+    Hessian or a gradient penalty): give the layers `explicit_attention` for that. Source: Dao et
+    al. 2022 (FlashAttention), where the device has it.
     """
     _check_widths(q, k)
+    if mask is CAUSAL and q.size(-2) == k.size(-2):
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=True)
+    mask = written_out(mask, q.size(-2), k.size(-2), q.device)
     check_mask(mask, q, k)
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
+
+
+def attend(
+    attention: Callable[..., Tensor],
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | str | None = None,
+    dropout: float = 0.0,
+) -> Tensor:
+    """Call a layer's attention function, with `CAUSAL` written out unless it is the fused one."""
+    if attention is not fused_attention:
+        mask = written_out(mask, q.size(-2), k.size(-2), q.device)
+    return attention(q, k, v, mask, dropout)
 
 
 class KeyValueCache:
     """The keys and values one attention layer has computed so far, each (B, H, S, D).
 
-    Self-attention appends one position at a time; cross-attention stores the memory's once.
+    Self-attention appends the positions of each call; cross-attention stores the memory's once.
+    `padding` says which of a stack's positions are no padding, (B, 1, 1, S), None where all are:
+    the first layer's cache remembers it for `tinytf.blocks.padding_so_far`.
     """
 
     def __init__(self) -> None:
         self.k: Tensor | None = None
         self.v: Tensor | None = None
+        self.padding: Tensor | None = None
 
     def __len__(self) -> int:
         return 0 if self.k is None else self.k.size(2)
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Add new positions after the old ones and return all of them."""
+        """Add new positions after the old ones and return all of them.
+
+        Raises ValueError for another batch size than that of the old ones.
+        """
+        if self.k is not None and len(k) != len(self.k):
+            raise ValueError(f"a batch of {len(k)} does not match the cache's, {len(self.k)}")
         if self.k is not None:
             k, v = torch.cat([self.k, k], dim=2), torch.cat([self.v, v], dim=2)
         self.k, self.v = k, v
@@ -81,6 +111,8 @@ class KeyValueCache:
         """Keep these rows of the batch, in this order (beams that live on)."""
         if self.k is not None:
             self.k, self.v = self.k[rows], self.v[rows]
+        if self.padding is not None:
+            self.padding = self.padding[rows]
 
 
 class MultiHeadAttention(nn.Module):
@@ -91,29 +123,31 @@ class MultiHeadAttention(nn.Module):
     ValueError if d_model is not divisible by num_heads.
     """
 
-    def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0) -> None:
+    def __init__(
+        self, d_model: int, num_heads: int, dropout: float = 0.0, bias: bool = True
+    ) -> None:
         super().__init__()
-        if num_heads < 1 or d_model % num_heads != 0:
-            raise ValueError(f"d_model={d_model} is not divisible by num_heads={num_heads}")
+        check_heads(d_model, num_heads)
         self.d_model, self.num_heads, self.dropout = d_model, num_heads, dropout
-        self.w_q = nn.Linear(d_model, d_model)
-        self.w_k = nn.Linear(d_model, d_model)
-        self.w_v = nn.Linear(d_model, d_model)
-        self.w_o = nn.Linear(d_model, d_model)
+        self.w_q = nn.Linear(d_model, d_model, bias)
+        self.w_k = nn.Linear(d_model, d_model, bias)
+        self.w_v = nn.Linear(d_model, d_model, bias)
+        self.w_o = nn.Linear(d_model, d_model, bias)
         self.attention: Callable[..., Tensor] = fused_attention
 
     def forward(
         self,
         x: Tensor,
         memory: Tensor | None = None,
-        mask: Tensor | None = None,
+        mask: Tensor | str | None = None,
         cache: KeyValueCache | None = None,
     ) -> Tensor:
         """Attend from x (B, T, C) to itself, or to `memory` (B, S, C) where it is given.
 
-        mask is boolean, (B or 1, H or 1, T or 1, S or 1), True = may attend. With a `cache`,
-        self-attention sees the positions of earlier calls too, and cross-attention projects the
-        memory once. Returns (B, T, C). Raises ValueError if a width is not d_model.
+        mask is boolean, (B or 1, H or 1, T or 1, S or 1), True = may attend, or `CAUSAL`. With a
+        `cache`, self-attention sees the positions of earlier calls too, and cross-attention
+        projects the memory once. Returns (B, T, C). Raises ValueError if a width is not d_model, or
+        memory or cache are of another batch size.
         """
         self._check_input("x", x)
         if memory is None:
@@ -122,6 +156,9 @@ class MultiHeadAttention(nn.Module):
                 k, v = cache.append(k, v)
         else:
             self._check_input("memory", memory)
+            if len(memory) != len(x) or (cache and len(cache.k) != len(x)):
+                held = f", the cache {len(cache.k)}" if cache else ""
+                raise ValueError(f"x has a batch of {len(x)}, memory of {len(memory)}{held}")
             (q,) = self._project(x, self.w_q)
             if cache is None or len(cache) == 0:
                 k, v = self._project(memory, self.w_k, self.w_v)
@@ -129,16 +166,22 @@ class MultiHeadAttention(nn.Module):
                     cache.append(k, v)
             else:
                 k, v = cache.k, cache.v
-        heads = self.attention(q, k, v, mask, self.dropout if self.training else 0.0)
+        dropout = self.dropout if self.training else 0.0
+        heads = attend(self.attention, q, k, v, mask, dropout)
         return self.w_o(heads.transpose(1, 2).flatten(2))  # (B, H, T, D) -> (B, T, C)
 
-    def _project(self, x: Tensor, *maps: nn.Linear) -> list[Tensor]:
-        """Apply several linear maps in one matmul and split each into heads."""
-        weight = torch.cat([m.weight for m in maps]) if len(maps) > 1 else maps[0].weight
-        bias = torch.cat([m.bias for m in maps]) if len(maps) > 1 else maps[0].bias
-        y = F.linear(x, weight, bias)
-        y = y.unflatten(-1, (len(maps), self.num_heads, -1))  # (B, T, nC) -> (B, T, n, H, D)
-        return [part.transpose(1, 2) for part in y.unbind(2)]  # n x (B, H, T, D)
+    def _project(self, x: Tensor, *maps: nn.Module) -> list[Tensor]:
+        """Apply maps to x (B, T, C), plain ones in one matmul, and split each into heads."""
+        if len(maps) > 1 and all(self._can_join(m) for m in maps):
+            weight, bias = torch.cat([m.weight for m in maps]), torch.cat([m.bias for m in maps])
+            y = F.linear(x, weight, bias)
+            parts = y.unflatten(-1, (len(maps), self.num_heads, -1)).unbind(2)
+        else:
+            parts = [m(x).unflatten(-1, (self.num_heads, -1)) for m in maps]
+        return [part.transpose(1, 2) for part in parts]  # each (B, T, H, D) -> (B, H, T, D)
+
+    def _can_join(self, m: nn.Module) -> bool:
+        return is_plain_linear(m) and m.out_features == self.d_model and m.bias is not None
 
     def _check_input(self, name: str, x: Tensor) -> None:
         if x.dim() != 3 or x.size(-1) != self.d_model:

@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytf.attention import KeyValueCache, MultiHeadAttention
+from tinytf.checks import values_can_be_read
 from tinytf.feedforward import FeedForward
+from tinytf.masks import CAUSAL, written_out
 from tinytf.residual import PostNorm, PreNorm
 
 __all__ = [
@@ -18,11 +21,72 @@ __all__ = [
     "LayerCache",
     "PostNorm",
     "PreNorm",
+    "decoder_mask",
+    "padding_so_far",
+    "token_positions",
 ]
 
 
+def padding_so_far(
+    mask: Tensor | None, length: int, cache: KeyValueCache | None = None
+) -> Tensor | None:
+    """Say which of all positions are no padding, those that a cache remembers included.
+
+    `mask` is that of the `length` new ones, (B, 1, 1, T) as `padding_mask` makes it, or None where
+    none of them is padding. `cache` is that of a stack's first layer: it remembers the answer for
+    the next call. Returns (B, 1, 1, S), or None where nothing is padding. Raises ValueError for a
+    mask of another shape, TypeError if it is not boolean.
+    """
+    if mask is not None:
+        _check_padding(mask, length)
+        if values_can_be_read() and bool(mask.all()):
+            mask = None
+    if cache is None or (mask is None and cache.padding is None):
+        return mask
+    old, new = cache.padding, mask
+    if old is None:
+        old = new.new_ones(len(new), 1, 1, len(cache))
+    if new is None:
+        new = old.new_ones(len(old), 1, 1, length)
+    cache.padding = torch.cat([old[..., : len(cache)], new], dim=-1)
+    return cache.padding
+
+
+def _check_padding(mask: Tensor, length: int) -> None:
+    if mask.dtype != torch.bool:
+        raise TypeError(f"mask must be boolean (True = no padding), got {mask.dtype}")
+    if mask.dim() != 4 or mask.shape[1:] != (1, 1, length):
+        raise ValueError(
+            f"mask must be of shape (B, 1, 1, T={length}), as padding_mask makes it, "
+            f"got {tuple(mask.shape)}"
+        )
+
+
+def token_positions(padding: Tensor, length: int) -> Tensor:
+    """Number the `length` newest tokens of each row, padding not counted: (B, 1, 1, S) -> (B, T).
+
+    `padding` comes from `padding_so_far`. Padding in front has position 0.
+    """
+    return (padding.cumsum(dim=-1) - 1).clamp(min=0)[:, 0, 0, -length:]
+
+
+def decoder_mask(padding: Tensor | None, length: int) -> Tensor | str:
+    """Hide from the `length` newest positions what is later, and padding where there is any.
+
+    `padding` comes from `padding_so_far`. Returns (B, 1, T, S), or `CAUSAL`.
+    """
+    if padding is None:
+        return CAUSAL
+    causal = written_out(CAUSAL, length, padding.size(-1), padding.device)
+    return padding if causal is None else padding & causal
+
+
 class EncoderLayer(nn.Module):
-    """Self-attention, then a feed-forward network, each with its residual."""
+    """Self-attention, then a feed-forward network, each with its residual.
+
+    Under a causal mask it is the layer of a decoder-only model: what a decoder's layer is without
+    cross-attention.
+    """
 
     def __init__(
         self,
@@ -39,9 +103,14 @@ class EncoderLayer(nn.Module):
         self.residual_1 = residual(d_model, dropout)
         self.residual_2 = residual(d_model, dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Map (B, S, C) to (B, S, C); mask says which keys are real, True = may attend."""
-        x = self.residual_1(x, lambda y: self.self_attention(y, mask=mask))
+    def forward(
+        self, x: Tensor, mask: Tensor | str | None = None, cache: KeyValueCache | None = None
+    ) -> Tensor:
+        """Map (B, S, C) to (B, S, C); mask says which keys are real, True = may attend.
+
+        With a cache, x holds only the positions that are new.
+        """
+        x = self.residual_1(x, lambda y: self.self_attention(y, mask=mask, cache=cache))
         return self.residual_2(x, self.feed_forward)
 
 
@@ -80,7 +149,7 @@ class DecoderLayer(nn.Module):
         self,
         x: Tensor,
         memory: Tensor,
-        mask: Tensor | None = None,
+        mask: Tensor | str | None = None,
         memory_mask: Tensor | None = None,
         cache: LayerCache | None = None,
     ) -> Tensor:
@@ -99,10 +168,12 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(layers)
         self.final_norm = final_norm
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Map (B, S, C) to the memory, (B, S, C)."""
-        for layer in self.layers:
-            x = layer(x, mask)
+    def forward(
+        self, x: Tensor, mask: Tensor | str | None = None, cache: list[KeyValueCache] | None = None
+    ) -> Tensor:
+        """Map (B, S, C) to the memory, (B, S, C); with a cache, x holds only what is new."""
+        for i, layer in enumerate(self.layers):
+            x = layer(x, mask, cache[i] if cache else None)
         return self.final_norm(x)
 
 
@@ -118,7 +189,7 @@ class Decoder(nn.Module):
         self,
         x: Tensor,
         memory: Tensor,
-        mask: Tensor | None = None,
+        mask: Tensor | str | None = None,
         memory_mask: Tensor | None = None,
         cache: list[LayerCache] | None = None,
     ) -> Tensor:

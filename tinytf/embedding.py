@@ -1,25 +1,30 @@
 """Token embeddings, scaled as in Vaswani et al. 2017, section 3.4."""
 
 import math
+from collections.abc import Callable
+from typing import Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-__all__ = ["TokenEmbedding", "check_ids"]
+from tinytf.checks import values_can_be_read
+
+__all__ = ["TiedOutput", "TokenEmbedding", "check_ids"]
 
 
 class TokenEmbedding(nn.Module):
-    """Look up a vector per token and multiply it by √d_model.
+    """Look up a vector per token and multiply it by √d_model, or by `scale` where it is given.
 
     The table starts as a normal of standard deviation d_model^-0.5, so that the scaled vectors have
     unit variance and the positions added to them are neither drowned nor drowning.
     """
 
-    def __init__(self, vocab_size: int, d_model: int) -> None:
+    def __init__(self, vocab_size: int, d_model: int, scale: float | None = None) -> None:
         super().__init__()
-        self.vocab_size, self.scale = vocab_size, math.sqrt(d_model)
-        self.weight = nn.Parameter(torch.randn(vocab_size, d_model) / self.scale)
+        self.vocab_size = vocab_size
+        self.scale = math.sqrt(d_model) if scale is None else scale
+        self.weight = nn.Parameter(torch.randn(vocab_size, d_model) / math.sqrt(d_model))
 
     def forward(self, ids: Tensor) -> Tensor:
         """Embed ids (B, T) as (B, T, C). Raises as `check_ids` does."""
@@ -37,7 +42,7 @@ def check_ids(ids: Tensor, vocab_size: int) -> None:
         raise ValueError(f"ids must be a non-empty batch (B, T), got shape {tuple(ids.shape)}")
     if ids.dtype not in (torch.int64, torch.int32):
         raise TypeError(f"ids must be int64 or int32, got {ids.dtype}")
-    if torch.compiler.is_compiling():  # reading values would break the graph
+    if not values_can_be_read():
         return
     low, high = int(ids.min()), int(ids.max())
     if low < 0 or high >= vocab_size:
@@ -45,3 +50,40 @@ def check_ids(ids: Tensor, vocab_size: int) -> None:
         raise ValueError(
             f"id {bad} is outside the vocabulary of {vocab_size} (0..{vocab_size - 1})"
         )
+
+
+class TiedOutput(nn.Module):
+    """A model whose `output` may share its matrix with an embedding `table`, and then keeps to it.
+
+    Wherever the model goes (`to_empty` on another device makes every tensor anew) and whatever it
+    loads (`assign=True` puts the state's own tensors in), what was one parameter stays one. Source
+    of tying: Press and Wolf 2017.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_load_state_dict_post_hook(_tie_loaded)
+
+    def tie(self) -> None:
+        """Make the output's matrix and the embedding table one parameter."""
+        self.output.weight = self.table
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        tied = getattr(self.output, "weight", None) is self.table
+        super()._apply(fn, recurse)
+        if tied:
+            self.tie()
+        return self
+
+
+def _tie_loaded(model: TiedOutput, _keys: object) -> None:
+    """Tie again what loading took apart. Raises ValueError where the state held two matrices."""
+    weight, table = getattr(model.output, "weight", None), model.table
+    if not model.config.tie_output or weight is table or not isinstance(weight, nn.Parameter):
+        return
+    if not (weight.is_meta or table.is_meta or torch.equal(weight, table)):
+        raise ValueError(
+            "the state's output.weight is another matrix than its embedding table, but the model's "
+            "config ties the two: give it tie_output=False"
+        )
+    model.tie()

@@ -1,5 +1,6 @@
 """The position-wise feed-forward network (Vaswani et al. 2017, section 3.3), and its gated form."""
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -8,6 +9,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 __all__ = ["FeedForward", "SwiGLU", "gated_width", "gelu", "gelu_tanh"]
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": functools.partial(F.gelu, approximate="tanh"),
+    "silu": F.silu,
+}
 
 
 def gelu(x: Tensor) -> Tensor:
@@ -35,17 +44,19 @@ class FeedForward(nn.Module):
         d_ff: int,
         dropout: float = 0.0,
         activation: Callable[[Tensor], Tensor] = F.relu,
+        bias: bool = True,
     ) -> None:
         super().__init__()
-        self.w_1 = nn.Linear(d_model, d_ff)
-        self.w_2 = nn.Linear(d_ff, d_model)
+        self.d_model = d_model
+        self.w_1 = nn.Linear(d_model, d_ff, bias)
+        self.w_2 = nn.Linear(d_ff, d_model, bias)
         self.dropout = nn.Dropout(dropout)
         self.activation = activation
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, T, C) to (B, T, C), each position by itself; ValueError if C is not d_model."""
-        if x.size(-1) != self.w_1.in_features:
-            raise ValueError(f"x has width {x.size(-1)}, expected d_model={self.w_1.in_features}")
+        if x.size(-1) != self.d_model:
+            raise ValueError(f"x has width {x.size(-1)}, expected d_model={self.d_model}")
         return self.w_2(self.dropout(self.activation(self.w_1(x))))
 
 
@@ -69,6 +80,7 @@ class SwiGLU(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int, dropout: float = 0.0) -> None:
         super().__init__()
+        self.d_model = d_model
         self.w_1 = nn.Linear(d_model, d_ff, bias=False)
         self.w_3 = nn.Linear(d_model, d_ff, bias=False)
         self.w_2 = nn.Linear(d_ff, d_model, bias=False)
@@ -76,6 +88,6 @@ class SwiGLU(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, T, C) to (B, T, C), each position by itself; ValueError if C is not d_model."""
-        if x.size(-1) != self.w_1.in_features:
-            raise ValueError(f"x has width {x.size(-1)}, expected d_model={self.w_1.in_features}")
+        if x.size(-1) != self.d_model:
+            raise ValueError(f"x has width {x.size(-1)}, expected d_model={self.d_model}")
         return self.w_2(self.dropout(F.silu(self.w_1(x)) * self.w_3(x)))

@@ -1,24 +1,22 @@
 """GPT: a stack of causal layers that scores the next token (Radford et al. 2018 and 2019)."""
 
-import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytf.attention import KeyValueCache
-from tinytf.blocks import Encoder, EncoderLayer
-from tinytf.checks import check_dropout, check_heads, check_sizes
-from tinytf.embedding import check_ids
+from tinytf.blocks import Encoder, EncoderLayer, decoder_mask, padding_so_far, token_positions
+from tinytf.checks import check_dropout, check_heads, check_one_of, check_sizes
+from tinytf.embedding import TiedOutput, check_ids
+from tinytf.feedforward import ACTIVATIONS
 from tinytf.initialisation import normal, scale_residual
-from tinytf.masks import causal_mask
 from tinytf.positional import LearnedPositionalEncoding
-from tinytf.residual import PreNorm
+from tinytf.residual import RESIDUALS
 
-__all__ = ["GPT", "PRESETS", "CausalLayer", "CausalStack", "GPTConfig"]
+__all__ = ["GPT", "PRESETS", "CausalStack", "GPTConfig"]
 
 # Radford et al. 2019, table 2. It counts 117M, 345M, 762M and 1542M parameters, wrongly, and two of
 # these are still met as names. Right are 124,439,808, 354,823,168, 774,030,080 and 1,557,611,200.
@@ -42,6 +40,9 @@ class GPTConfig:
     d_ff: int | None = None  # None: four times d_model
     max_len: int = 1024  # positions learned; longer input is refused
     dropout: float = 0.0  # on embeddings and sublayers' outputs; pays where text is met repeatedly
+    norm: str = "pre"  # "post" as in GPT-1
+    activation: str = "gelu_tanh"
+    tie_output: bool = True  # the output's matrix is the embedding table
 
     def __post_init__(self) -> None:
         if self.d_ff is None:
@@ -49,6 +50,7 @@ class GPTConfig:
         check_sizes(self, "vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "max_len")
         check_heads(self.d_model, self.num_heads)
         check_dropout(self.dropout)
+        check_one_of(self, norm=RESIDUALS, activation=ACTIVATIONS)
 
     @classmethod
     def preset(cls, name: str) -> Self:
@@ -61,36 +63,24 @@ class GPTConfig:
         return cls(**PRESETS[name])
 
 
-class CausalLayer(EncoderLayer):
-    """An encoder layer that can keep its keys and values between calls."""
-
-    def forward(
-        self, x: Tensor, mask: Tensor | None = None, cache: KeyValueCache | None = None
-    ) -> Tensor:
-        """Map (B, T, C) to (B, T, C); with a cache, x holds only the positions that are new."""
-        x = self.residual_1(x, lambda y: self.self_attention(y, mask=mask, cache=cache))
-        return self.residual_2(x, self.feed_forward)
-
-
 class CausalStack(Encoder):
     """An encoder in which no position sees a later one: all that a decoder-only model is."""
 
-    def forward(self, x: Tensor, cache: list[KeyValueCache] | None = None) -> Tensor:
-        """Map (B, T, C) to (B, T, C); with a cache, x holds only the positions that are new."""
-        start = len(cache[0]) if cache else 0
-        mask = None  # a single new position may see everything before it
-        if x.size(1) > 1:
-            mask = causal_mask(start + x.size(1), x.device)[:, :, start:]
-        for i, layer in enumerate(self.layers):
-            x = layer(x, mask, cache[i] if cache else None)
-        return self.final_norm(x)
+    def forward(
+        self, x: Tensor, cache: list[KeyValueCache] | None = None, padding: Tensor | None = None
+    ) -> Tensor:
+        """Map (B, T, C) to (B, T, C); with a cache, x holds only the positions that are new.
+
+        `padding` comes from `padding_so_far`.
+        """
+        return super().forward(x, decoder_mask(padding, x.size(1)), cache)
 
     def new_cache(self) -> list[KeyValueCache]:
         """Return an empty cache, one entry a layer."""
         return [KeyValueCache() for _ in self.layers]
 
 
-class GPT(nn.Module):
+class GPT(TiedOutput):
     """A decoder-only Transformer as GPT-2 has it: pre-norm, learned positions, tanh-GELU, tied.
 
     Weights start as N(0, 0.02²), those that write to the residual stream divided by √(2 L) for L
@@ -101,48 +91,62 @@ class GPT(nn.Module):
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
         c = self.config = config
-        activation = functools.partial(F.gelu, approximate="tanh")
-        sizes = (c.d_model, c.num_heads, c.d_ff, c.dropout, PreNorm, activation)
+        residual = RESIDUALS[c.norm]
+        sizes = (c.d_model, c.num_heads, c.d_ff, c.dropout, residual, ACTIVATIONS[c.activation])
         self.embedding = nn.Embedding(c.vocab_size, c.d_model)  # not scaled by √d_model
         self.positions = LearnedPositionalEncoding(c.d_model, c.max_len, c.dropout)
         self.decoder = CausalStack(
-            [CausalLayer(*sizes) for _ in range(c.num_layers)], PreNorm.final_norm(c.d_model)
+            [EncoderLayer(*sizes) for _ in range(c.num_layers)], residual.final_norm(c.d_model)
         )
         self.output = nn.Linear(c.d_model, c.vocab_size, bias=False)
-        self.tie()
-        normal(self, std=0.02)  # the embedding too: it is the output's matrix
+        if c.tie_output:
+            self.tie()  # the embedding is drawn below, too: it is the output's matrix
+        else:
+            nn.init.normal_(self.embedding.weight, std=0.02)
+        normal(self, std=0.02)
         scale_residual(self, 2 * c.num_layers)
 
-    def forward(self, ids: Tensor, cache: list[KeyValueCache] | None = None) -> Tensor:
+    def forward(
+        self, ids: Tensor, cache: list[KeyValueCache] | None = None, mask: Tensor | None = None
+    ) -> Tensor:
         """Score the token after each prefix: ids (B, T) -> logits (B, T, V).
 
         With a `cache` (from `decoder.new_cache()`), `ids` holds only the tokens that are new.
-        Raises ValueError for an empty batch, ids outside the vocabulary, and sequences longer than
-        max_len; TypeError for ids that are not integers.
+        `mask`, as `padding_mask` makes it for them, says which are no padding: a row's positions
+        count those only, so that texts of different lengths can be read together. Raises
+        ValueError for an empty batch, ids outside the vocabulary, a mask of another shape, and
+        sequences longer than max_len; TypeError for ids that are not integers.
         """
-        return self.output(self.decode(ids, cache))
+        return self.output(self.decode(ids, cache, mask))
 
-    def decode(self, ids: Tensor, cache: list[KeyValueCache] | None = None) -> Tensor:
+    def decode(
+        self, ids: Tensor, cache: list[KeyValueCache] | None = None, mask: Tensor | None = None
+    ) -> Tensor:
         """Represent each prefix: ids (B, T) -> hidden states (B, T, C), before the output."""
         check_ids(ids, self.config.vocab_size)
-        start = len(cache[0]) if cache else 0
-        return self.decoder(self.positions(self.embedding(ids), start), cache)
+        first = cache[0] if cache else None
+        padding = padding_so_far(mask, ids.size(1), first)
+        start = len(first) if cache else 0
+        positions = None if padding is None else token_positions(padding, ids.size(1))
+        x = self.positions(self.embedding(ids), start, positions)
+        return self.decoder(x, cache, padding)
 
-    def tie(self) -> None:
-        """Make the output's matrix and the embedding table one parameter."""
-        self.output.weight = self.embedding.weight
+    @property
+    def table(self) -> nn.Parameter:
+        """The embedding table, which the output may share."""
+        return self.embedding.weight
 
     @property
     def device(self) -> torch.device:
         """The device the parameters are on."""
-        return self.output.weight.device
+        return self.table.device
 
     @classmethod
     def from_pretrained(cls, source: str | Path) -> Self:
         """Read GPT-2 weights in Hugging Face's format: a folder, or a public name such as "gpt2".
 
-        The model comes in float32, on the CPU, in evaluation mode. See `gpt2_weights.load`.
+        The model comes in float32, on the CPU, in evaluation mode. See `pretrained.gpt2.load`.
         """
-        from tinytf.pretrained import gpt2 as gpt2_weights  # which builds on this file
+        from tinytf.pretrained import gpt2  # which builds on this file
 
-        return gpt2_weights.load(source)
+        return gpt2.load(source, cls)

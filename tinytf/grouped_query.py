@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from tinytf.attention import KeyValueCache, fused_attention
+from tinytf.attention import KeyValueCache, attend, fused_attention
 from tinytf.checks import check_heads
-from tinytf.relative import rotary_angles, rotate
+from tinytf.relative import apply_rotary
 
 __all__ = ["GroupedQueryAttention", "check_groups"]
 
@@ -16,8 +16,9 @@ class GroupedQueryAttention(nn.Module):
 
     Query heads 0 … G-1 read key head 0, the next G key head 1, and so on, with G = num_heads /
     num_kv_heads: one key head is multi-query attention, as many as query heads the usual one.
-    There are no biases. Queries and keys are turned by their positions, keys before they are
-    cached, so that a cache holds (B, num_kv_heads, S, D) and nothing of it is turned twice.
+    There are no biases. Queries and keys are turned by their positions (RoPE), keys before they are
+    cached, so that a cache holds (B, num_kv_heads, S, D) and nothing of it is turned twice; with
+    `base` None nothing is turned.
 
     `attention` does the work, the fused kernel by default, on keys and values repeated for their
     query heads: `tinytf.inspect` sees weights (B, num_heads, T, S). Repeating copies: the cache
@@ -27,10 +28,10 @@ class GroupedQueryAttention(nn.Module):
     """
 
     def __init__(
-        self, d_model: int, num_heads: int, num_kv_heads: int, base: float = 10000.0
+        self, d_model: int, num_heads: int, num_kv_heads: int, base: float | None = 10000.0
     ) -> None:
         super().__init__()
-        check_groups(d_model, num_heads, num_kv_heads)
+        check_groups(d_model, num_heads, num_kv_heads, turned=base is not None)
         self.d_model, self.num_heads, self.num_kv_heads = d_model, num_heads, num_kv_heads
         self.width, self.base = d_model // num_heads, base
         self.w_q = nn.Linear(d_model, d_model, bias=False)
@@ -40,42 +41,50 @@ class GroupedQueryAttention(nn.Module):
         self.attention: Callable[..., Tensor] = fused_attention
 
     def forward(
-        self, x: Tensor, mask: Tensor | None = None, cache: KeyValueCache | None = None
+        self,
+        x: Tensor,
+        mask: Tensor | str | None = None,
+        cache: KeyValueCache | None = None,
+        positions: Tensor | None = None,
     ) -> Tensor:
         """Attend from x (B, T, C) to itself and to what the cache holds; returns (B, T, C).
 
-        mask is boolean, (B or 1, H or 1, T or 1, S or 1), True = may attend. Raises ValueError if
-        C is not d_model.
+        mask is boolean, (B or 1, H or 1, T or 1, S or 1), True = may attend, or `CAUSAL`. Positions
+        go on from the cache's unless `positions`, (T,) or (B, T), says otherwise. Raises ValueError
+        if C is not d_model, or the cache is of another batch size.
         """
         if x.dim() != 3 or x.size(-1) != self.d_model:
             raise ValueError(
                 f"x must be of shape (B, length, d_model={self.d_model}), got {tuple(x.shape)}"
             )
         start = 0 if cache is None else len(cache)
-        q, k = (self.turned(self._heads(w(x)), start) for w in (self.w_q, self.w_k))
+        q, k = (self.turned(self._heads(w(x)), start, positions) for w in (self.w_q, self.w_k))
         v = self._heads(self.w_v(x))
         if cache is not None:
             k, v = cache.append(k, v)
         group = self.num_heads // self.num_kv_heads
         if group > 1:
             k, v = (part.repeat_interleave(group, dim=1) for part in (k, v))
-        heads = self.attention(q, k, v, mask)
+        heads = attend(self.attention, q, k, v, mask)
         return self.w_o(heads.transpose(1, 2).flatten(2))  # (B, H, T, D) -> (B, T, C)
 
-    def turned(self, x: Tensor, start: int) -> Tensor:
+    def turned(self, x: Tensor, start: int, positions: Tensor | None = None) -> Tensor:
         """Turn x (B, heads, T, D), whose first position is `start`, by the angles of RoPE."""
-        return rotate(x, rotary_angles(x.size(-2), self.width, start, self.base, x.device))
+        return x if self.base is None else apply_rotary(x, start, self.base, positions)
 
     def _heads(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (-1, self.width)).transpose(1, 2)  # (B, T, HD) -> (B, H, T, D)
 
 
-def check_groups(d_model: int, num_heads: int, num_kv_heads: int) -> None:
-    """Raise ValueError if heads can't share d_model, or key heads serve equal groups of heads."""
+def check_groups(d_model: int, num_heads: int, num_kv_heads: int, turned: bool = True) -> None:
+    """Raise ValueError if heads can't share d_model, or key heads serve equal groups of heads.
+
+    Heads that are `turned` need an even width.
+    """
     check_heads(d_model, num_heads)
     if num_kv_heads < 1 or num_heads % num_kv_heads != 0:
         raise ValueError(f"num_heads={num_heads} is not divisible by num_kv_heads={num_kv_heads}")
-    if d_model // num_heads % 2:
+    if turned and d_model // num_heads % 2:
         raise ValueError(
             f"RoPE turns pairs of numbers, but d_model={d_model} and num_heads={num_heads} "
             f"give heads of width {d_model // num_heads}"

@@ -45,65 +45,98 @@ def weights_of(attention: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 class Record(dict[str, Tensor]):
-    """Attention weights (B, H, T, S) by layer name, of the latest forward pass."""
+    """Attention weights (B, H, T, S), and other modules' outputs, of the latest forward pass."""
 
 
-class _Probe:
-    """The explicit attention of one layer, with the changes and the records now in force on it."""
+class _Watch:
+    """What is done with a value that a module computes: first it is changed, then recorded."""
 
-    def __init__(self, attention: Callable[..., Tensor]) -> None:
-        self.weights = weights_of(attention)
+    def __init__(self) -> None:
         self.changes: list[Callable[[Tensor], Tensor]] = []
         self.records: list[tuple[Record, str]] = []
+
+    def passed(self, value: Tensor) -> Tensor:
+        for change in self.changes:
+            value = change(value)
+        for record, name in self.records:
+            record[name] = value.detach()
+        return value
+
+
+class _Hook(_Watch):
+    """A forward hook: watches the output of a module."""
+
+    def __call__(self, _module: nn.Module, _inputs: tuple, out: Tensor) -> Tensor:
+        return self.passed(out)
+
+
+class _Probe(_Watch):
+    """The explicit attention of one layer: watches its weights."""
+
+    def __init__(self, attention: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.weights = weights_of(attention)
 
     def __call__(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout: float = 0.0
     ) -> Tensor:
-        weights = self.weights(q, k, mask)
-        for change in self.changes:
-            weights = change(weights)
-        for seen, name in self.records:
-            seen[name] = weights.detach()
+        weights = self.passed(self.weights(q, k, mask))
         return F.dropout(weights, dropout, training=dropout > 0) @ v
 
 
 @contextmanager
-def _probed(layer: nn.Module) -> Iterator[_Probe]:
-    """Put a probe into a layer, or share the one that an outer block has put there."""
-    before = layer.attention
-    if isinstance(before, _Probe):
-        yield before
-        return
-    layer.attention = _Probe(before)
-    try:
-        yield layer.attention
-    finally:
-        layer.attention = before
+def _watched(model: nn.Module, name: str) -> Iterator[_Watch]:
+    """Watch a module, or share the watch that an outer block has put on it."""
+    modules = dict(model.named_modules())
+    if name not in modules:
+        raise KeyError(f"no module {name!r}; there are {', '.join(n for n in modules if n)}")
+    module = modules[name]
+    if not _attends(module):
+        for hook in module._forward_hooks.values():
+            if isinstance(hook, _Hook):
+                yield hook
+                return
+        hook = _Hook()
+        handle = module.register_forward_hook(hook)
+        try:
+            yield hook
+        finally:
+            handle.remove()
+    elif isinstance(module.attention, _Probe):
+        yield module.attention
+    else:
+        before, module.attention = module.attention, _Probe(module.attention)
+        try:
+            yield module.attention
+        finally:
+            module.attention = before
 
 
 @contextmanager
-def record(model: nn.Module) -> Iterator[Record]:
-    """Record every attention layer's weights, before dropout, while the block runs.
+def record(model: nn.Module, *names: str) -> Iterator[Record]:
+    """Record what these modules compute while the block runs; by default, all attention weights.
 
-    Inside, the layers compute the explicit attention instead of the fused kernel; the outputs are
-    equal to rounding, and the weights are those that were used, changes by `replace` included. With
-    a cache, each step overwrites the one before. Layers go back to what they were, also after an
-    error. Raises ValueError for a model without attention, TypeError for a layer whose attention
-    does not say what its weights are (`weights_of`).
+    Of an attention layer its weights are recorded, before dropout; of any other module its output,
+    by a forward hook. Inside, the layers compute the explicit attention instead of the fused
+    kernel; the outputs are equal to rounding, and the weights are those that were used, changes by
+    `replace` included. With a cache, each step overwrites the one before. Layers go back to what
+    they were, also after an error. Raises ValueError for a model without attention, KeyError for an
+    unknown name, TypeError for a layer whose attention does not say what its weights are
+    (`weights_of`).
     """
-    layers = attention_layers(model)
-    if not layers:
+    names = names or tuple(attention_layers(model))
+    if not names:
         raise ValueError(f"{type(model).__name__} has no attention layer to record")
     seen = Record()
     with ExitStack() as stack:
-        probes = {name: stack.enter_context(_probed(layer)) for name, layer in layers.items()}
-        for name, probe in probes.items():
-            probe.records.append((seen, name))
+        watches = {name: stack.enter_context(_watched(model, name)) for name in names}
+        for name, watch in watches.items():
+            watch.records.append((seen, name))
         try:
             yield seen
         finally:
-            for probe in probes.values():
-                probe.records[:] = [entry for entry in probe.records if entry[0] is not seen]
+            for watch in watches.values():
+                watch.records[:] = [entry for entry in watch.records if entry[0] is not seen]
 
 
 @contextmanager
@@ -114,23 +147,12 @@ def replace(model: nn.Module, name: str, change: Callable[[Tensor], Tensor]) -> 
     any other module, it maps the output to an output. Several replacements of one module hold
     together, the outermost first. Raises KeyError for an unknown name, and TypeError as `record`.
     """
-    modules = dict(model.named_modules())
-    if name not in modules:
-        raise KeyError(f"no module {name!r}; there are {', '.join(n for n in modules if n)}")
-    module = modules[name]
-    if _attends(module):
-        with _probed(module) as probe:
-            probe.changes.append(change)
-            try:
-                yield
-            finally:
-                probe.changes.pop()
-    else:
-        handle = module.register_forward_hook(lambda _module, _inputs, out: change(out))
+    with _watched(model, name) as watch:
+        watch.changes.append(change)
         try:
             yield
         finally:
-            handle.remove()
+            watch.changes.remove(change)
 
 
 def ablate_heads(*heads: int) -> Callable[[Tensor], Tensor]:

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from tinytf.attention import KeyValueCache
+from tinytf.blocks import EncoderLayer, padding_so_far
 from tinytf.checks import check_sizes
-from tinytf.embedding import check_ids
+from tinytf.embedding import TiedOutput, check_ids
 from tinytf.feedforward import SwiGLU
 from tinytf.gpt import CausalStack
 from tinytf.grouped_query import GroupedQueryAttention, check_groups
@@ -64,11 +65,11 @@ class LlamaConfig:
         return cls(**PRESETS[name])
 
 
-class LlamaLayer(nn.Module):
-    """Grouped-query attention, then SwiGLU, each reading the stream through an RMSNorm."""
+class LlamaLayer(EncoderLayer):
+    """An `EncoderLayer` of other parts: grouped-query attention, SwiGLU, RMSNorm before each."""
 
     def __init__(self, config: LlamaConfig) -> None:
-        super().__init__()
+        nn.Module.__init__(self)  # of the encoder layer only what it computes is taken
         c = config
         norm = functools.partial(RMSNorm, eps=c.eps)
         self.self_attention = GroupedQueryAttention(c.d_model, c.num_heads, c.num_kv_heads, c.base)
@@ -76,15 +77,8 @@ class LlamaLayer(nn.Module):
         self.residual_1 = PreNorm(c.d_model, 0.0, norm)
         self.residual_2 = PreNorm(c.d_model, 0.0, norm)
 
-    def forward(
-        self, x: Tensor, mask: Tensor | None = None, cache: KeyValueCache | None = None
-    ) -> Tensor:
-        """Map (B, T, C) to (B, T, C); with a cache, x holds only the positions that are new."""
-        x = self.residual_1(x, lambda y: self.self_attention(y, mask, cache))
-        return self.residual_2(x, self.feed_forward)
 
-
-class Llama(nn.Module):
+class Llama(TiedOutput):
     """A decoder-only Transformer as Llama has it: `GPT`'s stack with other layers, no positions.
 
     It is used as a `GPT` is. No linear map has a bias. Weights start as those of `GPT`: N(0,
@@ -101,40 +95,54 @@ class Llama(nn.Module):
         self.output = nn.Linear(c.d_model, c.vocab_size, bias=False)
         nn.init.normal_(self.embedding.weight, std=0.02)
         if c.tie_output:
-            self.output.weight = self.embedding.weight
+            self.tie()
         normal(self, std=0.02)
         scale_residual(self, 2 * c.num_layers)
 
-    def forward(self, ids: Tensor, cache: list[KeyValueCache] | None = None) -> Tensor:
+    def forward(
+        self, ids: Tensor, cache: list[KeyValueCache] | None = None, mask: Tensor | None = None
+    ) -> Tensor:
         """Score the token after each prefix: ids (B, T) -> logits (B, T, V).
 
         With a `cache` (from `decoder.new_cache()`), `ids` holds only the tokens that are new.
-        Raises ValueError for an empty batch, ids outside the vocabulary, and sequences longer than
-        max_len; TypeError for ids that are not integers.
+        `mask`, as `padding_mask` makes it for them, says which are no padding. Raises ValueError
+        for an empty batch, ids outside the vocabulary, a mask of another shape, and sequences
+        longer than max_len; TypeError for ids that are not integers.
         """
-        return self.output(self.decode(ids, cache))
+        return self.output(self.decode(ids, cache, mask))
 
-    def decode(self, ids: Tensor, cache: list[KeyValueCache] | None = None) -> Tensor:
-        """Represent each prefix: ids (B, T) -> hidden states (B, T, C), before the output."""
+    def decode(
+        self, ids: Tensor, cache: list[KeyValueCache] | None = None, mask: Tensor | None = None
+    ) -> Tensor:
+        """Represent each prefix: ids (B, T) -> hidden states (B, T, C), before the output.
+
+        Positions count padding, too: all that RoPE sees of them is their distance.
+        """
         check_ids(ids, self.config.vocab_size)
         end = (len(cache[0]) if cache else 0) + ids.size(1)
         if end > self.config.max_len:
             raise ValueError(
                 f"sequence of length {end} is longer than max_len={self.config.max_len}"
             )
-        return self.decoder(self.embedding(ids), cache)
+        padding = padding_so_far(mask, ids.size(1), cache[0] if cache else None)
+        return self.decoder(self.embedding(ids), cache, padding)
+
+    @property
+    def table(self) -> nn.Parameter:
+        """The embedding table, which the output may share."""
+        return self.embedding.weight
 
     @property
     def device(self) -> torch.device:
         """The device the parameters are on."""
-        return self.output.weight.device
+        return self.table.device
 
     @classmethod
     def from_pretrained(cls, folder: str | Path) -> Self:
-        """Read Llama weights in Hugging Face's format from a folder; see `llama_weights.load`.
+        """Read Llama weights in Hugging Face's format from a folder; see `pretrained.llama.load`.
 
         The model comes in float32, on the CPU, in evaluation mode.
         """
-        from tinytf.pretrained import llama as llama_weights  # which builds on this file
+        from tinytf.pretrained import llama  # which builds on this file
 
-        return llama_weights.load(folder)
+        return llama.load(folder, cls)

@@ -7,7 +7,9 @@
 import torch
 from torch import Tensor
 
-__all__ = ["causal_mask", "check_mask", "padding_mask"]
+__all__ = ["CAUSAL", "causal_mask", "check_mask", "padding_mask", "written_out"]
+
+CAUSAL = "causal"  # goes where a mask goes: the causal one, left to the kernel to know
 
 
 def padding_mask(ids: Tensor, pad_id: int = 0) -> Tensor:
@@ -29,6 +31,21 @@ def causal_mask(length: int, device: torch.device | None = None) -> Tensor:
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]
 
 
+def written_out(mask: Tensor | str | None, length: int, keys: int, device=None) -> Tensor | None:
+    """Write `CAUSAL` out for `length` queries, the last of `keys` positions: (1, 1, T, S), or None.
+
+    None where there is nothing to hide: a single new position may see all before it. Any other mask
+    is returned as it is. Raises ValueError for more queries than keys.
+    """
+    if mask is not CAUSAL:
+        return mask
+    if length > keys:
+        raise ValueError(f"{length} queries can't be the last of {keys} positions: causal is more")
+    if length == 1:
+        return None
+    return torch.ones(length, keys, dtype=torch.bool, device=device).tril(keys - length)[None, None]
+
+
 def check_mask(mask: Tensor | None, q: Tensor, k: Tensor) -> None:
     """Refuse a mask that is not boolean or does not fit scores of shape (..., T, S).
 
@@ -38,8 +55,9 @@ def check_mask(mask: Tensor | None, q: Tensor, k: Tensor) -> None:
     """
     if mask is None:
         return
-    if mask.dtype != torch.bool:
-        raise TypeError(f"mask must be boolean (True = may attend), got {mask.dtype}")
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        kind = mask.dtype if isinstance(mask, Tensor) else repr(mask)
+        raise TypeError(f"mask must be boolean (True = may attend), got {kind}")
     scores = (*q.shape[:-1], k.size(-2))
     fits = mask.dim() == len(scores) and all(
         m in (1, s) for m, s in zip(mask.shape, scores, strict=True)

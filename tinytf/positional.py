@@ -53,12 +53,14 @@ class LearnedPositionalEncoding(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.table = nn.Parameter(torch.empty(max_len, d_model).normal_(std=0.02))
 
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+    def forward(self, x: Tensor, start: int = 0, positions: Tensor | None = None) -> Tensor:
         """Encode x (B, T, C), whose first token stands at position `start`.
 
-        Raises ValueError if start + T passes max_len: there is no row for such a position.
+        `positions` (B, T) gives each token its own instead, where rows begin with padding. Raises
+        ValueError if start + T passes max_len: there is no row for such a position.
         """
         max_len, end = self.table.size(0), start + x.size(1)
         if end > max_len:
             raise ValueError(f"sequence of length {end} is longer than max_len={max_len}")
-        return self.dropout(x + self.table[start:end])
+        rows = self.table[start:end] if positions is None else self.table[positions]
+        return self.dropout(x + rows)

@@ -20,6 +20,7 @@ __all__ = [
     "RotaryAttention",
     "alibi_bias",
     "alibi_slopes",
+    "apply_rotary",
     "half_split_order",
     "rotary_angles",
     "rotate",
@@ -32,19 +33,22 @@ def rotary_angles(
     start: int = 0,
     base: float = 10000.0,
     device: torch.device | None = None,
+    positions: Tensor | None = None,
 ) -> Tensor:
     """Tabulate by how much RoPE turns each pair at each position: (length, width / 2), in radians.
 
-    Pair i of position p turns by p · base^(-2i/width), p counted from `start`. Computed in
+    Pair i of position p turns by p · base^(-2i/width), p counted from `start`. Or `positions` are
+    given, (..., length) in place of length and start: then (..., length, width / 2). Computed in
     float64 (float32 where the device has none): at position 100,000 bfloat16 could not tell one
     position from the next. Raises ValueError for an odd width. Source: Su et al. 2021, equation 15.
     """
     if width % 2 != 0:
         raise ValueError(f"RoPE turns pairs of numbers: a head width of {width} is odd")
     kind = torch.float32 if device is not None and device.type == "mps" else torch.float64
-    position = torch.arange(start, start + length, dtype=kind, device=device)[:, None]
+    if positions is None:
+        positions = torch.arange(start, start + length, device=device)
     frequency = base ** (-torch.arange(0, width, 2, dtype=kind, device=device) / width)
-    return position * frequency
+    return positions.to(kind)[..., None] * frequency
 
 
 def rotate(x: Tensor, angles: Tensor) -> Tensor:
@@ -60,6 +64,19 @@ def rotate(x: Tensor, angles: Tensor) -> Tensor:
     even, odd = x[..., 0::2], x[..., 1::2]
     pairs = torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1)
     return pairs.flatten(-2).to(x.dtype)  # (..., T, D / 2, 2) -> (..., T, D)
+
+
+def apply_rotary(
+    x: Tensor, start: int = 0, base: float = 10000.0, positions: Tensor | None = None
+) -> Tensor:
+    """Turn queries or keys x (B, H, T, D) by their positions: start, start + 1, … (RoPE).
+
+    Or by `positions` that are given, (T,) or (B, T). Raises ValueError for an odd D. Source: Su et
+    al. 2021 (RoFormer), section 3.2.
+    """
+    if positions is not None and positions.dim() == 2:
+        positions = positions[:, None]  # (B, T) -> (B, 1, T): alike for all heads
+    return rotate(x, rotary_angles(x.size(-2), x.size(-1), start, base, x.device, positions))
 
 
 def half_split_order(width: int) -> Tensor:
@@ -108,12 +125,15 @@ class RotaryAttention:
     """Attention whose queries and keys are turned by their positions (RoPE).
 
     A score then depends on the contents and on the distance alone. For self-attention only; the
-    T queries are the last of the S positions. Values are not turned. A cache holds keys unturned,
-    and they are turned at each call. Raises ValueError for an odd head width, and for more queries
+    T queries are the last of the S positions, which count from 0 unless `positions` says otherwise,
+    (S,) or (B, S). Values are not turned. A cache holds keys unturned, and they are turned at each
+    call. Raises ValueError for an odd head width, and for more queries
     than keys. Source: Su et al. 2021 (RoFormer), section 3.2.
     """
 
     base: float = 10000.0
+
+    positions: Tensor | None = None
 
     def __call__(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout: float = 0.0
@@ -127,10 +147,11 @@ class RotaryAttention:
 
     def turned(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         """Turn the queries and the keys by the angles of their positions."""
-        queries, keys = q.size(-2), k.size(-2)
-        _check_lengths("RoPE", queries, keys)
-        angles = rotary_angles(keys, q.size(-1), base=self.base, device=q.device)
-        return rotate(q, angles[keys - queries :]), rotate(k, angles)
+        before = k.size(-2) - q.size(-2)
+        _check_lengths("RoPE", q.size(-2), k.size(-2))
+        last = None if self.positions is None else self.positions[..., before:]
+        q = apply_rotary(q, before, self.base, last)
+        return q, apply_rotary(k, 0, self.base, self.positions)
 
 
 @dataclass(frozen=True)

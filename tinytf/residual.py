@@ -42,3 +42,6 @@ class PreNorm(PostNorm):
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Map (B, T, C) to (B, T, C)."""
         return x + self.dropout(sublayer(self.norm(x)))
+
+
+RESIDUALS = {"post": PostNorm, "pre": PreNorm}

@@ -1,24 +1,31 @@
 """The Transformer of Vaswani et al. 2017: embeddings, encoder, decoder, output."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytf.blocks import Decoder, DecoderLayer, Encoder, EncoderLayer, LayerCache
-from tinytf.checks import check_dropout, check_heads, check_sizes
-from tinytf.embedding import TokenEmbedding
+from tinytf.blocks import (
+    Decoder,
+    DecoderLayer,
+    Encoder,
+    EncoderLayer,
+    LayerCache,
+    decoder_mask,
+    padding_so_far,
+)
+from tinytf.checks import check_dropout, check_heads, check_one_of, check_sizes
+from tinytf.embedding import TiedOutput, TokenEmbedding
+from tinytf.feedforward import ACTIVATIONS
 from tinytf.initialisation import normal, xavier
-from tinytf.masks import causal_mask, padding_mask
-from tinytf.positional import PositionalEncoding
-from tinytf.residual import PostNorm, PreNorm
+from tinytf.masks import padding_mask
+from tinytf.positional import PositionalEncoding, sinusoidal_encoding
+from tinytf.residual import RESIDUALS
 
 __all__ = ["Memory", "Transformer", "TransformerConfig"]
 
-RESIDUALS = {"post": PostNorm, "pre": PreNorm}
-ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 INITS = {"xavier": xavier, "normal": normal}
 
 
@@ -46,9 +53,7 @@ class TransformerConfig:
                     "d_ff", "max_len")  # fmt: skip
         check_heads(self.d_model, self.num_heads)
         check_dropout(self.dropout)
-        for name, known in (("norm", RESIDUALS), ("activation", ACTIVATIONS), ("init", INITS)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name}={getattr(self, name)!r} is not one of {tuple(known)}")
+        check_one_of(self, norm=RESIDUALS, activation=ACTIVATIONS, init=INITS)
         if self.share_embeddings and self.src_vocab_size != self.tgt_vocab_size:
             raise ValueError(
                 f"share_embeddings needs one vocabulary, got src_vocab_size={self.src_vocab_size} "
@@ -63,7 +68,7 @@ class Memory(NamedTuple):
     mask: Tensor  # (B, 1, 1, S), True at real source tokens
 
 
-class Transformer(nn.Module):
+class Transformer(TiedOutput):
     """An encoder-decoder that reads source ids and scores the next target token.
 
     Source: Vaswani et al. 2017, figure 1.
@@ -90,7 +95,7 @@ class Transformer(nn.Module):
         self.output = nn.Linear(c.d_model, c.tgt_vocab_size, bias=False)
         INITS[c.init](self)
         if c.tie_output:
-            self.output.weight = self.tgt_embedding.weight
+            self.tie()
 
     def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
         """Score the token after each target prefix: ids (B, S) and (B, T) -> logits (B, T, V).
@@ -116,18 +121,30 @@ class Transformer(nn.Module):
                 f"target batch of {tgt.size(0)} does not match source batch of "
                 f"{memory.states.size(0)}"
             )
-        start = len(cache[0].self_attention) if cache else 0
+        first = cache[0].self_attention if cache else None
+        start = len(first) if cache else 0
         x = self.positions(self.tgt_embedding(tgt), start)
-        return self.decoder(x, memory.states, self._target_mask(tgt, start), memory.mask, cache)
+        padding = padding_so_far(padding_mask(tgt, self.config.pad_id), tgt.size(1), first)
+        mask = decoder_mask(padding, tgt.size(1))
+        return self.decoder(x, memory.states, mask, memory.mask, cache)
 
-    def _target_mask(self, tgt: Tensor, start: int) -> Tensor | None:
-        if start == 0:
-            return causal_mask(tgt.size(1), tgt.device) & padding_mask(tgt, self.config.pad_id)
-        if tgt.size(1) == 1:  # the newest token may see everything before it
-            return None
-        return causal_mask(start + tgt.size(1), tgt.device)[:, :, start:]
+    def position_table(self) -> Tensor:
+        """Tabulate the positions, (max_len, C): what no state holds, since it can be computed."""
+        return sinusoidal_encoding(self.config.max_len, self.config.d_model)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        was_empty = self.positions.table.is_meta
+        super()._apply(fn, recurse)
+        if was_empty and not self.positions.table.is_meta:
+            self.positions.table.copy_(self.position_table())
+        return self
+
+    @property
+    def table(self) -> nn.Parameter:
+        """The target's embedding table, which the output may share."""
+        return self.tgt_embedding.weight
 
     @property
     def device(self) -> torch.device:
         """The device the parameters are on."""
-        return self.output.weight.device
+        return self.table.device

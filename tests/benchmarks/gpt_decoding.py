@@ -2,8 +2,8 @@
 
 Sizes: width 192, 6 heads, 6 layers, vocabulary 4096; with --small GPT-2 small with random weights.
 The floor is the time that reading the weights once takes in the faster of torch's two products with
-a vector. `lean` passes it: it sums weighted rows, with a kernel that reads faster. No decoder in
-float32 passes a plain sum over the weights; how near one comes is said too.
+a vector. `fast_decoder` passes it: it sums weighted rows, with a kernel that reads faster. No
+decoder in float32 passes a plain sum over the weights; how near one comes is said too.
 All texts must be equal, but for weights rounded to float16: of those it is said how near they are.
 """
 
@@ -14,16 +14,16 @@ import torch
 from torch import Tensor
 
 from benchmarks.report import Report
-from tinytf.decoding.fast import lean
+from tinytf.decoding.fast import fast_decoder
 from tinytf.decoding.generate import generate
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.metrics.counting import count_parameters
-from tinytf.pretrained import gpt2 as gpt2_weights
+from tinytf.pretrained import gpt2
 from tinytf.studies.interleaved import Timings, interleave
 
 __all__ = ["agreement", "compare", "peers", "readings", "run"]
 
-ROUNDED = "tinytf lean float16"
+ROUNDED = "tinytf fast float16"
 THEIRS = "Hugging Face"
 PRODUCTS = ("weights read, product (in, out)", "weights read, product (out, in)")
 SUM = "weights read, sum"
@@ -32,10 +32,10 @@ READS = 4  # readings in one timing
 
 def peers(model: GPT, ids: Tensor, tokens: int) -> dict[str, Callable[[], Tensor]]:
     """Give every way to continue ids by a number of tokens."""
-    twin = lean(model)
-    runs = {"tinytf lean": lambda: generate(twin, ids, tokens)}
+    twin = fast_decoder(model)
+    runs = {"tinytf fast": lambda: generate(twin, ids, tokens)}
     if model.device.type == "cpu":
-        half = lean(model, "float16")
+        half = fast_decoder(model, "float16")
         runs[ROUNDED] = lambda: generate(half, ids, tokens)
     runs["tinytf"] = lambda: generate(model, ids, tokens)
     runs["tinytf, no cache"] = lambda: generate(model, ids, tokens, use_cache=False)
@@ -43,9 +43,9 @@ def peers(model: GPT, ids: Tensor, tokens: int) -> dict[str, Callable[[], Tensor
         from transformers import GPT2Config, GPT2LMHeadModel
     except ImportError:
         return runs
-    config = GPT2Config(**gpt2_weights.to_config(model.config) | {"eos_token_id": None})
+    config = GPT2Config(**gpt2.to_config(model) | {"eos_token_id": None})
     theirs = GPT2LMHeadModel(config).to(model.device).eval()
-    theirs.load_state_dict(gpt2_weights.to_state(model), strict=False)
+    theirs.load_state_dict(gpt2.to_state(model), strict=False)
     theirs.tie_weights()
     mask = torch.ones_like(ids)
     runs[THEIRS] = lambda: theirs.generate(
@@ -124,7 +124,7 @@ def run(options: argparse.Namespace, report: Report) -> None:
     report.timings(
         f"decoding, {options.tokens} tokens, milliseconds a token; {count:,} parameters",
         timings,
-        ["tinytf lean", "tinytf"],
+        ["tinytf fast", "tinytf"],
         {ROUNDED: "rounded weights: the text may differ"},
         per=options.tokens,
         **{"of the floor": share},
@@ -132,14 +132,14 @@ def run(options: argparse.Namespace, report: Report) -> None:
     rate = 4 * count * options.tokens / timings.of(SUM).median / 1e9
     report.value("memory read, sum", rate, "GB/s", 1)
     if ROUNDED in timings.seconds:
-        report.say(f"float16: {agreement(model, lean(model, 'float16'), text)}")
+        report.say(f"float16: {agreement(model, fast_decoder(model, 'float16'), text)}")
     if options.small:
-        reached = timings.ratio(floor, "tinytf lean").median
-        report.aim("of the floor, lean", reached, 0.9, least=True)
-        report.value("of a plain sum, lean", timings.ratio(SUM, "tinytf lean").median, "", 2)
+        reached = timings.ratio(floor, "tinytf fast").median
+        report.aim("of the floor, fast", reached, 0.9, least=True)
+        report.value("of a plain sum, fast", timings.ratio(SUM, "tinytf fast").median, "", 2)
     if THEIRS not in timings.seconds:
         return
-    for name, aim in ((ROUNDED, 2.0),) if options.small else (("tinytf lean", 2.6),):
+    for name, aim in ((ROUNDED, 2.0),) if options.small else (("tinytf fast", 2.6),):
         if name in timings.seconds:
             faster = timings.ratio(THEIRS, name).median
             report.aim(f"Hugging Face over {name}", faster, aim, least=True)

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytf.training.losses import Batch, TextBatch
+from tinytf.training.precision import attending
 from tinytf.training.trainer import Trainer, TrainingConfig
 
 __all__ = ["RECIPE", "Peer", "joined", "our_step", "plain_step"]
@@ -76,9 +77,10 @@ def our_step(
     )  # fmt: skip
     trainer = Trainer(model, lambda step: batch, config, objective=objective)
     model.train()
+    in_float32 = precision != "float32" and model.device.type == "cpu"
 
     def step() -> float:
-        with trainer._attending():  # what `run` sets up once for all steps
+        with attending(model, trainer.config.attention, in_float32):  # `run` does so once
             loss, tokens, _ = trainer._train_step()
         trainer.step += 1
         return loss / tokens

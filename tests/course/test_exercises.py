@@ -5,7 +5,7 @@ import inspect
 
 import pytest
 
-from tinytf.course.check import grade
+from tinytf.course.check import UNTOUCHED, grade
 from tinytf.course.grading import exercises
 
 EXERCISES = list(exercises().values())
@@ -45,7 +45,7 @@ def test_each_test_is_needed(exercise):
     """Some wrong answer fails each test of every exercise."""
     failed = {
         says for wrong in exercise.wrong for says, _ in grade(exercise, wrong.answer).problems
-    }
+    } - {UNTOUCHED}
     written = {inspect.getdoc(test).splitlines()[0] for test in exercise.tests}
     assert failed == written, written - failed
 
@@ -54,7 +54,7 @@ def test_each_test_is_needed(exercise):
 def test_stub_is_not_yet(exercise):
     scope = {}
     exec(exercise.stub, scope)
-    assert grade(exercise, scope[exercise.reference.__name__]).not_yet
+    assert grade(exercise, scope[exercise.name]).not_yet
     assert grade(exercise, lambda *_: None).not_yet
     assert grade(exercise, lambda *_: ...).not_yet
     assert grade(exercise, None).not_yet
@@ -79,8 +79,17 @@ def test_is_complete(exercise):
     assert 2 <= exercise.minutes <= 60
     assert all((exercise.title, exercise.statement, exercise.hint))
     assert exercise.id.split(".")[0] in exercise.tests[0].__module__
-    ast.parse(exercise.stub)
     ast.parse(exercise.solution)
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=by_id)
+def test_stub_and_reference_are_one_function(exercise):
+    stub, reference = exercise.function, exercise.reference
+    assert exercise.name == reference.__name__
+    assert inspect.signature(stub) == inspect.signature(reference)
+    assert inspect.getdoc(stub) == inspect.getdoc(reference)
+    body = ast.parse(exercise.stub).body[0].body
+    assert [type(part) for part in body] == [ast.Expr, ast.Raise]
 
 
 def test_ids_are_unique():

@@ -1,4 +1,4 @@
-"""Lean decoding: equal to the plain path, with nothing behind its back."""
+"""Fast decoding: equal to the plain path, with nothing behind its back."""
 
 import pytest
 import torch
@@ -8,13 +8,15 @@ from hypothesis import strategies as st
 from support import bounded
 
 from tinytf.attention import KeyValueCache, explicit_attention
-from tinytf.decoding.fast import LeanOutput, LeanStack, StaticCache, lean
+from tinytf.decoding.fast import FastOutput, FastStack, StaticCache, fast_decoder
 from tinytf.decoding.generate import generate
 from tinytf.decoding.sampling import Sampling
+from tinytf.gpt import GPT, GPTConfig
 from tinytf.grouped_query import GroupedQueryAttention
-from tinytf.inspect import record
+from tinytf.inspect import record, replace
 from tinytf.interpret.residual_stream import record_residual_stream
 from tinytf.llama import Llama, LlamaConfig
+from tinytf.norm import RMSNorm
 
 needs_fbgemm = pytest.mark.skipif(
     "fbgemm" not in torch.backends.quantized.supported_engines, reason="torch without FBGEMM"
@@ -28,7 +30,7 @@ needs_fbgemm = pytest.mark.skipif(
 def test_scores_equal_the_plain_models_however_they_are_cut(exact, chunks, rows, seed):
     model = decided_gpt(seed, exact, max_len=20)
     ids = prompts(rows, sum(chunks), exact)
-    twin = lean(model)
+    twin = fast_decoder(model)
     cache = twin.decoder.new_cache()
     with torch.no_grad():
         parts = [twin(part, cache) for part in ids.split(chunks, dim=1)]
@@ -43,7 +45,7 @@ def test_scores_are_near_where_matrices_are_read_by_rows(rows, monkeypatch):
     monkeypatch.setattr("tinytf.decoding.matvec._WORTH", 1)
     monkeypatch.setattr("tinytf.decoding.matvec._WIDE", 1)
     model, ids = decided_gpt(0, dtype=torch.float32), prompts(rows, 6)
-    twin = lean(model)
+    twin = fast_decoder(model)
     assert twin.output._map._by_rows
     cache = twin.decoder.new_cache()
     with torch.no_grad():
@@ -60,7 +62,7 @@ def test_scores_are_near_where_matrices_are_read_by_rows(rows, monkeypatch):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_scores_are_near_in_other_precisions(dtype, device):
     model = decided_gpt(0, device, dtype)
-    twin, ids = lean(model), prompts(2, 6, device)
+    twin, ids = fast_decoder(model), prompts(2, 6, device)
     cache = twin.decoder.new_cache()
     with torch.no_grad():
         steps = torch.cat([twin(ids[:, t : t + 1], cache) for t in range(6)], 1)
@@ -79,7 +81,7 @@ def test_text_is_the_same_also_past_the_window(sampling, keep, exact):
         ids = prompts(4, 3, exact) % 10
         out = [
             generate(m, ids, 25, sampling, generator=seeded(), end_id=10, keep=keep)
-            for m in (model, lean(model))
+            for m in (model, fast_decoder(model))
         ]
         assert torch.equal(*out)
         lengths |= set((out[0] != 10).sum(1).tolist())
@@ -93,7 +95,7 @@ def test_rows_are_kept_and_repeated_as_in_the_plain_model(exact, rows, seed):
     model = decided_gpt(seed, exact)
     ids, rows = prompts(3, 6, exact), torch.tensor(rows, device=exact)
     scores = []
-    for m in (model, lean(model)):
+    for m in (model, fast_decoder(model)):
         cache = m.decoder.new_cache()
         with torch.no_grad():
             m(ids[:, :3], cache)
@@ -109,22 +111,21 @@ def test_an_output_of_its_own_is_used(exact):
     model = decided_gpt(0, exact)
     model.output.weight = torch.nn.Parameter(torch.randn_like(model.output.weight))
     ids = prompts(2, 4, exact)
-    assert torch.equal(generate(lean(model), ids, 6), generate(model, ids, 6))
+    assert torch.equal(generate(fast_decoder(model), ids, 6), generate(model, ids, 6))
 
 
 @pytest.mark.parametrize("weights", [None, pytest.param("float16", marks=needs_fbgemm)])
-def test_the_lean_path_is_taken(weights, monkeypatch):
+def test_the_fast_path_is_taken(weights, monkeypatch):
     """Otherwise the tests above would compare the plain path with itself."""
     model, calls = decided_gpt(0, dtype=torch.float32), []
-    step, output = LeanStack._step, LeanOutput.forward
-    monkeypatch.setattr(LeanStack, "_step", lambda *a: calls.append(1) or step(*a))
-    monkeypatch.setattr(LeanOutput, "forward", lambda *a: calls.append("out") or output(*a))
-    for part in model.modules():
+    step, output = FastStack._step, FastOutput.forward
+    monkeypatch.setattr(FastStack, "_step", lambda *a: calls.append(1) or step(*a))
+    monkeypatch.setattr(FastOutput, "forward", lambda *a: calls.append("out") or output(*a))
+    twin = fast_decoder(model, weights)
+    for part in {*model.modules(), *twin.modules()}:
         part.register_forward_hook(lambda m, *_: calls.append(type(m).__name__))
-    twin = lean(model, weights)
-    calls.clear()
     generate(twin, prompts(1, 3), 5)
-    plain = ["Embedding", "Dropout", "LearnedPositionalEncoding"]
+    plain = ["Embedding", "Dropout", "LearnedPositionalEncoding", "FastStack", "FastOutput"]
     assert [c for c in calls if c not in plain] == [1, 1, "out"] * 5
 
 
@@ -142,7 +143,7 @@ def test_float16_is_the_model_with_rounded_matrices(rows):
         for p in [rounded.output.weight, *rounded.decoder.parameters()]:
             if p.dim() == 2:
                 p.copy_(p.half())
-    twin, ids = lean(model, "float16"), prompts(rows, 9)
+    twin, ids = fast_decoder(model, "float16"), prompts(rows, 9)
     cache = twin.decoder.new_cache()
     with torch.no_grad():
         ours = torch.cat([twin(part, cache) for part in ids.split([4, 1, 1, 3], dim=1)], 1)
@@ -154,14 +155,14 @@ def test_float16_is_the_model_with_rounded_matrices(rows):
 
 def test_other_weights_are_refused():
     with pytest.raises(ValueError, match=r"weights='int4' is not one of \(None, 'float16'\)"):
-        lean(decided_gpt(0), "int4")
+        fast_decoder(decided_gpt(0), "int4")
     with pytest.raises(ValueError, match=r"from float32 on the CPU, got torch\.float64 on cpu"):
-        lean(decided_gpt(0), "float16")
+        fast_decoder(decided_gpt(0), "float16")
 
 
-def test_a_lean_model_is_not_made_leaner():
-    with pytest.raises(ValueError, match="lean already"):
-        lean(lean(decided_gpt(0)))
+def test_a_fast_model_is_not_made_faster():
+    with pytest.raises(ValueError, match="fast already"):
+        fast_decoder(fast_decoder(decided_gpt(0)))
 
 
 # ---- the cache
@@ -184,7 +185,7 @@ def test_a_static_cache_holds_what_a_growing_one_does(exact):
 
 def test_new_positions_are_written_in_place(exact):
     model = decided_gpt(0, exact)
-    twin = lean(model)
+    twin = fast_decoder(model)
     cache = twin.decoder.new_cache()
     places = set()
     for _ in range(6):
@@ -203,7 +204,7 @@ def test_the_model_is_left_as_it_was(training, exact):
     expected = generate(model, ids, 6)
     before = {n: p.clone() for n, p in model.named_parameters()}
     decoder = model.decoder
-    twin = lean(model)
+    twin = fast_decoder(model)
     assert not twin.training
     assert torch.equal(generate(twin, ids, 6), expected)
     assert torch.equal(generate(twin.train(), ids, 6), expected)
@@ -214,7 +215,7 @@ def test_the_model_is_left_as_it_was(training, exact):
 
 
 def test_the_stack_leaves_its_input_alone(exact):
-    twin = lean(decided_gpt(0, exact))
+    twin = fast_decoder(decided_gpt(0, exact))
     cache = twin.decoder.new_cache()
     for _ in range(2):
         x = torch.randn(2, 1, 12, device=exact, dtype=torch.float64)
@@ -224,13 +225,11 @@ def test_the_stack_leaves_its_input_alone(exact):
 
 
 def test_there_is_nothing_to_look_into():
-    twin = lean(decided_gpt(0))
+    twin = fast_decoder(decided_gpt(0))
     with pytest.raises(ValueError, match="no attention layer to record"), record(twin):
         pass
-    with (
-        pytest.raises(ValueError, match="no stack of layers to record"),
-        record_residual_stream(twin),
-    ):
+    refused = pytest.raises(ValueError, match="no stack of layers to record")
+    with refused, record_residual_stream(twin):
         pass
 
 
@@ -238,26 +237,57 @@ def test_other_attention_is_refused():
     model = decided_gpt(0)
     model.decoder.layers[1].self_attention.attention = explicit_attention
     with pytest.raises(ValueError, match="needs layers whose attention is fused_attention"):
-        lean(model)
+        fast_decoder(model)
 
 
 def test_other_models_and_layers_are_refused_by_name():
-    with pytest.raises(ValueError, match="lean decoding is for a GPT, and this is a Llama"):
-        lean(Llama(LlamaConfig(11, 12, 3, 3, 2, 20, 12)))
-    model = decided_gpt(0)  # a GPT still, whose lean twin would not turn queries and keys
+    with pytest.raises(ValueError, match="fast decoding is for a GPT, and this is a Llama"):
+        fast_decoder(Llama(LlamaConfig(11, 12, 3, 3, 2, 20, 12)))
+    model = decided_gpt(0)  # a GPT still, whose fast twin would not turn queries and keys
     turning = GroupedQueryAttention(12, 3, 3)
     for name in ("w_q", "w_k", "w_v", "w_o"):
         setattr(turning, name, getattr(model.decoder.layers[1].self_attention, name))
     model.decoder.layers[1].self_attention = turning
     with pytest.raises(ValueError, match="MultiHeadAttention, not GroupedQueryAttention"):
-        lean(model)
+        fast_decoder(model)
 
 
 def test_what_the_model_refuses_is_refused():
-    twin = lean(decided_gpt(0))
+    twin = fast_decoder(decided_gpt(0))
     cache = twin.decoder.new_cache()
     twin(prompts(1, 12), cache)
     with pytest.raises(ValueError, match="sequence of length 13 is longer than max_len=12"):
         twin(prompts(1, 1), cache)
     with pytest.raises(ValueError, match="id 11 is outside the vocabulary of 11"):
         twin(torch.tensor([[11]]))
+
+
+class Doubled(torch.nn.Linear):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+def test_what_would_be_passed_by_is_refused():
+    for name in (
+        "decoder.layers.1.self_attention.w_k",
+        "decoder.layers.0.feed_forward.w_2",
+        "output",
+    ):
+        model = decided_gpt(0)
+        part = model.get_submodule(name)
+        part.__class__ = Doubled
+        with pytest.raises(ValueError, match=f"{name} is no nn.Linear as it comes"):
+            fast_decoder(model)
+    for name in ("decoder.layers.0", "decoder.layers.1.residual_1", "decoder.final_norm"):
+        model = decided_gpt(0)
+        with (
+            replace(model, name, lambda x: x),
+            pytest.raises(ValueError, match=f"{name} has hooks"),
+        ):
+            fast_decoder(model)
+    with pytest.raises(ValueError, match="not FeedForward, PostNorm, PostNorm"):
+        fast_decoder(GPT(GPTConfig(11, 12, 3, 2, max_len=8, norm="post")))
+    model = decided_gpt(0)
+    model.decoder.final_norm = RMSNorm(12)
+    with pytest.raises(ValueError, match=r"decoder\.final_norm is a RMSNorm: no LayerNorm"):
+        fast_decoder(model)

@@ -5,10 +5,12 @@ import torch
 from gpt_support import decided_gpt, prompts, seeded
 from hypothesis import given
 from hypothesis import strategies as st
-from support import bounded
+from support import bounded, randomise
 
-from tinytf.decoding.generate import generate
+from tinytf.decoding.fast import fast_decoder
+from tinytf.decoding.generate import generate, pad_left
 from tinytf.decoding.sampling import Sampling, repetition_penalty, sample
+from tinytf.llama import Llama, LlamaConfig
 
 CHOICES = {
     "greedy": None,
@@ -140,12 +142,12 @@ def test_top_k_of_one_is_greedy(exact):
 def test_sampled_equals_hugging_faces_draw_for_draw():
     """Both draw from one generator in one way, so the texts are equal, not just alike."""
     transformers = pytest.importorskip("transformers")
-    from tinytf.pretrained import gpt2 as gpt2_weights
+    from tinytf.pretrained import gpt2
 
     ours = decided_gpt(4, max_len=32)
-    config = transformers.GPT2Config(**gpt2_weights.to_config(ours.config))
+    config = transformers.GPT2Config(**gpt2.to_config(ours))
     theirs = transformers.GPT2LMHeadModel(config).double().eval()
-    theirs.load_state_dict(gpt2_weights.to_state(ours), strict=False)
+    theirs.load_state_dict(gpt2.to_state(ours), strict=False)
     theirs.tie_weights()
     ids = prompts(3, 5)
     settings = {"repetition_penalty": 1.3, "temperature": 0.9, "top_k": 8, "top_p": 0.9}
@@ -215,3 +217,88 @@ def test_a_model_that_says_nan_is_named():
         generate(model, prompts(2, 3), 2, Sampling())
     with pytest.raises(ValueError, match="row 0 of the logits has a logit of nan"):
         generate(model, prompts(2, 3), 2)
+
+
+# ---- prompts of different lengths
+
+
+def llama(seed, device):
+    torch.manual_seed(seed)
+    sizes = LlamaConfig(11, 12, 3, 1, 2, 20, 12)
+    return randomise(Llama(sizes).to(device, torch.float64).eval(), 0.6)
+
+
+MODELS = {"GPT": decided_gpt, "Llama": llama}
+
+
+@pytest.mark.parametrize("family", MODELS)
+@pytest.mark.parametrize("use_cache", [True, False])
+@bounded
+@given(st.lists(st.integers(1, 6), min_size=2, max_size=4), st.booleans(), st.integers(0, 999))
+def test_prompts_of_different_lengths_are_continued_as_they_are_alone(
+    family, use_cache, exact, lengths, penalised, seed
+):
+    """Also past the window, which holds 12 tokens."""
+    model = MODELS[family](seed, exact)
+    rows = [torch.randint(11, (n,)).tolist() for n in lengths]
+    ids, mask = pad_left(rows, pad_id=seed % 11, device=exact)
+    options = {"end_id": 10, "use_cache": use_cache}
+    sampling = Sampling(repetition_penalty=1.7, top_k=1) if penalised else None
+    together = generate(model, ids, 14, sampling, mask=mask, **options)
+    assert torch.equal(together[:, : ids.size(1)], ids)
+    for row, out in zip(rows, together.tolist(), strict=True):
+        alone = generate(model, torch.tensor([row], device=exact), 14, sampling, **options)
+        new = alone[0, len(row) :].tolist()
+        assert out[ids.size(1) :] == new + [10] * (len(out) - ids.size(1) - len(new))
+
+
+def test_fast_decoding_knows_padding(exact):
+    model = decided_gpt(3, exact)
+    ids, mask = pad_left([[5, 2, 7, 1], [3], [4, 4]], device=exact)
+    expected = generate(model, ids, 15, mask=mask)
+    assert torch.equal(generate(fast_decoder(model), ids, 15, mask=mask), expected)
+    assert not torch.equal(generate(model, ids, 15), expected)
+
+
+def test_padding_goes_before_the_prompt(device):
+    ids, mask = pad_left([[5, 2], [3]], pad_id=9, device=device)
+    assert ids.tolist() == [[5, 2], [9, 3]]
+    assert mask.tolist() == [[[[True, True]]], [[[False, True]]]]
+    model = decided_gpt(0, device, torch.float32)
+    with pytest.raises(ValueError, match="row 1 ends in padding: put it before the prompt"):
+        generate(model, ids, 3, mask=mask.flip(-1))
+    with pytest.raises(ValueError, match=r"mask of shape \(2, 2\) does not fit ids \(2, 2\)"):
+        generate(model, ids, 3, mask=mask[:, 0, 0])
+    with pytest.raises(TypeError, match=r"mask must be boolean .*, got torch.int64"):
+        generate(model, ids, 3, mask=mask.long())
+    for prompts_ in ([], [[1], []]):
+        with pytest.raises(ValueError, match="prompts must have a token or more each"):
+            pad_left(prompts_)
+
+
+# ---- logits that say nothing, and compiled models
+
+
+@pytest.mark.parametrize("make", [lambda m: m, fast_decoder])
+@pytest.mark.parametrize("sampling", [None, Sampling(temperature=1.0)])
+def test_weights_that_are_nan_are_an_error_that_names_the_step(make, sampling, device):
+    model = decided_gpt(0, device, torch.float32)
+    with torch.no_grad():
+        model.positions.table[5].fill_(float("nan"))  # first read for the fourth new token
+    model = make(model)
+    with pytest.raises(ValueError, match="step 4: row 0 of the logits has a logit of nan"):
+        generate(model, prompts(2, 3, device), 8, sampling)
+
+
+@pytest.mark.parametrize("family", MODELS)
+def test_a_compiled_model_generates_compiled(family, exact):
+    model, runs = MODELS[family](1, exact), []
+
+    def backend(graph, _inputs):
+        return lambda *inputs: runs.append(1) or graph.forward(*inputs)
+
+    ids = prompts(2, 3, exact)
+    expected = generate(model, ids, 8)
+    assert not runs
+    assert torch.equal(generate(torch.compile(model, backend=backend), ids, 8), expected)
+    assert len(runs) >= 8

@@ -5,8 +5,9 @@ import math
 
 import pytest
 import torch
-from support import random_ids, small_model
+from support import random_ids, randomise, small_model
 
+from tinytf.decoding.exact import best_of_all, every_sentence
 from tinytf.decoding.search import beam_search, greedy, length_penalty
 from tinytf.text.words import BOS, EOS, PAD
 
@@ -275,7 +276,15 @@ def test_unless_told_outputs_have_at_most_64_tokens(own, written, exact):
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"beam": 0}, "beam must be at least 1, got 0"), ({"alpha": -1.0}, "alpha .* got -1.0")],
+    [
+        ({"beam": 0}, "beam must be at least 1, got 0"),
+        ({"beam": 2.5}, "beam must be a whole number, got 2.5"),
+        ({"beam": True}, "beam must be a whole number, got True"),
+        ({"beam": "4"}, "beam must be a whole number, got '4'"),
+        ({"alpha": -1.0}, "alpha .* got -1.0"),
+        ({"alpha": float("nan")}, "alpha .* got nan"),
+        ({"alpha": float("inf")}, "alpha .* got inf"),
+    ],
 )
 def test_bad_beams_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
@@ -286,3 +295,72 @@ def test_bad_beams_are_refused(changes, message):
 def test_empty_source_is_refused(shape):
     with pytest.raises(ValueError, match="non-empty batch"):
         greedy(small_model(), torch.empty(shape, dtype=torch.long), 5)
+
+
+# ---- scores that say nothing
+
+
+SEARCHES = {
+    "greedy": greedy,
+    "greedy, no cache": lambda model, src: greedy(model, src, use_cache=False),
+    "beam": beam_search,
+    "all": lambda model, src: every_sentence(model, src, 3),
+    "best of all": best_of_all,
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("part", ["src_embedding", "decoder.layers.0.feed_forward", "output"])
+def test_weights_that_are_nan_are_an_error(search, part, device):
+    model = small_model(device, torch.float32, tie_output=False)
+    with torch.no_grad():
+        next(model.get_submodule(part).parameters()).fill_(math.nan)
+    # (of queries that are NaN, torch's attention on a CPU makes zeros while there are few keys)
+    with pytest.raises(ValueError, match="step 1: row 0 of the logits has a logit of nan"):
+        SEARCHES[search](model, random_ids([4], 11, device))
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+@pytest.mark.parametrize("search", ["greedy", "beam"])
+def test_the_step_and_the_row_are_named(search, value, device):
+    model, steps = small_model(device, torch.float32), []
+
+    def spoil(_module, _inputs, logits):
+        steps.append(1)
+        if len(steps) == 3:
+            logits[-1, 5] = value
+        return logits.index_fill(-1, torch.tensor([EOS], device=device), -1e4)  # nobody ends
+
+    model.output.register_forward_hook(spoil)
+    row = {"greedy": 1, "beam": 7}[search]
+    with pytest.raises(ValueError, match=f"step 3: row {row} of the logits has a logit of {value}"):
+        SEARCHES[search](model, random_ids([4, 4], 11, device))
+
+
+# ---- compiled
+
+
+def counting_backend(runs):
+    def backend(graph, _inputs):
+        def run(*inputs):
+            runs.append(1)
+            return graph.forward(*inputs)
+
+        return run
+
+    return backend
+
+
+@pytest.mark.parametrize("search", ["greedy", "beam"])
+def test_a_compiled_model_decodes_compiled(search, exact):
+    model, runs = randomise(small_model(exact)).eval(), []
+    compiled = torch.compile(model, backend=counting_backend(runs))
+    src = random_ids([4, 2], 11, exact)
+    expected = SEARCHES[search](model, src, max_len=6)
+    assert not runs
+    found = SEARCHES[search](compiled, src, max_len=6)
+    assert len(runs) >= 3
+    if search == "greedy":
+        assert torch.equal(found, expected)
+    else:
+        assert [[h.ids for h in row] for row in found] == [[h.ids for h in row] for row in expected]

@@ -2,11 +2,9 @@
 
 import pytest
 import torch
-from support import random_ids, randomise, small_model
+from support import randomise, small_model
 
-from tinytf.apps.translator import Translator
 from tinytf.blocks import EncoderLayer, PreNorm
-from tinytf.data.phrasebook import Phrasebook
 from tinytf.inspect import ablate_heads, replace
 from tinytf.interpret.ablation import (
     SUBLAYER_KINDS,
@@ -27,25 +25,9 @@ from tinytf.text.words import BOS, PAD
 from tinytf.training.losses import Batch, sequence_loss
 
 
-@pytest.fixture(scope="module")
-def shipped():
-    return Translator.load(device="cpu")
-
-
-@pytest.fixture(scope="module")
-def pairs():
-    return Phrasebook().sample(30, "test", seed=1)
-
-
 @pytest.fixture
 def model():
     return randomise(small_model(norm="pre")).eval()
-
-
-@pytest.fixture
-def batch():
-    src, out = random_ids([6, 3], 11), random_ids([4, 5], 9)
-    return Batch(src, torch.cat([torch.full((2, 1), BOS), out[:, :-1]], dim=1), out)
 
 
 @pytest.mark.parametrize("layer", ["encoder.layers.0.self", "decoder.layers.1.cross"])

@@ -1,30 +1,16 @@
-"""Coreference: heads made up to find the right noun or a fixed one, and a loop."""
+"""Which noun a pronoun looks at, and which one a translation says."""
 
 import pytest
 import torch
 
-from tinytf.apps.translator import Translator
-from tinytf.data.phrasebook import Phrasebook
 from tinytf.inspect import replace
-from tinytf.interpret.ablation import (
-    ablated,
-)
+from tinytf.interpret.ablation import ablated
 from tinytf.interpret.coreference import antecedent_preferences, coreference_scores, noun_shares
 from tinytf.interpret.head_roles import (
     Head,
     heads_of,
 )
 from tinytf.text.words import BOS, EOS
-
-
-@pytest.fixture(scope="module")
-def shipped():
-    return Translator.load(device="cpu")
-
-
-@pytest.fixture(scope="module")
-def twins():
-    return [tuple(sorted(p, key=lambda p: p.antecedent[1])) for p in Phrasebook().twins(12, 3)]
 
 
 def test_coreference_scores_of_made_up_heads(shipped, twins):

@@ -1,17 +1,12 @@
-"""Scores of heads: against loops, and heads made to play a role."""
+"""Scores of heads, and silencing them: against loops, and against other ways to the same number."""
 
 from contextlib import ExitStack
 
 import pytest
 import torch
-from support import randomise, small_model
 
-from tinytf.apps.translator import Translator
-from tinytf.data.phrasebook import Phrasebook
 from tinytf.inspect import attention_layers, record, replace
-from tinytf.interpret.ablation import (
-    teacher_forced,
-)
+from tinytf.interpret.ablation import teacher_forced
 from tinytf.interpret.head_roles import (
     ROLES,
     Head,
@@ -22,21 +17,6 @@ from tinytf.interpret.head_roles import (
     uniform_weights,
 )
 from tinytf.metrics.translation import batch_of, grade_alignment
-
-
-@pytest.fixture(scope="module")
-def shipped():
-    return Translator.load(device="cpu")
-
-
-@pytest.fixture(scope="module")
-def pairs():
-    return Phrasebook().sample(30, "test", seed=1)
-
-
-@pytest.fixture
-def model():
-    return randomise(small_model()).eval()
 
 
 def test_names_of_heads(model):

@@ -4,12 +4,10 @@ import math
 
 import pytest
 import torch
-from gpt_support import decided_gpt, prompts
 from hypothesis import given
 from hypothesis import strategies as st
 from support import bounded
 
-from tinytf.decoding.likelihood import continuation_losses
 from tinytf.metrics.repetition import (
     distinct_ngrams,
     ends_in_loop,
@@ -116,27 +114,6 @@ def test_entropy_of_what_is_ruled_out_and_of_all_alike(device):
     assert certain.grad.isfinite().all()
 
 
-# ---- with a model
-
-
-@pytest.mark.parametrize("training", [True, False])
-def test_losses_are_those_of_the_chosen_tokens(training, exact):
-    model, ids = decided_gpt(0, exact, dropout=0.3).train(training), prompts(3, 9, exact)
-    found = continuation_losses(model, ids, 4)
-    assert model.training == training
-    log_p = model.eval()(ids).log_softmax(-1)
-    expected = [[-log_p[b, t - 1, ids[b, t]].item() for t in range(4, 9)] for b in range(3)]
-    torch.testing.assert_close(found.double(), torch.tensor(expected, device=exact).double())
-    assert not found.requires_grad
-
-
-def test_a_whole_window_has_its_losses(exact):
-    model, ids = decided_gpt(1, exact), prompts(2, 13, exact)  # 12 read, 12 said
-    assert continuation_losses(model, ids, 1).shape == (2, 12)
-    with pytest.raises(ValueError, match="13"):
-        continuation_losses(model, prompts(2, 14, exact), 1)
-
-
 # ---- bad input
 
 
@@ -160,9 +137,3 @@ def test_loops_that_cannot_be_are_refused():
         ends_in_loop(ids)
     with pytest.raises(ValueError, match="times=1 must be at least 2, shortest=0 at least 1"):
         ends_in_loop(ids, times=1, shortest=0)
-
-
-@pytest.mark.parametrize("start", [0, 5, -1])
-def test_a_continuation_starts_inside_the_text(start):
-    with pytest.raises(ValueError, match=rf"start={start} must lie in 1..T-1 of ids"):
-        continuation_losses(decided_gpt(0), prompts(1, 5), start)

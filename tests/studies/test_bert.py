@@ -9,7 +9,6 @@ from tinytf.related.bert_heads import SentenceClassifier, SpanFinder, TokenTagge
 from tinytf.studies import bert as study
 from tinytf.studies import bert_tasks
 from tinytf.text.words import WordTokenizer
-from tinytf.training.next_sentence import another_document, sentence_pairs
 
 WORDS = WordTokenizer(Phrasebook().source_words)
 
@@ -42,7 +41,7 @@ def test_every_task_gets_its_head_and_what_is_right_is_counted():
     ):  # fmt: skip
         model = bert_tasks.head_for(task, study.build(len(WORDS) + 1).bert)
         assert isinstance(model, kind)
-        tuned = bert_tasks.finetune(model, task, steps=15, lr=5e-3)
+        tuned = bert_tasks.finetune(model, task, steps=25, lr=5e-3)
         expected = 1 / 3 if task is sections else 1.0  # three equal texts have one section
         assert bert_tasks.right(tuned, task).float().mean().item() == pytest.approx(expected)
     assert model.output.out_features == len(SECTIONS)
@@ -100,8 +99,3 @@ def test_baselines_can_be_checked_by_hand():
     )
     one = bert_tasks.Task(torch.tensor([[1, 8, 2, 0, 0, 0]]), bags.segments, torch.tensor([1]))
     assert bert_tasks.naive_bayes(short_and_long, one, 9) == 1.0  # padding has no vote
-
-
-def test_the_default_made_up_pair_is_of_another_document():
-    documents = [[[1], [2]], [[3], [4]]] * 20
-    assert sentence_pairs(documents, 3) == sentence_pairs(documents, 3, another_document)

@@ -1,172 +1,20 @@
 """The small language, the slips and the figures of chapter 09."""
 
-import math
-
 import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import pytest
 import torch
 from support import randomise, small_model
 
-from tinytf import viz
 from tinytf.studies import chain, load
-from tinytf.studies.decoder import BUGS
-from tinytf.studies.exposure import edits, go_on, right_after, slip
-from tinytf.text.words import PAD
-from tinytf.training.losses import make_batch
+from tinytf.studies.decoder import BUGS, CHECKS, check
+from tinytf.training.losses import Batch, make_batch
+
+matplotlib.use("Agg")
 
 
 @pytest.fixture
 def rows():
     return chain.draw(4000, torch.Generator().manual_seed(0))
-
-
-def test_the_language_is_legal_and_slips_as_often_as_it_says(rows):
-    assert chain.legal(rows).all()
-    step = (rows[:, 2:] - rows[:, 1:-1] - 3 * rows[:, :-2]) % chain.SYMBOLS
-    assert step.float().mean().item() == pytest.approx(chain.SLIP, abs=0.01)
-    other = rows.clone()
-    other[:, 4] = (other[:, 4] + 2) % chain.SYMBOLS
-    assert not chain.legal(other).all(dim=1).any()
-
-
-def test_floor_and_ceiling_are_those_of_the_best_reader(rows):
-    """The best reader knows the rule: its loss is the floor, its accuracy the ceiling."""
-    best = torch.full((len(rows), chain.LENGTH, chain.SYMBOLS), 1 / chain.SYMBOLS)
-    for t in range(2, chain.LENGTH):
-        likely = (rows[:, t - 1] + 3 * rows[:, t - 2]) % chain.SYMBOLS
-        best[:, t] = 1e-12
-        best[torch.arange(len(rows)), t, likely] = 1 - chain.SLIP
-        best[torch.arange(len(rows)), t, (likely + 1) % chain.SYMBOLS] = chain.SLIP
-    loss = -best.gather(-1, rows[..., None]).log().squeeze(-1).mean(0)
-    torch.testing.assert_close(loss, chain.floors(), atol=0.03, rtol=0)
-    assert chain.floors()[0].item() == pytest.approx(math.log(6))
-    hits = best.argmax(-1)[:, 2:] == rows[:, 2:]
-    right = (2 / 6 + 6 * hits.float().mean().item()) / 8
-    assert right == pytest.approx(chain.ceiling(), abs=0.01)
-
-
-def test_a_writer_trains_and_writes(rows):
-    torch.manual_seed(0)
-    writer = chain.Writer(d_model=16)
-    before = chain.losses(writer, rows[:200])[0].mean()
-    chain.train(writer, steps=30)
-    assert chain.losses(writer, rows[:200])[0].mean() < before
-    said = chain.write(writer, rows[:5])
-    own = said[:, :2]
-    for _ in range(2, chain.LENGTH):  # a causal writer does not read what fills the window
-        scores = writer(torch.nn.functional.pad(own, (1, 0), value=chain.BOS))
-        own = torch.cat([own, scores[:, -1:].argmax(-1)], dim=1)
-    assert torch.equal(said, own)
-    assert torch.equal(said[:, :2], rows[:5, :2])
-    assert (said < chain.SYMBOLS).all()
-    assert chain.shifted(rows[:1])[0].tolist() == [chain.BOS, *rows[0, :-1].tolist()]
-
-
-@pytest.fixture
-def model():
-    return randomise(small_model(max_len=40, tgt_vocab_size=30)).eval()
-
-
-@pytest.fixture
-def batch():
-    return make_batch(
-        [[3, 4], [5], [6, 7]], [[3, 4, 5, 6, 7], [8, 9, 10, 11], [20, 21, 22, 23, 24]]
-    )
-
-
-@pytest.mark.parametrize("likely", [False, True])
-@pytest.mark.parametrize("seed", range(8))
-def test_a_slip_changes_one_word_that_is_followed_by_others(model, batch, likely, seed):
-    slips = slip(model, batch, seed, likely)
-    changed = slips.batch.tgt_in != batch.tgt_in
-    assert changed.sum(dim=1).tolist() == [1, 1, 1]
-    assert torch.equal(changed.long().argmax(1), slips.place)
-    assert torch.equal(batch.tgt_in[changed], slips.missed)
-    assert (slips.batch.tgt_in[changed] > 2).all()
-    assert (slips.place >= 1).all()
-    assert (slips.place <= (batch.tgt_out != PAD).sum(1) - 4).all()  # 3 words and <eos> follow
-    assert torch.equal(slip(model, batch, seed, likely).place, slips.place)
-
-
-def test_writing_on_agrees_with_writing_without_a_cache(model, batch):
-    slips = slip(model, batch, 0)
-    said = go_on(model, slips, longest=12)
-    ids = slips.batch.tgt_in
-    for b, place in enumerate(slips.place.tolist()):
-        assert torch.equal(said[b, :place], ids[b, 1 : place + 1])
-        prefix = ids[b : b + 1, : place + 1]
-        memory = model.encode(batch.src[b : b + 1])
-        while prefix.size(1) < 12 and prefix[0, -1] != 2:
-            scores = model.output(model.decode(prefix, memory)[:, -1])
-            scores[:, :2] = -torch.inf
-            prefix = torch.cat([prefix, scores.argmax(-1, keepdim=True)], dim=1)
-        own = [i for i in said[b].tolist() if i != PAD]
-        assert own == prefix[0, 1:].tolist()
-
-
-def test_no_gold_word_is_left_where_the_target_is_longer_than_what_is_written(model, batch):
-    long = make_batch([[3, 4]], [[3 + i for i in range(20)]])
-    slips = slip(model, long, 0)
-    assert torch.equal(go_on(model, slips, longest=4), go_on(model, slips, longest=21))
-    place = slips.place.item()
-    said = go_on(model, slips, longest=4)[0]
-    assert said[place:].tolist() != long.tgt_in[0, place + 1 :].tolist()
-
-
-def test_right_after_counts_the_words_behind_the_slip(model, batch):
-    slips = slip(model, batch, 1)
-    right = model(batch.src, slips.batch.tgt_in).argmax(-1) == batch.tgt_out
-    first = [right[b, p].item() for b, p in enumerate(slips.place.tolist())]
-    assert right_after(model, slips, 1) == pytest.approx([sum(first) / 3])
-
-
-def prefer(model, word):
-    """Make a model that says this word wherever it may."""
-    scores = torch.nn.functional.one_hot(torch.tensor(word), 30) * 100.0
-    model.output.register_forward_hook(lambda _m, _i, out: out + scores)
-    return model
-
-
-def test_the_likeliest_wrong_word_is_not_the_gold_one(model):
-    same = make_batch([[3, 4]], [[5, 5, 5, 5, 5, 5]])
-    slips = slip(prefer(model, 5), same, 0, likely=True)
-    assert slips.missed.tolist() == [5]
-    assert slips.batch.tgt_in[0, slips.place] != 5
-
-
-def test_what_is_written_ends_in_its_first_end(model, batch):
-    slips = slip(model, batch, 0)
-    said = go_on(prefer(model, 2), slips, longest=12)
-    for row, ids, place in zip(said.tolist(), slips.batch.tgt_in, slips.place.tolist()):
-        assert row[:place] == ids[1 : place + 1].tolist()
-        assert row[place:] == [2] + [PAD] * (10 - place)
-
-
-def test_right_after_begins_with_the_next_word(model):
-    same = make_batch([[3, 4]], [[5, 9, 9, 9, 9, 9]])
-    slips = slip(model, same, 0)
-    out = same.tgt_out.clone()
-    out[0, slips.place] = 7  # the word after the slip, and no other, is what the model says
-    slips = slips._replace(batch=slips.batch._replace(tgt_out=out))
-    assert right_after(prefer(model, 7), slips, 3) == [1, 0, 0]
-
-
-def test_short_rows_are_refused(model):
-    with pytest.raises(ValueError, match="at least 4 words, the shortest has 3"):
-        slip(model, make_batch([[3]], [[3, 4, 5]]), 0)
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "count"),
-    [("abc", "abc", 0), ("abc", "axbc", 1), ("abc", "abd", 1), ("abcd", "bcd", 1), ("", "ab", 2),
-     ("kitten", "sitting", 3)],
-)  # fmt: skip
-def test_edits(one, other, count):
-    assert edits(list(one), list(other)) == edits(list(other), list(one)) == count
 
 
 def test_shipped_tables_have_five_seeds():
@@ -179,30 +27,42 @@ def test_shipped_tables_have_five_seeds():
     assert all(len(row["parts"]) == 5 for row in parts)
 
 
-def test_verdicts_fills_what_is_above_its_limit():
-    found = {"right": {"a": 0.0, "b": 1e-7}, "wrong": {"a": 2.0, "b": float("nan")}}
-    scores = {"right": {"score": "9 %"}, "wrong": {"score": 0.5}}
-    ax = viz.verdicts(found, {"a": 0, "b": 1e-5}, scores, title="t")
-    texts = [text.get_text() for text in ax.texts]
-    assert texts == ["0", "1e-7", "9 %", "2.00", "nan", "0.50"]
-    assert len(ax.patches) == 2
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["right", "wrong"]
-    with pytest.raises(KeyError):
-        viz.verdicts({"right": {"a": 0}}, {"a": 0, "b": 0})
-    with pytest.raises(ValueError, match="no models"):
-        viz.verdicts({}, {"a": 0})
-    plt.close("all")
+ROUNDING = 1e-10
 
 
-def test_cost_dots_draws_every_run():
-    costs = {"part": {"zero": [1.0, 2, 3], "mean": [0.5, 1]}, "other": {"zero": [0], "mean": [2]}}
-    ax = viz.cost_dots(costs, decimals=1, colors={"zero": 2, "mean": 4})
-    dots = [line.get_xdata().tolist() for line in ax.lines if line.get_marker() == "o"]
-    assert dots == [[1, 2, 3], [0.5, 1], [0], [2]]
-    assert ax.lines[0].get_color() == viz.CYCLE[2]
-    assert [text.get_text() for text in ax.texts] == ["2.0", "0.8", "0.0", "2.0"]
-    with pytest.raises(ValueError, match="the same ways"):
-        viz.cost_dots({"a": {"zero": [1]}, "b": {"mean": [1]}})
-    with pytest.raises(ValueError, match="has no runs"):
-        viz.cost_dots({"a": {"zero": []}})
-    plt.close("all")
+@pytest.fixture
+def model():
+    return randomise(small_model(max_len=40)).eval()
+
+
+@pytest.fixture
+def batch():
+    sources = [[3, 4, 5, 6, 7], [8, 9], [4, 4, 4]]
+    return make_batch(sources, [[3, 4, 5], [6, 7, 8, 3], [4, 5]])
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_every_planted_mistake_is_found_and_the_right_model_passes(name, model, batch):
+    bug = BUGS[name]
+    bug.plant(model)
+    found = check(model, bug.prepare(batch))
+    assert list(found) == list(CHECKS)
+    failed = {name for name, number in found.items() if not number <= ROUNDING}
+    expected = {
+        "right": set(),
+        "mask inverted": {
+            "Gradient from the future", "One pass, or prefix by prefix", "One pass, or cached steps"
+        },
+        "caller's mask instead": {
+            "Gradient from the future", "One pass, or prefix by prefix", "One pass, or cached steps"
+        },
+        "target not shifted": {"Target shifted by one"},
+        "memory mask forgotten": {"Ten more source pads"},
+        "positions along the batch": {"Another row of the batch"},
+        "cache starts at 0": {"One pass, or cached steps"},
+    }  # fmt: skip
+    assert failed == expected[name]
+
+
+def test_checks_are_deterministic(model, batch):
+    assert check(model, batch) == check(model, Batch(*batch))

@@ -2,13 +2,12 @@
 
 import math
 
-import matplotlib.pyplot as plt
 import pytest
 import torch
 import torch.nn.functional as F
 
-from tinytf import studies, viz
-from tinytf.course.exercises.ch14_families import my_fill
+from tinytf import studies
+from tinytf.course.answers.ch14_families import my_fill
 from tinytf.data.phrasebook import Phrasebook
 from tinytf.data.phrasebook.lexicon import MASSES, NOUNS
 from tinytf.decoding.search import greedy
@@ -197,14 +196,3 @@ def test_the_study_that_ships_is_whole():
     for family, best in lab.BEST.items():
         losses = {row["lr"]: row["loss"] for row in tried if row["family"] == family}
         assert losses[best] < min(losses.values()) + 0.005  # the best, or level with it
-
-
-def test_spoiled_rows_draws_every_word_and_mark():
-    ax = viz.spoiled_rows({"text": [("a", 0), ("b", 1)], "noised": [("<mask>", None), ("b", 1)]})
-    assert [t.get_text() for t in ax.texts] == ["a", "b", "<mask>", "b"]
-    colors = [patch.get_facecolor() for patch in ax.patches]
-    assert colors[1] == colors[3] != colors[0]
-    assert colors[2] == pytest.approx(plt.matplotlib.colors.to_rgba(viz.style.GOLD))
-    plt.close("all")
-    with pytest.raises(ValueError, match="at least one word in each text"):
-        viz.spoiled_rows({"empty": []})

@@ -1,19 +1,20 @@
-"""Studies of heads: what they draw and what they count."""
+"""The study of heads: its twins, its rows and its answers."""
 
 import pytest
 import torch
+from support import random_ids
 
 from tinytf.apps.translator import Translator
 from tinytf.data.phrasebook import Phrasebook
-from tinytf.interpret.ablation import (
-    ablation_effect,
-)
+from tinytf.interpret.ablation import ablation_effect
 from tinytf.interpret.coreference import noun_shares
 from tinytf.interpret.head_roles import (
     heads_of,
 )
 from tinytf.metrics.translation import batch_of
 from tinytf.studies.heads import answers, describe, noun_rows, unseen_twins
+from tinytf.text.words import BOS
+from tinytf.training.losses import Batch
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +32,12 @@ def twins():
     return [tuple(sorted(p, key=lambda p: p.antecedent[1])) for p in Phrasebook().twins(12, 3)]
 
 
+@pytest.fixture
+def batch():
+    src, out = random_ids([6, 3], 11), random_ids([4, 5], 9)
+    return Batch(src, torch.cat([torch.full((2, 1), BOS), out[:, :-1]], dim=1), out)
+
+
 def test_answers_go_round_the_ring():
     found = answers(torch.tensor([[5, 6, 7, 8]]), (-1, 2))
     assert found.tolist() == [[[8, 7], [5, 8], [6, 5], [7, 6]]]
@@ -46,7 +53,6 @@ def test_twins_of_the_studies_were_never_trained_on():
 
 def test_rows_of_the_studies(shipped, pairs, twins):
     heads = heads_of(shipped.model)
-    twins = twins[:4]
     rows = noun_rows(shipped, twins)
     assert list(rows)[:7] == ["nothing", "enc 0", "enc 1", "dec 0", "dec 1", "cross 0", "cross 1"]
     assert list(rows)[7:] == [str(head) for head in heads]

@@ -3,78 +3,22 @@
 import json
 import random
 import tracemalloc
-import unicodedata
-from collections import Counter
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from support import bounded
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizer_support import STRANGE, huggingface, text_of_all_kinds
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, trainers
 
-from tinytf.data.manual import manual_text
 from tinytf.support.files import CheckpointError, read_text
 from tinytf.text.bpe import ByteBPE, train_bpe
-from tinytf.text.gpt2_files import GPT2_BYTE_ORDER, from_gpt2, to_gpt2
+from tinytf.text.gpt2_files import GPT2_BYTE_ORDER, to_gpt2
 from tinytf.text.merges import (
     apply_merges,
-    apply_merges_by_heap,
-    apply_merges_by_rank,
-    count_pairs,
-    learn_merges,
-    merge_pair,
 )
-from tinytf.text.pretokenize import split, split_chunks
-
-STRANGE = [
-    "它太累了，所以没有过马路。 动物动物",
-    "naïve café, Ελληνικά, кириллица, العربية, हिन्दी",
-    "👩‍👩‍👧‍👦 🇨🇳 👍🏽 ok😀ok",
-    "\x00\x01\x1b[0m\x1c\x1d\x1e\x1f\x7f\x85\xa0\u200b\u2028\ufeff end",
-    "don't we'll they've I'm he'd it's you're 'tis DON'T ''s 'x",
-    "    indented\n\n\tdef f(x):\r\n        return x**2  # 3.14159 \n ",
-    "   ",
-    " \n \n ",
-    "½ ² ٣ Ⅳ 一二三 100000",
-    "e\u0301 = é",
-    "a" * 30,
-]
-
-
-@pytest.fixture(scope="module")
-def manual():
-    return manual_text()
-
-
-@pytest.fixture(scope="module")
-def bpe(manual):
-    return train_bpe(manual, 600, special_tokens=["<|end|>"])
-
-
-def huggingface(bpe):
-    """Their byte-level BPE with our merges and the same pre-tokeniser."""
-    vocab, merges = to_gpt2(bpe)
-    theirs = Tokenizer(models.BPE(vocab=vocab, merges=merges))
-    theirs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    theirs.decoder = decoders.ByteLevel()
-    return theirs
-
-
-@pytest.fixture(scope="module")
-def theirs(bpe):
-    return huggingface(bpe)
-
-
-# of Unicode 3.2, which Python keeps: about younger characters libraries differ by their age
-OLD = unicodedata.ucd_3_2_0
-CHARACTERS = [c for c in map(chr, range(0x110000)) if OLD.category(c) not in ("Cn", "Cs", "Co")]
-
-text_of_all_kinds = st.one_of(
-    st.text(CHARACTERS, max_size=40),
-    st.text("ab 's\nl19.é猫😀\t", max_size=40),  # where the pattern's rules meet
-)
-
+from tinytf.text.pretokenize import split
 
 # against Hugging Face
 
@@ -129,90 +73,6 @@ def test_learns_the_merges_huggingface_learns(manual):
     assert theirs.get_vocab() == vocab
 
 
-def test_reads_files_in_gpt2_layout(manual, tmp_path):
-    made = train_bpe(manual[:50_000], 100, None, ["<|endoftext|>"], GPT2_BYTE_ORDER)
-    vocab, merges = to_gpt2(made)
-    files = tmp_path / "vocab.json", tmp_path / "merges.txt"
-    files[0].write_text(json.dumps(vocab))
-    rows = "\n".join(map(" ".join, merges))
-    files[1].write_bytes(f"#version: 0.2\n{rows}\n".replace("\n", "\r\n").encode())
-    assert to_gpt2(from_gpt2(*files)) == (vocab, merges)  # from Windows
-    files[1].write_bytes(f"#version: 0.2\n{rows}\n".encode())
-    ours = from_gpt2(*files)
-    theirs = Tokenizer(models.BPE.from_file(*map(str, files)))
-    theirs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    for text in (manual[:20_000], *STRANGE):
-        assert ours.encode(text) == theirs.encode(text).ids
-    assert (vocab["!"], vocab["Ā"], len(vocab)) == (0, 188, 256 + 100 + 1)  # GPT-2's own layout
-    assert ours.special_id("<|endoftext|>") == len(vocab) - 1
-    assert to_gpt2(ours) == (vocab, merges)
-
-    files[0].write_text(json.dumps(vocab | {"!": 1, '"': 0}))
-    with pytest.raises(CheckpointError, match="token '!' has id 1, but in GPT-2's layout it is 0"):
-        from_gpt2(*files)
-    files[0].write_text(json.dumps(vocab | {"<x>": 999}))
-    with pytest.raises(CheckpointError, match=r"ids of \['<\|endoftext\|>', '<x>'\] do not follow"):
-        from_gpt2(*files)
-    files[0].write_text("[1, 2]")
-    with pytest.raises(CheckpointError, match=r"vocab.json is JSON, but no vocabulary"):
-        from_gpt2(*files)
-    files[0].write_text("{}")
-    files[1].write_text("x yy\n")
-    with pytest.raises(CheckpointError, match="merge 0, 'x yy', joins no two tokens"):
-        from_gpt2(*files)
-    with pytest.raises(ValueError, match="special token 'a' is written like the token 97"):
-        to_gpt2(ByteBPE([], ["a"]))
-
-
-# the merges
-
-
-def naive_merges(words, num_merges):
-    """Count everything anew for every merge."""
-    words, merges = {tuple(w): n for w, n in words.items()}, []
-    while len(merges) < num_merges and (pairs := count_pairs(words)):
-        pair = min(pairs, key=lambda pair: (-pairs[pair], pair))
-        merged = Counter()
-        for word, times in words.items():
-            merged[tuple(merge_pair(word, pair, 256 + len(merges)))] += times
-        words = merged
-        merges.append(pair)
-    return merges
-
-
-def test_incremental_learning_equals_counting_anew(manual):
-    words = Counter(tuple(piece.encode()) for piece in split(manual[:20_000]))
-    assert learn_merges(words, 100) == naive_merges(words, 100)
-
-
-@bounded
-@given(st.dictionaries(st.text("ab", min_size=1, max_size=9), st.integers(1, 5), min_size=1))
-def test_incremental_learning_where_pairs_overlap(words):
-    words = {tuple(word.encode()): times for word, times in words.items()}
-    assert learn_merges(words, 20) == naive_merges(words, 20)
-
-
-def test_merge_goes_from_left_to_right():
-    assert merge_pair([1, 1, 1], (1, 1), 9) == [9, 1]
-    assert merge_pair([1, 1, 1, 1, 2, 1], (1, 1), 9) == [9, 9, 2, 1]
-    assert merge_pair([], (1, 1), 9) == []
-    assert count_pairs({(1, 1, 1): 2, (1, 2): 3}) == {(1, 1): 4, (1, 2): 3}
-
-
-def test_ties_go_to_the_smaller_pair():
-    assert learn_merges({(5, 9): 1, (7, 2): 1, (5, 8): 1}, 9) == [(5, 8), (5, 9), (7, 2)]
-
-
-@bounded
-@given(st.text("abc", max_size=60))
-def test_many_ids_merge_like_few(text):
-    learned = learn_merges({tuple(b"abcabaabbcccaab"): 1}, 9)
-    merges = {pair: 256 + i for i, pair in enumerate(learned)}
-    expected = apply_merges(text.encode(), merges)
-    assert apply_merges_by_rank(text.encode(), merges) == expected
-    assert apply_merges_by_heap(text.encode(), merges) == expected
-
-
 def test_the_longest_short_piece_and_the_shortest_long_one(bpe):
     for size in range(60, 70):
         word = "".join(random.Random(size).choices("etaoin", k=size))
@@ -263,27 +123,6 @@ def test_special_tokens_come_only_where_allowed(bpe):
         bpe.encode("a", allowed_special="<|end|>")
 
 
-# chunks, files, memory
-
-
-@bounded
-@given(text=text_of_all_kinds, sizes=st.lists(st.integers(1, 5), min_size=1, max_size=9))
-def test_chunks_cut_like_the_whole(text, sizes):
-    chunks, place = [], 0
-    while place < len(text):
-        size = sizes[len(chunks) % len(sizes)]
-        chunks.append(text[place : place + size])
-        place += size
-    assert [piece for pieces in split_chunks(chunks) for piece in pieces] == split(text)
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 4])
-def test_chunks_may_cut_a_contraction(size):
-    for text in STRANGE:
-        chunks = [text[i : i + size] for i in range(0, len(text), size)]
-        assert [piece for pieces in split_chunks(chunks) for piece in pieces] == split(text)
-
-
 def test_training_on_chunks_equals_training_on_the_whole(manual, tmp_path):
     text = manual[:40_000] + "猫 don't 😀"
     whole = train_bpe(text, 100)
@@ -309,16 +148,6 @@ def test_memory_does_not_grow_with_the_file(manual, tmp_path):
     assert count > 250_000
     assert trained < 3e6  # all its 160,000 pieces at once would take 10 MB
     assert encoded < 3e6
-
-
-def test_cache_is_bounded(monkeypatch):
-    monkeypatch.setattr("tinytf.text.bpe._CACHE", 10)
-    bpe = ByteBPE([(ord("a"), ord("b"))])
-    text = " ".join(f"ab{chr(97 + i)}{chr(97 + j)}" for i in range(26) for j in range(26))
-    assert bpe.decode(bpe.encode(text)) == text
-    assert len(bpe._cache) <= 10
-    bpe.encode("x" * 1000)
-    assert "x" * 1000 not in bpe._cache
 
 
 # files
@@ -401,21 +230,6 @@ def test_refuses_bad_training(tmp_path):
     assert train_bpe("ab ab", vocab_size=258, special_tokens=["<x>"]).merges == [(97, 98)]
 
 
-@pytest.mark.parametrize("chunk_bytes", [1, 2, 3, 7, 100])
-def test_reading_says_where_the_bytes_are_wrong(tmp_path, chunk_bytes):
-    path = tmp_path / "a.txt"
-    path.write_bytes("猫猫".encode() + b"\r\n\xff x")
-    with pytest.raises(ValueError, match="invalid start byte at byte 8"):
-        list(read_text(path, chunk_bytes))
-    path.write_bytes("猫猫".encode()[:-1])
-    with pytest.raises(ValueError, match="unexpected end of data at byte 3"):
-        list(read_text(path, chunk_bytes))
-    with pytest.raises(ValueError, match="chunk_bytes must be at least 1, got 0"):
-        list(read_text(path, 0))
-    path.write_bytes("猫\r\n\n猫".encode())
-    assert "".join(read_text(path, chunk_bytes)) == "猫\r\n\n猫"
-
-
 def test_refuses_bad_input(bpe):
     with pytest.raises(ValueError, match=r"id 857 at position 1 is outside .* of 857 \(0..856\)"):
         bpe.decode([0, 857])
@@ -427,8 +241,18 @@ def test_refuses_bad_input(bpe):
         bpe.decode([1.5])
     with pytest.raises(TypeError, match="encode takes a string, got bytes; encode_bytes takes"):
         bpe.encode(b"abc")
-    with pytest.raises(UnicodeEncodeError, match="position 4"):
+    lone = r"lone surrogate, '\\ud800', at position 4: it stands for no character"
+    with pytest.raises(ValueError, match=lone):
         bpe.encode("abc \ud800")
+    with pytest.raises(ValueError, match=lone):
+        bpe.encode("abc \ud800<|end|>", allowed_special="all")
+    with pytest.raises(ValueError, match="lone surrogate"):
+        list(bpe.encode_chunks(["a", "b \udfff c", "d"]))
+    with pytest.raises(ValueError, match="lone surrogate"):
+        train_bpe("abc \ud800", 3)
+    with pytest.raises(ValueError, match="lone surrogate"):
+        ByteBPE([], ["\ud800"])
+    assert bpe.decode(bpe.encode("a\0b")) == "a\0b"  # a character like others
     with pytest.raises(TypeError, match="special_tokens is a list of strings"):
         ByteBPE([], "<x>")
     with pytest.raises(ValueError, match="a special token is a string that is not empty, got ''"):
@@ -439,3 +263,46 @@ def test_refuses_bad_input(bpe):
         ByteBPE([(97, 98), (97, 98)])
     assert bpe.encode("") == [] == bpe.encode_bytes(b"")
     assert bpe.decode([]) == ""
+
+
+def test_merges_that_ask_for_much_memory_are_refused(tmp_path):
+    """35 merges, each of the last token with itself, spell 2**35 bytes."""
+    doubling = [(97, 97)] + [(256 + i, 256 + i) for i in range(34)]
+    content = {"format": "tinytf-bpe-1", "byte_order": list(range(256)), "merges": doubling,
+               "special_tokens": []}  # fmt: skip
+    (tmp_path / "bpe.json").write_text(json.dumps(content))
+    tracemalloc.start()
+    try:
+        with pytest.raises(CheckpointError, match=r"merge 22 makes a token .* 16777216 are"):
+            ByteBPE.load(tmp_path / "bpe.json")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 25
+    with pytest.raises(ValueError, match="at most 16777216 are allowed"):
+        ByteBPE([(97, 98)] + [(256 + i, 97) for i in range(7000)])
+
+
+def test_a_vocabulary_of_bytes_becomes_the_same_tokenizer(manual):
+    made = train_bpe(manual[:50_000], 100, None, ["<|endoftext|>"], GPT2_BYTE_ORDER)
+    vocab = {i: made.token_bytes(i) for i in range(len(made))}
+    merges = [(vocab[a], vocab[b]) for a, b in made.merges]
+    again = ByteBPE.from_vocab(vocab, merges, ["<|endoftext|>"])
+    assert (again.merges, again.byte_order) == (made.merges, made.byte_order)
+    text = manual[:5000] + "<|endoftext|>"
+    assert again.encode(text, "all") == made.encode(text, "all")
+    more = ByteBPE.from_vocab(vocab, merges, ["<|endoftext|>", "<x>"])
+    assert more.special_id("<x>") == len(vocab)
+    for change, message in (
+        ({"vocab": vocab | {999: b"x"}}, "the ids must run from 0, 256 bytes first: there are 358"),
+        ({"vocab": {0: b"a"}}, "256 bytes first: there are 1"),
+        ({"vocab": vocab | {5: vocab[6]}}, "each of the 256 bytes once"),
+        ({"vocab": vocab | {300: b"other"}}, "is no token|but its merge makes"),
+        ({"merges": merges[:-1]}, "come of no merge and are no special_tokens"),
+        ({"merges": [*merges[:5], (b"qq", b"z"), *merges[6:]]}, "merge 5 joins .* b'qq' is no tok"),
+        ({"merges": [*merges[:5], merges[6], merges[5], *merges[7:]]}, "but its merge makes"),
+        ({"special_tokens": []}, "come of no merge and are no special_tokens"),
+    ):
+        whole = {"vocab": vocab, "merges": merges, "special_tokens": ["<|endoftext|>"]}
+        with pytest.raises(ValueError, match=message):
+            ByteBPE.from_vocab(**whole | change)

@@ -56,7 +56,7 @@ def test_every_row_is_somebodys_and_only_theirs(rows, size):
 def test_alone_nothing_is_shared_or_wrapped():
     crew, batch = Team(), make_batch([[3]], [[4]])
     assert crew.alone
-    assert crew.first
+    assert crew.is_main
     assert crew.share(batch)[0] is batch
     assert crew.total([1.5, 2], torch.device("cpu")) == [1.5, 2.0]
 

@@ -95,3 +95,8 @@ def test_long_pairs_lose_the_end_of_the_longer_sentence():
         join([4], [])
     with pytest.raises(ValueError, match="the batch is empty"):
         join_batch([])
+
+
+def test_the_default_made_up_pair_is_of_another_document():
+    documents = [[[1], [2]], [[3], [4]]] * 20
+    assert sentence_pairs(documents, 3) == sentence_pairs(documents, 3, another_document)

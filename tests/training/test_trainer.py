@@ -10,14 +10,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 from support import random_ids, small_model
+from training_support import assert_same_bits, batch_of, bits, trainer
 
 from tinytf.attention import explicit_attention, fused_attention
 from tinytf.inspect import attention_layers, record
 from tinytf.relative import RotaryAttention
 from tinytf.support.randomness import seeded
-from tinytf.text.words import BOS, EOS, PAD
+from tinytf.text.words import PAD
 from tinytf.training import checkpointing
-from tinytf.training.checkpointing import CheckpointError, model_tensors
+from tinytf.training.checkpointing import CheckpointError
 from tinytf.training.distributed import Team
 from tinytf.training.losses import Batch, make_batch, sequence_loss
 from tinytf.training.schedules import warmup_cosine, warmup_inverse_sqrt
@@ -25,104 +26,18 @@ from tinytf.training.trainer import InFloat32, Trainer, TrainingConfig
 from tinytf.transformer import Transformer
 
 
-def batch_of(step, size=6):
-    """A batch that depends on its step alone: to copy a sentence, with words renamed."""
-    draw = torch.Generator().manual_seed(step)
-    lengths = torch.randint(1, 6, (size,), generator=draw).tolist()
-    rows = [torch.randint(3, 9, (n,), generator=draw).tolist() for n in lengths]
-    return make_batch(rows, rows)
-
-
-def trainer(device="cpu", batches=batch_of, dropout=0.0, dtype=torch.float32, seed=0, **settings):
-    with seeded(7):
-        model = small_model(device, dtype, dropout=dropout)
-    settings = {"steps": 12, "warmup": 3, "seed": seed, **settings}
-    return Trainer(model, batches, TrainingConfig(**settings))
-
-
-def bits(run):
-    """Everything a run is: weights, moments, step."""
-    state = {n: p.detach().cpu().clone() for n, p in model_tensors(run.model).items()}
-    for n, p in model_tensors(run.model).items():
-        for key, value in run.optimizer.state[p].items():
-            state[f"{n}/{key}"] = value.detach().cpu().clone()
-    return state
-
-
-def assert_same_bits(a, b):
-    assert a.keys() == b.keys()
-    differ = [n for n in a if not torch.equal(a[n], b[n])]
-    assert not differ
-
-
-# ---- batches and loss
-
-
-def test_targets_are_shifted_by_one():
-    batch = make_batch([[3, 4], [5]], [[6], [7, 8, 3]])
-    assert batch.src.tolist() == [[3, 4, EOS], [5, EOS, PAD]]
-    assert batch.tgt_in.tolist() == [[BOS, 6, PAD, PAD], [BOS, 7, 8, 3]]
-    assert batch.tgt_out.tolist() == [[6, EOS, PAD, PAD], [7, 8, 3, EOS]]
-
-
-def test_bad_batches_are_refused():
-    with pytest.raises(ValueError, match="2 sources do not match 1 targets"):
-        make_batch([[3], [4]], [[5]])
-    with pytest.raises(ValueError, match="the batch is empty"):
-        make_batch([], [])
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_loss_equals_torch(smoothing, exact):
-    model, batch = small_model(exact), batch_of(1).to(exact)
-    loss, tokens = sequence_loss(model, batch, smoothing)
-    ours = torch.autograd.grad(loss / tokens, list(model.parameters()))
-    logits = model(batch.src, batch.tgt_in).flatten(0, 1).float()
-    expected = F.cross_entropy(
-        logits, batch.tgt_out.flatten(), ignore_index=PAD, label_smoothing=smoothing
-    )
-    theirs = torch.autograd.grad(expected, list(model.parameters()))
-    assert tokens == (batch.tgt_out != PAD).sum() < batch.tgt_out.numel()
-    torch.testing.assert_close(loss / tokens, expected, atol=1e-6, rtol=0)
-    for a, b in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-5)
-
-
-# ---- schedules
-
-
-@pytest.mark.parametrize(("d_model", "warmup"), [(512, 4000), (128, 1), (64, 300)])
-def test_inverse_sqrt_equals_the_paper(d_model, warmup):
-    for step in (1, 2, warmup - 1, warmup, warmup + 1, 10 * warmup):
-        if step < 1:
-            continue
-        peak = 1 / math.sqrt(d_model * warmup)
-        expected = peak * (step / warmup if step <= warmup else math.sqrt(warmup / step))
-        assert warmup_inverse_sqrt(step, d_model, warmup) == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(("warmup", "steps"), [(10, 110), (1, 50), (20, 20)])
-def test_cosine_equals_the_formula(warmup, steps):
-    for step in range(1, steps + 1):
-        rate = warmup_cosine(step, 0.3, warmup, steps)
-        if step <= warmup:
-            assert rate == pytest.approx(0.3 * step / warmup)
-        else:
-            angle = (step - warmup) / (steps - warmup) * math.pi
-            assert rate == pytest.approx(0.3 * math.cos(angle / 2) ** 2, abs=1e-12)
-    assert warmup_cosine(steps + 5, 0.3, warmup, steps) == pytest.approx(0, abs=1e-12)
-
-
 @pytest.mark.parametrize(
     ("schedule", "expected"),
     [
         ("cosine", lambda s: warmup_cosine(s, 2e-3, 3, 12)),
+        ("cosine to a tenth", lambda s: warmup_cosine(s, 2e-3, 3, 12, 2e-4)),
         ("constant", lambda s: 2e-3 * min(1, s / 3)),
         ("inverse_sqrt", lambda s: warmup_inverse_sqrt(s, 12, 3)),
     ],
 )
 def test_each_step_takes_its_own_rate(schedule, expected):
-    run = trainer(schedule=schedule)
+    schedule, to_a_tenth, _ = schedule.partition(" to a tenth")
+    run = trainer(schedule=schedule, min_lr=2e-4 if to_a_tenth else 0.0)
     used = []
     step = run.optimizer.step
     run.optimizer.step = lambda: (
@@ -280,7 +195,9 @@ def test_the_faster_attention_is_chosen(slow, precision, monkeypatch):
     ways = {"fused": fused_attention, "explicit": explicit_attention}
     for name, way in ways.items():
         ways[name] = noted(name, way, calls, 0.003 * (name == slow))
-        monkeypatch.setattr(f"tinytf.training.trainer.{name}_attention", ways[name])
+        for module in ("autotune", "precision"):
+            target = f"tinytf.training.{module}.{name}_attention"
+            monkeypatch.setattr(target, ways[name], raising=False)
 
     def objective(model, batch, smoothing):
         loss, count = sequence_loss(model, batch, smoothing)
@@ -309,7 +226,7 @@ def test_a_disturbed_turn_does_not_count(quick, monkeypatch):
     turns = (quickly, slowly) if quick == "fused" else (slowly, quickly)
     taken = [seconds for pair in zip(*turns, strict=True) for seconds in pair]
     ticks = iter([t for seconds in taken for t in (0.0, seconds)])
-    monkeypatch.setattr("tinytf.training.trainer.time.perf_counter", lambda: next(ticks))
+    monkeypatch.setattr("tinytf.training.autotune.time.perf_counter", lambda: next(ticks))
     assert trainer(attention="auto").config.attention == quick
 
 
@@ -350,7 +267,7 @@ def test_where_there_is_nothing_to_choose_nothing_is_measured(device, monkeypatc
     if model.device.type == "cpu":  # on a GPU the kernel is taken
         for layer in attention_layers(model).values():
             layer.attention = explicit_attention
-    monkeypatch.setattr(Trainer, "_attending", None)
+    monkeypatch.setattr("tinytf.training.autotune.attending", None)
     run = Trainer(model, batch_of, TrainingConfig(attention="auto"))
     assert run.config.attention == "fused"
 
@@ -359,7 +276,7 @@ class Others(Team):
     """A team of `size` in which so many found something."""
 
     def __init__(self, votes, size):
-        super().__init__(rank=0, size=size)
+        super().__init__(rank=0, world_size=size)
         self.votes = votes
 
     def total(self, values, device):
@@ -619,7 +536,7 @@ def test_apples_random_state_is_the_runs_own_too(monkeypatch):
     monkeypatch.setattr(Transformer, "device", torch.device("mps"))
     run = trainer()
     state["now"] = torch.tensor([2], dtype=torch.uint8)
-    with run._whole():
+    with run._set_up():
         assert state["now"].item() == 1
     assert state["now"].item() == 2
 
@@ -638,6 +555,13 @@ def test_apples_random_state_is_the_runs_own_too(monkeypatch):
         ({"clip": 0.0}, "clip must be above 0, got 0.0; math.inf never clips"),
         ({"clip": -1.0}, "clip must be above 0, got -1.0"),
         ({"label_smoothing": 1.5}, r"label_smoothing must lie in \[0, 1\), got 1.5"),
+        ({"lr": math.inf}, "lr must be a finite number of at least 0, got inf"),
+        ({"lr": math.nan}, "lr must be a finite number of at least 0, got nan"),
+        ({"lr": -1e-3}, "lr must be a finite number of at least 0, got -0.001"),
+        ({"min_lr": -1.0}, r"min_lr must lie in 0..lr=0.002, got -1.0"),
+        ({"min_lr": 3e-3}, r"min_lr must lie in 0..lr=0.002, got 0.003"),
+        ({"min_lr": math.nan}, r"min_lr must lie in 0..lr=0.002, got nan"),
+        ({"min_lr": 1e-3, "schedule": "constant"}, "min_lr=0.001 is the cosine's: constant has"),
         ({"weight_decay": -0.1}, "weight_decay must be at least 0, got -0.1"),
         ({"schedule": "linear"}, "schedule='linear' is not one of"),
         ({"precision": "int8"}, "precision='int8' is not one of"),
@@ -707,7 +631,7 @@ def test_a_run_of_other_settings_is_refused(changes, message, tmp_path):
 
 
 def test_a_precision_chosen_by_measurement_stays_as_the_run_began(tmp_path, monkeypatch):
-    monkeypatch.setattr("tinytf.training.trainer.choose_precision", lambda kind: "float32")
+    monkeypatch.setattr("tinytf.training.autotune.choose_precision", lambda kind: "float32")
     trainer(dtype=torch.float32, precision="bfloat16").run(until=1, save_to=tmp_path / "run")
     resumed = trainer(dtype=torch.float32, precision="auto")
     resumed.load(tmp_path / "run")
@@ -718,7 +642,7 @@ def test_a_precision_chosen_by_measurement_stays_as_the_run_began(tmp_path, monk
 def test_an_attention_chosen_by_measurement_stays_as_the_run_began(began, tmp_path, monkeypatch):
     trainer(attention=began).run(until=2, save_to=tmp_path / "run")
     other = {"fused": "explicit", "explicit": "fused"}[began]
-    monkeypatch.setattr(Trainer, "_choose_attention", lambda self, objective: other)
+    monkeypatch.setattr("tinytf.training.trainer.choose_attention", lambda *_: other)
     resumed = trainer(attention="auto")
     assert resumed.config.attention == other
     resumed.load(tmp_path / "run")
@@ -743,3 +667,45 @@ def test_a_model_with_other_padding_is_refused():
     """Its padding would count as words, and words as padding."""
     with pytest.raises(ValueError, match="pad_id=3, but batches are padded with 0"):
         Trainer(small_model(pad_id=3), batch_of, TrainingConfig())
+
+
+# ---- modes
+
+
+def test_a_part_in_evaluation_mode_stays_there_while_the_rest_trains():
+    """What a user freezes, dropout too, is not thawed by training, nor afterwards."""
+    run, during = trainer(dropout=0.3), []
+
+    def look(step):
+        during.append({name: m.training for name, m in run.model.named_modules()})
+        return batch_of(step)
+
+    run.batches = look
+    run.model.encoder.eval()
+    before = {name: m.training for name, m in run.model.named_modules()}
+    assert before["encoder.layers.0"] is False
+    assert before["decoder.layers.0"] is True
+    run.run(until=2)
+    assert during == [before, before]
+    assert {name: m.training for name, m in run.model.named_modules()} == before
+
+
+def test_a_model_in_evaluation_mode_trains_as_a_whole_and_returns_to_it():
+    """As loaders give models: nobody who fine-tunes one means to do so without dropout."""
+    run, during = trainer(dropout=0.3), []
+    run.batches = lambda step: (
+        during.append(all(m.training for m in run.model.modules())) or batch_of(step)
+    )
+    run.model.eval()
+    run.run(until=1)
+    assert during == [True]
+    assert not any(m.training for m in run.model.modules())
+
+
+def test_choosing_an_attention_leaves_each_part_in_its_mode():
+    with seeded(7):
+        model = small_model(dtype=torch.float32, dropout=0.3)
+    model.decoder.layers[1].eval()
+    before = {name: m.training for name, m in model.named_modules()}
+    Trainer(model, batch_of, TrainingConfig(attention="auto"))
+    assert {name: m.training for name, m in model.named_modules()} == before

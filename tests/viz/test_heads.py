@@ -1,4 +1,4 @@
-"""The table of heads."""
+"""The table of heads draws what it is given."""
 
 import math
 

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from tinytf.apps.translator import Translation, Translator
-from tinytf.pretrained import marian as marian_weights
+from tinytf.pretrained import marian
 from tinytf.pretrained.marian_tokenizer import join_pieces, load_tokenizers
 from tinytf.support.device import choose_device
 from tinytf.support.files import CheckpointError
@@ -16,6 +15,8 @@ __all__ = ["MarianTranslator", "PieceTranslation"]
 
 class PieceTranslation(Translation):
     """A translation in pieces of words, which `text` puts together."""
+
+    in_grammar = None  # no grammar holds all the sentences it reads
 
     @property
     def text(self) -> str:
@@ -30,6 +31,8 @@ class MarianTranslator(Translator):
     want the language asked for in front, as ">>cmn_Hans<< How are you?".
     """
 
+    translation_class = PieceTranslation
+
     @classmethod
     def load(
         cls, folder: str | Path, device: str | torch.device | None = None
@@ -39,16 +42,10 @@ class MarianTranslator(Translator):
         Raises CheckpointError that says what is missing or does not fit, and ImportError where
         SentencePiece is not installed.
         """
-        model = marian_weights.load(folder)
+        model = marian.load(folder)
         tokenizers = load_tokenizers(folder, model.config)
         return cls(model.to(device or choose_device()), *tokenizers)
 
     def save(self, path: str | Path, dtype: torch.dtype = torch.float16) -> None:
-        """Refuse: one file can't hold this translator; `marian_weights.save_folder` writes one."""
-        raise CheckpointError("a Marian is kept in a folder: use marian_weights.save_folder")
-
-    def _translation(
-        self, row: list[int], out: list[int], attention: dict[str, Tensor] | None = None
-    ) -> PieceTranslation:
-        plain = super()._translation(row, out, attention)
-        return PieceTranslation(plain.source, plain.target, plain.attention)
+        """Refuse: one file can't hold this translator; `pretrained.marian.save` writes a folder."""
+        raise CheckpointError("a Marian is kept in a folder: use tinytf.pretrained.marian.save")

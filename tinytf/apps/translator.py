@@ -1,20 +1,27 @@
 """A trained model with its vocabularies: from an English sentence to a Chinese one."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from tinytf.decoding.search import beam_search, greedy
+from tinytf.data.phrasebook import Phrasebook
+from tinytf.data.phrasebook.adverbials import digits_that_count
+from tinytf.data.phrasebook.lexicon import FIGURES
+from tinytf.decoding.likelihood import scored_greedy
+from tinytf.decoding.search import beam_search
 from tinytf.inspect import record
 from tinytf.related.recurrent_seq2seq import RecurrentConfig, RecurrentSeq2Seq
 from tinytf.support.device import choose_device
 from tinytf.support.modes import evaluation_mode
 from tinytf.support.protocols import Seq2Seq
-from tinytf.text.words import BOS, EOS, WordTokenizer, pad_batch
+from tinytf.text.words import BOS, EOS, SPECIALS, WordTokenizer, pad_batch
 from tinytf.training import checkpointing
+from tinytf.training.model_files import build
 from tinytf.transformer import Transformer, TransformerConfig
 
 __all__ = ["SHIPPED", "Translation", "Translator"]
@@ -26,13 +33,23 @@ ARCHITECTURES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Translation:
-    """A translation, word by word, and, where it was asked for, what the model looked at."""
+    """A translation, word by word, how sure the model was, and, on request, where it looked.
+
+    `mean_log_prob` is the mean log-probability, in nats, of the target's tokens, <eos> included,
+    each given those before it: 0 is certain, -log V chance among V words. It warns, but does not
+    vouch. The shipped translator writes sentences of the phrasebook at about -0.11 (with label
+    smoothing it never learnt to be certain); 2 in 2,000 held out are below -0.15. Of 75 sentences
+    outside the grammar 33 came out wrong, and 19 of those are below, but so are 10 of the 42 right
+    ones; a dropped second adjective stays at -0.11. So ask `in_grammar` first.
+    """
 
     source: tuple[str, ...]  # the words read, with the final <eos>
     target: tuple[str, ...]  # the words written, with the final <eos> unless cut at max_len
-    attention: dict[str, Tensor] = field(default_factory=dict, repr=False, compare=False)
+    mean_log_prob: float = field(compare=False)
+    attention: dict[str, Tensor] = field(default_factory=dict, compare=False)
+    vocabularies: tuple[tuple[str, ...], ...] = field(default=(), compare=False)  # both languages'
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -44,8 +61,29 @@ class Translation:
         """The target as one string, words apart."""
         return " ".join(self.words)
 
+    @cached_property
+    def in_grammar(self) -> bool | None:
+        """Whether the phrasebook's grammar has the sentence, and so a Chinese side to trust.
+
+        None for a translator that has other words than the phrasebook's.
+        """
+        book = Phrasebook()
+        if self.vocabularies != (book.source_words, book.target_words):
+            return None
+        return bool(book.readings([w for w in self.source if w != "<eos>"]))
+
     def __str__(self) -> str:
-        return self.text
+        if self.in_grammar is not False:
+            return self.text
+        return (
+            f"{self.text or 'nothing'} (not a sentence of the phrasebook; "
+            f"mean log-probability {self.mean_log_prob:.2f} per token)"
+        )
+
+    def __repr__(self) -> str:
+        doubt = f", in_grammar=False, mean_log_prob={self.mean_log_prob:.2f}"
+        note = doubt if self.in_grammar is False else ""
+        return f"{type(self).__name__}(source={self.source!r}, target={self.target!r}{note})"
 
 
 class Translator:
@@ -53,7 +91,12 @@ class Translator:
 
     >>> Translator.load()("the cat sat on the mat").text
     '猫 坐 在 垫子 上'
+
+    It knows the sentences of the phrasebook's grammar. Others of the same words it translates too,
+    fluently and often wrongly: `in_grammar` and `mean_log_prob` of a `Translation` say so.
     """
+
+    translation_class = Translation
 
     def __init__(self, model: Seq2Seq, source: WordTokenizer, target: WordTokenizer) -> None:
         for side, size, tokenizer in (
@@ -78,21 +121,29 @@ class Translator:
         """
         path = SHIPPED if path is None else Path(path)
         tensors, header = checkpointing.read(path)
-        if "source_words" not in header:
+        needed = {"kind", "model", "source_words", "target_words"}
+        if not isinstance(header, dict) or needed - header.keys():
             raise checkpointing.CheckpointError(
                 f"{path.name} is not a translator: it holds no vocabularies (`Translator.save` "
                 "writes them, and so does `Trainer.run` with header=translator.header())"
             )
         architecture = header.get("architecture", "Transformer")
-        if architecture not in ARCHITECTURES:
+        if not isinstance(architecture, str) or architecture not in ARCHITECTURES:
             raise checkpointing.CheckpointError(
-                f"{path.name} holds a {architecture}, which is not one of {tuple(ARCHITECTURES)}"
+                f"{path.name} holds a {architecture!s:.60}, which is not one of "
+                f"{tuple(ARCHITECTURES)}"
             )
-        model_class, config_class = ARCHITECTURES[architecture]
-        model = model_class(config_class(**header["model"]))
-        checkpointing.load_weights(model, checkpointing.weights_alone(tensors, header))
-        words = (WordTokenizer(header[f"{side}_words"]) for side in ("source", "target"))
-        return cls(model.to(device or choose_device()).eval(), *words)
+        tensors = checkpointing.weights_alone(tensors, header)
+        model = build(*ARCHITECTURES[architecture], header["model"], tensors, path.name)
+        try:
+            words = [WordTokenizer(header[f"{side}_words"]) for side in ("source", "target")]
+            translator = cls(model, *words)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise checkpointing.CheckpointError(
+                f"{path.name} is not a translator: {error}"
+            ) from error
+        model.to(device or choose_device())
+        return translator
 
     def save(self, path: str | Path, dtype: torch.dtype = torch.float16) -> None:
         """Write weights (in `dtype`), configuration and vocabularies to one file.
@@ -114,49 +165,106 @@ class Translator:
     def __call__(self, sentence: str, beam: int | None = None) -> Translation:
         """Translate one sentence, greedily or with a beam.
 
-        Raises UnknownWordError naming a word it does not know, ValueError for an empty sentence.
+        Raises UnknownWordError naming a word it does not know, ValueError for an empty sentence, a
+        count in digits and a beam below 1, TypeError for what is not one sentence.
         """
-        return self.batch([sentence], beam)[0]
+        return self.batch([_one_sentence(sentence)], beam)[0]
 
     def batch(
-        self, sentences: Sequence[str | Sequence[str]], beam: int | None = None
+        self, sentences: Iterable[str | Sequence[str]], beam: int | None = None
     ) -> list[Translation]:
-        """Translate many sentences at once; errors as for one, TypeError for a single string."""
-        if isinstance(sentences, str):
-            raise TypeError(f"batch takes a list of sentences, got the string {sentences!r}")
-        rows = [[*self.source.encode(s), EOS] for s in sentences]
+        """Translate many sentences at once, each a string or a list of its words.
+
+        Errors as for one, with the number of the sentence, counted from 0, in front; TypeError for
+        a single string.
+        """
+        if isinstance(sentences, str) or not isinstance(sentences, Iterable):
+            got = f"the string {sentences!r}" if isinstance(sentences, str) else repr(sentences)
+            raise TypeError(f"batch takes a list of sentences, got {got}")
+        rows = self._encode(list(sentences))
         src = pad_batch(rows, self.model.device)
-        limit = self._limit(src)
         if beam is None:
-            outputs = greedy(self.model, src, limit).tolist()
+            outputs = scored_greedy(self.model, src, self._limit(src))
         else:
-            outputs = [best[0].ids for best in beam_search(self.model, src, beam, max_len=limit)]
-        return [self._translation(r, o) for r, o in zip(rows, outputs, strict=True)]
+            best = (b[0] for b in beam_search(self.model, src, beam, max_len=self._limit(src)))
+            outputs = [(b.ids, b.log_prob / len(b.ids)) for b in best]
+        return [self._translation(row, *out) for row, out in zip(rows, outputs, strict=True)]
 
     def explain(self, sentence: str) -> Translation:
         """Translate one sentence and keep every layer's attention, (H, T, S), by layer name.
 
         Row t of a decoder layer is where the model looked while writing target word t.
         """
-        row = [*self.source.encode(sentence), EOS]
-        src = pad_batch([row], self.model.device)
-        out = greedy(self.model, src, self._limit(src))[0].tolist()
-        tgt = pad_batch([[BOS, *out[:-1]]], self.model.device)
+        rows = self._encode([_one_sentence(sentence)])
+        src = pad_batch(rows, self.model.device)
+        [(ids, mean_log_prob)] = scored_greedy(self.model, src, self._limit(src))
+        tgt = pad_batch([[BOS, *ids[:-1]]], self.model.device)
         with torch.no_grad(), evaluation_mode(self.model), record(self.model) as seen:
             self.model(src, tgt)
         weights = {name: w[0].float().cpu() for name, w in seen.items()}
-        return self._translation(row, out, weights)
+        return self._translation(rows[0], ids, mean_log_prob, weights)
+
+    def _encode(self, sentences: list[str | Sequence[str]]) -> list[list[int]]:
+        """Turn sentences into ids, each with <eos>; an error says which sentence it is about."""
+        rows = []
+        for number, sentence in enumerate(sentences):
+            try:
+                ids = self.source.encode(sentence)
+                self._refuse_counts_in_digits([self.source.tokens[i] for i in ids])
+            except (TypeError, ValueError) as error:
+                if len(sentences) > 1:
+                    error.args = (f"sentence {number}: {error}",)
+                raise
+            rows.append([*ids, EOS])
+        return rows
+
+    def _refuse_counts_in_digits(self, words: list[str]) -> None:
+        """Raise ValueError for digits outside dates and hours: the model would drop them."""
+        if not any(word.isdigit() for word in words) or not self._has_phrasebooks_words:
+            return
+        for place in digits_that_count(words)[:1]:
+            several = "'two' to 'twelve', or 'twenty'"
+            word = repr(FIGURES[words[place]]) if words[place] in FIGURES else several
+            raise ValueError(
+                f"the digits {words[place]!r} at position {place} are no date or hour, and a count "
+                f"is written out: write {word}"
+            )
+
+    @cached_property
+    def _vocabularies(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(side.tokens[len(SPECIALS) :] for side in (self.source, self.target))
+
+    @cached_property
+    def _has_phrasebooks_words(self) -> bool:
+        return self._vocabularies == (Phrasebook().source_words, Phrasebook().target_words)
 
     def _limit(self, src: Tensor) -> int:
         return min(self.model.config.max_len, 2 * src.size(1) + 10)
 
     def _translation(
-        self, row: list[int], out: list[int], attention: dict[str, Tensor] | None = None
+        self,
+        row: list[int],
+        ids: list[int],
+        mean_log_prob: float,
+        attention: dict[str, Tensor] | None = None,
     ) -> Translation:
-        if EOS in out:
-            out = out[: out.index(EOS) + 1]
-        return Translation(
-            tuple(self.source.tokens[i] for i in row),
-            tuple(self.target.tokens[i] for i in out),
-            attention or {},
+        source = tuple(self.source.tokens[i] for i in row)
+        target = tuple(self.target.tokens[i] for i in ids)
+        made = self.translation_class(
+            source, target, mean_log_prob, attention or {}, self._vocabularies
         )
+        if not made.text and made.in_grammar is False:
+            english = " ".join(source[:-1])
+            warnings.warn(
+                f"nothing was written for {english!r}, which is not a sentence of the phrasebook",
+                stacklevel=4,
+            )
+        return made
+
+
+def _one_sentence(sentence: str) -> str:
+    if not isinstance(sentence, str):
+        raise TypeError(
+            f"give one sentence as a string, and a list of them to `batch`; got {sentence!r}"
+        )
+    return sentence

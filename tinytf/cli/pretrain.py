@@ -9,7 +9,14 @@ import torch
 from tqdm import tqdm
 
 from tinytf.apps.writer import Writer
-from tinytf.cli.shell import add_run_options, begin_or_resume, complain
+from tinytf.cli.shell import (
+    add_run_options,
+    attempt,
+    check_options,
+    resume,
+    run_files,
+    say_stopped,
+)
 from tinytf.data.blocks import TextBlocks
 from tinytf.data.corpus import END_OF_TEXT, Corpus, corpus, encode_documents
 from tinytf.data.manual import text_file
@@ -18,8 +25,7 @@ from tinytf.gpt import GPT, GPTConfig
 from tinytf.support.device import choose_device
 from tinytf.support.randomness import seeded
 from tinytf.text.bpe import train_bpe
-from tinytf.training.checkpointing import CheckpointError
-from tinytf.training.distributed import Team, TeamError, team
+from tinytf.training.distributed import Team, team
 from tinytf.training.losses import next_token_loss
 from tinytf.training.trainer import Trainer, TrainingConfig
 
@@ -93,16 +99,21 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.warmup is None:
         options.warmup = min(RECIPE["warmup"], max(1, options.steps // 2))
-    try:
-        with team(choose_device(options.device)) as (crew, device):
-            return _pretrain(options, crew, device)
-    except (CheckpointError, FileNotFoundError, FloatingPointError, TeamError, ValueError) as error:
-        return complain(error)
+    return attempt(lambda: _command(options))
+
+
+def _command(options: argparse.Namespace) -> int:
+    check_options(options)
+    if options.evaluate_every < 1:
+        raise ValueError(f"--evaluate-every must be at least 1, got {options.evaluate_every}")
+    with (
+        team(choose_device(options.device)) as (crew, device),
+        run_files(options, crew.is_main),
+    ):
+        return _pretrain(options, crew, device)
 
 
 def _pretrain(options: argparse.Namespace, crew: Team, device: torch.device) -> int:
-    if options.evaluate_every < 1:
-        raise ValueError(f"--evaluate-every must be at least 1, got {options.evaluate_every}")
     texts = corpus() if options.text is None else own_text(options.text)
     config = TrainingConfig(
         **RECIPE
@@ -110,6 +121,7 @@ def _pretrain(options: argparse.Namespace, crew: Team, device: torch.device) -> 
             "steps": options.steps,
             "lr": options.lr,
             "warmup": options.warmup,
+            "min_lr": options.min_lr,
             "accumulate": options.accumulate,
             "precision": options.precision,
             "attention": options.attention,
@@ -121,13 +133,12 @@ def _pretrain(options: argparse.Namespace, crew: Team, device: torch.device) -> 
     trainer, writer = build(config, texts, options.batch_size, device=device, team=crew, **chosen)
     header = writer.header() | {"batch_size": options.batch_size, "text": _fingerprint(texts)}
     read = options.text or "the manual (each version of Python has its own)"
-    begin_or_resume(trainer, options, header, {"text": f"on another text than {read}"})
+    resume(trainer, options, header, {"text": f"on another text than {read}"})
     finished = _train(trainer, writer, texts, header, options)
-    if not crew.first:
+    if not crew.is_main:
         return 0 if finished else 130
     if not finished:
-        print(f"stopped after step {trainer.step} of {config.steps}; add --resume to go on")
-        return 130
+        return say_stopped(trainer, options.out)
     epochs = config.steps * config.accumulate / trainer.batches.per_epoch
     print(
         f"{config.steps} steps in {trainer.seconds:.0f} s, {epochs:.1f} times through the text; "
@@ -150,7 +161,7 @@ def _train(
         desc="pretraining",
         unit="step",
         mininterval=0.5,
-        disable=not trainer.team.first,
+        disable=not trainer.team.is_main,
     ) as bar:
         while trainer.step < steps:
             until = min(steps, (trainer.step // every + 1) * every)
@@ -162,7 +173,7 @@ def _train(
                     save_every=options.save_every,
                     header=header,
                 )
-                if until < steps and trainer.team.first:
+                if until < steps and trainer.team.is_main:
                     found = evaluate(writer, texts.validation)
                     bar.write(f"step {until}: {found:.3f} bits per byte on held-out text")
             except KeyboardInterrupt:

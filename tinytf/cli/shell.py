@@ -1,15 +1,19 @@
-"""What the training commands share: their common options, and when a run may begin or go on."""
+"""What the commands share: options of a run, its files, when it may go on, and what is said."""
 
 import argparse
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tinytf.support.files import CheckpointError, plain_words, try_to_write
+from tinytf.support.locks import sole_writer
+from tinytf.training.distributed import TeamError
 from tinytf.training.trainer import Trainer
 
-__all__ = ["add_run_options", "begin_or_resume", "complain"]
+__all__ = ["add_run_options", "attempt", "check_options", "resume", "run_files", "say_stopped"]
 
 
 def add_run_options(parser: argparse.ArgumentParser, out: Path, warmup: int) -> None:
@@ -18,6 +22,7 @@ def add_run_options(parser: argparse.ArgumentParser, out: Path, warmup: int) -> 
     parser.add_argument(
         "--warmup", type=int, help=f"steps (default: {warmup}, or half of a short run)"
     )
+    parser.add_argument("--min-lr", type=float, default=0.0, help="what the rate falls to")
     parser.add_argument("--precision", choices=["auto", "float32", "bfloat16"], default="auto")
     parser.add_argument("--attention", choices=["auto", "fused", "explicit"], default="fused")
     parser.add_argument("--seed", type=int, default=0)
@@ -27,33 +32,88 @@ def add_run_options(parser: argparse.ArgumentParser, out: Path, warmup: int) -> 
     parser.add_argument("--export", type=Path, help="also write the weights alone, in float16")
 
 
-def complain(error: Exception) -> int:
+def attempt(command: Callable[[], int]) -> int:
+    """Run a command; what goes wrong outside the program is said in a line, without a traceback.
+
+    Returns the exit status: the command's, 2 after an error, 130 after Ctrl-C.
+    """
+    try:
+        return command()
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    except (CheckpointError, FloatingPointError, ImportError, TeamError, ValueError) as error:
+        return _complain(str(error))
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        return _complain(f"{name}{plain_words(error)}")
+
+
+def _complain(words: str) -> int:
     """Say what is wrong, and by which process where there are several; returns the exit status."""
     many = int(os.environ.get("WORLD_SIZE", "1")) > 1
     who = f"process {os.environ.get('RANK', '?')}: " if many else ""
-    print(f"{who}error: {error}", file=sys.stderr)
+    print(f"{who}error: {words}", file=sys.stderr)
     return 2
 
 
-def begin_or_resume(
+def check_options(options: argparse.Namespace) -> None:
+    """Refuse what no run can want; the rest is `TrainingConfig`'s to refuse."""
+    if options.lr == 0:
+        raise ValueError("--lr 0 would leave every weight as it is")
+    if not options.save_every >= 0:
+        raise ValueError(f"--save-every must be at least 0 seconds, got {options.save_every}")
+
+
+@contextmanager
+def run_files(options: argparse.Namespace, is_main: bool) -> Iterator[None]:
+    """Keep --out for this run alone, once it is seen that all it will write can be written.
+
+    In a team only the main process does so. Raises CheckpointError or ValueError before anything is
+    computed.
+    """
+    out, export = options.out, options.export
+    if is_main:
+        named = {"--out": out, "--export": export, "--text": getattr(options, "text", None)}
+        _check_different({name: path for name, path in named.items() if path is not None})
+        if options.resume and not out.exists():
+            raise ValueError(f"there is no checkpoint at {out} to go on from")
+        if export is not None:
+            try_to_write(export)
+        try_to_write(out)
+        if out.exists() and not options.resume:
+            raise ValueError(f"{out} exists: add --resume to go on, or choose another --out")
+        with sole_writer(out):
+            yield
+    else:
+        yield
+
+
+def _check_different(named: Mapping[str, Path]) -> None:
+    """Raise ValueError if two options mean one file, by whatever name, link or hard link."""
+    options = list(named)
+    for i, one in enumerate(options):
+        for other in options[i + 1 :]:
+            a, b = named[one], named[other]
+            same = os.path.realpath(a) == os.path.realpath(b)
+            if same or (a.exists() and b.exists() and a.samefile(b)):
+                raise ValueError(f"{other} {b} is the file of {one}: one would destroy the other")
+
+
+def resume(
     trainer: Trainer,
     options: argparse.Namespace,
     header: Mapping[str, Any],
     same: Mapping[str, str],
 ) -> None:
-    """Load the run at --out if --resume was given; otherwise make sure that nothing is there.
+    """Load the run at --out if --resume was given.
 
     `same` names the entries of the header that must be those of the run's file, each with the words
-    to say if it is not. Raises ValueError for a file that is there or is another run's, and as
-    `Trainer.load`.
+    to say if it is not. Raises ValueError for a file that is another run's, and as `Trainer.load`.
     """
-    out = options.out
     if not options.resume:
-        if out.is_dir():
-            raise ValueError(f"{out} is a folder: name a file in it")
-        if out.exists():
-            raise ValueError(f"{out} exists: add --resume to go on, or choose another --out")
         return
+    out = options.out
     saved = {"pool": 50} | trainer.load(out)  # older files do not say
     if missing := {*same, "batch_size"} - saved.keys():
         raise ValueError(
@@ -61,7 +121,10 @@ def begin_or_resume(
         )
     for key, words in same.items():
         mine = header[key]
-        if (tuple(saved[key]) if isinstance(mine, tuple) else saved[key]) != mine:
+        theirs = saved[key]
+        if isinstance(mine, tuple) and isinstance(theirs, list):
+            theirs = tuple(theirs)
+        if theirs != mine:
             raise ValueError(f"{out.name} was trained {words}: start a new run")
     for key in ("batch_size", "pool"):
         if key in header and saved[key] != header[key]:
@@ -69,3 +132,18 @@ def begin_or_resume(
                 f"{out.name} was trained with {key}={saved[key]}, "
                 f"but this run has {key}={header[key]}"
             )
+
+
+def say_stopped(trainer: Trainer, out: Path) -> int:
+    """Say where an interrupted run stands, and what of it is on disk; returns the exit status."""
+    step, saved, steps = trainer.step, trainer.saved_step, trainer.config.steps
+    if saved == step:
+        print(f"stopped after step {step} of {steps}; add --resume to go on")
+    elif saved is None:
+        print(f"stopped at once, after step {step} of {steps}: nothing was saved")
+    else:
+        print(
+            f"stopped at once, after step {step} of {steps}: {out} holds the first {saved}; "
+            "add --resume to go on from there"
+        )
+    return 130

@@ -8,14 +8,20 @@ import torch
 from tqdm import tqdm
 
 from tinytf.apps.translator import Translator
-from tinytf.cli.shell import add_run_options, begin_or_resume, complain
+from tinytf.cli.shell import (
+    add_run_options,
+    attempt,
+    check_options,
+    resume,
+    run_files,
+    say_stopped,
+)
 from tinytf.data.batches import PhrasebookBatches
 from tinytf.data.phrasebook import Phrasebook
 from tinytf.metrics.translation import exact_match
 from tinytf.support.device import choose_device
 from tinytf.support.randomness import seeded
-from tinytf.training.checkpointing import CheckpointError
-from tinytf.training.distributed import Team, TeamError, team
+from tinytf.training.distributed import Team, team
 from tinytf.training.trainer import Trainer, TrainingConfig
 from tinytf.transformer import Transformer, TransformerConfig
 
@@ -76,11 +82,16 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.warmup is None:
         options.warmup = min(defaults.warmup, max(1, options.steps // 2))
-    try:
-        with team(choose_device(options.device)) as (crew, device):
-            return _train(options, crew, device)
-    except (CheckpointError, FloatingPointError, TeamError, ValueError) as error:
-        return complain(error)
+    return attempt(lambda: _command(options))
+
+
+def _command(options: argparse.Namespace) -> int:
+    check_options(options)
+    with (
+        team(choose_device(options.device)) as (crew, device),
+        run_files(options, crew.is_main),
+    ):
+        return _train(options, crew, device)
 
 
 def _train(options: argparse.Namespace, crew: Team, device: torch.device) -> int:
@@ -88,6 +99,7 @@ def _train(options: argparse.Namespace, crew: Team, device: torch.device) -> int
         steps=options.steps,
         lr=options.lr,
         warmup=options.warmup,
+        min_lr=options.min_lr,
         precision=options.precision,
         attention=options.attention,
         seed=options.seed,
@@ -95,25 +107,22 @@ def _train(options: argparse.Namespace, crew: Team, device: torch.device) -> int
     trainer, translator = build(config, options.batch_size, device, crew, options.pool)
     header = translator.header() | {"batch_size": options.batch_size, "pool": options.pool}
     words = "with other words than today's phrasebook has"
-    begin_or_resume(trainer, options, header, {"source_words": words, "target_words": words})
-    status = 0
+    resume(trainer, options, header, {"source_words": words, "target_words": words})
     with tqdm(
         total=config.steps,
         initial=trainer.step,
         desc="training",
         unit="step",
         mininterval=0.5,
-        disable=not crew.first,
+        disable=not crew.is_main,
     ) as bar:
         try:
             trainer.run(bar=bar, save_to=options.out, save_every=options.save_every, header=header)
         except KeyboardInterrupt:
-            status = 130
-    if not crew.first:
-        return status
-    if status:
-        print(f"stopped after step {trainer.step} of {config.steps}; add --resume to go on")
-        return status
+            bar.close()
+            return say_stopped(trainer, options.out) if crew.is_main else 130
+    if not crew.is_main:
+        return 0
     pairs = Phrasebook().sample(2000, "validation", seed=1)
     score = exact_match(translator, pairs)
     print(

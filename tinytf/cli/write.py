@@ -6,8 +6,9 @@ from dataclasses import fields
 from pathlib import Path
 
 from tinytf.apps.writer import Writer
+from tinytf.cli.shell import attempt
 from tinytf.decoding.sampling import Sampling
-from tinytf.training.checkpointing import CheckpointError
+from tinytf.support.device import choose_device
 
 __all__ = ["main"]
 
@@ -26,15 +27,16 @@ def main(arguments: list[str] | None = None) -> int:
         kind = int if field.name == "top_k" else float
         parser.add_argument(f"--{field.name.replace('_', '-')}", type=kind)
     options = parser.parse_args(arguments)
+    return attempt(lambda: _write(options))
+
+
+def _write(options: argparse.Namespace) -> int:
     chosen = {field.name: getattr(options, field.name) for field in fields(Sampling)}
-    try:
-        drawing = any(value is not None for value in chosen.values())
-        sampling = Sampling(**chosen) if drawing else None
-        writer = Writer.load(options.model)
-        print(writer.write(options.prompt, options.tokens, sampling, options.seed))
-    except (CheckpointError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    drawing = any(value is not None for value in chosen.values())
+    sampling = Sampling(**chosen) if drawing else None
+    device = choose_device()  # before the file is opened: it is not to blame for the device
+    writer = Writer.load(options.model, device)
+    print(writer.write(options.prompt, options.tokens, sampling, options.seed))
     return 0
 
 

@@ -1,5 +1,6 @@
 """What a chapter needs to teach: measured claims, predictions, graded exercises."""
 
+from tinytf.course.building import built
 from tinytf.course.check import check
 from tinytf.course.claims import ClaimError, claim
 from tinytf.course.graduate import GraduationError, graduate
@@ -10,6 +11,7 @@ from tinytf.course.setup import setup
 __all__ = [
     "ClaimError",
     "GraduationError",
+    "built",
     "check",
     "claim",
     "graduate",

@@ -3,13 +3,17 @@
 import functools
 import inspect
 import linecache
+import time
 from dataclasses import dataclass
 
-import torch
-
+from tinytf.course.contain import Outlet, TooLong, contained
 from tinytf.course.display import BAD, GOOD, QUIET, block, inline, show, sign, tag
-from tinytf.course.grading import Exercise, Mismatch, WrongAnswer, copied, exercises
-from tinytf.support.randomness import seeded
+from tinytf.course.evidence import Watched, alike, start_evidence
+from tinytf.course.expect import Mismatch
+from tinytf.course.grading import Exercise, WrongAnswer, exercises
+
+# The last test of every exercise.
+UNTOUCHED = "what it is given, and torch's settings, are left as they were"
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,8 @@ class Result:
     problems: tuple[tuple[str, str], ...] = ()  # (what should hold, what was found)
     mistake: WrongAnswer | None = None
     reason: str = ""
+    hint: str = ""  # that of the first test that fails
+    crashed: bool = False  # whether the first test that failed ended with an error of the answer's
 
     @property
     def passed(self):
@@ -63,8 +69,8 @@ class Result:
             lines.append(("✗", f"and {len(self.problems) - len(told)} more"))
         if self.mistake:
             lines.append(("→", f"This is the mistake “{self.mistake.name}”. {self.mistake.why}"))
-        else:
-            lines.append(("→", f"Hint: {exercise.hint}"))
+        elif self.hint:
+            lines.append(("→", f"Hint: {self.hint}"))
         return lines
 
     def _markup(self):
@@ -102,82 +108,130 @@ def find(id):
     return exercises()[id]
 
 
-@seeded(0)
-def grade(exercise, answer):
-    """Run every test of the exercise on the answer, each on fresh copies of its input.
+def grade(exercise, answer, seconds=8.0, until_wrong=False):
+    """Run every test of the exercise on the answer, for at most so many seconds in all.
 
-    The answer may draw random numbers: the caller's stream of them goes on as if it had not.
+    The answer gets fresh copies and works contained: see `tinytf.course.contain`. With until_wrong
+    the first test that fails is the last one run, and the mistake gets no name.
     """
     if answer is None or answer is Ellipsis:
         return Result(exercise, "not yet", reason="there is no answer")
     if not callable(answer):
         reason = f"the answer is a {type(answer).__name__}; pass the function itself"
         return Result(exercise, "not yet", reason=reason)
-    answer = _on_copies(answer)
-    try:
-        first = exercise.probes[0](answer)
-    except NotImplementedError:
-        return Result(exercise, "not yet", reason="still to be written")
-    except Exception:
-        first = "crash"
-    if first is None or first is Ellipsis:
-        return Result(exercise, "not yet", reason="it returns nothing so far")
-    held, problems = [], []
+    with Outlet():
+        verdicts, reason = _verdicts(exercise, answer, seconds, until_wrong)
+    if reason:
+        return Result(exercise, "not yet", reason=reason)
+    held = tuple(verdict.says for verdict in verdicts if verdict.found is None)
+    failed = [verdict for verdict in verdicts if verdict.found is not None]
+    if not failed:
+        return Result(exercise, "passed", held)
+    problems = tuple((verdict.says, verdict.found) for verdict in failed)
+    mistake = None if until_wrong else diagnose(exercise, verdicts)
+    crashed = failed[0].crashed
+    hint = "" if crashed else failed[0].hint
+    return Result(exercise, "failed", held, problems, mistake, hint=hint, crashed=crashed)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one test found: None in `found` if it holds; what the answer did is `evidence`."""
+
+    says: str
+    found: str | None
+    evidence: tuple
+    hint: str = ""
+    stopped: bool = False
+    crashed: bool = False
+
+
+def _verdicts(exercise, answer, seconds, until_wrong=False):
+    """A verdict for each test that was run and for the side effects; or why it is not yet."""
+    watched = Watched(answer, exercise.function, exercise.changes)
+    end, verdicts = time.monotonic() + seconds, []
     for test in exercise.tests:
-        says = inspect.getdoc(test).splitlines()[0]
-        try:
-            test(answer)
-            held.append(says)
-        except Mismatch as found:
-            problems.append((says, str(found)))
-        except Exception as error:
-            problems.append((says, _crash(error)))
-    if not problems:
-        return Result(exercise, "passed", tuple(held))
-    mistake = diagnose(exercise, answer)
-    return Result(exercise, "failed", tuple(held), tuple(problems), mistake)
+        left = min(end - time.monotonic(), seconds / 2)
+        verdict, error, changed = _verdict(test, watched, left)
+        if not verdicts:
+            reason = _not_yet(exercise, answer, verdict, error)
+            if reason:
+                return [], reason
+        watched.side_effects += [f"your code {words}" for words in changed]
+        verdicts.append(verdict)
+        if verdict.stopped or (until_wrong and verdict.found is not None):
+            return verdicts, ""
+    if watched.side_effects:
+        found = "; ".join(list(dict.fromkeys(watched.side_effects))[:2])
+        verdicts.append(Verdict(UNTOUCHED, found, (found,)))
+    return verdicts, ""
 
 
-def diagnose(exercise, answer):
-    """The named wrong answer that does the same as `answer` on every probe, or None."""
-    seen = _behaviour(exercise, answer)
-    for wrong in exercise.wrong:
-        if _alike(seen, _behaviour(exercise, _on_copies(wrong.answer))):
-            return wrong
-    return None
+def _verdict(test, watched, seconds):
+    """The verdict of one test, the error that it ended with, and the settings that it changed."""
+    says = inspect.getdoc(test).splitlines()[0]
+    trail = start_evidence()
+    done = contained(lambda: test(watched), max(seconds, 0.05))
+    error, found = done.error, None
+    if isinstance(error, TooLong):
+        found = f"it ran for more than {seconds:.1g} s and was stopped: does a loop never end?"
+    elif error is not None:
+        found = str(error) if isinstance(error, Mismatch) else _crash(error)
+    crashed = error is not None and not isinstance(error, Mismatch | TooLong)
+    hint, stopped = getattr(test, "hint", ""), isinstance(error, TooLong)
+    verdict = Verdict(says, found, tuple(trail), hint, stopped, crashed)
+    return verdict, error, done.changed
 
 
-@seeded(0)
-def _behaviour(exercise, answer):
-    results = []
-    for probe in exercise.probes:
-        try:
-            results.append(probe(answer))
-        except Exception as error:
-            results.append(type(error))
-    return results
+def _not_yet(exercise, answer, first, error):
+    """Why there is nothing to grade, by the first test; an empty string if there is."""
+    if isinstance(error, NotImplementedError):
+        return "still to be written"
+    returned = first.evidence[:1] in ((None,), ("ellipsis",))
+    if returned and first.found is not None and (not exercise.changes or _empty(answer)):
+        return "it returns nothing so far"
+    return ""
 
 
-def _alike(one, other):
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_alike, one, other))
-    if isinstance(one, type) or isinstance(other, type):
-        return one is other
-    try:
-        one, other = torch.as_tensor(one), torch.as_tensor(other)
-        return one.shape == other.shape and torch.allclose(
-            one.double(), other.double(), 1e-5, 1e-6, equal_nan=True
-        )
-    except (TypeError, ValueError, RuntimeError):
-        return False
+def _empty(answer):
+    """Whether the body of a function is a constant, such as `...`."""
+    code = getattr(answer, "__code__", None)
+    return code is not None and not code.co_names and code.co_stacksize <= 1
 
 
-def _on_copies(answer):
-    @functools.wraps(answer)
-    def on_copies(*arguments, **named):
-        return answer(*copied(arguments), **{key: copied(value) for key, value in named.items()})
+def diagnose(exercise, verdicts):
+    """The named mistake that explains most of the tests that failed; None if none, or several do.
 
-    return on_copies
+    It explains a test that both fail with the same results and the same words. What it does not
+    share counts against it: a test that it fails and the answer passes, or fails otherwise.
+    """
+    if not exercise.wrong:
+        return None
+    scores = []
+    seen = {verdict.says: verdict for verdict in verdicts}
+    for wrong, its in zip(exercise.wrong, _mistakes(exercise.id), strict=True):
+        explained = against = 0
+        for verdict in its:
+            mine = seen.get(verdict.says)
+            if verdict.found is None or mine is None:
+                continue
+            agree = alike(mine.found, verdict.found) and alike(mine.evidence, verdict.evidence)
+            explained += agree
+            against += not agree
+        if explained > 0 and explained >= against:
+            scores.append((explained - against, explained, wrong))
+    scores.sort(key=lambda score: score[:2], reverse=True)
+    if not scores or (len(scores) > 1 and scores[0][:2] == scores[1][:2]):
+        return None
+    return scores[0][2]
+
+
+@functools.cache
+def _mistakes(id):
+    """The verdicts of each named mistake of an exercise."""
+    exercise = exercises()[id]
+    with Outlet(lines=0):
+        return [_verdicts(exercise, wrong.answer, 8.0)[0] for wrong in exercise.wrong]
 
 
 def _crash(error):
@@ -190,5 +244,19 @@ def _crash(error):
             line = linecache.getline(file, frame.tb_lineno).strip() or line
         frame = frame.tb_next
     where = f"`{line}` raises " if line else "it raises "
-    words = str(error).splitlines()[0] if str(error) else ""
-    return f"{where}{type(error).__name__}: {words}"
+    return f"{where}{type(error).__name__}{_words(error)}"
+
+
+def _words(error):
+    """What the error says in a line, and what that means where a learner may not know."""
+    if isinstance(error, RecursionError):
+        return ": it calls itself without an end"
+    if isinstance(error, SystemExit):
+        return ": it ends the program; `return` what you have"
+    try:
+        text = str(error)
+    except BaseException:  # an error whose own text fails
+        text = ""
+    if isinstance(error, MemoryError) or "allocate memory" in text:
+        return ": it asks for more memory than a check may have"
+    return f": {text.splitlines()[0]}" if text else ""

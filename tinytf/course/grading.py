@@ -1,18 +1,131 @@
-"""What an exercise is made of, and the words its tests use."""
+"""What an exercise is made of, where its parts stand, and how to write tests that see mistakes.
+
+**Two files a chapter.** `course/exercises/ch04.py` holds statements, stubs and tests and ends with
+`EXERCISES = (...)`. `course/answers/ch04.py` holds references and mistakes and ends with
+`ANSWERS = {"04.1": Answers(...), ...}`. A student edition leaves `course/answers` out: nothing in
+`exercises` may import it. Any module in either folder is found; split a long chapter.
+
+**A stub** is a function with its signature, its docstring and `raise NotImplementedError`; a
+reference has the same name and signature.
+
+**A test** is a function of the answer. The first line of its docstring says what holds; it raises
+`Mismatch` (by the words of `course/expect.py`) with what was found. Expected values come from
+torch, from numbers written out, or from an oracle of the test's own, written in another way than
+the reference (a loop, float64, `nn.MultiheadAttention`). Smallest input first.
+
+    from tinytf.course.expect import agrees, gradients, numbers, precise, refuses
+
+    @hint("Split the last axis first, then swap.")      # shown if this test is the first to fail
+    def _values(answer):
+        \"\"\"head h holds slice h of every word\"\"\"
+        agrees(answer, _oracle, torch.arange(4.0).reshape(1, 1, 4), 2)   # smallest first
+        agrees(answer, _oracle, numbers(2, 3, 8, seed=1), 4)   # B=2, T=3, H=4, D=2: all unequal
+
+    expect(holds, message)              fails with this message
+    same(got, expected, where)          tensors, numbers, text, or lists, tuples and dicts of them
+    agrees(answer, oracle, *arguments)  calls both; says shape first, then dtype, then values
+    gradients(answer, oracle, *args)    to every floating-point input, in float64; names the input
+    precise(answer, oracle, *args, dtype=torch.float16)     values and dtype of the result
+    refuses(answer, *args, error=ValueError)
+    travels(answer, *args)              the result follows its arguments to another device (meta)
+    Counted(function)                   a function given to the answer that counts its calls
+    with saved() as memory: ...         memory.peak: what autograd held at most
+    has_parameters(module, shapes, where)
+    numbers(*shape, seed=1)             random numbers without symmetry; scale, shift, dtype
+    given(answer, arguments)            "for x=[[1, 2]], num_heads=2"
+    record(value)                       more evidence for the name of the mistake
+
+**Every call is watched.** The answer gets copies; that it changes what it was given, or torch's
+settings, or replaces a function of torch is the last test of every exercise, written nowhere:
+an argument that the answer is asked to change is named in `Exercise(changes=("cache",))` and passed
+as it is. The answer's random numbers are the same in every test. An answer that hangs, exits,
+floods or exhausts memory is stopped (`course/contain.py`).
+
+**A mistake** is an `Answers(wrong=...)` entry: an answer that has it, a fragment of what the
+failing test says, and why. Nothing else: `check` runs each once and keeps, test by test, what it
+returned and which message it met. An answer that fails has the name of the mistake that explains
+most of its failing tests (same results, same words), and none where none does, or two do equally.
+So a mistake has a name for everybody if one test isolates it: give that test an input where other
+mistakes make no difference.
+
+**A machine attacks.** `python -m tinytf.course attack 04.1` (or `04`, nothing, `--since main`)
+mutates the reference in every single step and lists what the tests accept. What is accepted and
+right is written down in `Answers(equivalent={"the line as printed": "why it is right"})`, where `…`
+in the line stands for any text: `"… => ….detach()…": "ids carry no gradient"`. `equivalent=None`
+says that the exercise has not been attacked yet, `{}` that nothing is accepted. Two lines kill most
+survivors where numbers are computed: `gradients(...)` every `.detach()`, and `agrees(...)` on
+float64 inputs beside float32 ones every `.float()`, `.double()` and `.half()`.
+"""
 
 import functools
 import importlib
+import importlib.util
 import inspect
 import pkgutil
-import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
-
-import torch
+from dataclasses import dataclass, field
 
 
-class Mismatch(AssertionError):
-    """What a test found, in words for the learner."""
+@dataclass(frozen=True)
+class Exercise:
+    """A function to write: what is asked, the stub, and the tests."""
+
+    id: str
+    title: str
+    difficulty: int  # 1 to 3
+    minutes: int
+    statement: str
+    hint: str  # folded in the chapter; a failing check shows only a failing test's own hint
+    function: Callable  # the stub
+    tests: tuple[Callable, ...]
+    changes: tuple[str, ...] = ()  # arguments that the answer is asked to change
+
+    @property
+    def name(self):
+        """The name of the function to write."""
+        return self.function.__name__
+
+    @property
+    def stub(self):
+        """The function's first line and docstring, and nothing more."""
+        return inspect.getsource(self.function)
+
+    @property
+    def answers(self):
+        """Reference and mistakes, or None in an edition without them."""
+        return answers().get(self.id)
+
+    @property
+    def reference(self):
+        """A right answer, or None in an edition without answers."""
+        return self.answers.reference if self.answers else None
+
+    @property
+    def wrong(self):
+        """The named mistakes; none in an edition without answers."""
+        return self.answers.wrong if self.answers else ()
+
+    @property
+    def solution(self):
+        """The source of the reference."""
+        return inspect.getsource(self.reference) if self.reference else ""
+
+    @property
+    def stars(self):
+        """The difficulty: ★★☆."""
+        return "★" * self.difficulty + "☆" * (3 - self.difficulty)
+
+    def markdown(self):
+        """Statement, hint and folded solution, as the chapter prints them."""
+        text = (
+            f"### Exercise {self.id} · {self.title}\n\n"
+            f"{self.stars} · about {self.minutes} minutes\n\n{self.statement}\n\n"
+            f"<details><summary>Hint</summary>\n\n{self.hint}\n\n</details>\n"
+        )
+        if not self.solution:
+            return text
+        code = f"```python\n{self.solution}```"
+        return text + f"<details><summary>Solution</summary>\n\n{code}\n\n</details>\n"
 
 
 @dataclass(frozen=True)
@@ -26,129 +139,52 @@ class WrongAnswer:
 
 
 @dataclass(frozen=True)
-class Exercise:
-    """A function to write.
+class Answers:
+    """What a student edition leaves out: a right answer, the mistakes, the harmless mutants."""
 
-    `tests` are functions of the answer, each with a docstring that says what holds; they raise
-    Mismatch. `probes` are functions of the answer whose results tell one mistake from another; the
-    first one returns None for an answer that has not been written.
-    """
-
-    id: str
-    title: str
-    difficulty: int  # 1 to 3
-    minutes: int
-    statement: str
-    hint: str
     reference: Callable
-    wrong: tuple[WrongAnswer, ...]
-    tests: tuple[Callable, ...]
-    probes: tuple[Callable, ...]
+    wrong: tuple[WrongAnswer, ...] = ()
+    # a mutant's line as `attack` prints it -> why it is right; None: not attacked yet
+    equivalent: dict[str, str] | None = field(default=None, hash=False)
 
-    @property
-    def stub(self):
-        """The reference's first line and docstring, and nothing more."""
-        signature = f"def {self.reference.__name__}{inspect.signature(self.reference)}:"
-        text = inspect.getdoc(self.reference)
-        end = "\n" if "\n" in text else ""
-        doc = textwrap.indent(f'"""{text}{end}"""', "    ")
-        return f"{signature}\n{doc}\n    raise NotImplementedError\n"
 
-    @property
-    def solution(self):
-        """The source of the reference."""
-        return inspect.getsource(self.reference)
+def hint(words):
+    """Give a test a hint, shown when it is the first to fail and the mistake has no name."""
 
-    @property
-    def stars(self):
-        """The difficulty: ★★☆."""
-        return "★" * self.difficulty + "☆" * (3 - self.difficulty)
+    def give(test):
+        test.hint = words
+        return test
 
-    def markdown(self):
-        """Statement, hint and folded solution, as the chapter prints them."""
-        return (
-            f"### Exercise {self.id} · {self.title}\n\n"
-            f"{self.stars} · about {self.minutes} minutes\n\n{self.statement}\n\n"
-            f"<details><summary>Hint</summary>\n\n{self.hint}\n\n</details>\n"
-            f"<details><summary>Solution</summary>\n\n```python\n{self.solution}```\n\n</details>\n"
-        )
+    return give
 
 
 @functools.cache
 def exercises():
     """Every exercise by id, in order."""
-    package = importlib.import_module("tinytf.course.exercises")
-    modules = sorted(found.name for found in pkgutil.iter_modules(package.__path__))
-    chapters = [importlib.import_module(f"{package.__name__}.{name}") for name in modules]
-    listed = [exercise for chapter in chapters for exercise in chapter.EXERCISES]
+    listed = [each for module in _modules("tinytf.course.exercises") for each in module.EXERCISES]
     return {exercise.id: exercise for exercise in listed}
 
 
-def calls(*arguments, **named):
-    """A probe: the answer's result for these arguments."""
-    return lambda answer: answer(*arguments, **named)
+@functools.cache
+def answers():
+    """The answers by exercise id; empty where the folder is left out."""
+    if importlib.util.find_spec("tinytf.course.answers") is None:
+        return {}
+    listed = [module.ANSWERS for module in _modules("tinytf.course.answers")]
+    return {id: each for answers in listed for id, each in answers.items()}
 
 
-def copied(value):
-    """The same value in new memory, so that an answer cannot change a test's input.
+def reference(id):
+    """The reference of an exercise, for a test that has no oracle of its own yet.
 
-    A copy stays in the graph: gradients reach the original.
+    Raises LookupError in an edition without answers.
     """
-    if isinstance(value, torch.Tensor):
-        return value.clone()
-    if isinstance(value, list | tuple):
-        return type(value)(copied(part) for part in value)
-    return value
+    if id not in answers():
+        raise LookupError(f"exercise {id} cannot be graded without its answer")
+    return answers()[id].reference
 
 
-def expect(holds, message):
-    """Raise Mismatch with this message unless it holds."""
-    if not holds:
-        raise Mismatch(message)
-
-
-def same(got, expected, where, tolerance=1e-5, note=""):
-    """Expect two tensors (or numbers) to agree; say where they first do not."""
-    note = f" {note}" if note else ""
-    expected = torch.as_tensor(expected)
-    got = tensor(got, where)
-    expect(
-        got.shape == expected.shape,
-        f"{where}, the shape is {tuple(got.shape)}, expected {tuple(expected.shape)}.{note}",
-    )
-    if expected.dtype == torch.bool:
-        expect(got.dtype == torch.bool, f"{where}, the dtype is {got.dtype}, expected bool.{note}")
-        wrong = got != expected
-    else:
-        wrong = ~torch.isclose(got.double(), expected.double(), tolerance, tolerance)
-    if not wrong.any():
-        return
-    if got.dim() == 0:
-        raise Mismatch(f"{where}, you get {short(got)}, expected {short(expected)}.{note}")
-    if got.numel() <= 12:
-        raise Mismatch(f"{where}, you get {short(got)}, expected {short(expected)}.{note}")
-    first = tuple(wrong.nonzero()[0].tolist())
-    raise Mismatch(
-        f"{where}, position {list(first)} is {short(got[first])}, "
-        f"expected {short(expected[first])}.{note}"
-    )
-
-
-def tensor(got, where):
-    """What the answer returned as a tensor on the CPU, or a Mismatch that says what it is."""
-    if isinstance(got, torch.Tensor):
-        return got.detach().cpu()
-    expect(got is not None, f"{where}, you return None: is a `return` missing?")
-    try:
-        return torch.as_tensor(got)
-    except (TypeError, ValueError, RuntimeError):
-        kind = f"tuple of {len(got)}" if isinstance(got, tuple) else type(got).__name__
-        raise Mismatch(f"{where}, you return a {kind}, expected a tensor") from None
-
-
-def short(value):
-    """A small tensor as text: [[1, 0.33], [0, 1]]."""
-    value = value.tolist() if isinstance(value, torch.Tensor) else value
-    if isinstance(value, list):
-        return "[" + ", ".join(short(part) for part in value) + "]"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def _modules(package):
+    package = importlib.import_module(package)
+    names = sorted(found.name for found in pkgutil.iter_modules(package.__path__))
+    return [importlib.import_module(f"{package.__name__}.{name}") for name in names]

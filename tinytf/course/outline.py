@@ -1,44 +1,150 @@
-"""The course's chapters and the question that each one answers."""
+"""The course's chapters: the one place for their titles, questions, minutes and order.
 
+README's table, the heads of the notebooks and the course map follow from it (`python -m
+tinytf.course build` and `readme` write them), or are tested against it.
+"""
+
+import re
+import textwrap
 from pathlib import Path
+from typing import NamedTuple
 
 from tinytf.course.tables import Link, table
 
-CHAPTERS = (  # number, title, question; 14 has three parts
-    ("00", "Start here", "What does a Transformer look at when it translates?"),
-    ("01", "From recurrence to attention", "Why did people stop reading one word after another?"),
-    ("02", "Tokens and embeddings", "How does a word become numbers?"),
-    (
-        "03",
-        "Scaled dot-product attention",
-        "How does one word look up what it needs in the others?",
+
+class Chapter(NamedTuple):
+    """A chapter; `minutes` and `needs` are None while it is not written."""
+
+    number: str
+    title: str
+    question: str
+    minutes: int | None = None
+    needs: str | None = None
+
+    @property
+    def time(self):
+        """The head's last sentences: how long it takes, and what one has to know."""
+        needs = f" You need: {self.needs}." if self.needs else ""
+        return textwrap.fill(f"About {self.minutes} minutes.{needs}", 100, break_on_hyphens=False)
+
+
+CHAPTERS = (  # in the order of reading; 14 has three parts
+    Chapter(
+        "00", "Start here", "What does a Transformer look at when it translates?", 40,
     ),
-    ("04", "Multi-head and cross-attention", "Why look several times at once, and from where?"),
-    ("05", "Positional encoding", "How does a model that sees a set find out the order?"),
-    ("06", "Residuals and normalisation", "What keeps a deep stack trainable?"),
-    ("07", "The feed-forward network", "Where are most of the weights, and what do they hold?"),
-    ("08", "The encoder", "What does each layer add to a word?"),
-    ("09", "The decoder", "How does it learn to write without seeing the future?"),
-    ("10", "The Transformer", "Do the parts, put together, translate?"),
-    ("11", "Decoding", "How does a model that scores words write a sentence?"),
-    ("12", "GPT", "What can a decoder alone learn from plain text?"),
-    ("13", "Sampling", "Why not always take the likeliest word?"),
-    ("14", "Three families", "Which of encoder, decoder or both for which task?"),
-    ("14b", "The block today", "What has changed in the block since 2017, and what for?"),
-    ("14c", "The same parts elsewhere", "Does our code run a public translator, and read images?"),
-    ("15", "Cost", "What does a longer text cost, in time and memory?"),
-    ("16", "Looking inside", "Which head does what, and how do we know?"),
-    ("17", "The bug clinic", "Which models train and are wrong?"),
-)
+    Chapter(
+        "01", "From recurrence to attention",
+        "Why did models stop reading one word after another?", 90,
+        "Python and a little PyTorch",
+    ),
+    Chapter(
+        "02", "Tokens and embeddings", "How does text become vectors?", 80,
+        "Python and a little PyTorch",
+    ),
+    Chapter(
+        "03", "Scaled dot-product attention",
+        "How does one word look up what it needs in the others?", 75,
+        "a word is a vector (chapter 02)",
+    ),
+    Chapter(
+        "04", "Multi-head and cross-attention",
+        "Why look several times at once, and from where?", 80,
+        "attention and its masks (chapter 03)",
+    ),
+    Chapter(
+        "05", "Positional encoding", "How does attention know the order of the words?", 90,
+        "attention and its masks (chapter 03), heads (chapter 04)",
+    ),
+    Chapter(
+        "06", "Residuals and normalisation", "What keeps a deep stack trainable?", 90,
+        "chapters 02, 03 and 05, and what a gradient is",
+    ),
+    Chapter(
+        "07", "The feed-forward network",
+        "Where are most of the weights, and what do they hold?", 110,
+        "attention (chapters 03, 04), residuals and norms (06)",
+    ),
+    Chapter(
+        "08", "The encoder", "What does each layer add to a word?", 80,
+        "attention (03, 04), positions (05), residuals and norms (06), the feed-forward network "
+        "(07)",
+    ),
+    Chapter(
+        "09", "The decoder", "How does it learn to write without seeing the future?", 80,
+        "the causal mask (chapter 03), cross-attention (04), the encoder (08)",
+    ),
+    Chapter(
+        "10", "The Transformer", "Do the parts, put together, translate?", 90,
+        "the decoder layer (chapter 09)",
+    ),
+    Chapter(
+        "11", "Decoding", "How does a model that scores words write a sentence?", 150,
+        "the Transformer (chapter 10)",
+    ),
+    Chapter(
+        "12", "GPT", "What can a decoder alone learn from plain text?", 130,
+        "byte-pair encoding (chapter 02), the causal mask (03), positions (05), pre-norm (06), "
+        "the layer (08)",
+    ),
+    Chapter(
+        "13", "Sampling", "Which of the likely tokens do we write down?", 130,
+        "a GPT that continues a text (chapter 12)",
+    ),
+    Chapter(
+        "14", "Three families", "Encoder, decoder or both: which for which task?", 130,
+        "the encoder (08), the Transformer (10), GPT (12)",
+    ),
+    Chapter(
+        "14b", "The block today",
+        "What has changed in the block since 2017, and what does it buy?", 100,
+        "RoPE (chapter 05), RMSNorm (06), SwiGLU (07), the cache (11), GPT (12)",
+    ),
+    Chapter(
+        "14c", "The same parts elsewhere",
+        "Does our code run a public translator, and read images?", 90,
+        "positions (chapter 05), the encoder (08), the whole Transformer (10)",
+    ),
+    Chapter(
+        "15", "Cost", "What does a longer text cost, in time and memory?", 120,
+        "the fused kernel (chapter 03), the layer (08), the cache (11), GPT (12)",
+    ),
+    Chapter("16", "Looking inside", "Which head does what, and how do we know?"),
+    Chapter("17", "The bug clinic", "Which models train and are wrong?"),
+)  # fmt: skip
+
+
+def head(text, chapter):
+    """A notebook's first cell with the chapter's title, question and minutes, the rest as it is.
+
+    The cell begins with the title as a heading and the question in bold; the paragraph that begins
+    with "About" and minutes ends with what the reader needs. Raises ValueError if one is missing.
+    """
+    for form, fact in (
+        (r"\A# .*$", f"# {chapter.number} {chapter.title}"),
+        (r"(?<=\n\n)\*\*[^*]+\*\*(?=\n\n|\Z)", f"**{chapter.question}**"),
+        (r"(?:(?<=^)|(?<=\. ))About \d+ minutes(?:.|\n(?!\n))*", chapter.time),
+    ):
+        text, count = re.subn(form, lambda _, fact=fact: fact, text, count=1, flags=re.M)
+        if not count:
+            raise ValueError(f"the first cell of chapter {chapter.number} does not say {fact!r}")
+    return text
+
+
+def chapter_table(folder):
+    """The README's table of the chapters that lie in `folder`, in Markdown."""
+    lines = ["| | question | time |", "|---|---|---|"]
+    for chapter in CHAPTERS:
+        for path in sorted(Path(folder).glob(f"{chapter.number}_*.ipynb")):
+            link = f"[{chapter.number} {chapter.title}]({Path(folder).name}/{path.name})"
+            lines.append(f"| {link} | {chapter.question} | {chapter.minutes} minutes |")
+    return "\n".join(lines)
 
 
 def outline(folder="."):
     """A table of the chapters; those whose notebook lies in `folder` are links to it."""
     rows = []
-    for number, title, question in CHAPTERS:
+    for number, title, question, *_ in CHAPTERS:
         found = sorted(path.name for path in Path(folder).glob(f"{number}_*.ipynb"))
-        rows.append(
-            (number, Link(title, found[0]) if found else title, question,
-             "" if found else "to come")
-        )  # fmt: skip
+        name = Link(title, found[0]) if found else title
+        rows.append((number, name, question, "" if found else "to come"))
     return table(("", "chapter", "question", ""), rows)

@@ -6,7 +6,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tinytf.decoding.search import Hypothesis, length_limit, length_penalty, next_scores
+from tinytf.decoding.search import (
+    Hypothesis,
+    check_search,
+    length_limit,
+    length_penalty,
+    next_scores,
+)
 from tinytf.support.modes import evaluation_mode
 from tinytf.support.protocols import Seq2Seq
 from tinytf.text.words import BOS, EOS
@@ -32,17 +38,17 @@ def every_sentence(
     """Score all outputs for one sentence src (1, S): those that end, those cut at max_len.
 
     With w words in the target vocabulary, not counting <pad>, <bos> and <eos>, they number
-    w^0 + w^1 + ... + w^max_len. Best score first. Raises ValueError if src holds several sentences
-    or max_len does not fit.
+    w^0 + w^1 + ... + w^max_len. Best score first. Raises ValueError if src holds several sentences,
+    max_len or alpha does not fit, and where scores are NaN.
     """
-    memory, max_len = _begin(model, src, max_len)
-    found, ids, total = [], src.new_full((1, 1), BOS), torch.zeros(1, dtype=torch.float64)
+    memory, max_len = _begin(model, src, max_len, alpha)
+    sentences, ids, total = [], src.new_full((1, 1), BOS), torch.zeros(1, dtype=torch.float64)
     with evaluation_mode(model):
         for _ in range(max_len):
             ended, ids, total = _grow(model, ids, total, memory)
-            found += _hypotheses(*ended, alpha)
-    found += _hypotheses(ids, total, alpha)
-    return sorted(found, key=lambda h: -h.score)
+            sentences += _hypotheses(*ended, alpha)
+    sentences += _hypotheses(ids, total, alpha)
+    return sorted(sentences, key=lambda h: -h.score)
 
 
 @torch.no_grad()
@@ -62,7 +68,9 @@ def best_of_all(
     before it reads more than `most` prefixes. Ties go to the one found first.
     Raises ValueError as `every_sentence`. Source: Stahlberg and Byrne 2019, section 2.
     """
-    memory, max_len = _begin(model, src, max_len)
+    memory, max_len = _begin(model, src, max_len, alpha)
+    if math.isnan(at_least) or not most >= 1:
+        raise ValueError(f"at_least={at_least} must be a number, and most={most} at least 1")
     best, score, read = None, at_least, 0
     ids, total = src.new_full((1, 1), BOS), torch.zeros(1, dtype=torch.float64)
     divisor = length_penalty(max_len, alpha)  # no length has a larger one
@@ -85,7 +93,8 @@ def best_of_all(
     return Best(best, read, True)
 
 
-def _begin(model: Seq2Seq, src: Tensor, max_len: int | None) -> tuple[Memory, int]:
+def _begin(model: Seq2Seq, src: Tensor, max_len: int | None, alpha: float) -> tuple[Memory, int]:
+    check_search(beam=1, alpha=alpha)
     if src.dim() != 2 or src.size(0) != 1:
         raise ValueError(f"one sentence at a time: src must be (1, S), got {tuple(src.shape)}")
     with evaluation_mode(model):
@@ -108,8 +117,10 @@ def _grow(
         longer = torch.cat([part[rows.to(part.device)], tokens.to(part)[:, None]], dim=1)
         after, end = after[rows, tokens], tokens == EOS
         here = end.to(part.device)
-        ended.append(longer[here]), ended_total.append(after[end])
-        alive.append(longer[~here]), alive_total.append(after[~end])
+        ended.append(longer[here])
+        ended_total.append(after[end])
+        alive.append(longer[~here])
+        alive_total.append(after[~end])
     ends = torch.cat(ended), torch.cat(ended_total)
     return ends, torch.cat(alive), torch.cat(alive_total)
 

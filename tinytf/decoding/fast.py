@@ -2,8 +2,8 @@
 
 A small model's token takes less time to compute than to ask for: module calls, joined weights and
 growing caches cost more than the arithmetic. A large one's takes the time to read its weights.
-`lean` gives a model with the same outputs that asks for less and reads faster; the tests hold it
-equal to the plain one.
+`fast_decoder` gives a model with the same outputs that asks for less and reads faster; the tests
+hold it equal to the plain one.
 """
 
 import copy
@@ -15,42 +15,45 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytf.attention import KeyValueCache, MultiHeadAttention, fused_attention
+from tinytf.blocks import EncoderLayer, decoder_mask
+from tinytf.checks import is_plain_linear
 from tinytf.decoding.matvec import Columns, Half
-from tinytf.gpt import GPT, CausalLayer, CausalStack
-from tinytf.masks import causal_mask
+from tinytf.embedding import TiedOutput
+from tinytf.feedforward import FeedForward
+from tinytf.gpt import GPT, CausalStack
+from tinytf.masks import CAUSAL, written_out
+from tinytf.norm import LayerNorm
+from tinytf.residual import PreNorm
 
-__all__ = ["LeanStack", "StaticCache", "lean"]
+__all__ = ["FastGPT", "FastStack", "StaticCache", "fast_decoder"]
 
 WEIGHTS = {None: Columns, "float16": Half}
 
 
-def lean(model: GPT, weights: str | None = None) -> GPT:
+def fast_decoder(model: GPT, weights: str | None = None) -> "FastGPT":
     """Return a copy of a model for decoding, which computes new tokens faster.
 
-    It is used as the model itself: `generate(lean(model), ...)`, and comes in evaluation mode. It
-    has its own copy of every matrix, laid out for few tokens at a time, and shares embeddings and
-    norms, so make it anew when the model has learned, moved or changed its precision. Both together
-    take twice the memory of the weights; let go of the model if you only decode.
+    It is used as the model itself: `generate(fast_decoder(model), ...)`, and comes in evaluation
+    mode. It has its own copy of every matrix, laid out for few tokens at a time, and shares
+    embeddings and norms, so make it anew when the model has learned, moved or changed its
+    precision. Both together take twice the memory of the weights; let go of the model if you only
+    decode.
 
     `weights="float16"` rounds that copy to float16, half as large: on a CPU it is read in less than
     half the time, and logits are near the model's, not equal. That needs a model in float32 on the
     CPU, and raises as `Half` does.
 
-    There is nothing in it to look into or to train: `record` and `states` refuse it. Raises
-    ValueError for other `weights`, a model that is lean already, one that is no GPT (a `Llama`),
-    and one whose attention is not GPT's, or not the fused one.
+    There is nothing in it to look into or to train: `record` refuses it. Raises ValueError for
+    other `weights`, a model that is fast already, one that is no GPT (a `Llama`), and one of which
+    a part is not as GPT has it: another attention, norm or kind of linear map, or one with hooks.
     """
     if weights not in WEIGHTS:
         raise ValueError(f"weights={weights!r} is not one of {tuple(WEIGHTS)}")
     if not isinstance(model, GPT):
-        raise ValueError(f"lean decoding is for a GPT, and this is a {type(model).__name__}")
-    if isinstance(model.decoder, LeanStack):
-        raise ValueError("the model is lean already: give the one it was made from")
-    stack = LeanStack(model.decoder, model.config.max_len, WEIGHTS[weights])
-    output = LeanOutput(model.output.weight, WEIGHTS[weights])
-    shared = {id(p): p for p in model.parameters()} | {id(model.decoder): stack}
-    twin = copy.deepcopy(model, shared | {id(model.output): output})  # what is shared stays one
-    return twin.eval()
+        raise ValueError(f"fast decoding is for a GPT, and this is a {type(model).__name__}")
+    if isinstance(model, FastGPT):
+        raise ValueError("the model is fast already: give the one it was made from")
+    return FastGPT(model, WEIGHTS[weights]).eval()
 
 
 class StaticCache(KeyValueCache):
@@ -83,8 +86,22 @@ class StaticCache(KeyValueCache):
 
     def select(self, rows: Tensor) -> None:
         """Keep these rows of the batch, in this order (beams that live on)."""
+        super().select(rows)
         if self.room is not None:
             self.room = self.room[rows]
+
+
+class FastGPT(GPT):
+    """What `fast_decoder` returns: a GPT whose layers and output are laid out for decoding."""
+
+    def __init__(self, model: GPT, lay_out: Callable[..., "Map"] = Columns) -> None:
+        TiedOutput.__init__(self)  # of a GPT what it computes, not how its weights are drawn
+        self.config = model.config
+        self.embedding = copy.copy(model.embedding)  # the same table
+        self.positions = copy.deepcopy(model.positions)
+        self.decoder = FastStack(model.decoder, model.config.max_len, lay_out)
+        _check_linear("output", model.output)
+        self.output = FastOutput(model.output.weight, lay_out)
 
 
 Map = Columns | Half
@@ -106,7 +123,7 @@ class _Weights(NamedTuple):
     down: Map
 
     @classmethod
-    def of(cls, layer: CausalLayer, lay_out: Callable[..., Map]) -> Self:
+    def of(cls, layer: EncoderLayer, lay_out: Callable[..., Map]) -> Self:
         """Read them off a layer."""
         a, f = layer.self_attention, layer.feed_forward
         norms = [_norm(n) for n in (layer.residual_1.norm, layer.residual_2.norm)]
@@ -116,7 +133,7 @@ class _Weights(NamedTuple):
         return cls(norms[0], qkv, maps[0], norms[1], *maps[1:])
 
 
-class LeanStack(nn.Module):
+class FastStack(nn.Module):
     """The layers of a `CausalStack`, without a module call or a copy of weights on the way."""
 
     @torch.no_grad()
@@ -124,12 +141,7 @@ class LeanStack(nn.Module):
         self, stack: CausalStack, max_len: int, lay_out: Callable[..., Map] = Columns
     ) -> None:
         super().__init__()
-        for layer in stack.layers:
-            if type(layer.self_attention) is not MultiHeadAttention:
-                name = type(layer.self_attention).__name__
-                raise ValueError(f"lean decoding computes MultiHeadAttention, not {name}")
-            if layer.self_attention.attention is not fused_attention:
-                raise ValueError("lean decoding needs layers whose attention is fused_attention")
+        _check_parts(stack)
         self.max_len, self.num_heads = max_len, stack.layers[0].self_attention.num_heads
         self._weights = [_Weights.of(layer, lay_out) for layer in stack.layers]
         self._activation = stack.layers[0].feed_forward.activation
@@ -140,20 +152,24 @@ class LeanStack(nn.Module):
         return [StaticCache(self.max_len) for _ in self._weights]
 
     @torch.no_grad()
-    def forward(self, x: Tensor, cache: list[StaticCache] | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, cache: list[StaticCache] | None = None, padding: Tensor | None = None
+    ) -> Tensor:
         """Map (B, T, C) to (B, T, C), as `CausalStack.forward`."""
         batch, length, width = x.shape
         start = len(cache[0]) if cache else 0
-        see: dict[str, Any] = {"is_causal": length > 1}
-        if start and length > 1:
-            see = {"attn_mask": causal_mask(start + length, x.device)[:, :, start:]}
+        mask = decoder_mask(padding, length)
+        if mask is CAUSAL and start == 0:
+            kernel: dict[str, Any] = {"is_causal": True}
+        else:
+            kernel = {"attn_mask": written_out(mask, length, start + length, x.device)}
         flat = x.reshape(-1, width).clone()  # (B, T, C) -> (BT, C), changed in place below
         for weights, layer in zip(self._weights, cache or [None] * len(self._weights), strict=True):
-            self._step(flat, batch, weights, layer, see)
+            self._step(flat, batch, weights, layer, kernel)
         return torch.layer_norm(flat, (width,), *self._final_norm).view(x.shape)
 
     def _step(
-        self, x: Tensor, batch: int, weights: _Weights, cache: StaticCache | None, see: dict
+        self, x: Tensor, batch: int, weights: _Weights, cache: StaticCache | None, kernel: dict
     ) -> None:
         """Pass x (BT, C) through one layer, in place."""
         width = x.size(1)
@@ -162,13 +178,43 @@ class LeanStack(nn.Module):
         qkv = qkv.permute(0, 2, 3, 1, 4)  # (B, T, 3, H, D) -> (B, 3, H, T, D)
         kv = qkv.narrow(1, 1, 2)
         k, v = kv.unbind(1) if cache is None else cache.extend(kv)
-        heads = F.scaled_dot_product_attention(qkv.select(1, 0), k, v, **see)
+        heads = F.scaled_dot_product_attention(qkv.select(1, 0), k, v, **kernel)
         weights.out.add_to(x, heads.transpose(1, 2).reshape(x.shape))  # (B, H, T, D) -> (BT, C)
         inner = weights.up(torch.layer_norm(x, (width,), *weights.norm_2))
         weights.down.add_to(x, self._activation(inner))
 
 
-class LeanOutput(nn.Module):
+def _check_parts(stack: CausalStack) -> None:
+    """Raise ValueError for a layer that is not made as GPT makes it: it would be passed by."""
+    for number, layer in enumerate(stack.layers):
+        attention = layer.self_attention
+        if type(attention) is not MultiHeadAttention:
+            name = type(attention).__name__
+            raise ValueError(f"fast decoding computes MultiHeadAttention, not {name}")
+        if attention.attention is not fused_attention:
+            raise ValueError("fast decoding needs layers whose attention is fused_attention")
+        parts = (layer.feed_forward, layer.residual_1, layer.residual_2)
+        if (kinds := [type(part) for part in parts]) != [FeedForward, PreNorm, PreNorm]:
+            names = ", ".join(kind.__name__ for kind in kinds)
+            raise ValueError(f"fast decoding computes FeedForward, PreNorm, PreNorm, not {names}")
+        for name, part in layer.named_modules():
+            if name.rpartition(".")[2].startswith("w_"):
+                _check_linear(f"decoder.layers.{number}.{name}", part)
+    for name, part in stack.named_modules():
+        if name.endswith("norm") and type(part) not in (LayerNorm, nn.LayerNorm):
+            raise ValueError(f"decoder.{name} is a {type(part).__name__}: no LayerNorm")
+        if part._forward_hooks or part._forward_pre_hooks:
+            raise ValueError(f"decoder.{name} has hooks, which fast decoding would pass by")
+
+
+def _check_linear(name: str, part: nn.Module) -> None:
+    if not is_plain_linear(part):
+        raise ValueError(
+            f"{name} is no nn.Linear as it comes, without hooks: fast decoding would pass it by"
+        )
+
+
+class FastOutput(nn.Module):
     """The map to logits, by a matrix laid out for few positions."""
 
     @torch.no_grad()

@@ -16,6 +16,7 @@ from tinytf.embedding import check_ids
 
 __all__ = [
     "Sampling",
+    "check_scores",
     "likeliest",
     "min_p",
     "presence_penalty",
@@ -217,12 +218,23 @@ def _check_floats(logits: Tensor) -> None:
         )
 
 
-def _check_best(best: Tensor) -> None:
+def check_scores(scores: Tensor, step: int) -> None:
+    """Refuse scores (B, V) of a step of decoding with a row that has no best token.
+
+    A weight that is NaN makes all scores NaN, and the token that is then likeliest says nothing.
+    Raises ValueError, naming the step (the first is 1). It waits for the device, once a step.
+    """
+    _check_best(scores.amax(dim=-1), f"step {step}: ")
+
+
+def _check_best(best: Tensor, where: str = "") -> None:
     """Refuse rows whose highest logit is not finite; it is NaN where a row holds one."""
     for row, value in enumerate(best.flatten().tolist()):
         if not math.isfinite(value):
             what = "no token that is not -inf" if value == -math.inf else f"a logit of {value}"
-            raise ValueError(f"row {row} of the logits has {what}: there is nothing to draw from")
+            raise ValueError(
+                f"{where}row {row} of the logits has {what}: there is nothing to draw from"
+            )
 
 
 def _check_rows(logits: Tensor) -> None:

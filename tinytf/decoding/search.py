@@ -1,10 +1,13 @@
 """Turning scores into sentences: greedy and beam search, batched, with cached keys and values."""
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from tinytf.decoding.sampling import check_scores
+from tinytf.support.compiled import compiled_method
 from tinytf.support.modes import evaluation_mode
 from tinytf.support.protocols import Seq2Seq
 from tinytf.text.words import BOS, EOS, PAD
@@ -14,6 +17,7 @@ __all__ = [
     "Hypothesis",
     "beam_search",
     "candidates",
+    "check_search",
     "finish",
     "greedy",
     "length_limit",
@@ -28,11 +32,14 @@ LONGEST = 64  # tokens of output, where the caller names no limit
 def next_scores(model: Seq2Seq, ids: Tensor, memory: Memory, cache: list | None = None) -> Tensor:
     """Score the token after ids (B, T), of which a cache has seen all but the last: (B, V).
 
-    <pad> and <bos> are no words: their score is -inf.
+    <pad> and <bos> are no words: their score is -inf. Raises ValueError, naming the step, where
+    scores are NaN.
     """
-    hidden = model.decode(ids if cache is None else ids[:, -1:], memory, cache)
+    decode = compiled_method(model, "decode")
+    hidden = decode(ids if cache is None else ids[:, -1:], memory, cache)
     scores = model.output(hidden[:, -1]).float()  # (B, T, C) -> (B, V)
     scores[:, [PAD, BOS]] = -torch.inf
+    check_scores(scores, step=ids.size(1))
     return scores
 
 
@@ -44,7 +51,8 @@ def greedy(
 
     src is (B, S); returns ids (B, T), T ≤ max_len (default: 64, or the model's own if that is
     less), without <bos>, each row ending in <eos> and padding unless max_len cut it. The model is
-    used in evaluation mode and left as it was found. Raises ValueError if max_len does not fit.
+    used in evaluation mode and left as it was found. Raises ValueError if max_len does not fit, and
+    where scores are NaN.
     `use_cache=False` recomputes every prefix from its beginning: same result, more work.
     """
     max_len = length_limit(model, max_len)
@@ -127,11 +135,12 @@ def beam_search(
     ends in <eos>, or is max_len tokens long. A sentence is done when no living prefix could still
     overtake its worst finished hypothesis, but its rows are computed until all sentences are done.
     A beam of 1 is not quite greedy: it keeps an <eos> that comes second, too, and with an alpha
-    above 0 it goes on after one that comes first. Raises ValueError if beam or max_len is below 1,
-    max_len above the model's own, or alpha below 0.
+    above 0 it goes on after one that comes first. Raises ValueError if beam or max_len is no whole
+    number above 0, max_len above the model's own, alpha below 0 or not finite, and where scores are
+    NaN.
     """
     max_len = length_limit(model, max_len)
-    _check_beam(beam, alpha)
+    check_search(beam, alpha)
     with evaluation_mode(model):
         memory = Memory(*(part.repeat_interleave(beam, dim=0) for part in model.encode(src)))
         cache = model.decoder.new_cache()
@@ -159,11 +168,18 @@ def beam_search(
     return finished
 
 
-def _check_beam(beam: int, alpha: float) -> None:
+def check_search(beam: int, alpha: float) -> None:
+    """Raise ValueError for a beam that is no whole number above 0, or an alpha below 0 or NaN."""
+    if not _is_whole(beam):
+        raise ValueError(f"beam must be a whole number, got {beam!r}")
     if beam < 1:
         raise ValueError(f"beam must be at least 1, got {beam}")
-    if alpha < 0:
-        raise ValueError(f"alpha must be at least 0, got {alpha}")
+    if not isinstance(alpha, int | float) or not 0 <= alpha < math.inf:
+        raise ValueError(f"alpha must be a finite number, at least 0, got {alpha!r}")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def length_limit(model: Seq2Seq, max_len: int | None) -> int:
@@ -171,6 +187,6 @@ def length_limit(model: Seq2Seq, max_len: int | None) -> int:
     limit = model.config.max_len
     if max_len is None:
         return min(LONGEST, limit)
-    if not 1 <= max_len <= limit:
+    if not _is_whole(max_len) or not 1 <= max_len <= limit:
         raise ValueError(f"max_len={max_len} must lie in 1..{limit}, the model's own max_len")
     return max_len

@@ -68,10 +68,14 @@ class Marian(Transformer):
 
     def __init__(self, config: MarianConfig) -> None:
         super().__init__(config)
-        self.positions.table = half_and_half(config.max_len, config.d_model)
+        self.positions.table = self.position_table()
         self.output = nn.Linear(config.d_model, config.tgt_vocab_size)
         nn.init.zeros_(self.output.bias)
-        self.output.weight = self.tgt_embedding.weight
+        self.tie()
+
+    def position_table(self) -> Tensor:
+        """Tabulate the positions as Marian orders them, (max_len, C)."""
+        return half_and_half(self.config.max_len, self.config.d_model)
 
 
 def halves(d_model: int) -> Tensor:

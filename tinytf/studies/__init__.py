@@ -9,7 +9,9 @@ from pathlib import Path
 
 import torch
 
-__all__ = ["load", "save"]
+from tinytf.support.files import write_atomically
+
+__all__ = ["load", "save", "table"]
 
 FOLDER = Path(__file__).parent
 
@@ -19,7 +21,7 @@ def load(name: str) -> dict:
 
     Raises FileNotFoundError naming the studies there are.
     """
-    path = FOLDER / f"{name}.json"
+    path = table(name)
     if not path.is_file():
         there = ", ".join(sorted(p.stem for p in FOLDER.glob("*.json"))) or "none"
         raise FileNotFoundError(f"no study {name!r}; there are: {there}")
@@ -27,11 +29,19 @@ def load(name: str) -> dict:
 
 
 def save(name: str, rows: list[dict], folder: Path = FOLDER) -> None:
-    """Write a study's rows with what a reader needs to repeat it."""
+    """Write a study's rows with what a reader needs to repeat it, whole or not at all.
+
+    Raises CheckpointError if it could not be written; an earlier table is then untouched.
+    """
     study = {
         "command": f"python -m tinytf.studies {name}",
         "versions": {"python": platform.python_version(), "torch": torch.__version__.split("+")[0]},
         "rows": rows,
     }
     text = json.dumps(study, ensure_ascii=False, indent=1) + "\n"
-    (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    write_atomically(table(name, folder), text.encode())
+
+
+def table(name: str, folder: Path = FOLDER) -> Path:
+    """Name the file of a study's rows."""
+    return folder / f"{name}.json"

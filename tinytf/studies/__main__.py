@@ -3,10 +3,13 @@
 import argparse
 import importlib
 import pkgutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from tinytf import studies
+from tinytf.cli.shell import attempt
+from tinytf.support.files import try_to_write
 
 
 def available() -> dict[str, Callable[[], list[dict]]]:
@@ -16,15 +19,24 @@ def available() -> dict[str, Callable[[], list[dict]]]:
     return {name: run for m in modules for name, run in getattr(m, "STUDIES", {}).items()}
 
 
-def main() -> None:
-    """Run the command line."""
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit status.
+
+    That the table can be written is tried first: a study takes minutes to hours.
+    """
     known = available()
     parser = argparse.ArgumentParser(prog="python -m tinytf.studies", description=__doc__)
     parser.add_argument("name", choices=sorted(known))
     parser.add_argument("--folder", type=Path, default=studies.FOLDER, help="where to write it")
-    options = parser.parse_args()
-    studies.save(options.name, known[options.name](), options.folder)
+    options = parser.parse_args(arguments)
+
+    def remake() -> int:
+        try_to_write(studies.table(options.name, options.folder))
+        studies.save(options.name, known[options.name](), options.folder)
+        return 0
+
+    return attempt(remake)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -8,7 +8,7 @@ from tqdm import tqdm
 
 from tinytf.apps.writer import Writer
 from tinytf.data.corpus import corpus, encode_documents
-from tinytf.decoding.fast import lean
+from tinytf.decoding.fast import fast_decoder
 from tinytf.decoding.generate import generate
 from tinytf.decoding.likelihood import continuation_losses
 from tinytf.decoding.sampling import Sampling
@@ -110,7 +110,7 @@ def settings(
     own prompts and draws; the texts are `WRITTEN` tokens long whatever they say.
     """
     writer = Writer.load()
-    model, fast = writer.model, lean(writer.model)
+    model, fast = writer.model, fast_decoder(writer.model)
     table = []
     runs = [(seed, f, value) for seed in seeds for f in families for value in FAMILIES[f][1]]
     for seed in seeds:

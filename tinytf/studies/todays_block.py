@@ -67,7 +67,7 @@ ALONE = {f"only {change}": (change,) for change in SINGLE}
 class NoPositions(nn.Module):
     """Embeddings as they are: the order is left to attention."""
 
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+    def forward(self, x: Tensor, start: int = 0, positions: Tensor | None = None) -> Tensor:
         """Return x (B, T, C)."""
         return x
 
@@ -80,9 +80,8 @@ def assemble(config: GPTConfig, changes: Collection[str] = ()) -> GPT:
     c, model = config, GPT(config)
     for layer in model.decoder.layers:
         kv_heads = KV_HEADS if "grouped" in changes else c.num_heads
-        layer.self_attention = GroupedQueryAttention(c.d_model, c.num_heads, kv_heads)
-        if "RoPE" not in changes:
-            layer.self_attention.turned = lambda x, start: x
+        base = BASE if "RoPE" in changes else None
+        layer.self_attention = GroupedQueryAttention(c.d_model, c.num_heads, kv_heads, base)
         if "SwiGLU" in changes:
             layer.feed_forward = SwiGLU(c.d_model, c.d_ff)
         if "RMSNorm" in changes:

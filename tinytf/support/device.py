@@ -19,14 +19,18 @@ def choose_device(name: str | torch.device | None = None) -> torch.device:
         "mps": torch.backends.mps.is_available(),
         "cpu": True,
     }
-    wanted = str(name or os.environ.get("TINYTF_DEVICE") or "")
+    variable = os.environ.get("TINYTF_DEVICE") or ""
+    wanted = str(name or variable)
     if not wanted:
         return torch.device(next(kind for kind, here in present.items() if here))
-    kind = wanted.split(":")[0]
-    if kind not in present:
-        raise ValueError(f"device {wanted!r} is not one of {', '.join(present)}")
+    said = f"device {wanted!r}" if name else f"the variable TINYTF_DEVICE={wanted!r}"
+    kind, _, number = wanted.partition(":")
+    if kind not in present or (number and not number.isdecimal()):
+        raise ValueError(f"{said} is not one of {', '.join(present)}")
     if not present[kind]:
-        raise ValueError(f"device {wanted!r} was asked for, but torch sees none on this machine")
+        raise ValueError(f"{said} was asked for, but torch sees none on this machine")
+    if kind == "cuda" and number and int(number) >= torch.cuda.device_count():
+        raise ValueError(f"{said} was asked for, but there are {torch.cuda.device_count()}")
     return torch.device(wanted)
 
 

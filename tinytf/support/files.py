@@ -2,13 +2,32 @@
 
 import codecs
 import contextlib
+import errno
 import json
 import os
+import stat
+import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-__all__ = ["CheckpointError", "read_json", "read_text", "write_atomically"]
+__all__ = [
+    "CheckpointError",
+    "check_target",
+    "hold",
+    "is_file",
+    "is_folder",
+    "naming",
+    "parse_json",
+    "plain_words",
+    "read_json",
+    "read_text",
+    "try_to_write",
+    "write_atomically",
+]
+
+LARGEST_JSON = 1 << 26  # bytes
 
 
 class CheckpointError(ValueError):
@@ -19,26 +38,116 @@ def write_atomically(path: str | Path, data: bytes) -> None:
     """Write bytes to `path`, whole or not at all; folders on the way are made.
 
     They go to a temporary file beside it, reach the disk, and then take the name in one step: if
-    the disk fills up or the process is killed, the file that was there before is still there.
-    Raises CheckpointError if it could not be written.
+    the disk fills up or the process is killed, the file that was there before is still there. A
+    link is followed, and a file that is replaced keeps its mode and owner. Raises CheckpointError
+    if it could not be written.
     """
-    path = Path(path)
-    if path.is_dir():
-        raise CheckpointError(f"could not write {path}: it is a folder; name a file in it")
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    target = check_target(path)
+    part = _part(target)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part.unlink(missing_ok=True)
+        with part.open("xb") as file:
+            hold(file)  # so that nobody takes it for a dead process's
             file.write(data)
             file.flush()
+            _keep_mode(target, part)
             os.fsync(file.fileno())
-        os.replace(part, path)
+        os.replace(part, target)
     except OSError as error:
-        kept = "; the file that was there is untouched" if path.exists() else ""
-        raise CheckpointError(f"could not write {path.name}: {error.strerror}{kept}") from error
+        kept = "; the file that was there is untouched" if os.path.exists(target) else ""
+        raise CheckpointError(f"could not write {path}: {plain_words(error)}{kept}") from error
     finally:
         with contextlib.suppress(OSError):
             part.unlink()
+
+
+def try_to_write(path: str | Path) -> None:
+    """Raise the CheckpointError that `write_atomically` would, before there is anything to lose."""
+    target = check_target(path)
+    part = _part(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(b"tried")
+    except OSError as error:
+        raise CheckpointError(f"could not write {path}: {plain_words(error)}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink()
+
+
+def check_target(path: str | Path) -> Path:
+    """Return the file that is meant, links followed; CheckpointError if it can't be replaced."""
+    try:
+        target = Path(os.path.realpath(path))
+        if target.is_dir():
+            raise CheckpointError(f"could not write {path}: it is a folder; name a file in it")
+        if target.is_symlink():
+            raise CheckpointError(f"could not write {path}: it is a link to itself")
+        if target.exists() and not target.is_file():
+            raise CheckpointError(f"could not write {path}: it is a device, not a file")
+        if target.exists() and not os.access(target, os.W_OK):
+            raise CheckpointError(f"could not write {path}: the file that is there is read-only")
+    except OSError as error:
+        raise CheckpointError(f"could not write {path}: {plain_words(error)}") from error
+    return target
+
+
+def hold(file: BinaryIO) -> bool:
+    """Lock an open file until it is closed or the process ends; False if another one has.
+
+    True too on a file system without locks.
+    """
+    try:
+        if os.name == "nt":
+            import msvcrt
+
+            file.seek(1 << 30)  # beyond what is written: the locked byte can't be read
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+            file.seek(0)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _part(target: Path) -> Path:
+    """Name the temporary file beside `target`, by process and thread; short enough for any name."""
+    name = f".{target.name[:50]}.{os.getpid()}-{threading.get_ident()}.part"
+    return target.with_name(name)
+
+
+def _keep_mode(target: Path, part: Path) -> None:
+    if not target.exists():
+        return
+    there = target.stat()
+    with contextlib.suppress(OSError, AttributeError):  # Windows has no owners, and some may not
+        os.chown(part, there.st_uid, there.st_gid)
+    part.chmod(stat.S_IMODE(there.st_mode))
+
+
+_WORDS = {
+    errno.EACCES: "there is no permission",
+    errno.EEXIST: "a file is where a folder should be",
+    errno.EISDIR: "it is a folder",
+    errno.ELOOP: "it is a link to itself",
+    errno.ENAMETOOLONG: "its name is too long",
+    errno.ENOENT: "there is no such file",
+    errno.ENOSPC: "the disk is full",
+    errno.ENOTDIR: "a file is where a folder should be",
+    errno.EPERM: "it is not permitted",
+    errno.EROFS: "the disk is read-only",
+}
+
+
+def plain_words(error: OSError) -> str:
+    """Say what an OSError means, without its number."""
+    return _WORDS.get(error.errno, error.strerror or str(error))
 
 
 def read_text(path: str | Path, chunk_bytes: int = 1 << 20) -> Iterator[str]:
@@ -68,14 +177,66 @@ def read_text(path: str | Path, chunk_bytes: int = 1 << 20) -> Iterator[str]:
             offset += len(data)
 
 
+def is_file(path: str | Path) -> bool:
+    """Say whether there is a file; a name that no file can have is none."""
+    try:
+        return Path(path).is_file()
+    except OSError:  # too long a name, a folder that may not be looked into
+        return False
+
+
+def is_folder(path: str | Path) -> bool:
+    """Say whether there is a folder; a name that no folder can have is none."""
+    try:
+        return Path(path).is_dir()
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def naming(where: str | Path) -> Iterator[None]:
+    """Put the name of a file in front of any CheckpointError that is raised inside."""
+    try:
+        yield
+    except CheckpointError as error:
+        raise CheckpointError(f"{where}: {error}") from error
+
+
+def parse_json(text: str) -> Any:
+    """Read JSON in which no object names an entry twice. Raises ValueError for all else."""
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
 def read_json(path: str | Path) -> Any:
-    """Read a JSON file. Raises CheckpointError if it is missing, truncated or not JSON."""
+    """Read a JSON file. Raises CheckpointError if it is missing, unreadable, too large or wrong."""
     path = Path(path)
-    if not path.is_file():
+    if not is_file(path):
         raise CheckpointError(f"there is no file {path}")
     try:
-        return json.loads("".join(read_text(path)))
+        size = path.stat().st_size
+        if size > LARGEST_JSON:
+            raise CheckpointError(f"{path.name} has {size} bytes, at most {LARGEST_JSON} are read")
+        text = "".join(read_text(path))
+    except OSError as error:
+        raise CheckpointError(f"could not read {path}: {plain_words(error)}") from error
+    except CheckpointError:
+        raise
+    except ValueError as error:
+        raise CheckpointError(f"{path.name} ({size} bytes) is not text: {error}") from error
+    try:
+        return parse_json(text)
     except ValueError as error:
         raise CheckpointError(
-            f"{path.name} ({path.stat().st_size} bytes) is truncated or not JSON: {error}"
+            f"{path.name} ({size} bytes) is truncated or not JSON: {error}"
         ) from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"{twice!r:.60} is given twice")
+    return content

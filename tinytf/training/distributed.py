@@ -29,38 +29,39 @@ class TeamError(RuntimeError):
 class Team:
     """The processes that train one model together; by default this one alone.
 
-    Process `rank` (0 .. size - 1) computes the gradients of every size-th row of each batch. Only
-    the first one, rank 0, writes files and speaks.
+    Process `rank`, of 0 .. world_size - 1, computes the gradients of every world_size-th row of a
+    batch. Only the main one, rank 0, writes files and speaks.
     """
 
-    def __init__(self, rank: int = 0, size: int = 1) -> None:
-        self.rank, self.size = rank, size
+    def __init__(self, rank: int = 0, world_size: int = 1) -> None:
+        self.rank, self.world_size = rank, world_size
 
     @property
     def alone(self) -> bool:
         """Whether there is only this process."""
-        return self.size == 1
+        return self.world_size == 1
 
     @property
-    def first(self) -> bool:
+    def is_main(self) -> bool:
         """Whether this process is the one that writes and speaks."""
         return self.rank == 0
 
     def share(self, batch: Rows) -> tuple[Rows, float]:
         """Return this process's rows of a batch, and what its loss counts: 1, or 0 where none is.
 
-        Row r belongs to process r mod size, so all rows are taken, each once. A process without a
-        row computes the first one and throws its loss away: DDP needs every process at every step.
+        Row r belongs to process r mod world_size, so all rows are taken, each once. A process
+        without a row computes the first one and throws its loss away: DDP needs every process at
+        every step.
         """
         if self.alone:
             return batch, 1.0
         first, counts = (self.rank, 1.0) if self.rank < len(batch[0]) else (0, 0.0)
-        return type(batch)(*(part[first :: self.size] for part in batch)), counts
+        return type(batch)(*(part[first :: self.world_size] for part in batch)), counts
 
     def wrap(self, model: nn.Module, objective: Objective) -> Objective:
         """Bind an objective to a model, so that its backward pass adds up all gradients.
 
-        The first process's weights become everybody's.
+        The main process's weights become everybody's.
         """
         if self.alone:
             return functools.partial(objective, model)
@@ -88,8 +89,8 @@ class Team:
             if self.alone or not _is_networks(error):
                 raise
             raise TeamError(
-                f"process {self.rank} of {self.size} lost another one in step {step + 1}: that "
-                "step is not taken, and the last checkpoint is whole"
+                f"process {self.rank} of {self.world_size} lost another one in step {step + 1}: "
+                "that step is not taken, and the last checkpoint is whole"
             ) from error
 
 

@@ -7,10 +7,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tinytf.checks import is_plain_linear
+from tinytf.support.compiled import is_compiled
 from tinytf.support.protocols import LanguageModel, Seq2Seq
 from tinytf.text.words import BOS, EOS, PAD, pad_batch
 
-__all__ = ["Batch", "TextBatch", "make_batch", "next_token_loss", "sequence_loss"]
+__all__ = [
+    "Batch",
+    "TextBatch",
+    "cross_entropy",
+    "make_batch",
+    "next_token_loss",
+    "sequence_loss",
+]
 
 
 PART = 1 << 22  # logits that exist at a time where they need not all: 16 MB
@@ -63,19 +72,48 @@ def make_batch(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]
     )
 
 
+def cross_entropy(
+    logits: Tensor,
+    targets: Tensor,
+    label_smoothing: float = 0.0,
+    ignore_index: int | None = None,
+) -> tuple[Tensor, int]:
+    """Sum the cross-entropy of logits (..., V) and target ids (...), in nats, and count the ids.
+
+    The mean is the one divided by the other. Targets equal to `ignore_index`, padding say, are left
+    out of both. The label-smoothed loss mixes in the mean over the vocabulary (Szegedy et al. 2016,
+    section 7). Raises ValueError if the shapes do not fit.
+    """
+    if logits.shape[:-1] != targets.shape:
+        raise ValueError(
+            f"logits of shape {tuple(logits.shape)} score {tuple(logits.shape[:-1])} tokens, "
+            f"but the targets have shape {tuple(targets.shape)}"
+        )
+    if ignore_index is not None:
+        real = targets != ignore_index
+        logits, targets = logits[real], targets[real]
+    loss = F.cross_entropy(
+        logits.flatten(0, -2).float(),
+        targets.flatten(),
+        label_smoothing=label_smoothing,
+        reduction="sum",
+    )
+    return loss, targets.numel()
+
+
 def sequence_loss(model: Seq2Seq, batch: Batch, label_smoothing: float = 0.0) -> tuple[Tensor, int]:
     """Sum the cross-entropy over the real target tokens, in nats, and count those tokens.
 
-    Padding is left out before the output map, so no logits are computed for it. The label-smoothed
-    loss mixes in the mean over the vocabulary (Szegedy et al. 2016, section 7).
+    Padding is left out before the output map, so no logits are computed for it; a compiled model is
+    called as a whole, and padding left out after it.
     """
     real = batch.tgt_out != PAD
-    hidden = model.decode(batch.tgt_in, model.encode(batch.src))
-    logits = model.output(hidden[real])  # (B, T, C) -> (tokens, V)
-    loss = F.cross_entropy(
-        logits.float(), batch.tgt_out[real], label_smoothing=label_smoothing, reduction="sum"
-    )
-    return loss, logits.size(0)
+    if is_compiled(model):
+        logits = model(batch.src, batch.tgt_in)[real]
+    else:
+        hidden = model.decode(batch.tgt_in, model.encode(batch.src))
+        logits = model.output(hidden[real])  # (B, T, C) -> (tokens, V)
+    return cross_entropy(logits, batch.tgt_out[real], label_smoothing)
 
 
 def next_token_loss(
@@ -84,20 +122,20 @@ def next_token_loss(
     """Sum the cross-entropy of every next token, in nats, and count the tokens.
 
     The objective of a causal language model: Radford et al. 2018, equation 1. The model has
-    `decode` and `output` as a GPT does.
+    `decode` and `output` as a GPT does; a compiled one is called as a whole.
     """
+    if is_compiled(model):
+        return cross_entropy(model(batch.ids_in), batch.ids_out, label_smoothing)
     hidden = model.decode(batch.ids_in).flatten(0, 1)  # (B, T, C) -> (B*T, C)
     targets = batch.ids_out.flatten()
-    if _gains_by_parts(hidden, model.output, label_smoothing):
+    if is_plain_linear(model.output) and _gains_by_parts(hidden, model.output, label_smoothing):
         rows = max(PART // model.output.out_features, 1)
         options = nn.LinearCrossEntropyOptions(batch_chunk_size=rows)
         loss = F.linear_cross_entropy(
             hidden, model.output.weight, targets, reduction="sum", options=options
         )
-    else:
-        logits = model.output(hidden).float()  # (B*T, C) -> (B*T, V)
-        loss = F.cross_entropy(logits, targets, label_smoothing=label_smoothing, reduction="sum")
-    return loss, len(targets)
+        return loss, len(targets)
+    return cross_entropy(model.output(hidden), targets, label_smoothing)  # (B*T, C) -> (B*T, V)
 
 
 def _gains_by_parts(hidden: Tensor, output: nn.Linear, label_smoothing: float) -> bool:

@@ -13,11 +13,13 @@ def warmup_inverse_sqrt(step: int, d_model: int, warmup: int) -> float:
     return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
-def warmup_cosine(step: int, lr: float, warmup: int, steps: int) -> float:
-    """Rise linearly to `lr` over `warmup` steps, then fall along half a cosine to 0 at `steps`.
+def warmup_cosine(step: int, lr: float, warmup: int, steps: int, floor: float = 0.0) -> float:
+    """Rise linearly to `lr` over `warmup` steps, then fall along half a cosine to `floor`.
 
-    Counts steps from 1. Source: Loshchilov and Hutter 2017, equation 5, with a warm-up before it.
+    `floor` is reached at `steps`, and kept afterwards. Counts steps from 1. Source: Loshchilov and
+    Hutter 2017, equation 5, with a warm-up before it.
     """
     if step < warmup:
         return lr * step / warmup
-    return lr * 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, steps - warmup))))
+    progress = min(1.0, (step - warmup) / max(1, steps - warmup))
+    return floor + (lr - floor) * 0.5 * (1 + math.cos(math.pi * progress))

@@ -2,15 +2,8 @@
 
 import torch
 
-from tinytf.course.grading import (
-    Exercise,
-    WrongAnswer,
-    calls,
-    expect,
-    same,
-    short,
-    tensor,
-)
+from tinytf.course.expect import agrees, expect, numbers, same, short, tensor
+from tinytf.course.grading import Exercise
 from tinytf.data.phrasebook import pinyin
 
 # 00.1 where each word looks
@@ -21,7 +14,7 @@ def most_attended(weights):
 
     weights is (..., T, S): a row per target word, a column per source word. Returns (..., T).
     """
-    return weights.argmax(dim=-1)
+    raise NotImplementedError
 
 
 MAP = torch.tensor([[0.1, 0.6, 0.3], [0.0, 0.2, 0.8]])
@@ -59,6 +52,20 @@ def _each_head(answer):
     same(answer(HEADS), [[1, 2], [1, 0]], "for the weights of two heads, (H=2, T=2, S=3)")
 
 
+def _any_map(answer):
+    """one word, one source word, flat rows and rows that differ by a hair"""
+    agrees(answer, torch.tensor([0]), torch.tensor([[1.0]]))
+    agrees(answer, torch.tensor([2]), torch.tensor([[0.3, 0.3, 0.4]]))
+    hair = torch.tensor([[0.5 - 1e-12, 0.5 + 1e-12]], dtype=torch.float64)
+    agrees(answer, torch.tensor([1]), hair, where="for a row that differs by 2e-12, in float64")
+    many = numbers(2, 3, 4, 5, seed=1).softmax(-1)
+    expected = [
+        [[max(range(5), key=row.__getitem__) for row in one] for one in heads]
+        for heads in many.tolist()
+    ]
+    agrees(answer, torch.tensor(expected), many)
+
+
 MOST_ATTENDED = Exercise(
     id="00.1",
     title="where each word looks",
@@ -70,48 +77,12 @@ MOST_ATTENDED = Exercise(
         "maps of several heads at once, `(H, T, S)`."
     ),
     hint="`argmax` along the last axis, whichever axes stand in front of it.",
-    reference=most_attended,
-    wrong=(
-        WrongAnswer(
-            "argmax over the target words",
-            lambda weights: weights.argmax(dim=-2),
-            "the answer has shape (3,), expected (2,)",
-            "Down a column we ask which target word looks here most. A row is one word's "
-            "attention, and only rows sum to 1.",
-        ),
-        WrongAnswer(
-            "the weight instead of the word",
-            lambda weights: weights.max(dim=-1).values,
-            "indexes are whole numbers",
-            "`max` says how much; `argmax` says where.",
-        ),
-        WrongAnswer(
-            "one answer for the whole map",
-            lambda weights: weights.argmax(),
-            "the answer has shape (), expected (2,)",
-            "Without `dim`, `argmax` searches the flattened map and gives one number.",
-        ),
-        WrongAnswer(
-            "the last column left out",
-            lambda weights: weights[..., :-1].argmax(dim=-1),
-            "you get [0, 1], expected [0, 3]",
-            "The column of `<eos>` is a choice like any other. Leaving it out makes a head that "
-            "rests on `<eos>` look as if it pointed at a word.",
-        ),
-        WrongAnswer(
-            "axes counted from the front",
-            lambda weights: weights.argmax(dim=1),
-            "for the weights of two heads",
-            "`dim=1` is the source axis of one map only. With a head axis in front it is the "
-            "target axis; `dim=-1` is right for both.",
-        ),
-    ),
-    tests=(_one_each, _are_indexes, _largest, _ends, _each_head),
-    probes=(calls(MAP), calls(HEADS), calls(EDGE)),
+    function=most_attended,
+    tests=(_one_each, _are_indexes, _largest, _ends, _each_head, _any_map),
 )
 
 
-# 00.2 the share of exact translations
+# 00.2 the share that is exact
 
 
 def exact_share(outputs, gold):
@@ -119,12 +90,7 @@ def exact_share(outputs, gold):
 
     outputs and gold are lists of sentences, each a list of words. Returns a share in 0..1.
     """
-    return sum(list(o) == list(g) for o, g in zip(outputs, gold, strict=True)) / len(gold)
-
-
-def _words_right(outputs, gold):
-    pairs = [(a, b) for o, g in zip(outputs, gold) for a, b in zip(o, g)]
-    return sum(a == b for a, b in pairs) / sum(map(len, gold))
+    raise NotImplementedError
 
 
 GOLD = [["狗", "吃", "了", "鱼"], ["两", "只", "黑", "猫"]]
@@ -176,6 +142,14 @@ def _its_own_gold(answer):
     _scores(answer, TRADED, 0.0, "Each is the translation of the other sentence.")
 
 
+def _words_are_words(answer):
+    """words are compared one by one, not as one text"""
+    gold = [["ab", "c"], ["d"], ["e", "e"], []]
+    outputs = [["a", "bc"], ["d"], ["e"], []]
+    same(answer(outputs, gold), 0.5, f"for outputs={outputs}, gold={gold}")
+    same(answer(gold[:1], gold[:1]), 1.0, "for one sentence that is right")
+
+
 EXACT_SHARE = Exercise(
     id="00.2",
     title="the share that is exact",
@@ -186,63 +160,20 @@ EXACT_SHARE = Exercise(
         "in order, to the end. Both arguments are lists of sentences, each a list of words."
     ),
     hint="Python compares lists element by element, length included.",
-    reference=exact_share,
-    wrong=(
-        WrongAnswer(
-            "share of words",
-            _words_right,
-            "One of two sentences is right",
-            "A sentence with one wrong word can be a wrong translation. Sharing out the credit by "
-            "words makes a model look better than its sentences are.",
-        ),
-        WrongAnswer(
-            "compares as far as the shorter one",
-            lambda outputs, gold: (
-                sum(all(a == b for a, b in zip(o, g)) for o, g in zip(outputs, gold)) / len(gold)
-            ),
-            "The second sentence stops too early",
-            "`zip` stops at the shorter list, so a translation that stops too early, or never "
-            "stops, is counted as right.",
-        ),
-        WrongAnswer(
-            "compares sets of words",
-            lambda outputs, gold: sum(set(o) == set(g) for o, g in zip(outputs, gold)) / len(gold),
-            "The fish did not eat the dog",
-            "The words are all there, and the fish eats the dog. A set forgets order and "
-            "repetition.",
-        ),
-        WrongAnswer(
-            "all or nothing",
-            lambda outputs, gold: float(
-                all(list(o) == list(g) for o, g in zip(outputs, gold, strict=True))
-            ),
-            "One of two sentences is right",
-            "This asks whether the whole list is right. The score is a share of the sentences.",
-        ),
-        WrongAnswer(
-            "a count, not a share",
-            lambda outputs, gold: sum(
-                list(o) == list(g) for o, g in zip(outputs, gold, strict=True)
-            ),
-            "Both are right",
-            "Divide by the number of sentences, or the score depends on how many were asked.",
-        ),
-        WrongAnswer(
-            "found anywhere in the gold",
-            lambda outputs, gold: sum(o in gold for o in outputs) / len(gold),
-            "Each is the translation of the other sentence",
-            "`in` asks whether some sentence has this translation. Go through both lists side by "
-            "side, and compare each output with its own gold.",
-        ),
-    ),
-    tests=(_all_right, _one_of_two, _cut_short, _goes_on, _order_counts, _its_own_gold),
-    probes=tuple(
-        calls(outputs, GOLD) for outputs in (ONE_WRONG, SHORT, LONG, SWAPPED, GOLD, TRADED)
+    function=exact_share,
+    tests=(
+        _all_right,
+        _one_of_two,
+        _cut_short,
+        _goes_on,
+        _order_counts,
+        _its_own_gold,
+        _words_are_words,
     ),
 )
 
 
-# 00.3 attention against the gold alignment
+# 00.3 attention, graded
 
 
 def alignment_accuracy(weights, links):
@@ -251,42 +182,12 @@ def alignment_accuracy(weights, links):
     weights is (T, S); links is a list of (source index, target index). Target words with no link
     do not count. Returns a number in 0..1.
     """
-    best = weights.argmax(dim=-1).tolist()
-    aligned = {t for _, t in links}
-    return sum((best[t], t) in links for t in aligned) / len(aligned)
-
-
-def _accuracy(hit=None, count=None, flip=False):
-    """An `alignment_accuracy` with one thing wrong."""
-
-    def accuracy(weights, links):
-        links = [(t, s) for s, t in links] if flip else list(links)
-        best = weights.argmax(dim=-1).tolist()
-        aligned = {t for _, t in links}
-        hits = hit(weights, links) if hit else sum((best[t], t) in links for t in aligned)
-        return hits / (count(weights, links) if count else len(aligned))
-
-    return accuracy
-
-
-def _mass(weights, links):
-    return sum(weights[t, s].item() for s, t in links)
-
-
-def _one_link(weights, links):
-    best = weights.argmax(dim=-1).tolist()
-    return sum(best[t] == s for t, s in {t: s for s, t in links}.items())
-
-
-def _found_links(weights, links):
-    best = weights.argmax(dim=0).tolist()
-    return sum(best[s] == t for s, t in links)
+    raise NotImplementedError
 
 
 # the cat sat on the mat <eos>  ->  cat sit at mat on <eos>; `on` has two links, <eos> has none
 SITS = torch.full((6, 7), 0.05)
-for _t, _s in enumerate((1, 2, 3, 4, 3, 6)):
-    SITS[_t, _s] = 0.7
+SITS[range(6), [1, 2, 3, 4, 3, 6]] = 0.7
 SITS_LINKS = [(1, 0), (2, 1), (3, 2), (5, 3), (3, 4)]
 # target words with two, no and three gold source words
 TWO = torch.tensor([[0.6, 0.2, 0.1, 0.1], [0.1, 0.2, 0.1, 0.6], [0.1, 0.2, 0.6, 0.1]])
@@ -309,6 +210,30 @@ def _any_link(answer):
     same(answer(TWO, TWO_LINKS), 1.0, where, note=note)
 
 
+def _graded(weights, links):
+    """The same by loops."""
+    right = []
+    for t in {target for _, target in links}:
+        row = weights[t].tolist()
+        right.append((row.index(max(row)), t) in links)
+    return sum(right) / len(right)
+
+
+def _any_links(answer):
+    """rows without a large weight, one word, words that share a source word"""
+    agrees(answer, 1.0, torch.tensor([[0.4, 0.3, 0.3]]), [(0, 0)])
+    agrees(answer, 0.0, torch.tensor([[0.4, 0.3, 0.3]]), [(1, 0), (2, 0)])
+    weights = numbers(7, 4, seed=3).softmax(-1)
+    best = weights.argmax(-1).tolist()
+    links = [(s if t != 4 else (s + 1) % 4, t) for t, s in enumerate(best) if t != 2]
+    agrees(answer, 5 / 6, weights, links)
+    agrees(answer, _graded(weights, links[2:5]), weights, links[2:5])
+    links += [((s + 1) % 4, s) for s in range(4)]
+    agrees(answer, _graded(weights, links), weights, links)
+    hair = torch.tensor([[0.5 - 1e-12, 0.5 + 1e-12]], dtype=torch.float64)
+    agrees(answer, 1.0, hair, [(1, 0)], where="for a row that differs by 2e-12, in float64")
+
+
 ALIGNMENT = Exercise(
     id="00.3",
     title="attention, graded",
@@ -320,53 +245,9 @@ ALIGNMENT = Exercise(
         "those whose largest weight is on one of their links."
     ),
     hint="First the set of target words that have a link, then `most_attended` for each of those.",
-    reference=alignment_accuracy,
-    wrong=(
-        WrongAnswer(
-            "source and target swapped",
-            _accuracy(flip=True),
-            "Links are (source, target)",
-            "A link names the source word first; the map has the target word first. Read each "
-            "link as (s, t) and look up weights[t, s].",
-        ),
-        WrongAnswer(
-            "divides by all target words",
-            _accuracy(count=lambda weights, links: weights.size(0)),
-            "word 1 has no link",
-            "A word without a gold link, `<eos>` for one, cannot be right. Counting it caps the "
-            "score below 1 for every head.",
-        ),
-        WrongAnswer(
-            "divides by the number of links",
-            _accuracy(count=lambda weights, links: len(links)),
-            "Target words 0 and 2 look at one of their own source words",
-            "A word with two links has one largest weight, so it can hit only one of them. Count "
-            "target words, not links.",
-        ),
-        WrongAnswer(
-            "one link per word",
-            _accuracy(hit=_one_link),
-            "Target words 0 and 2 look at one of their own source words",
-            "A dictionary by target word keeps one link of each word and forgets the others. The "
-            "word is right on any of its links.",
-        ),
-        WrongAnswer(
-            "weight on the links",
-            _accuracy(hit=_mass),
-            "Links are (source, target)",
-            "This is the share of attention that lies on gold links, a fine score too, but not the "
-            "one asked for: a word counts as a whole or not at all.",
-        ),
-        WrongAnswer(
-            "asks the source words",
-            _accuracy(hit=_found_links, count=lambda weights, links: len(links)),
-            "Links are (source, target)",
-            "The largest weight is searched down a column. Each target word makes one choice, "
-            "along its row.",
-        ),
-    ),
-    tests=(_four_of_five, _any_link),
-    probes=(calls(SITS, SITS_LINKS), calls(TWO, TWO_LINKS)),
+    function=alignment_accuracy,
+    tests=(_four_of_five, _any_link, _any_links),
 )
+
 
 EXERCISES = (MOST_ATTENDED, EXACT_SHARE, ALIGNMENT)

@@ -5,10 +5,18 @@ import math
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from tinytf.course.grading import Exercise, WrongAnswer, calls, expect, same, short, tensor
-
-HIDDEN = float("-inf")
-
+from tinytf.course.expect import (
+    agrees,
+    expect,
+    gradients,
+    numbers,
+    precise,
+    same,
+    short,
+    tensor,
+    travels,
+)
+from tinytf.course.grading import Exercise, hint
 
 # 03.1 attention weights with a mask
 
@@ -19,39 +27,7 @@ def my_attention_weights(q, k, mask=None):
     q is (..., T, D), k is (..., S, D), and mask (True = may attend) broadcasts to (..., T, S).
     A query that may attend to nothing gets a row of zeros.
     """
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))  # (..., T, S)
-    if mask is None:
-        return scores.softmax(-1)
-    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    return scores.softmax(-1).masked_fill(~mask, 0.0)
-
-
-def _variant(divide=True, mask_at=HIDDEN, axis=-1, inverted=False, after=False, width=None):
-    """A `my_attention_weights` with one thing wrong."""
-
-    def weights(q, k, mask=None):
-        size = width(q) if width else q.size(-1)
-        scores = q @ k.transpose(-2, -1) / (math.sqrt(size) if divide else 1)
-        if mask is None:
-            return scores.softmax(axis)
-        hidden = mask if inverted else ~mask
-        if after:
-            return scores.softmax(axis).masked_fill(hidden, 0.0)
-        return scores.masked_fill(hidden, mask_at).softmax(axis)
-
-    return weights
-
-
-def _swapped(q, k, mask=None):
-    scores = k @ q.transpose(-2, -1) / math.sqrt(q.size(-1))
-    return (scores if mask is None else scores.masked_fill(~mask, HIDDEN)).softmax(-1)
-
-
-def _repaired_late(q, k, mask=None):
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
-    if mask is not None:
-        scores = scores + torch.zeros(mask.shape).masked_fill(~mask, HIDDEN)
-    return scores.softmax(-1).nan_to_num(0.0)
+    raise NotImplementedError
 
 
 Q = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
@@ -127,9 +103,59 @@ def _gradient_survives(answer):
     expect(grad.isfinite().all(), message)
 
 
-def _gradient_probe(answer):
-    q = Q.clone().requires_grad_()
-    return torch.autograd.grad(answer(q, K, LONELY)[:, 0].sum(), q)[0]
+def _plain(q, k, mask=None):
+    """Pair by pair: exp of each score over the sum of those that are seen; 0 where none is."""
+    scores = (q.unsqueeze(-2) * k.unsqueeze(-3)).sum(-1) / q.size(-1) ** 0.5
+    seen = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask.expand_as(scores)
+    scores = torch.where(seen, scores, 0)
+    share = torch.where(seen, (scores - scores.detach().amax(-1, keepdim=True)).exp(), 0)
+    total = share.sum(-1, keepdim=True)
+    return share / torch.where(total == 0, 1, total)
+
+
+_DEEP = numbers(2, 3, 4, 5, seed=1), numbers(2, 3, 6, 5, seed=2)  # B, H, T or S, D
+_PADDED = torch.tensor([[True] * 6, [True, True, False, False, False, False]])[:, None, None]
+
+
+def _each_by_itself(answer):
+    """sentences and heads are attended each by itself, with more keys than queries"""
+    agrees(answer, _plain, numbers(2, 1, 3, seed=1), numbers(2, 2, 3, seed=2))
+    agrees(answer, _plain, *_DEEP)
+
+
+@hint("`masked_fill` spreads a smaller mask over the scores; indexing with it does not.")
+def _mask_broadcasts(answer):
+    """a mask of fewer numbers serves all sentences, heads or queries"""
+    agrees(answer, _plain, numbers(2, 2, 3, seed=1), numbers(2, 3, 3, seed=2), CAUSAL[1:])
+    agrees(answer, _plain, *_DEEP, _PADDED)
+    agrees(answer, _plain, *_DEEP, torch.ones(4, 6, dtype=torch.bool).tril()[None, None])
+
+
+def _large_scores(answer):
+    """scores in the hundreds do no harm"""
+    q, k = torch.tensor([[200.0], [-200.0]]), torch.tensor([[1.0], [2.0], [-1.0]])
+    agrees(answer, _plain, q, k)
+    agrees(answer, _plain, q, k, LONELY[:2])
+
+
+def _half_precision(answer):
+    """numbers in half precision stay in it, hidden or not"""
+    q, k = numbers(3, 4, seed=1), numbers(3, 4, seed=2)
+    precise(answer, _plain, q, k, dtype=torch.float16)
+    precise(answer, _plain, q, k, LONELY, dtype=torch.float16)
+    precise(answer, _plain, q, k, LONELY, dtype=torch.float64)
+
+
+def _gradients_right(answer):
+    """gradients reach queries and keys, with a mask and without"""
+    gradients(answer, _plain, numbers(2, 3, seed=1), numbers(4, 3, seed=2))
+    gradients(answer, _plain, numbers(3, 2, seed=1), numbers(3, 2, seed=2), LONELY)
+
+
+def _elsewhere(answer):
+    """it computes where its inputs are"""
+    travels(answer, Q, K)
+    travels(answer, Q, K, CAUSAL)
 
 
 WEIGHTS = Exercise(
@@ -146,76 +172,7 @@ WEIGHTS = Exercise(
         "Hide a score before the softmax by giving it a very negative, finite value such as "
         "`torch.finfo(scores.dtype).min`; set the hidden weights to 0 after it."
     ),
-    reference=my_attention_weights,
-    wrong=(
-        WrongAnswer(
-            "no scale",
-            _variant(divide=False),
-            "divided by the root of D=2",
-            "Without 1/√D the scores spread as D grows, and the softmax saturates.",
-        ),
-        WrongAnswer(
-            "scale by the whole model width",
-            _variant(width=lambda q: q.size(-1) * (q.size(-3) if q.dim() > 2 else 1)),
-            "divided by the root of D=4",
-            "A score is a dot product of D numbers, those of one head: its spread is √D, not "
-            "√d_model. With 8 heads the scores become 2.8 times too small.",
-        ),
-        WrongAnswer(
-            "mask after the softmax",
-            _variant(after=True),
-            "sums to 0.1978",
-            "The hidden keys have already taken their share of the softmax, so what is left does "
-            "not sum to 1. Hide the scores before it.",
-        ),
-        WrongAnswer(
-            "mask inverted",
-            _variant(inverted=True),
-            "to hidden keys; True means “may attend”",
-            "Here True means “may attend”. `nn.MultiheadAttention` and many tutorials mean the "
-            "opposite: hide where `~mask`.",
-        ),
-        WrongAnswer(
-            "mask ignored",
-            lambda q, k, mask=None: _variant()(q, k),
-            "row 0 gives 0.8022 to hidden keys",
-            "The mask came in and was not used: hide the scores where it is False.",
-        ),
-        WrongAnswer(
-            "softmax over the queries",
-            _variant(axis=-2),
-            "row 0 sums to",
-            "The softmax has to run over the keys, the last axis: each query spreads its own 1.",
-        ),
-        WrongAnswer(
-            "queries and keys swapped",
-            _swapped,
-            "the weights have shape (2, 3), expected (3, 2)",
-            "`k @ q.T` asks each key which query it likes. A row belongs to a query: `q @ k.T`.",
-        ),
-        WrongAnswer(
-            "NaN where everything is hidden",
-            _variant(),
-            "you get [nan, nan, nan], expected [0, 0, 0]",
-            "The softmax of a row of -inf is 0/0. One fully padded sentence then turns the loss, "
-            "and every parameter, into NaN.",
-        ),
-        WrongAnswer(
-            "uniform where everything is hidden",
-            _variant(mask_at=-1e9),
-            "you get [0.3333, 0.3333, 0.3333], expected [0, 0, 0]",
-            "A row of equal scores, however negative, has a uniform softmax: the query silently "
-            "averages exactly what it may not see.",
-        ),
-        WrongAnswer(
-            "-inf added, NaN repaired later",
-            _repaired_late,
-            "NaN spreads to every parameter",
-            "The values look right, but the backward pass of the softmax multiplies by the NaN it "
-            "computed, and adding -inf lets that through. Keep the scores finite, or hide them "
-            "with `masked_fill`, which sends no gradient to what it fills.",
-        ),
-    ),
+    function=my_attention_weights,
     tests=(
         _shape,
         _rows_sum_to_one,
@@ -224,19 +181,17 @@ WEIGHTS = Exercise(
         _mask_hides,
         _nothing_to_see,
         _gradient_survives,
-    ),
-    probes=(
-        calls(Q, K),
-        calls(Q, K[:2]),
-        calls(WIDE, WIDE),
-        calls(Q, K, CAUSAL),
-        calls(Q, K, LONELY),
-        _gradient_probe,
+        _each_by_itself,
+        _mask_broadcasts,
+        _large_scores,
+        _half_precision,
+        _gradients_right,
+        _elsewhere,
     ),
 )
 
 
-# 03.2 causal and padding mask
+# 03.2 causal and padding mask together
 
 
 def my_decoder_mask(ids, pad_id=0):
@@ -244,17 +199,7 @@ def my_decoder_mask(ids, pad_id=0):
 
     True where the key is not padding and not later than the query.
     """
-    T = ids.size(1)
-    causal = torch.ones(T, T, dtype=torch.bool, device=ids.device).tril()
-    return causal & (ids != pad_id)[:, None, None, :]
-
-
-def _triangle(ids, diagonal=0):
-    return torch.ones(ids.size(1), ids.size(1), dtype=torch.bool).tril(diagonal)
-
-
-def _real_keys(ids, pad_id):
-    return (ids != pad_id)[:, None, None, :]
+    raise NotImplementedError
 
 
 IDS = torch.tensor([[5, 6, 7, 0], [0, 0, 8, 9]])
@@ -317,6 +262,21 @@ def _other_pad(answer):
     same(got.reshape(-1), [True, False, True, False], where, note=note)
 
 
+def _any_length(answer):
+    """any number of sentences of any length, one word too"""
+    for ids in (torch.tensor([[4]]), torch.tensor([[3, 0], [0, 3], [3, 4]]), IDS[:, :3]):
+        wanted = [
+            [[[s <= t and row[s] != 0 for s in range(len(row))] for t in range(len(row))]]
+            for row in ids.tolist()
+        ]
+        agrees(answer, torch.tensor(wanted), ids)
+
+
+def _mask_elsewhere(answer):
+    """the mask is made where the ids are"""
+    travels(answer, IDS)
+
+
 MASK = Exercise(
     id="03.2",
     title="causal and padding mask together",
@@ -328,66 +288,21 @@ MASK = Exercise(
         "not later than the query, and it is not padding."
     ),
     hint="`torch.ones(T, T, dtype=torch.bool).tril()` and `(ids != pad_id)[:, None, None, :]`.",
-    reference=my_decoder_mask,
-    wrong=(
-        WrongAnswer(
-            "look-ahead inverted",
-            lambda ids, pad_id=0: ~_triangle(ids) & _real_keys(ids, pad_id),
-            "a later key is hidden",
-            "`triu(1)` marks the future; here it came in as what may be attended to. Such a model "
-            "sees only the future: training looks perfect, generation gets nothing right.",
-        ),
-        WrongAnswer(
-            "padding forgotten",
-            lambda ids, pad_id=0: _triangle(ids).expand(ids.size(0), 1, -1, -1),
-            "padding is never attended to",
-            "Padding on the right lies in the future of every word, so the causal mask happens to "
-            "hide it. Padding on the left, or in the middle, is attended to.",
-        ),
-        WrongAnswer(
-            "diagonal excluded",
-            lambda ids, pad_id=0: _triangle(ids, -1) & _real_keys(ids, pad_id),
-            "a position may attend to itself",
-            "`tril(-1)` hides the diagonal too. The input is already shifted by one, so a position "
-            "may see itself; otherwise the first one has nothing to see.",
-        ),
-        WrongAnswer(
-            "no axis for the heads",
-            lambda ids, pad_id=0: _triangle(ids) & (ids != pad_id)[:, None, :],
-            "lines its batch up with their heads",
-            "Broadcasting aligns shapes from the right, so (B, T, T) meets (B, H, T, T) as "
-            "(1, B, T, T). It crashes, unless B equals H: then head h silently gets the mask of "
-            "sentence h.",
-        ),
-        WrongAnswer(
-            "True means hide",
-            lambda ids, pad_id=0: ~(_triangle(ids) & _real_keys(ids, pad_id)),
-            "a later key is hidden",
-            "This is the opposite convention, that of `nn.MultiheadAttention`. In this course "
-            "True means “may attend”.",
-        ),
-        WrongAnswer(
-            "padding hides queries, not keys",
-            lambda ids, pad_id=0: _triangle(ids) & (ids != pad_id)[:, None, :, None],
-            "padding is never attended to",
-            "Padding has to be hidden as a key, along the last axis, where the softmax runs.",
-        ),
-        WrongAnswer(
-            "padding hides queries too",
-            lambda ids, pad_id=0: (
-                _triangle(ids) & _real_keys(ids, pad_id) & (ids != pad_id)[:, None, :, None]
-            ),
-            "an earlier word may be attended to",
-            "Hiding padding as a key is enough. What a padded query finds is never read, and an "
-            "empty row is a chance for NaN.",
-        ),
+    function=my_decoder_mask,
+    tests=(
+        _mask_shape,
+        _no_future,
+        _sees_itself,
+        _sees_past,
+        _no_padding,
+        _other_pad,
+        _any_length,
+        _mask_elsewhere,
     ),
-    tests=(_mask_shape, _no_future, _sees_itself, _sees_past, _no_padding, _other_pad),
-    probes=(calls(IDS), calls(torch.tensor([[0, 3, 4]]))),
 )
 
 
-# 03.3 attention as a soft lookup
+# 03.3 a dictionary that looks up softly
 
 
 def my_lookup(query, keys, values, temperature):
@@ -396,13 +311,7 @@ def my_lookup(query, keys, values, temperature):
     query is (D,), keys (S, D), values (S, C), the result (C,). As temperature goes to 0 the
     result goes to the value of the best key.
     """
-    weights = (keys @ query / temperature).softmax(0)  # (S,)
-    return weights @ values
-
-
-def _overflowing(query, keys, values, temperature):
-    weights = (keys @ query / temperature).exp()
-    return weights / weights.sum() @ values
+    raise NotImplementedError
 
 
 QUERY = torch.tensor([1.0, 0.0])
@@ -431,6 +340,35 @@ def _hot(answer):
     same(got, [20.0, 2.0], f"{_BOOK}, temperature=1000000", note="All keys count alike.")
 
 
+def _looked_up(query, keys, values, temperature):
+    """The same, one key after the other."""
+    shares = [((key * query).sum() / temperature).exp() for key in keys]
+    return sum(share * value for share, value in zip(shares, values, strict=True)) / sum(shares)
+
+
+def _any_book(answer):
+    """keys and values of other widths, at other temperatures"""
+    for temperature in (0.5, 2.0, 3.0):
+        book = numbers(2, seed=1), numbers(3, 2, seed=2), numbers(3, 1, seed=3)
+        agrees(answer, _looked_up, *book, temperature)
+    wide = numbers(5, seed=1), numbers(4, 5, seed=2), numbers(4, 3, seed=3)
+    agrees(answer, _looked_up, *wide, 0.7)
+    agrees(answer, _looked_up, *(part.double() for part in wide), 0.7)
+    agrees(answer, _looked_up, wide[0], wide[1][:1], wide[2][:1], 1.0)
+
+
+def _large_matches(answer):
+    """a match of 200 does no harm"""
+    same(answer(QUERY * 200, KEYS, VALUES, 1.0), [10.0, 0.0], "for a query of 200, temperature=1")
+
+
+def _gradients_of_lookup(answer):
+    """gradients reach the query, the keys and the values"""
+    wide = numbers(5, seed=1), numbers(4, 5, seed=2), numbers(4, 3, seed=3)
+    gradients(answer, _looked_up, *wide, 0.7)
+    travels(answer, QUERY, KEYS, VALUES, 0.7)
+
+
 LOOKUP = Exercise(
     id="03.3",
     title="a dictionary that looks up softly",
@@ -442,53 +380,9 @@ LOOKUP = Exercise(
         "weighted by the softmax of `keys @ query` divided by the temperature."
     ),
     hint="Three steps: a score per key, a softmax over the scores, a weighted sum of the values.",
-    reference=my_lookup,
-    wrong=(
-        WrongAnswer(
-            "temperature multiplies",
-            lambda query, keys, values, temperature: (
-                (keys @ query * temperature).softmax(0) @ values
-            ),
-            "Key 0 matches best",
-            "A low temperature has to sharpen: divide by it, so that differences grow.",
-        ),
-        WrongAnswer(
-            "temperature ignored",
-            lambda query, keys, values, temperature: (keys @ query).softmax(0) @ values,
-            "Key 0 matches best",
-            "The answer is the same at every temperature: divide the scores by it.",
-        ),
-        WrongAnswer(
-            "softmax of the values",
-            lambda query, keys, values, temperature: (
-                (keys @ query / temperature) @ values.softmax(0)
-            ),
-            "temperature=1, you get",
-            "The softmax turns scores into weights; the values are what gets averaged.",
-        ),
-        WrongAnswer(
-            "returns the weights",
-            lambda query, keys, values, temperature: (keys @ query / temperature).softmax(0),
-            "the shape is (3,), expected (2,)",
-            "These weights say how much of each value to take; the last step is "
-            "`weights @ values`.",
-        ),
-        WrongAnswer(
-            "hard lookup",
-            lambda query, keys, values, temperature: values[(keys @ query).argmax()],
-            "All keys count alike",
-            "That is the limit at temperature 0. It has no gradient, so nothing could be learned.",
-        ),
-        WrongAnswer(
-            "exponentials overflow",
-            _overflowing,
-            "you get [nan, nan]",
-            "exp(1000) is infinite, and inf/inf is NaN. `softmax` subtracts the largest score "
-            "first, which changes nothing but the range.",
-        ),
-    ),
-    tests=(_average, _cold, _hot),
-    probes=tuple(calls(QUERY, KEYS, VALUES, temperature) for temperature in (1.0, 0.001, 1e6)),
+    function=my_lookup,
+    tests=(_average, _cold, _hot, _any_book, _large_matches, _gradients_of_lookup),
 )
+
 
 EXERCISES = (WEIGHTS, MASK, LOOKUP)

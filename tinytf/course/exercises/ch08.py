@@ -1,23 +1,13 @@
 """Chapter 08: an encoder layer from its parts, hidden words, a property check, a stack."""
 
-import copy
-
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tinytf.course.grading import (
-    Exercise,
-    Mismatch,
-    WrongAnswer,
-    calls,
-    expect,
-    same,
-    short,
-    tensor,
-)
+from tinytf.course.expect import Mismatch, expect, same, short, tensor
+from tinytf.course.grading import Exercise, reference
 
-# 08.1 a layer from its parts
+# 08.1 an encoder layer from its parts
 
 
 def my_encoder_layer(x, attend, think, norm_1, norm_2, norm_first):
@@ -26,44 +16,7 @@ def my_encoder_layer(x, attend, think, norm_1, norm_2, norm_first):
     attend and think are the two sublayers, norm_1 and norm_2 their norms, all functions of a
     tensor. norm_first says which layer it is: Pre-LN if true, Post-LN if false.
     """
-    if norm_first:
-        y = x + attend(norm_1(x))
-        return y + think(norm_2(y))
-    y = norm_1(x + attend(x))
-    return norm_2(y + think(y))
-
-
-def _inner(x, attend, think, norm_1, norm_2, norm_first):
-    if norm_first:
-        return my_encoder_layer(x, attend, think, norm_1, norm_2, norm_first)
-    y = x + norm_1(attend(x))
-    return y + norm_2(think(y))
-
-
-def _normed_stream(x, attend, think, norm_1, norm_2, norm_first):
-    if not norm_first:
-        return my_encoder_layer(x, attend, think, norm_1, norm_2, norm_first)
-    y = norm_1(x)
-    y = norm_2(y + attend(y))
-    return y + think(y)
-
-
-def _bare(x, attend, think, norm_1, norm_2, norm_first):
-    if norm_first:
-        return think(norm_2(attend(norm_1(x))))
-    return norm_2(think(norm_1(attend(x))))
-
-
-def _parallel(x, attend, think, norm_1, norm_2, norm_first):
-    if norm_first:
-        return x + attend(norm_1(x)) + think(norm_2(x))
-    return norm_2(norm_1(x + attend(x)) + think(x))
-
-
-def _from_the_start(x, attend, think, norm_1, norm_2, norm_first):
-    if norm_first:
-        return x + think(norm_2(x + attend(norm_1(x))))
-    return norm_2(x + think(norm_1(x + attend(x))))
+    raise NotImplementedError
 
 
 X = torch.tensor([[[1.0, 0.0, 3.0], [2.0, 2.0, -1.0]]])
@@ -87,7 +40,7 @@ def _norm_2(x):
 
 def _layer(answer, norm_first, note):
     got = answer(X, _attend, _think, _norm_1, _norm_2, norm_first)
-    expected = my_encoder_layer(X, _attend, _think, _norm_1, _norm_2, norm_first)
+    expected = reference("08.1")(X, _attend, _think, _norm_1, _norm_2, norm_first)
     where = f"for x of shape (1, 2, 3), norm_first={norm_first}"
     same(got, expected, where, note=note)
 
@@ -120,64 +73,12 @@ LAYER = Exercise(
         "the Post-LN layer of the paper, otherwise the Pre-LN layer. No dropout."
     ),
     hint="Post-LN: `norm(x + f(x))`. Pre-LN: `x + f(norm(x))`. The second block reads the first.",
-    reference=my_encoder_layer,
-    wrong=(
-        WrongAnswer(
-            "the norm inside the sum",
-            _inner,
-            "Post-LN is norm(x + f(x))",
-            "x + norm(f(x)) normalises what the sublayer says; the paper normalises the sum.",
-        ),
-        WrongAnswer(
-            "the stream normalised",
-            _normed_stream,
-            "The stream itself is not normalised",
-            "Pre-LN normalises what the sublayer reads, and adds what it says to x as it was. "
-            "After `x = norm(x)` there is no unnormalised stream left to add to.",
-        ),
-        WrongAnswer(
-            "no residual",
-            _bare,
-            "Post-LN is norm(x + f(x))",
-            "Each sublayer's output is added to its input.",
-        ),
-        WrongAnswer(
-            "both sublayers read the input",
-            _parallel,
-            "Pre-LN is x + f(norm(x))",
-            "The feed-forward network reads what attention has brought in. (Side by side they are "
-            "another layer, which some models use.)",
-        ),
-        WrongAnswer(
-            "the second residual from the start",
-            _from_the_start,
-            "Pre-LN is x + f(norm(x))",
-            "The second block adds to what the first one handed on, not to the layer's input.",
-        ),
-        WrongAnswer(
-            "one norm used twice",
-            lambda x, attend, think, norm_1, norm_2, norm_first: my_encoder_layer(
-                x, attend, think, norm_1, norm_1, norm_first
-            ),
-            "Post-LN is norm(x + f(x))",
-            "Each block has a norm of its own, with its own gain and bias.",
-        ),
-        WrongAnswer(
-            "Post-LN whatever is asked",
-            lambda x, attend, think, norm_1, norm_2, norm_first: my_encoder_layer(
-                x, attend, think, norm_1, norm_2, False
-            ),
-            "Pre-LN is x + f(norm(x))",
-            "`norm_first` changes nothing here. One tutorial has two classes, one called PreLN, "
-            "with the same `forward`.",
-        ),
-    ),
+    function=my_encoder_layer,
     tests=(_is_post, _is_pre, _silent),
-    probes=tuple(calls(X, _attend, _think, _norm_1, _norm_2, first) for first in (False, True)),
 )
 
 
-# 08.2 hidden words
+# 08.2 hidden, swapped, kept
 
 
 def my_masked(ids, drawn, fate, words, mask_id):
@@ -187,55 +88,7 @@ def my_masked(ids, drawn, fate, words, mask_id):
     `fate` is below 0.8 it becomes mask_id, if below 0.9 its word in `words`, otherwise it stays.
     What it must say is the word that stood there where one was chosen, and -100 elsewhere.
     """
-    chosen = (drawn < 0.15) & (ids >= 3)
-    read = torch.where(chosen & (fate < 0.9), words, ids)
-    read = read.masked_fill(chosen & (fate < 0.8), mask_id)
-    return read, ids.masked_fill(~chosen, -100)
-
-
-def _masks(ids, drawn, fate):
-    chosen = (drawn < 0.15) & (ids >= 3)
-    return chosen, chosen & (fate < 0.8), chosen & (fate >= 0.8) & (fate < 0.9)
-
-
-def _chosen_specials(ids, drawn, fate, words, mask_id):
-    chosen = drawn < 0.15
-    read = torch.where(chosen & (fate < 0.9), words, ids)
-    return read.masked_fill(chosen & (fate < 0.8), mask_id), ids.masked_fill(~chosen, -100)
-
-
-def _always_hidden(ids, drawn, fate, words, mask_id):
-    chosen, _, _ = _masks(ids, drawn, fate)
-    return ids.masked_fill(chosen, mask_id), ids.masked_fill(~chosen, -100)
-
-
-def _only_hidden_counts(ids, drawn, fate, words, mask_id):
-    read, _ = my_masked(ids, drawn, fate, words, mask_id)
-    return read, ids.masked_fill(read != mask_id, -100)
-
-
-def _overwritten(ids, drawn, fate, words, mask_id):
-    chosen, hidden, _ = _masks(ids, drawn, fate)
-    read = ids.masked_fill(hidden, mask_id)
-    return torch.where(chosen & (fate < 0.9), words, read), ids.masked_fill(~chosen, -100)
-
-
-def _only_changed_counts(ids, drawn, fate, words, mask_id):
-    read, _ = my_masked(ids, drawn, fate, words, mask_id)
-    return read, ids.masked_fill(read == ids, -100)
-
-
-def _ends_counted_in(ids, drawn, fate, words, mask_id):
-    chosen = (drawn <= 0.15) & (ids >= 3)
-    read = torch.where(chosen & (fate <= 0.9), words, ids)
-    read = read.masked_fill(chosen & (fate <= 0.8), mask_id)
-    return read, ids.masked_fill(~chosen, -100)
-
-
-def _says_what_it_reads(ids, drawn, fate, words, mask_id):
-    read, _ = my_masked(ids, drawn, fate, words, mask_id)
-    chosen, _, _ = _masks(ids, drawn, fate)
-    return read, read.masked_fill(~chosen, -100)
+    raise NotImplementedError
 
 
 # 0.15 and 0.8 themselves are among the numbers. 0.9 is not: as a 32-bit number it lies below 0.9.
@@ -314,101 +167,8 @@ MASKED = Exercise(
         "was chosen, -100 elsewhere (`F.cross_entropy` leaves that out)."
     ),
     hint="`torch.where(condition, words, ids)` and `masked_fill`; the order of two writes counts.",
-    reference=my_masked,
-    wrong=(
-        WrongAnswer(
-            "padding and <eos> chosen",
-            _chosen_specials,
-            "0, 1 and 2 are <pad>, <bos> and <eos>",
-            "Then the model learns to fill in padding, and its loss looks better than it is.",
-        ),
-        WrongAnswer(
-            "all chosen words hidden",
-            _always_hidden,
-            "Below 0.8 it is hidden",
-            "Then what it reads at a visible word is always right, and it need not think about "
-            "visible words at all, the only ones there are once training is over.",
-        ),
-        WrongAnswer(
-            "only the hidden ones count",
-            _only_hidden_counts,
-            "The loss counts where a word was chosen",
-            "Swapped and kept words have to be said too: that is why they were chosen.",
-        ),
-        WrongAnswer(
-            "the swap overwrites the mask",
-            _overwritten,
-            "Below 0.8 it is hidden",
-            "fate < 0.9 holds for the hidden ones as well, and the later write wins: nothing is "
-            "hidden any more.",
-        ),
-        WrongAnswer(
-            "it says what it reads",
-            _says_what_it_reads,
-            "The loss counts where a word was chosen",
-            "What it must say comes from the sentence before masking. This model learns to say "
-            "<mask>.",
-        ),
-        WrongAnswer(
-            "every word counts",
-            lambda ids, drawn, fate, words, mask_id: (
-                my_masked(ids, drawn, fate, words, mask_id)[0],
-                ids,
-            ),
-            "The loss counts where a word was chosen",
-            "A word that stands there to be read teaches copying, and there are six of them for "
-            "each chosen one.",
-        ),
-        WrongAnswer(
-            "the loss only where something changed",
-            _only_changed_counts,
-            "The loss counts where a word was chosen",
-            "`read != ids` leaves out the chosen words that stay, and the loss must count them: "
-            "otherwise a word that is read would never have to be said.",
-        ),
-        WrongAnswer(
-            "0 where nothing is asked",
-            lambda ids, drawn, fate, words, mask_id: (
-                my_masked(ids, drawn, fate, words, mask_id)[0],
-                my_masked(ids, drawn, fate, words, mask_id)[1].clamp(min=0),
-            ),
-            "The loss counts where a word was chosen",
-            "`F.cross_entropy` leaves out -100. 0 is <pad>, and the model would learn to say it.",
-        ),
-        WrongAnswer(
-            "the two outputs changed round",
-            lambda ids, drawn, fate, words, mask_id: my_masked(ids, drawn, fate, words, mask_id)[
-                ::-1
-            ],
-            "Below 0.8 it is hidden",
-            "First what is read, then what is to be said.",
-        ),
-        WrongAnswer(
-            "the first word left out",
-            lambda ids, drawn, fate, words, mask_id: my_masked(
-                ids, torch.where(ids > 3, drawn, 1.0), fate, words, mask_id
-            ),
-            "for the id 3 with",
-            "Words are the ids from 3 on: `ids >= 3`.",
-        ),
-        WrongAnswer(
-            "the ends counted in",
-            _ends_counted_in,
-            "fate=0.80",
-            "`below` leaves the number itself out: `<`, not `<=`.",
-        ),
-        WrongAnswer(
-            "the id of <mask> written out",
-            lambda ids, drawn, fate, words, mask_id: my_masked(ids, drawn, fate, words, 10),
-            "Here mask_id=20",
-            "Another vocabulary has another <mask>: use `mask_id`.",
-        ),
-    ),
+    function=my_masked,
     tests=(_reads, _says, _no_specials, _other_mask),
-    probes=(
-        calls(IDS, DRAWN, FATE, WORDS, 10),
-        calls(IDS, DRAWN, FATE, WORDS, 20),
-    ),
 )
 
 
@@ -420,56 +180,7 @@ def my_sees_right(encode, x):
 
     encode maps (B, S, C) to (B, S, C), and x is such an input.
     """
-    x = x.detach().requires_grad_()
-    out = encode(x)
-    for t in range(x.size(1) - 1):
-        direction = torch.randn(out[:, t].shape).to(out)
-        (slope,) = torch.autograd.grad(out[:, t], x, direction, retain_graph=True)
-        if (slope[:, t + 1 :].abs().sum(dim=(0, 2)) == 0).any():
-            return False
-    return True
-
-
-def _table(encode, x):
-    """Which input s can change which output t: booleans (T, S)."""
-    x = x.detach().requires_grad_()
-    out, rows = encode(x), []
-    for t in range(x.size(1)):
-        direction = torch.tensor([1.0, 0.3, -0.7, 2.0])[: out.size(-1)].expand_as(out[:, t])
-        (slope,) = torch.autograd.grad(out[:, t], x, direction, retain_graph=True)
-        rows.append(slope.abs().sum(dim=(0, 2)) > 0)
-    return torch.stack(rows)
-
-
-def _plain_sum(encode, x):
-    x = x.detach().requires_grad_()
-    out = encode(x)
-    for t in range(x.size(1) - 1):
-        (slope,) = torch.autograd.grad(out[:, t].sum(), x, retain_graph=True)
-        if (slope[:, t + 1 :].abs().sum(dim=(0, 2)) == 0).any():
-            return False
-    return True
-
-
-def _itself_too(encode, x):
-    table = _table(encode, x)
-    return bool(table[torch.ones_like(table).triu()].all())
-
-
-def _above(encode, x):
-    table = _table(encode, x)
-    return table[torch.ones_like(table).triu(1)]
-
-
-def _left(encode, x):
-    table = _table(encode, x)
-    return bool(table[torch.ones_like(table).tril(-1)].all())
-
-
-def _sum(encode, x):
-    x = x.detach().requires_grad_()
-    (slope,) = torch.autograd.grad(encode(x).pow(2).sum(), x)
-    return bool((slope.abs().sum(dim=(0, 2)) > 0).all())
+    raise NotImplementedError
 
 
 _MIX = torch.tensor(
@@ -577,77 +288,18 @@ SEES = Exercise(
         "features weighed at random, by `x`. Look at `[:, t + 1 :]`, and ask of each position "
         "there whether it is exactly 0."
     ),
-    reference=my_sees_right,
-    wrong=(
-        WrongAnswer(
-            "looks to the left",
-            _left,
-            "a causal encoder, five words, you say True",
-            "Below the diagonal lies what is to the left, and a causal encoder sees that. "
-            "Row t, column s: to the right is s > t.",
-        ),
-        WrongAnswer(
-            "some instead of every",
-            lambda encode, x: bool(_above(encode, x).any()),
-            "sees one word to the right, five words, you say True",
-            "One open way is not enough: `all`, not `any`.",
-        ),
-        WrongAnswer(
-            "all outputs summed",
-            _sum,
-            "a causal encoder, five words, you say True",
-            "The gradient of the sum tells whether an input changes anything. Each word changes "
-            "its own output, so every encoder passes. Take one output at a time.",
-        ),
-        WrongAnswer(
-            "only the corner",
-            lambda encode, x: bool(_table(encode, x)[0, -1]),
-            "only the first word sees the right, five words, you say True",
-            "That the first word sees the last says nothing about the others.",
-        ),
-        WrongAnswer(
-            "only the next word",
-            lambda encode, x: bool(_table(encode, x).diagonal(1).all()),
-            "sees one word to the right, five words, you say True",
-            "A window passes this check. Ask for every position to the right.",
-        ),
-        WrongAnswer(
-            "the decoder's question",
-            lambda encode, x: not _above(encode, x).any(),
-            "sees everything, five words, you say False",
-            "That nothing comes from the right is what a decoder must pass. An encoder must not.",
-        ),
-        WrongAnswer(
-            "left and right both",
-            lambda encode, x: bool(_table(encode, x).all()),
-            "only itself and the right, five words, you say False",
-            "This asks for more than the question: that everything sees everything.",
-        ),
-        WrongAnswer(
-            "the word itself too",
-            _itself_too,
-            "all but the word itself, five words, you say False",
-            "`t:` begins at the word itself; what is to its right begins at `t + 1`.",
-        ),
-        WrongAnswer(
-            "the plain sum of the features",
-            _plain_sum,
-            "as after a norm, five words, you say False",
-            "`out[:, t].sum()` has gradient 0 where a norm has made the sum constant, however "
-            "much the word sees. Weigh the features with random numbers first.",
-        ),
-    ),
+    function=my_sees_right,
     tests=(
-        _says_yes, _says_yes_again, _says_yes_to_others, _says_yes_centred,
-        _says_no, _says_no_window, _says_no_last, _says_no_first,
+        _says_yes,
+        _says_yes_again,
+        _says_yes_to_others,
+        _says_yes_centred,
+        _says_no,
+        _says_no_window,
+        _says_no_last,
+        _says_no_first,
     ),
-    probes=tuple(
-        calls(encode, _SEQUENCE)
-        for encode in (
-            _all, _causal, _anticausal, _next, _not_last, _first_only, _others, _centred
-        )
-    ),
-)  # fmt: skip
+)
 
 
 # 08.4 layers with weights of their own
@@ -658,7 +310,7 @@ def my_layers(make_layer, num_layers):
 
     make_layer() makes one layer with fresh random weights.
     """
-    return nn.ModuleList([make_layer() for _ in range(num_layers)])
+    raise NotImplementedError
 
 
 def _make():
@@ -667,19 +319,6 @@ def _make():
 
 def _built(answer):
     return answer(_make, 4)
-
-
-def _facts(answer):
-    """What a stack is like, as numbers; None for one that is not written."""
-    layers = _built(answer)
-    if layers is None or layers is ...:
-        return None
-    modules = [layer for layer in layers if isinstance(layer, nn.Module)]
-    first = [module.weight for module in modules[:2]]
-    return [
-        len(layers), len(modules), len({id(m) for m in modules}), isinstance(layers, nn.ModuleList),
-        len(first) == 2 and torch.equal(*first),
-    ]  # fmt: skip
 
 
 _FOUR = "for num_layers=4"
@@ -730,47 +369,9 @@ STACK = Exercise(
         "own, and no two start equal."
     ),
     hint="Call `make_layer` once for each layer, inside a list comprehension.",
-    reference=my_layers,
-    wrong=(
-        WrongAnswer(
-            "one layer, four times",
-            lambda make_layer, num_layers: nn.ModuleList([make_layer()] * num_layers),
-            "the model has 12 parameters",
-            "`[layer] * n` holds one layer n times. It runs, and trains one layer's weights; "
-            "ALBERT does so on purpose.",
-        ),
-        WrongAnswer(
-            "copies of one layer",
-            lambda make_layer, num_layers: nn.ModuleList(
-                [copy.deepcopy(layer) for layer in [make_layer()] * num_layers]
-            ),
-            "layers 0 and 1 start with equal weights",
-            "Copies have weights of their own, which start equal. `nn.TransformerEncoder` does "
-            "this.",
-        ),
-        WrongAnswer(
-            "a plain list",
-            lambda make_layer, num_layers: [make_layer() for _ in range(num_layers)],
-            "the model has 0 parameters",
-            "A module does not look into Python lists: the optimiser would never see these layers.",
-        ),
-        WrongAnswer(
-            "makers instead of layers",
-            lambda make_layer, num_layers: [make_layer] * num_layers,
-            "an entry is a function, expected a layer",
-            "`make_layer` is the function; `make_layer()` is a layer.",
-        ),
-        WrongAnswer(
-            "one too few",
-            lambda make_layer, num_layers: nn.ModuleList(
-                [make_layer() for _ in range(1, num_layers)]
-            ),
-            "there are 3 layers",
-            "`range(1, n)` has n - 1 numbers.",
-        ),
-    ),
+    function=my_layers,
     tests=(_counts, _are_layers, _is_list, _differ),
-    probes=(_facts,),
 )
+
 
 EXERCISES = (LAYER, MASKED, SEES, STACK)

@@ -106,6 +106,12 @@ def _grammar() -> Grammar:
     return grammar
 
 
+@cache
+def _words() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    english, chinese = _grammar().words()
+    return tuple(sorted(english)), tuple(sorted(chinese))
+
+
 def _pair(phrase: Phrase, kind: str) -> Pair:
     target = phrase.target
     sounds = tuple(map(PINYIN.__getitem__, target))
@@ -127,14 +133,15 @@ def _known_split(split: str) -> None:
 
 
 class Phrasebook:
-    """Sentence pairs without end. `seed` only chooses which are drawn; the splits are fixed.
-
-    `grammar` holds the rules by which all of them are drawn.
-    """
+    """Sentence pairs without end. `seed` only chooses which are drawn; the splits are fixed."""
 
     def __init__(self, seed: int = 0):
         self.seed = seed
-        self.grammar = _grammar()
+
+    @property
+    def grammar(self) -> Grammar:
+        """The rules that pairs are drawn and read by; the first use makes them, in a second."""
+        return _grammar()
 
     def pairs(self, split: str, seed: int | None = None) -> Iterator[Pair]:
         """Pairs of one split for ever, the same for the same seeds on every machine.
@@ -174,6 +181,16 @@ class Phrasebook:
         """Which split an English sentence belongs to. Raises ValueError where `translate` would."""
         return _split(self._read(tuple(source_tokens))[1])
 
+    def readings(self, words: Sequence[str]) -> list[Pair]:
+        """Every pair whose English these words are; none where the grammar lacks the sentence.
+
+        The sentence is parsed by the rules that sentences are drawn by, in about a millisecond.
+        """
+        if not 0 < len(words) <= MAX_TOKENS:
+            return []
+        readings, _ = self.grammar.read(KINDS, tuple(words))
+        return [_pair(phrase, kind) for kind, phrase in readings]
+
     def _read(self, words: tuple[str, ...]) -> tuple[Pair, Phrase]:
         if not words:
             raise ValueError("the sentence is empty; write English words with spaces between them")
@@ -182,12 +199,10 @@ class Phrasebook:
                 raise ValueError(f"{word!r} (word {place}) is not in the phrasebook's vocabulary")
         if len(words) > MAX_TOKENS:
             raise ValueError(f"the sentence has {len(words)} words; the limit is {MAX_TOKENS}")
-        furthest = 0
-        for kind in KINDS:
-            readings, reached = self.grammar.read(kind, words)
-            if readings:
-                return _pair(readings[0], kind), readings[0]
-            furthest = max(furthest, reached)
+        readings, furthest = self.grammar.read(KINDS, words)
+        if readings:
+            kind, phrase = readings[0]
+            return _pair(phrase, kind), phrase
         if furthest == len(words):
             raise ValueError(f"the sentence breaks off after {words[-1]!r} (word {furthest})")
         raise ValueError(
@@ -199,15 +214,15 @@ class Phrasebook:
     def _english(self) -> frozenset[str]:
         return frozenset(self.source_words)
 
-    @cached_property
+    @property
     def source_words(self) -> tuple[str, ...]:
         """Every English word, sorted."""
-        return tuple(sorted(self.grammar.words()[0]))
+        return _words()[0]
 
-    @cached_property
+    @property
     def target_words(self) -> tuple[str, ...]:
         """Every Chinese word, sorted."""
-        return tuple(sorted(self.grammar.words()[1]))
+        return _words()[1]
 
     def twins(self, n: int, seed: int = 0) -> list[tuple[Pair, Pair]]:
         """`n` pairs of `because` sentences that differ in one adjective and so in what `it` is.
@@ -222,8 +237,8 @@ class Phrasebook:
             one = _pair(self.grammar.draw("because", uniform), "because")
             others = []
             for word in because.CHINESE:
-                readings, _ = self.grammar.read("because", (*one.source[:-1], word))
-                others += [_pair(phrase, "because") for phrase in readings]
+                readings, _ = self.grammar.read(["because"], (*one.source[:-1], word))
+                others += [_pair(phrase, kind) for kind, phrase in readings]
             others = [pair for pair in others if pair.antecedent[1] != one.antecedent[1]]
             if others:
                 found.append((one, others[int(uniform() * len(others))]))

@@ -9,6 +9,8 @@ spot/on, spot/in, spot/near ...                 on the mat, under the table: whe
 # Tables read best as running text, one row a line.
 # ruff: noqa: C408, E501, SIM905
 
+from collections.abc import Sequence
+
 from tinytf.data.phrasebook import lexicon as lex
 from tinytf.data.phrasebook.synchronous import Grammar
 
@@ -49,6 +51,20 @@ DESTINATIONS = (
     "park school hospital shop library museum restaurant station".split()
 )  # fmt: skip
 RIDES = dict(car="坐 车", bus="坐 公共汽车", train="坐 火车", plane="坐 飞机", bike="骑 自行车")
+
+
+def digits_that_count(words: Sequence[str]) -> list[int]:
+    """Where digits stand that are no part of a date or an hour; no rule has digits there.
+
+    A date's day is before a month and an hour before `o'clock`; a year is after a month or `in`.
+    """
+    places = []
+    for i, (before, word, after) in enumerate(zip(("", *words), words, (*words[1:], ""))):
+        dated = after in (*lex.MONTHS, "o'clock")
+        year = len(word) == 4 and before in (*lex.MONTHS, "in")
+        if word.isdigit() and not dated and not year:
+            places.append(i)
+    return places
 
 
 def add_times(grammar: Grammar) -> None:

@@ -277,6 +277,10 @@ NUMBERS = dict(
     two="两", three="三", four="四", five="五", six="六", seven="七", eight="八", nine="九", ten="十",
     eleven="十一", twelve="十二", twenty="二十",
 )  # fmt: skip
+FIGURES = {  # the words that count; digits only stand in dates and hours
+    "1": "a", "2": "two", "3": "three", "4": "four", "5": "five", "6": "six", "7": "seven",
+    "8": "eight", "9": "nine", "10": "ten", "11": "eleven", "12": "twelve", "20": "twenty",
+}  # fmt: skip
 POSSESSIVES = dict(my="我", your="你", his="他", her="她", our="我们", their="他们")
 SUBJECTS = dict(
     i="我", you="你", we="我们", they="他们", he="他", she="她"

@@ -13,7 +13,7 @@ is a single bisection, and reading one is a walk down a trie. The rest is expand
 """
 
 from bisect import bisect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, product
 from typing import NamedTuple
 
@@ -201,10 +201,17 @@ class Grammar:
         rule = self.rules[symbol][index]
         return rule.build([self.draw(part, random) for part in rule.symbols])
 
-    def read(self, symbol: str, words: tuple[str, ...]) -> tuple[list[Phrase], int]:
-        """All readings of `words` as `symbol`, and how many words could be read at most."""
+    def read(
+        self, symbols: Iterable[str], words: tuple[str, ...]
+    ) -> tuple[list[tuple[str, Phrase]], int]:
+        """All readings of `words`, each with its symbol, and how far the words could be read."""
         reader = _Reader(self, words)
-        whole = [phrase for end, phrase in reader.phrases(symbol, 0) if end == len(words)]
+        whole = [
+            (symbol, phrase)
+            for symbol in symbols
+            for end, phrase in reader.phrases(symbol, 0)
+            if end == len(words)
+        ]
         return whole, reader.furthest
 
     def words(self) -> tuple[set[str], set[str]]:

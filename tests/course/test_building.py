@@ -1,0 +1,128 @@
+"""Build mode: stubs in place of definitions, the package's until the reader's passes."""
+
+import json
+import os
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from tinytf.course import building
+from tinytf.course.building import build_copy, built, mode
+from tinytf.course.graduate import outcome
+from tinytf.feedforward import FeedForward
+
+FOLDER = Path(__file__).parents[2] / "notebooks"
+QUICK = ("03",)  # the others: TINYTF_MODE=build
+CHAPTERS = sorted(path.name.split("_")[0] for path in FOLDER.glob("*.ipynb"))
+
+
+def chapter(number):
+    (path,) = FOLDER.glob(f"{number}_*.ipynb")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def run(notebook):
+    fresh = nbformat.reads(json.dumps(notebook), as_version=4)
+    place = {"metadata": {"path": str(FOLDER)}}
+    NotebookClient(fresh, timeout=600, resources=place).execute()
+    outputs = [out for cell in fresh.cells if cell.cell_type == "code" for out in cell.outputs]
+    return [out["metadata"]["built"] for out in outputs if "built" in out.get("metadata", {})]
+
+
+@pytest.mark.parametrize("solved", [False, True], ids=["stubs", "solved"])
+@pytest.mark.parametrize("number", CHAPTERS if os.environ.get("TINYTF_MODE") == "build" else QUICK)
+def test_a_chapter_runs_from_top_to_bottom_in_build_mode(number, solved):
+    seen = run(build_copy(chapter(number), solved))
+    assert {one["status"] for one in seen} <= {"passed" if solved else "not yet"}
+    assert len(seen) == sum(map(len, building._definition_cells(chapter(number)["cells"]).values()))
+
+
+def notebook(*sources):
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    return nbformat.from_dict(nbformat.v4.new_notebook(cells=cells))
+
+
+PAGE = (
+    "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
+    "from tinytf.course import graduate",
+    "def gelu(x):\n    return x",
+    "import math\n\n\ndef gelu(x):\n    return x * (1 + torch.erf(x / math.sqrt(2))) / 2",
+    "@torch.no_grad()\ndef other():\n    return 1",
+    'graduate(gelu, "tinytf.feedforward")',
+)
+
+
+def test_only_the_last_definition_before_it_graduates_becomes_a_stub():
+    cells = build_copy(notebook(*PAGE))["cells"]
+    assert "".join(cells[1]["source"]) == PAGE[1]
+    assert "".join(cells[3]["source"]) == PAGE[3]
+    stub = "".join(cells[2]["source"])
+    assert "raise NotImplementedError" in stub
+    assert "erf" not in stub
+    assert "Hendrycks and Gimpel" in stub  # the package's description
+    assert stub.endswith('gelu = built(gelu, "tinytf.feedforward")')
+
+
+def test_the_copy_has_no_outputs_and_leaves_the_chapter_as_it_was():
+    before = chapter("03")
+    cells = build_copy(before)["cells"]
+    assert before == chapter("03")
+    assert not any(cell.get("outputs") for cell in cells)
+
+
+def test_what_passes_is_used_and_graduates(capsys):
+    source = PAGE[2].replace("erf(x / math.sqrt(2))", "special.erf(x * 0.5**0.5)")
+    names = {}
+    exec(f"{PAGE[0]}\n{source}", names)
+    mine = built(names["gelu"], "tinytf.feedforward")
+    assert mine is names["gelu"]
+    assert outcome(mine).passed
+    names["graduate"](mine, "tinytf.feedforward")
+    said = capsys.readouterr().out
+    assert "`gelu` is yours: all 4 tests hold" in said
+    assert "`gelu` graduates: yours passes all 4 tests" in said
+
+
+def test_what_fails_does_not_stand(capsys):
+    class OneMap(FeedForward):
+        def forward(self, x):
+            return self.w_2(self.w_1(x))
+
+    OneMap.__name__ = "FeedForward"
+    stands = built(OneMap, "tinytf.feedforward")
+    assert stands is not OneMap
+    assert not issubclass(stands, OneMap)
+    said = capsys.readouterr().out
+    assert "the package's stands in" in said
+    assert "when it reads two sentences" in said
+
+
+def test_a_stub_is_stood_in_for_among_the_notebooks_own_names(capsys):
+    names = {}
+    exec(
+        "import torch\nfrom torch.nn import functional as F\n"
+        "def attention_weights(q, k, mask=None):\n    return 'the reader\\'s'\n"
+        "def explicit_attention(q, k, v, mask=None, dropout=0.0):\n    raise NotImplementedError\n"
+        "from tinytf.course import built\n"
+        'stands = built(explicit_attention, "tinytf.attention")\n',
+        names,
+    )
+    assert "still to be written; until then the package's stands in" in capsys.readouterr().out
+    with pytest.raises(TypeError, match="str"):  # it calls the reader's weights
+        names["stands"](1, 2, 3)
+
+
+@pytest.mark.parametrize(("said", "meant"), [(None, "read"), ("", "read"), ("build", "build")])
+def test_the_mode_is_read_from_the_environment(monkeypatch, said, meant):
+    monkeypatch.delenv("TINYTF_MODE", raising=False)
+    if said is not None:
+        monkeypatch.setenv("TINYTF_MODE", said)
+    assert mode() == meant
+
+
+def test_another_mode_is_refused(monkeypatch):
+    monkeypatch.setenv("TINYTF_MODE", "solve")
+    with pytest.raises(ValueError, match="'solve' is not one of read, build"):
+        mode()

@@ -1,0 +1,77 @@
+"""The commands that list claims and exercises."""
+
+import inspect
+import json
+
+from test_exercises import EXERCISES
+
+from tinytf.course.__main__ import main
+from tinytf.course.notebooks import notebooks
+
+
+def cell(source, *outputs, kind="code"):
+    made = {"cell_type": kind, "metadata": {}, "source": source}
+    return made | {"execution_count": 0, "outputs": list(outputs)} if kind == "code" else made
+
+
+def said(text, **metadata):
+    return {"output_type": "display_data", "metadata": metadata, "data": {"text/plain": text}}
+
+
+def chapter():
+    """The cells of a chapter 03 whose form is right."""
+
+    from tinytf.attention import attention_weights
+
+    cells = [cell(inspect.getsource(attention_weights))]
+    cells.append(cell("graduate(attention_weights, 'tinytf.attention')"))
+    for i in range(5):
+        record = {"id": f"03-{i}", "sentence": "s", "measured": "1 < 2"}
+        cells.append(cell(f"claim('03-{i}', 's', 1, '<', 2)", said("✓", claim=record)))
+    for i in range(2):
+        cells.append(cell(f"predict('03-P{i}', 'q', ['a', 'b'])"))
+        cells.append(cell(f"predict.answer('03-P{i}', 'a')"))
+    for exercise in (e for e in EXERCISES if e.id.startswith("03.")):
+        name = exercise.name
+        if name != "attention_weights":
+            cells.append(cell(f"def {name}(): ..."))
+        cells.append(cell(f"Exercise {exercise.id}", kind="markdown"))
+        status = {"id": exercise.id, "status": "not yet"}
+        cells.append(cell(f"check('{exercise.id}', {name})", said("…", check=status)))
+    return cells
+
+
+def test_claims_are_listed(tmp_path, capsys):
+    cells = [*chapter(), cell("claim('03-9', 'late', 1, '<', 2)")]
+    (tmp_path / "03_a.ipynb").write_text(json.dumps({"cells": cells}))
+    assert len(notebooks(tmp_path)[0].claims()) == 6
+    assert main(["claims", "--notebooks", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "03  03-0     s · 1 < 2" in shown
+    assert "late · not run" in shown
+    assert "6 claims" in shown
+    assert main(["claims", "--notebooks", str(tmp_path), "--chapter", "04"]) == 1
+
+
+def test_exercises_are_listed(capsys):
+    assert main(["exercises", "--chapter", "03"]) == 0
+    assert "✓ 03.1" in capsys.readouterr().out
+    assert main(["exercises", "--chapter", "03", "--markdown"]) == 0
+    shown = capsys.readouterr().out
+    assert "<details><summary>Solution" in shown
+    assert "raise NotImplementedError" in shown
+
+
+def test_claims_are_found_from_any_folder(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["claims", "--chapter", "3"]) == 0
+    assert "\n03  " in "\n" + capsys.readouterr().out
+    assert main(["claims", "--notebooks", str(tmp_path / "none")]) == 1
+    assert "say with --notebooks where they are" in capsys.readouterr().err
+
+
+def test_a_chapter_without_exercises_is_named(capsys):
+    assert main(["exercises", "--chapter", "3", "--markdown"]) == 0
+    assert "### Exercise 03.1" in capsys.readouterr().out
+    assert main(["exercises", "--chapter", "99"]) == 1
+    assert "chapter 99 has no exercises" in capsys.readouterr().err

@@ -1,0 +1,58 @@
+"""Facts kept once: titles, questions, minutes and order follow from the outline everywhere."""
+
+from pathlib import Path
+
+import pytest
+
+from tinytf.course.notebooks import notebooks, source
+from tinytf.course.outline import CHAPTERS, head, outline
+from tinytf.course.tables import Link
+from tinytf.viz import coursemap
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "notebooks"
+BY_NUMBER = {chapter.number: chapter for chapter in CHAPTERS}
+
+
+@pytest.mark.parametrize("notebook", notebooks(FOLDER), ids=lambda n: n.path.stem)
+def test_a_notebook_s_head_is_the_outline_s(notebook):
+    first = source(notebook.cells[0])
+    assert head(first, BY_NUMBER[notebook.chapter]) == first, "python -m tinytf.course build"
+
+
+def test_every_notebook_has_its_place_and_its_name():
+    for notebook in notebooks(FOLDER):
+        assert notebook.chapter in BY_NUMBER
+    assert [chapter.number for chapter in CHAPTERS] == sorted(BY_NUMBER)
+
+
+def test_the_map_has_the_outline_s_chapters():
+    drawn = {
+        number for *_, numbers in coursemap._ENCLOSING + coursemap._PARTS for number in numbers
+    }
+    around = {number for number, _ in coursemap._AROUND}
+    assert drawn | around == {int(c.number) for c in CHAPTERS if c.number.isdigit()}
+    for number, label in coursemap._AROUND:
+        title = BY_NUMBER[f"{number:02d}"].title.lower()
+        assert label.replace("\n", " ").lower() in title
+
+
+def test_a_head_that_lacks_something_is_an_error():
+    chapter = BY_NUMBER["03"]
+    text = "# 3\n\n**Why?**\n\nAbout 7 minutes."
+    assert head(text, chapter).count(chapter.question) == 1
+    for part, missing in (("# 3", "# 03"), ("**Why?**", "How does"), ("About 7", "About 75")):
+        with pytest.raises(ValueError, match=f"chapter 03 does not say .*{missing}"):
+            head(text.replace(part, "x"), chapter)
+
+
+def test_outline_links_what_is_there(tmp_path):
+    for name in ("03_scaled.ipynb", "14b_block.ipynb"):
+        (tmp_path / name).write_text("{}")
+    rows = outline(tmp_path).rows
+    assert len(rows) == len(CHAPTERS) == 20
+    assert [row[1].address for row in rows if isinstance(row[1], Link)] == [
+        "03_scaled.ipynb",
+        "14b_block.ipynb",
+    ]
+    assert [row[0] for row in rows if not row[3]] == ["03", "14b"]

@@ -1,0 +1,115 @@
+"""Every definition that graduates has tests of a reader's version, and the package passes them."""
+
+import ast
+import inspect
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tinytf.course.building import graded, graduations, part_of
+from tinytf.course.parts import Part, parts, without_parts
+
+CHAPTERS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_every_graduation_is_a_part_or_needs_none(path):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    for cell in cells:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code" and "graduate(" in source:
+            for name, target in graduations(ast.parse(source)):
+                path = part_of(name, target)
+                assert path in parts() or without_parts(path)
+
+
+@pytest.mark.parametrize("target", parts())
+def test_the_package_passes(target):
+    part = parts()[target]
+    result = graded(part, part.package)
+    assert result.passed, result.text
+
+
+@pytest.mark.parametrize("target", parts())
+def test_a_stub_is_not_yet(target):
+    def stub(*arguments, **named):
+        raise NotImplementedError
+
+    assert graded(parts()[target], stub).not_yet
+
+
+def wrong_scale(q, k, mask=None):
+    scores = q @ k.transpose(-2, -1) / q.size(-1)
+    scores = scores if mask is None else scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    weights = scores.softmax(dim=-1)
+    return weights if mask is None else weights.masked_fill(~mask, 0.0)
+
+
+def uniform_where_all_is_hidden(q, k, mask=None):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    scores = scores if mask is None else scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    return scores.softmax(dim=-1)
+
+
+def biased_variance(x, weight, bias, eps=1e-5):
+    variance = x.var(dim=-1, keepdim=True)
+    return (x - x.mean(dim=-1, keepdim=True)) / torch.sqrt(variance + eps) * weight + bias
+
+
+def eps_outside(x, weight, bias, eps=1e-5):
+    mean = x.mean(dim=-1, keepdim=True)
+    deviation = (x - mean).square().mean(dim=-1, keepdim=True).sqrt()
+    return (x - mean) / (deviation + eps) * weight + bias
+
+
+class OneMap(torch.nn.Module):
+    """A feed-forward network that forgot its activation."""
+
+    def __init__(self, d_model, d_ff, dropout=0.0, activation=F.relu):
+        super().__init__()
+        self.w_1, self.w_2 = torch.nn.Linear(d_model, d_ff), torch.nn.Linear(d_ff, d_model)
+        self.dropout = torch.nn.Dropout(dropout)
+
+    def forward(self, x):
+        return self.w_2(self.dropout(self.w_1(x)))
+
+
+@pytest.mark.parametrize(
+    ("target", "answer", "where"),
+    [
+        ("tinytf.attention.attention_weights", wrong_scale, "one query meets two keys"),
+        ("tinytf.attention.attention_weights", uniform_where_all_is_hidden, "all of them"),
+        ("tinytf.norm.layer_norm", biased_variance, "there is one token"),
+        ("tinytf.norm.layer_norm", eps_outside, "eps is large"),
+        ("tinytf.feedforward.FeedForward", OneMap, "it reads two sentences"),
+    ],
+)
+def test_a_wrong_version_is_told_where_it_fails(target, answer, where):
+    result = graded(parts()[target], answer)
+    assert result.failed
+    assert any(where in says for says, _ in result.problems), result.text
+
+
+def test_a_version_with_other_names_of_weights_is_told_them():
+    class Renamed(torch.nn.Module):
+        def __init__(self, d_model, d_ff, dropout=0.0, activation=F.relu):
+            super().__init__()
+            self.up, self.w_2 = torch.nn.Linear(d_model, d_ff), torch.nn.Linear(d_ff, d_model)
+
+        def forward(self, x):
+            return self.w_2(self.up(x).relu())
+
+    result = graded(parts()["tinytf.feedforward.FeedForward"], Renamed)
+    assert "up.weight" in result.text
+    assert "w_1.weight" in result.text
+
+
+def test_scripts_begin_with_a_case_and_are_words():
+    for part in parts().values():
+        assert isinstance(part, Part)
+        assert all(words == words.strip() and not words[0].isupper() for words in part.scripts)
+        assert inspect.isclass(part.package) or inspect.isfunction(part.package)

@@ -1,0 +1,67 @@
+"""The README's written regions follow from the course, and nothing else in it moves."""
+
+from pathlib import Path
+
+import pytest
+
+from tinytf.course.__main__ import main
+from tinytf.course.readme import readme_of, refreshed
+
+ROOT = Path(__file__).parents[2]
+README = """# It
+<!-- chapters: how -->
+old
+<!-- end of chapters -->
+between
+<!-- parts: how -->
+<!-- end of parts -->
+after
+"""
+
+
+def test_readme_is_up_to_date():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert refreshed(text, ROOT / "notebooks") == text, "python -m tinytf.course readme"
+
+
+@pytest.fixture
+def course(tmp_path):
+    """A README and one notebook beside it."""
+    (tmp_path / "README.md").write_text(README)
+    (tmp_path / "notebooks").mkdir()
+    cells = '[{"cell_type": "code", "metadata": {}, "outputs": [], "source": ["%s"]}]'
+    graduation = "graduate(causal_mask, 'tinytf.masks')"
+    path = tmp_path / "notebooks" / "03_it.ipynb"
+    path.write_text('{"cells": %s}' % (cells % graduation))
+    return tmp_path
+
+
+def test_the_readme_is_written_between_its_comments(course, capsys):
+    command = ["readme", "--notebooks", str(course / "notebooks")]
+    assert main([*command, "--check"]) == 1
+    assert (course / "README.md").read_text() == README
+    assert main(command) == 0
+    text = (course / "README.md").read_text()
+    assert text.startswith("# It\n<!-- chapters: how -->\n| | question | time |\n")
+    assert "| [03 Scaled dot-product attention](notebooks/03_it.ipynb) | How does" in text
+    assert "\nbetween\n" in text
+    assert "| 03 | `causal_mask` | [tinytf/masks.py](tinytf/masks.py) |\n<!-- end of parts" in text
+    assert text.endswith("\nafter\n")
+    capsys.readouterr()
+    assert main([*command, "--check"]) == 0
+    assert capsys.readouterr().out == "README.md: unchanged\n"
+
+
+@pytest.mark.parametrize("lost", ["<!-- parts: how -->", "<!-- end of chapters -->"])
+def test_a_readme_without_its_comments_is_an_error(lost, course, capsys):
+    (course / "README.md").write_text(README.replace(lost, ""))
+    assert main(["readme", "--notebooks", str(course / "notebooks")]) == 1
+    assert "README.md needs one <!-- " in capsys.readouterr().err
+    (course / "README.md").unlink()
+    assert main(["readme", "--notebooks", str(course / "notebooks")]) == 1
+
+
+def test_the_readme_beside_a_folder(course):
+    assert readme_of(course / "notebooks") == (course / "README.md").resolve()
+    (course / "README.md").unlink()
+    assert readme_of(course / "notebooks") is None

@@ -1,0 +1,81 @@
+"""Tests mirror the package: `tinytf/ROOM/NAME.py` is tested in `tests/ROOM/test_NAME.py`."""
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE, TESTS = ROOT / "tinytf", ROOT / "tests"
+
+# Tests of something else than one file of the package, and of what.
+OF_SOMETHING_ELSE = {
+    "test_benchmarks.py": "the benchmarks beside it",
+    "test_every_model.py": "what holds for the four models alike",
+    "test_errata.py": "mistakes of the source documents, wherever they could be made",
+    "test_house.py": "what stands where in the package, and who imports whom",
+    "test_layout.py": "this",
+    "apps/test_hostile_files.py": "files of all apps with anything in their headers",
+    "pretrained/test_families.py": "what all families of published weights share",
+    "pretrained/test_hostile_folders.py": "folders broken on purpose, whatever the family",
+    "course/test_browser.py": "a chapter in JupyterLab",
+    "course/test_form_checks.py": "the checks in test_notebooks_form.py",
+    "course/test_notebooks_form.py": "the saved notebooks",
+    "training/test_compiled.py": "whole runs of compiled models",
+}
+
+# Files whose tests are elsewhere, and where. The list may only shrink.
+WITHOUT_A_FILE = {
+    "checks.py": "with each config that calls it",
+    "studies/alignment.py": "in studies/test_recurrence.py, whose grades it gives",
+    "studies/embeddings.py": "by the chapter that runs it",
+    "support/compiled.py": "in decoding/, where compiled models generate",
+    "support/interrupt.py": "in training/test_trainer.py, whose runs are interrupted",
+    "support/modes.py": "with each search and score that puts a model's mode back",
+    "support/protocols.py": "by what accepts them: it only names types",
+    "support/randomness.py": "in training/test_trainer.py, whose runs draw from their own seed",
+    "support/start.py": "in cli/, whose commands are interrupted",
+    "training/autotune.py": "in training/test_trainer.py: a run chooses its attention",
+    "training/config.py": "in training/test_trainer.py: bad settings are refused",
+    "training/optimizer.py": "in training/test_trainer.py: a step equals plain AdamW",
+    "training/precision.py": "in training/test_trainer.py: a run in each precision",
+    "training/run_file.py": "in training/test_trainer.py: runs saved, resumed, refused",
+    "training/step.py": "in training/test_trainer.py: accumulation, clipping, faults",
+}
+
+
+def mirror(path):
+    """Where a file of the package is tested; a package inside a room is tested as one."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    if parts[-1] == "__init__":
+        parts = parts[:-1] or ("tinytf",)
+    *room, name = parts[:2]
+    return "/".join([*room, f"test_{name.strip('_')}.py"])
+
+
+def has_code(path):
+    """Whether a file holds more than its docstring, imports and a list of names."""
+    kinds = ast.Expr, ast.Import, ast.ImportFrom, ast.Assign
+    return not all(isinstance(node, kinds) for node in ast.parse(path.read_text()).body)
+
+
+FILES = {str(path.relative_to(PACKAGE)): path for path in sorted(PACKAGE.rglob("*.py"))}
+MIRRORS = {name: mirror(path) for name, path in FILES.items()}
+TEST_FILES = {str(path.relative_to(TESTS)) for path in TESTS.rglob("test_*.py")}
+
+
+def test_each_test_file_is_named_like_what_it_tests():
+    astray = TEST_FILES - set(MIRRORS.values()) - set(OF_SOMETHING_ELSE)
+    assert not astray, f"{sorted(astray)}: no file of the package at that place"
+    gone = set(OF_SOMETHING_ELSE) - TEST_FILES
+    assert not gone, f"{sorted(gone)} is listed, but not there"
+
+
+def test_each_file_has_its_tests():
+    missing = {name for name, test in MIRRORS.items() if test not in TEST_FILES}
+    missing = {name for name in missing if has_code(FILES[name])}
+    assert not missing - set(WITHOUT_A_FILE), "no test file, and none named in WITHOUT_A_FILE"
+    assert not set(WITHOUT_A_FILE) - missing, "has its test file, or is gone: off the list"
+
+
+def test_what_tests_share_says_what_it_is_for():
+    for path in TESTS.rglob("*.py"):
+        assert ast.get_docstring(ast.parse(path.read_text())), path

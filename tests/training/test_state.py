@@ -1,0 +1,272 @@
+"""A run's file is checked whole before anything changes; own loops save and resume by it too."""
+
+import math
+
+import pytest
+import torch
+from support import small_model
+from torch import nn
+from training_support import assert_same_bits, batch_of, bits, trainer
+
+from tinytf.support.randomness import random_state
+from tinytf.training import checkpointing
+from tinytf.training.checkpointing import CheckpointError
+from tinytf.training.losses import sequence_loss
+from tinytf.training.state import load_training_state, save_training_state
+from tinytf.training.trainer import Trainer, TrainingConfig
+
+WEIGHT = "decoder.layers.0.feed_forward.w_1.weight"  # (20, 12)
+MOMENT = f"optimizer/{WEIGHT}/exp_avg"
+
+
+@pytest.fixture
+def path(tmp_path):
+    trainer(dtype=torch.float32).run(until=7, save_to=tmp_path / "run", log_every=4)
+    return tmp_path / "run"
+
+
+def rewritten(path, change):
+    """The same file with something changed in it, and a digest that is right."""
+    tensors, header = checkpointing.read(path)
+    change(tensors, header)
+    checkpointing.write(path, tensors, header)
+
+
+def put(name, tensor):
+    return lambda tensors, header: tensors.__setitem__(name, tensor)
+
+
+def drop(name):
+    return lambda tensors, header: tensors.pop(name)
+
+
+def say(name, value, part=None):
+    return lambda tensors, header: (header[part] if part else header).__setitem__(name, value)
+
+
+def unsay(name):
+    return lambda tensors, header: header.pop(name)
+
+
+ROW = {"step": 4, "loss": 1.0, "lr": 1e-3, "grad_norm": 1.0, "seconds": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        # the attack that corrupted the heap: the fused kernel trusts the sizes of moments
+        (put(MOMENT, torch.zeros(3)),
+         f"{MOMENT} is torch.float32 of shape (3,), expected torch.float32 of shape (20, 12)"),
+        (put(f"{MOMENT}_sq", torch.zeros(20, 12, dtype=torch.float64)),
+         "exp_avg_sq is torch.float64 of shape (20, 12), expected torch.float32 of shape (20, 12)"),
+        (put(f"optimizer/{WEIGHT}/step", torch.zeros(2)),
+         "step is torch.float32 of shape (2,), expected torch.float32 of shape ()"),
+        (put(f"optimizer/{WEIGHT}/step", torch.tensor(3)), "step is torch.int64 of shape ()"),
+        (drop(MOMENT), f"missing {MOMENT}"),
+        (put("optimizer/stranger/exp_avg", torch.zeros(3)),
+         "unexpected optimizer/stranger/exp_avg"),
+        (put(f"model/{WEIGHT}", torch.zeros(20, 13)),
+         f"{WEIGHT} has shape (20, 13), the model expects (20, 12)"),
+        (put(f"model/{WEIGHT}", torch.zeros(20, 12).half()),
+         f"{WEIGHT} is of torch.float16, the model expects torch.float32"),
+        (drop(f"model/{WEIGHT}"), f"missing {WEIGHT}"),
+        (put("else/where", torch.zeros(1)), "unexpected else/where"),
+        (put("bare", torch.zeros(1)), "unexpected bare"),
+        (put("random/cpu", torch.zeros(7, dtype=torch.uint8)),
+         "random/cpu is torch.uint8 of shape (7,), expected torch.uint8 of shape (5056,)"),
+        (put("random/cpu", torch.zeros(5056)), "random/cpu is torch.float32 of shape (5056,)"),
+        (put("random/cpu", torch.zeros(5056, dtype=torch.uint8)),
+         "random/cpu is not a random state"),
+        (drop("random/cpu"), "missing random/cpu"),
+        (put("random/dice", torch.zeros(5)), "unexpected random/dice"),
+        (unsay("step"), "step is None, expected an integer in 0..12"),
+        (say("step", "7"), "step is '7', expected an integer in 0..12"),
+        (say("step", 13), "step is 13, expected an integer in 0..12"),
+        (say("step", -1), "step is -1, expected an integer"),
+        (say("step", True), "step is True, expected an integer"),
+        (say("step", 10**400), "expected an integer in 0..12"),
+        (unsay("seconds"), "seconds is None, expected a number of at least 0"),
+        (say("seconds", math.nan), "seconds is nan, expected a number"),
+        (say("seconds", -1.0), "seconds is -1.0"),
+        (unsay("history"), "history is None, expected a list of rows"),
+        (say("history", [ROW, 3]), "row 1 of history is 3, expected numbers for step, loss"),
+        (say("history", [ROW | {"loss": None}]), "row 0 of history"),
+        (say("history", [ROW | {"more": 1}]), "row 0 of history"),
+        (say("history", [ROW | {"step": 1.5}]), "row 0 of history"),
+        (unsay("unlogged"), "unlogged is None, expected a loss and a number of tokens"),
+        (say("unlogged", [1.0]), "unlogged is [1.0]"),
+        (say("unlogged", [1.0, 2.5]), "unlogged is [1.0, 2.5]"),
+        (unsay("model"), "model is None, expected named settings"),
+        (say("training", []), "training is [], expected named settings"),
+        (say("colour", "red", "model"), "written by a later version: unknown setting colour"),
+        (say("tempo", 3, "training"), "written by a later version: unknown setting tempo"),
+        (say("steps", "12", "training"), "was trained with steps='12', but this run has steps=12"),
+        (say("without_moments", 3), "without_moments is not a list of names"),
+        (say("kind", "writer"), "holds 'writer', not a training run"),
+    ],
+)  # fmt: skip
+def test_every_fault_is_named_before_anything_changes(path, change, message):
+    rewritten(path, change)
+    run = trainer(dtype=torch.float32)
+    run.run(until=2, log_every=1)
+    before, history, random = bits(run), list(run.history), run.random["cpu"].clone()
+    with pytest.raises(CheckpointError) as error:
+        run.load(path)
+    assert message in str(error.value)
+    assert str(error.value).startswith("run ")
+    assert_same_bits(bits(run), before)
+    assert (run.step, run.history, len(run.unlogged)) == (2, history, 2)
+    assert torch.equal(run.random["cpu"], random)
+    run.run()  # and goes on as if nothing had been tried
+    whole = trainer(dtype=torch.float32)
+    whole.run()
+    assert_same_bits(bits(run), bits(whole))
+
+
+def test_many_faults_are_one_error(path):
+    def change(tensors, header):
+        for name in [name for name in tensors if name.endswith("exp_avg")]:
+            tensors[name] = torch.zeros(3)
+
+    rewritten(path, change)
+    with pytest.raises(CheckpointError, match=r"of shape \(3,\).*; and \d+ more$"):
+        trainer(dtype=torch.float32).load(path)
+
+
+def test_a_resumed_runs_history_is_that_of_an_unbroken_one(path):
+    """Also the row whose steps lie on both sides of the break."""
+    whole, resumed = (trainer(dtype=torch.float32) for _ in range(2))
+    whole.run(log_every=4)
+    resumed.load(path)
+    assert resumed.unlogged[1] > 0
+    resumed.run(log_every=4)
+    keys = ("step", "loss", "lr", "grad_norm")
+    histories = [[[row[key] for key in keys] for row in run.history] for run in (whole, resumed)]
+    assert histories[0] == histories[1]
+    assert [row[0] for row in histories[0]] == [4, 8, 12]
+
+
+def test_frozen_parts_have_no_moments(tmp_path):
+    run, again, thawed = (trainer(dtype=torch.float32) for _ in range(3))
+    for one in (run, again):
+        one.model.encoder.requires_grad_(False)
+    run.run(until=3, save_to=tmp_path / "run")
+    assert not any("/encoder." in n for n in checkpointing.read(tmp_path / "run")[0]
+                   if n.startswith("optimizer"))  # fmt: skip
+    again.load(tmp_path / "run")
+    again.run()
+    run.run()
+    assert_same_bits(bits(again), bits(run))
+    thawed.load(tmp_path / "run")  # its moments begin at 0
+    thawed.run()
+
+
+def test_a_run_saved_before_its_first_step_loads(tmp_path):
+    run, again = trainer(dropout=0.2), trainer(dropout=0.2)
+    run.save(tmp_path / "run")
+    again.load(tmp_path / "run")
+    run.run()
+    again.run()
+    assert_same_bits(bits(again), bits(run))
+
+
+def test_weights_that_are_not_finite_are_never_saved(path):
+    run = trainer(dtype=torch.float32)
+    run.load(path)
+    held = path.read_bytes()
+    with torch.no_grad():
+        run.model.get_parameter(WEIGHT)[0, 0] = math.nan
+    with pytest.raises(CheckpointError) as error:
+        run.save(path)
+    assert str(error.value) == (
+        f"{path} is not written: 1 of 240 values of model/{WEIGHT} are not finite in torch.float32"
+    )
+    assert path.read_bytes() == held
+
+
+# ---- a training loop of one's own
+
+
+OPTIMIZERS = {
+    "AdamW": lambda p: torch.optim.AdamW(p, lr=1e-2),
+    "fused AdamW": lambda p: torch.optim.AdamW(p, lr=1e-2, fused=True),
+    "AMSGrad": lambda p: torch.optim.Adam(p, lr=1e-2, amsgrad=True),
+    "SGD": lambda p: torch.optim.SGD(p, lr=1e-2),
+    "momentum": lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9),
+    "RMSprop": lambda p: torch.optim.RMSprop(p, lr=1e-2),
+}
+
+
+def own_loop(model, optimizer, first, last):
+    for step in range(first, last):
+        optimizer.zero_grad()
+        loss, tokens = sequence_loss(model, batch_of(step))
+        (loss / tokens).backward()
+        optimizer.step()
+
+
+def fresh(kind):
+    torch.manual_seed(1)
+    model = small_model(dtype=torch.float32, dropout=0.2)
+    return model, OPTIMIZERS[kind](model.parameters())
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_an_own_loop_resumes_to_the_same_bits(kind, tmp_path):
+    model, optimizer = fresh(kind)
+    own_loop(model, optimizer, 0, 3)
+    save_training_state(tmp_path / "run", model, optimizer, 3, {"note": [1, "a"]})
+    own_loop(model, optimizer, 3, 6)
+    again, other = fresh(kind)
+    torch.manual_seed(9)
+    header = load_training_state(tmp_path / "run", again, other)
+    assert (header["step"], header["note"]) == (3, [1, "a"])
+    own_loop(again, other, header["step"], 6)
+    for a, b in zip(model.parameters(), again.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("kind", [k for k in OPTIMIZERS if k != "SGD"])
+def test_an_own_loop_refuses_moments_that_do_not_fit(kind, tmp_path):
+    model, optimizer = fresh(kind)
+    own_loop(model, optimizer, 0, 1)
+    save_training_state(tmp_path / "run", model, optimizer, 1)
+    tensors, header = checkpointing.read(tmp_path / "run")
+    name = next(n for n in tensors if n.startswith("optimizer") and tensors[n].dim() == 2)
+    tensors[name] = tensors[name].flatten()
+    checkpointing.write(tmp_path / "run", tensors, header)
+    again, other = fresh(kind)
+    random, weights = random_state(torch.device("cpu"))["cpu"], next(again.parameters()).clone()
+    with pytest.raises(CheckpointError, match=r"run does not fit this run: optimizer/.* expected"):
+        load_training_state(tmp_path / "run", again, other)
+    assert torch.equal(next(again.parameters()), weights)
+    assert torch.equal(torch.get_rng_state(), random)
+    assert not other.state
+
+
+def test_an_own_loop_keeps_running_statistics(tmp_path):
+    """Buffers that a module keeps belong to it as its weights do."""
+    models = [nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)) for _ in range(2)]
+    optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in models]
+    models[0](torch.randn(5, 3))
+    save_training_state(tmp_path / "run", models[0], optimizers[0], 0)
+    load_training_state(tmp_path / "run", models[1], optimizers[1])
+    assert torch.equal(models[0][1].running_mean, models[1][1].running_mean)
+    assert models[1][1].num_batches_tracked == 1
+
+
+def test_what_is_no_state_of_a_training_is_refused(tmp_path):
+    model, optimizer = fresh("AdamW")
+    checkpointing.write(tmp_path / "w", {"a": torch.ones(1)}, {"kind": "writer"})
+    with pytest.raises(CheckpointError, match="holds kind 'writer' at step None, not the state"):
+        load_training_state(tmp_path / "w", model, optimizer)
+    save_training_state(tmp_path / "w", model, optimizer, 2)
+    with pytest.raises(CheckpointError, match="model is None, expected named settings"):
+        Trainer(model, batch_of, TrainingConfig()).load(tmp_path / "w")
+    with pytest.raises(CheckpointError, match="there is no checkpoint at"):
+        load_training_state(tmp_path / "none", model, optimizer)
+
+
+def test_an_own_loop_may_go_on_from_a_trainers_file(path):
+    model, optimizer = fresh("AdamW")
+    assert load_training_state(path, model, optimizer)["step"] == 7

@@ -1,0 +1,38 @@
+"""Figures of the decoder's chapter draw what they are given."""
+
+import matplotlib
+import matplotlib.pyplot as plt
+import pytest
+
+from tinytf import viz
+
+matplotlib.use("Agg")
+
+
+def test_verdicts_fills_what_is_above_its_limit():
+    found = {"right": {"a": 0.0, "b": 1e-7}, "wrong": {"a": 2.0, "b": float("nan")}}
+    scores = {"right": {"score": "9 %"}, "wrong": {"score": 0.5}}
+    ax = viz.verdicts(found, {"a": 0, "b": 1e-5}, scores, title="t")
+    texts = [text.get_text() for text in ax.texts]
+    assert texts == ["0", "1e-7", "9 %", "2.00", "nan", "0.50"]
+    assert len(ax.patches) == 2
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["right", "wrong"]
+    with pytest.raises(KeyError):
+        viz.verdicts({"right": {"a": 0}}, {"a": 0, "b": 0})
+    with pytest.raises(ValueError, match="no models"):
+        viz.verdicts({}, {"a": 0})
+    plt.close("all")
+
+
+def test_cost_dots_draws_every_run():
+    costs = {"part": {"zero": [1.0, 2, 3], "mean": [0.5, 1]}, "other": {"zero": [0], "mean": [2]}}
+    ax = viz.cost_dots(costs, decimals=1, colors={"zero": 2, "mean": 4})
+    dots = [line.get_xdata().tolist() for line in ax.lines if line.get_marker() == "o"]
+    assert dots == [[1, 2, 3], [0.5, 1], [0], [2]]
+    assert ax.lines[0].get_color() == viz.CYCLE[2]
+    assert [text.get_text() for text in ax.texts] == ["2.0", "0.8", "0.0", "2.0"]
+    with pytest.raises(ValueError, match="the same ways"):
+        viz.cost_dots({"a": {"zero": [1]}, "b": {"mean": [1]}})
+    with pytest.raises(ValueError, match="has no runs"):
+        viz.cost_dots({"a": {"zero": []}})
+    plt.close("all")

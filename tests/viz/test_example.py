@@ -1,0 +1,32 @@
+"""Attention as it was recorded becomes an example."""
+
+import matplotlib
+import pytest
+import torch
+
+from tinytf.viz import example as example_module
+
+matplotlib.use("Agg")
+
+
+SOURCE = ["the", "cat", "sat", "on", "the", "mat", "<eos>"]
+
+
+TARGET = ["猫", "坐", "在", "垫子", "上", "<eos>"]
+
+
+pytestmark = pytest.mark.usefixtures("house_style")
+
+
+def weights(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).softmax(-1)
+
+
+def test_attention_as_recorded_of_a_batch_of_one():
+    """`record` keeps the batch's axis; more than one sentence is refused."""
+    recorded = {f"decoder.layers.{i}.cross_attention": weights(1, 4, 6, 7) for i in range(2)}
+    made = example_module.checked({"source": SOURCE, "target": TARGET, "attention": recorded})
+    assert made["attention"]["cross"].shape == (2, 4, 6, 7)
+    recorded = {"decoder.layers.0.cross_attention": weights(2, 4, 6, 7)}
+    with pytest.raises(ValueError, match=r"needs 3 dimensions, got shape \(2, 4, 6, 7\)"):
+        example_module.checked({"source": SOURCE, "target": TARGET, "attention": recorded})

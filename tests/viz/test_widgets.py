@@ -1,0 +1,82 @@
+"""Controls redraw a figure, leave a still, and show failures."""
+
+import matplotlib
+import matplotlib.pyplot as plt
+import pytest
+
+from tinytf import viz
+
+matplotlib.use("Agg")
+
+
+pytestmark = pytest.mark.usefixtures("house_style")
+
+
+# Widgets ---------------------------------------------------------------------------------------
+
+
+def scale_line(k=1.0):
+    return viz.lines(None, {"y": [0, k]})
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    ipywidgets = pytest.importorskip("ipywidgets")
+    displayed = []
+
+    class Handle:
+        def update(self, data, raw):
+            displayed.append(data)
+
+    def display(data, raw, display_id=None):
+        displayed.append(data)
+        return Handle() if display_id else None
+
+    monkeypatch.setattr("IPython.display.display", display)
+    assert ipywidgets
+    return displayed
+
+
+def test_explore_leaves_a_still_and_redraws(shown):
+    explored = viz.explore(scale_line, k=(0.0, 4.0, 1.0))
+    still = shown[-1]["image/png"]
+    assert explored.controls["k"].value == 2.0
+    assert plt.get_fignums() == []
+    explored.controls["k"].value = 4.0
+    assert len(shown) == 3
+    assert shown[-1]["image/png"] != still
+    assert "k=4.0" in shown[-1]["text/plain"]
+
+
+def test_explore_fails_the_cell_when_the_first_drawing_fails(shown):
+    with pytest.raises(ZeroDivisionError):
+        viz.explore(lambda k: 1 / 0, k=(0, 3))
+    with pytest.raises(TypeError, match="Figure or Axes"):
+        viz.explore(lambda k: None, k=(0, 3))
+    assert shown == []
+    assert plt.get_fignums() == []
+
+
+def test_explore_shows_a_later_failure_beside_the_controls(shown, monkeypatch):
+    import ipywidgets
+
+    messages = [ipywidgets.HTML()]
+    monkeypatch.setattr(ipywidgets, "HTML", lambda: messages[0])
+
+    def draw(k):
+        if k > 2:
+            raise ValueError(f"k={k} is too great")
+        return scale_line(k)
+
+    explored = viz.explore(draw, k=(0, 4, 1))
+    explored.controls["k"].value = 4
+    assert "k=4 is too great" in messages[0].value
+    explored.controls["k"].value = 1
+    assert messages[0].value == ""
+
+
+def test_explore_names_a_control_it_cannot_make(shown):
+    with pytest.raises(ValueError, match="k=<object"):
+        viz.explore(scale_line, k=object())
+    with pytest.raises(ValueError, match="at least one control"):
+        viz.explore(scale_line)

@@ -1,0 +1,1 @@
+"""References, named mistakes and harmless mutants, a module a chapter; left out for students."""

@@ -1,0 +1,372 @@
+"""Answers to chapter 04: references and mistakes."""
+
+import math
+
+import torch
+
+from tinytf.course.grading import Answers, WrongAnswer
+
+# 04.1 split into heads
+
+
+def my_split_heads(x, num_heads):
+    """Give each head its own slice of every vector: (B, T, C) -> (B, H, T, D), D = C / H.
+
+    Head h gets the numbers h * D to (h + 1) * D - 1. Raises ValueError if H does not divide C.
+    """
+    if x.size(-1) % num_heads != 0:
+        raise ValueError(f"d_model={x.size(-1)} is not divisible by num_heads={num_heads}")
+    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+
+
+def _checked(split):
+    """A wrong `my_split_heads` that does refuse heads that do not divide."""
+
+    def checked(x, num_heads):
+        if x.size(-1) % num_heads != 0:
+            raise ValueError("not divisible")
+        return split(x, num_heads)
+
+    return checked
+
+
+def _drops_the_rest(x, num_heads):
+    width = x.size(-1) // num_heads
+    return x[..., : num_heads * width].unflatten(-1, (num_heads, width)).transpose(1, 2)
+
+
+SPLIT = Answers(
+    reference=my_split_heads,
+    wrong=(
+        WrongAnswer(
+            "view without transpose",
+            _checked(lambda x, n: x.view(x.size(0), n, x.size(1), -1)),
+            "you get [[[[0, 1], [2, 3], [4, 5]], [[6, 7], [8, 9], [10, 11]]]]",
+            "`view` only recounts the numbers in memory: with (B, H, T, D), head 0 gets the first "
+            "words whole, and later words go to other heads. Split the last axis, then transpose.",
+        ),
+        WrongAnswer(
+            "heads after the words",
+            _checked(lambda x, n: x.unflatten(-1, (n, -1))),
+            "the shape is (1, 3, 2, 2), expected (1, 2, 3, 2)",
+            "With (B, T, H, D), `q @ k.mT` compares the heads of one word with each other, and no "
+            "word sees another. Transpose the words and the heads.",
+        ),
+        WrongAnswer(
+            "interleaved",
+            _checked(lambda x, n: x.unflatten(-1, (-1, n)).permute(0, 3, 1, 2)),
+            "you get [[[[0, 2], [4, 6], [8, 10]]",
+            "Head h took every H-th number. A model trained so would work, but weights from "
+            "anywhere else would not fit: heads are slices.",
+        ),
+        WrongAnswer(
+            "words and widths swapped",
+            _checked(lambda x, n: x.unflatten(-1, (n, -1)).permute(0, 2, 3, 1)),
+            "the shape is (1, 2, 2, 3), expected (1, 2, 3, 2)",
+            "The last axis has to be the width D, the one that the dot product sums over.",
+        ),
+        WrongAnswer(
+            "sentences and heads mixed",
+            _checked(lambda x, n: torch.stack(x.chunk(n, -1)).view(len(x), n, x.size(1), -1)),
+            "Sentence 0 is [0, 1]",
+            "`torch.stack` puts the heads in front of the sentences, and `view` only recounts: "
+            "sentence 0 gets head 0 of every sentence. Stack along axis 1.",
+        ),
+        WrongAnswer(
+            "heads in the batch axis",
+            _checked(lambda x, n: x.unflatten(-1, (n, -1)).transpose(1, 2).flatten(0, 1)),
+            "the shape is (2, 3, 2), expected (1, 2, 3, 2)",
+            "Folding heads into the batch, (B * H, T, D), computes the same attention, but a mask "
+            "of (B, 1, T, S) no longer fits. Keep an axis of their own.",
+        ),
+        WrongAnswer(
+            "cut off from the graph",
+            _checked(lambda x, n: x.detach().unflatten(-1, (n, -1)).transpose(1, 2)),
+            "no gradient reaches `x`",
+            "The numbers are right, but nothing below would learn: leave `detach`, `.data`, "
+            "`no_grad` and NumPy out of it.",
+        ),
+        WrongAnswer(
+            "drops what does not divide",
+            _drops_the_rest,
+            "expected a ValueError",
+            "`C // num_heads` rounds down: with C=10 and 3 heads, one number of every word is "
+            "silently lost. Refuse it.",
+        ),
+    ),
+    equivalent={},
+)
+
+
+# 04.2 multi-head attention
+
+
+def my_multi_head(x, memory, w_q, w_k, w_v, w_o, num_heads):
+    """Attend from x (B, T, C) to memory (B, S, C) with `num_heads` heads; returns (B, T, C).
+
+    Each w is (C, C) and multiplies from the right: q = x @ w_q. No biases, no mask.
+    """
+    q, k, v = (
+        y.unflatten(-1, (num_heads, -1)).transpose(1, 2)  # (B, T, C) -> (B, H, T, D)
+        for y in (x @ w_q, memory @ w_k, memory @ w_v)
+    )
+    weights = (q @ k.mT / math.sqrt(q.size(-1))).softmax(-1)  # (B, H, T, S)
+    return (weights @ v).transpose(1, 2).flatten(2) @ w_o  # (B, H, T, D) -> (B, T, C)
+
+
+def _heads_variant(
+    width=None, out=True, axis=-1, merge=True, mixed=True, keys="memory", split_first=False
+):
+    """A `my_multi_head` with one thing wrong."""
+
+    def multi_head(x, memory, w_q, w_k, w_v, w_o, num_heads):
+        source = x if keys == "x" else memory
+        size = x.size(-1) // num_heads
+        q, k, v = (
+            y.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+            for y in (x @ w_q, source @ w_k, source @ w_v)
+        )
+        if split_first:  # each head projects its own slice of the input only
+            q, k, v = (
+                torch.einsum(
+                    "bthd,hde->bhte",
+                    y.unflatten(-1, (num_heads, -1)),
+                    torch.stack([w[i : i + size, i : i + size] for i in range(0, len(w), size)]),
+                )
+                for y, w in ((x, w_q), (source, w_k), (source, w_v))
+            )
+        weights = (q @ k.mT / math.sqrt(width(x) if width else size)).softmax(axis)
+        heads = weights @ v
+        if not mixed:
+            return heads.mean(1).repeat(1, 1, num_heads) @ w_o
+        joined = (
+            heads.transpose(1, 2).flatten(2) if merge else heads.reshape(q.size(0), -1, len(w_o))
+        )
+        return joined @ w_o if out else joined
+
+    return multi_head
+
+
+MULTI = Answers(
+    reference=my_multi_head,
+    wrong=(
+        WrongAnswer(
+            "scale by d_model",
+            _heads_variant(width=lambda x: x.size(-1)),
+            "position [0, 0, 0] is",
+            "A score is a dot product of D numbers, those of one head: divide by √D.",
+        ),
+        WrongAnswer(
+            "maps multiplied from the left",
+            lambda x, memory, w_q, w_k, w_v, w_o, num_heads: my_multi_head(
+                x, memory, w_q.T, w_k.T, w_v.T, w_o.T, num_heads
+            ),
+            "position [0, 0, 0] is",
+            "You used `x @ w.T`, as `nn.Linear` does. Here maps multiply from the right: `x @ w`.",
+        ),
+        WrongAnswer(
+            "no maps before the split",
+            lambda x, memory, w_q, w_k, w_v, w_o, num_heads: my_multi_head(
+                x, memory, *[torch.eye(len(w_o))] * 3, w_o, num_heads
+            ),
+            "position [0, 0, 0] is",
+            "You split `x` and `memory` themselves. Queries, keys and values are `x @ w_q`, "
+            "`memory @ w_k`, `memory @ w_v`.",
+        ),
+        WrongAnswer(
+            "no output map",
+            _heads_variant(out=False),
+            "position [0, 0, 0] is",
+            "Joined heads lie side by side and have not met: `w_o` lets them mix.",
+        ),
+        WrongAnswer(
+            "softmax over the queries",
+            _heads_variant(axis=-2),
+            "position [0, 0, 0] is",
+            "Each query spreads its own 1 over the keys, the last axis.",
+        ),
+        WrongAnswer(
+            "softmax over the heads",
+            _heads_variant(axis=1),
+            "position [0, 0, 0] is",
+            "Heads do not compete: each has its own softmax over the keys, the last axis.",
+        ),
+        WrongAnswer(
+            "joined without transpose",
+            _heads_variant(merge=False),
+            "position [0, 0, 0] is",
+            "`reshape` from (B, H, T, D) puts different words of one head in a row. Transpose back "
+            "to (B, T, H, D) first.",
+        ),
+        WrongAnswer(
+            "heads averaged",
+            _heads_variant(mixed=False),
+            "position [0, 0, 0] is",
+            "Averaging makes one answer of all. Heads are set side by side, H × D = C numbers.",
+        ),
+        WrongAnswer(
+            "memory ignored",
+            _heads_variant(keys="x"),
+            "the last word of memory was changed and the output was not",
+            "In cross-attention the keys and values come from the memory, only queries from x.",
+        ),
+        WrongAnswer(
+            "split before projecting",
+            _heads_variant(split_first=True),
+            "position [0, 0, 0] is",
+            "Then head h sees only slice h of each word. The split follows the projection, so "
+            "that every head reads the whole vector.",
+        ),
+        WrongAnswer(
+            "as long as the memory",
+            lambda x, memory, w_q, w_k, w_v, w_o, num_heads: my_multi_head(
+                memory, x, w_q, w_k, w_v, w_o, num_heads
+            ),
+            "a row for each query",
+            "Queries and memory are swapped: the one who asks decides how many answers there are.",
+        ),
+    ),
+)
+
+
+# 04.3 the previous-word score
+
+
+def my_previous_score(weights):
+    """How much each head looks at the word before: weights (H, T, T) -> (H,), each in 0..1.
+
+    The mean weight that words give to the word just before them; word 0 has none and is left out.
+    """
+    return weights.diagonal(offset=-1, dim1=-2, dim2=-1).mean(-1)
+
+
+SCORE = Answers(
+    reference=my_previous_score,
+    wrong=(
+        WrongAnswer(
+            "the next word",
+            lambda weights: weights.diagonal(offset=1, dim1=-2, dim2=-1).mean(-1),
+            "The weights on the word before are",
+            "Above the diagonal the key comes after the query. A row is a query: use offset -1.",
+        ),
+        WrongAnswer(
+            "itself",
+            lambda weights: weights.diagonal(dim1=-2, dim2=-1).mean(-1),
+            "The weights on the word before are",
+            "On the diagonal a word looks at itself; its predecessor is one to the left.",
+        ),
+        WrongAnswer(
+            "word 0 counted as a miss",
+            lambda weights: (
+                weights.diagonal(offset=-1, dim1=-2, dim2=-1).sum(-1) / weights.size(-1)
+            ),
+            "The weights on the word before are",
+            "Word 0 has nothing before it: divide by T - 1, or no head can reach 1.",
+        ),
+        WrongAnswer(
+            "word 0 looks at the last",
+            lambda weights: weights.roll(1, -1).diagonal(dim1=-2, dim2=-1).mean(-1),
+            "The weights on the word before are",
+            "`roll` wraps around, and so does index -1: word 0 was credited with the last word.",
+        ),
+        WrongAnswer(
+            "share of arg-maxes",
+            lambda weights: (
+                (weights[:, 1:].argmax(-1) == torch.arange(weights.size(-1) - 1)).double().mean(-1)
+            ),
+            "The weights on the word before are",
+            "The arg-max forgets how sure the head is: 0.34 of three keys counts like 1.00.",
+        ),
+        WrongAnswer(
+            "averaged over the heads",
+            lambda weights: weights.diagonal(offset=-1, dim1=-2, dim2=-1).mean(0),
+            "one number per head",
+            "The mean has to run over the words. Averaging heads hides what each of them does.",
+        ),
+    ),
+)
+
+
+# 04.4 the mask of cross-attention
+
+
+def my_cross_mask(src_ids, tgt_ids, pad_id=0):
+    """What target words may look at in the source, True = may: (B, 1, T, S), or T of size 1.
+
+    src_ids is (B, S), tgt_ids (B, T). Hides the source's padding, and nothing else.
+    """
+    return (src_ids != pad_id)[:, None, None, :]
+
+
+def _triangle(src_ids, tgt_ids):
+    return torch.ones(tgt_ids.size(1), src_ids.size(1), dtype=torch.bool).tril()
+
+
+CROSS = Answers(
+    reference=my_cross_mask,
+    wrong=(
+        WrongAnswer(
+            "the target's padding",
+            lambda src_ids, tgt_ids, pad_id=0: (tgt_ids != pad_id)[:, None, None, :],
+            "the shape is (2, 1, 1, 2)",
+            "The keys of cross-attention come from the source: it is the source's padding that "
+            "must be hidden. With sentences of equal lengths this mistake is silent.",
+        ),
+        WrongAnswer(
+            "causal too",
+            lambda src_ids, tgt_ids, pad_id=0: (
+                (src_ids != pad_id)[:, None, None, :] & _triangle(src_ids, tgt_ids)
+            ),
+            "the whole source is known before",
+            "The causal mask is for the target's own words. The source is there from the start, "
+            "and translation reorders.",
+        ),
+        WrongAnswer(
+            "no mask",
+            lambda src_ids, tgt_ids, pad_id=0: torch.ones(
+                len(src_ids), 1, 1, src_ids.size(1), dtype=torch.bool
+            ),
+            "a pad is never seen",
+            "The decoder then reads padding, and a translation depends on what else is in the "
+            "batch. Nothing shows while all sentences are equally long.",
+        ),
+        WrongAnswer(
+            "True means hide",
+            lambda src_ids, tgt_ids, pad_id=0: (src_ids == pad_id)[:, None, None, :],
+            "a pad is never seen",
+            "That is `key_padding_mask` of `nn.MultiheadAttention`. Here True means “may attend”.",
+        ),
+        WrongAnswer(
+            "counted from the left",
+            lambda src_ids, tgt_ids, pad_id=0: (
+                torch.arange(src_ids.size(1)) < (src_ids != pad_id).sum(1, keepdim=True)
+            )[:, None, None, :],
+            "wherever it stands",
+            "You count the real words and show the first so many. That holds only while padding "
+            "comes last: compare the ids themselves.",
+        ),
+        WrongAnswer(
+            "two axes",
+            lambda src_ids, tgt_ids, pad_id=0: src_ids != pad_id,
+            "the shape is (2, 3)",
+            "Against scores (B, H, T, S), a (B, S) mask lines its sentences up with the target "
+            "words, and a (B, 1, S) one with the heads.",
+        ),
+        WrongAnswer(
+            "target padding hidden as well",
+            lambda src_ids, tgt_ids, pad_id=0: (
+                (src_ids != pad_id)[:, None, None, :] & (tgt_ids != pad_id)[:, None, :, None]
+            ),
+            "the whole source is known before",
+            "A padded query's result is never read. Hiding everything from it only makes a row "
+            "with nothing to see.",
+        ),
+    ),
+)
+
+ANSWERS = {
+    "04.1": SPLIT,
+    "04.2": MULTI,
+    "04.3": SCORE,
+    "04.4": CROSS,
+}

@@ -1,0 +1,372 @@
+"""Answers to chapter 05: references and mistakes."""
+
+import torch
+
+from tinytf.course.exercises.ch05 import _values
+from tinytf.course.grading import Answers, WrongAnswer
+
+# 05.1 the table of sines and cosines
+
+
+def my_sinusoidal(max_len, d_model):
+    """The sinusoidal positions, (max_len, d_model).
+
+    Column 2i holds sin(pos / 10000^(2i / d_model)), column 2i + 1 the cosine of the same angle.
+    An odd d_model ends on a sine.
+    """
+    position = torch.arange(max_len)[:, None]
+    angle = position / 10000 ** (torch.arange(0, d_model, 2) / d_model)  # (max_len, pairs)
+    table = torch.empty(max_len, d_model)
+    table[:, 0::2] = angle.sin()
+    table[:, 1::2] = angle.cos()[:, : d_model // 2]
+    return table
+
+
+def _angles(max_len, d_model, power=-1.0):
+    return torch.arange(max_len)[:, None] * 10000.0 ** (
+        power * torch.arange(0, d_model, 2) / d_model
+    )
+
+
+def _table(angle, d_model):
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)[:, :d_model]
+
+
+def _halves(max_len, d_model):
+    angle = _angles(max_len, d_model)
+    return torch.cat([angle.sin(), angle.cos()], dim=-1)[:, :d_model]
+
+
+def _own_exponent(max_len, d_model):
+    angle = torch.arange(max_len)[:, None] / 10000 ** (torch.arange(d_model) / d_model)
+    table = angle.sin()
+    table[:, 1::2] = angle[:, 1::2].cos()
+    return table
+
+
+def _odd_crash(max_len, d_model):
+    angle, table = _angles(max_len, d_model), torch.zeros(max_len, d_model)
+    table[:, 0::2], table[:, 1::2] = angle.sin(), angle.cos()
+    return table
+
+
+def _swapped(max_len, d_model):
+    angle = _angles(max_len, d_model)
+    return torch.stack([angle.cos(), angle.sin()], dim=-1).flatten(1)[:, :d_model]
+
+
+def _from_one(max_len, d_model):
+    return _table(_angles(max_len + 1, d_model)[1:], d_model)
+
+
+SINUSOIDAL = Answers(
+    reference=my_sinusoidal,
+    wrong=(
+        WrongAnswer(
+            "frequencies divided",
+            lambda max_len, d_model: _table(_angles(max_len, d_model, 1.0), d_model),
+            "Pair i turns by",
+            "The hands get faster from pair to pair, up to 10,000 radians a word. Positions are "
+            "still unique and bounded, and a shift is still a matrix; but neighbours are not "
+            "alike. A published tutorial has this bug.",
+        ),
+        WrongAnswer(
+            "an exponent for every column",
+            _own_exponent,
+            "Pair i turns by",
+            "A sine and its cosine share one angle: the exponent of column j is 2·(j // 2)/d, not "
+            "j/d. Otherwise no matrix leads from one position to the next.",
+        ),
+        WrongAnswer(
+            "sines first, then cosines",
+            _halves,
+            "Column 0 is a sine",
+            "This is the layout of the paper's first code, and a model does not mind; but it is "
+            "not the formula, and weights trained with one layout fail with the other.",
+        ),
+        WrongAnswer(
+            "an odd width crashes",
+            _odd_crash,
+            "raises RuntimeError",
+            "For an odd width there are more sines than cosines: cut the cosines to "
+            "`d_model // 2`.",
+        ),
+        WrongAnswer(
+            "sine and cosine swapped",
+            _swapped,
+            "Column 0 is a sine",
+            "Even columns are sines, odd ones cosines.",
+        ),
+        WrongAnswer(
+            "positions from 1",
+            _from_one,
+            "Column 0 is a sine",
+            "Positions count from 0, so row 0 is 0, 1, 0, 1.",
+        ),
+        WrongAnswer(
+            "transposed",
+            lambda max_len, d_model: my_sinusoidal(max_len, d_model).T,
+            "the shape is (4, 3), expected (3, 4)",
+            "A row is a position, so that `table[:T]` can be added to (B, T, C).",
+        ),
+    ),
+)
+
+
+# 05.2 a step as a matrix
+
+
+def my_shift_matrix(k, d_model):
+    """The matrix M with M @ PE[pos] = PE[pos + k] for every pos, (d_model, d_model).
+
+    d_model is even; the columns of PE are sine, cosine, sine, cosine, ….
+    """
+    M = torch.zeros(d_model, d_model)
+    for i in range(0, d_model, 2):
+        delta = torch.tensor(k / 10000 ** (i / d_model))
+        M[i, i], M[i, i + 1] = delta.cos(), delta.sin()
+        M[i + 1, i], M[i + 1, i + 1] = -delta.sin(), delta.cos()
+    return M
+
+
+def _one_angle(k, d_model):
+    return torch.block_diag(*[my_shift_matrix(k, 2)] * (d_model // 2))
+
+
+def _only_cosines(k, d_model):
+    return my_shift_matrix(k, d_model).diagonal().diag()
+
+
+def _turned_layout(k, d_model):
+    order = torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])
+    return my_shift_matrix(k, d_model)[order][:, order]
+
+
+SHIFT = Answers(
+    reference=my_shift_matrix,
+    wrong=(
+        WrongAnswer(
+            "backwards",
+            lambda k, d_model: my_shift_matrix(-k, d_model),
+            "It must be PE[2]",
+            "This is the transpose, the turn by -δ: it leads k places back. Our pairs are (sine, "
+            "cosine), and the sine stands in the first row.",
+        ),
+        WrongAnswer(
+            "no mixing of sine and cosine",
+            _only_cosines,
+            "It must be PE[2]",
+            "The diagonal alone shrinks each number. A turn mixes the two of a pair.",
+        ),
+        WrongAnswer(
+            "one angle for every pair",
+            _one_angle,
+            "It must be PE[2]",
+            "Pair i turns by k / 10000^(2i/d_model), each pair by its own angle.",
+        ),
+        WrongAnswer(
+            "all sines first",
+            _turned_layout,
+            "It must be PE[2]",
+            "This matrix fits a table whose left half holds the sines. In ours a sine and its "
+            "cosine are neighbours, so the blocks sit on the diagonal.",
+        ),
+        WrongAnswer(
+            "a step of one, whatever k",
+            lambda k, d_model: my_shift_matrix(1, d_model),
+            "That is the identity",
+            "The angle is k times the frequency of the pair.",
+        ),
+        WrongAnswer(
+            "fitted to position 0",
+            lambda k, d_model: torch.outer(
+                _values(k + 1, d_model)[k], _values(1, d_model)[0] / (d_model / 2)
+            ),
+            "One matrix has to serve every position",
+            "It maps PE[0] to PE[k], and every other position to a multiple of PE[k].",
+        ),
+    ),
+)
+
+
+# 05.3 rotary positions
+
+
+def my_rotate(x, start=0, base=10000.0):
+    """Turn each neighbouring pair of x by its position times the pair's frequency.
+
+    x is (..., T, D) with an even D, its first row at position `start`. Pair i, which is
+    (x[2i], x[2i + 1]), turns counterclockwise by position · base^(-2i / D).
+    """
+    T, D = x.shape[-2:]
+    position = torch.arange(start, start + T)[:, None]
+    angle = position * base ** (-torch.arange(0, D, 2) / D)  # (T, D / 2)
+    even, odd = x[..., 0::2], x[..., 1::2]
+    turned = [even * angle.cos() - odd * angle.sin(), even * angle.sin() + odd * angle.cos()]
+    return torch.stack(turned, dim=-1).flatten(-2)
+
+
+def _turn(
+    sign=1, half=False, by_pair=False, ignore=False, one=False, first_only=False, torn=False, i=2
+):
+    """A `my_rotate` with one thing wrong."""
+
+    def turn(x, start=0, base=10000.0):
+        T, D = x.shape[-2:]
+        position = torch.arange(T)[:, None] + (0 if ignore else start)
+        frequency = base ** (-i * torch.arange(D // 2) / D)
+        angle = torch.ones(T, 1) * torch.arange(D // 2) if by_pair else position * frequency
+        angle = sign * (position * torch.ones(D // 2) if one else angle)
+        a, b = (x[..., : D // 2], x[..., D // 2 :]) if half else (x[..., 0::2], x[..., 1::2])
+        parts = [a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()]
+        parts[1] = b if first_only else parts[1]
+        return torch.cat(parts, -1) if half or torn else torch.stack(parts, -1).flatten(-2)
+
+    return turn
+
+
+ROTATE = Answers(
+    reference=my_rotate,
+    wrong=(
+        WrongAnswer(
+            "turned clockwise",
+            _turn(sign=-1),
+            "The first pair becomes",
+            "The minus stands with the sine of the first number. Turned the other way for queries "
+            "and keys alike, scores are the same; but weights trained one way fail the other.",
+        ),
+        WrongAnswer(
+            "pairs i and i + D/2",
+            _turn(half=True),
+            "The first pair becomes",
+            "This is how Hugging Face's Llama pairs them. Both are fine; mixing them, in weights "
+            "or between queries and keys, is not.",
+        ),
+        WrongAnswer(
+            "pairs torn apart",
+            _turn(torn=True),
+            "Its angles are 0",
+            "`torch.cat` puts all first numbers before all second ones. `stack` on a new last "
+            "axis, then `flatten`, puts each pair back where it was.",
+        ),
+        WrongAnswer(
+            "an exponent of i, not 2i",
+            _turn(i=1),
+            "Pair i turns by",
+            "Pair i, counted from 0, has the exponent -2i/D; with -i/D slow hands are too fast.",
+        ),
+        WrongAnswer(
+            "only the first of a pair",
+            _turn(first_only=True),
+            "the norms",
+            "Both numbers of a pair change in a turn; otherwise the norm does.",
+        ),
+        WrongAnswer(
+            "turned by the pair, not the position",
+            _turn(by_pair=True),
+            "Its angles are 0",
+            "The angle is position times frequency. Here every position is turned alike, and "
+            "attention still can't see the order.",
+        ),
+        WrongAnswer(
+            "one frequency for all pairs",
+            _turn(one=True),
+            "Pair i turns by",
+            "With 1 radian for all pairs, positions 0 and 44 are nearly the same (44 ≈ 7 · 2π).",
+        ),
+        WrongAnswer(
+            "start ignored",
+            _turn(ignore=True),
+            "The first row stands at position 7",
+            "With a cache the new token does not stand at position 0.",
+        ),
+    ),
+)
+
+
+# 05.4 linear biases
+
+
+def my_alibi_bias(num_heads, length):
+    """ALiBi's bias for `length` queries and keys, (num_heads, length, length).
+
+    Head h, from 0, has the slope 2^(-8 (h + 1) / num_heads); the bias is minus the slope times the
+    distance of query and key, on both sides. num_heads is a power of two.
+    """
+    slopes = 2 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)
+    place = torch.arange(length)
+    return -slopes[:, None, None] * (place[:, None] - place).abs()
+
+
+def _alibi(sign=-1.0, slopes=None, distance=None):
+    """A `my_alibi_bias` with one thing wrong."""
+
+    def bias(num_heads, length):
+        m = 2 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)
+        m = m if slopes is None else slopes(num_heads)
+        place = torch.arange(length)
+        far = place[:, None] - place
+        far = far.abs() if distance is None else distance(far)
+        return sign * m[:, None, None] * far
+
+    return bias
+
+
+ALIBI = Answers(
+    reference=my_alibi_bias,
+    wrong=(
+        WrongAnswer(
+            "far keys rewarded",
+            _alibi(sign=1.0),
+            "far keys get less",
+            "A positive slope makes far keys louder: the bias must be negative.",
+        ),
+        WrongAnswer(
+            "the future rewarded",
+            _alibi(distance=lambda far: far),
+            "Distance is |query - key|",
+            "Without the absolute value, keys to the right get a bonus. Under a causal mask it "
+            "does not show.",
+        ),
+        WrongAnswer(
+            "the future hidden as well",
+            lambda num_heads, length: my_alibi_bias(num_heads, length).masked_fill(
+                torch.ones(length, length).triu(1).bool(), -torch.inf
+            ),
+            "Distance is |query - key|",
+            "Hiding the future is the causal mask's work. The bias only says how far a key is.",
+        ),
+        WrongAnswer(
+            "one slope for all heads",
+            _alibi(slopes=lambda heads: torch.full((heads,), 2.0 ** (-8 / heads))),
+            "Head h has the slope",
+            "With one slope every head is equally nearsighted, and none can see far.",
+        ),
+        WrongAnswer(
+            "slopes of eight heads",
+            _alibi(slopes=lambda heads: 2.0 ** -torch.arange(1.0, heads + 1)),
+            "far keys get less",
+            "1/2, 1/4, 1/8, … are the slopes for 8 heads. For fewer, they fall faster and still "
+            "end at 2^-8.",
+        ),
+        WrongAnswer(
+            "slopes from h = 0",
+            _alibi(slopes=lambda heads: 2 ** (-8 * torch.arange(heads) / heads)),
+            "far keys get less",
+            "The first head is h = 0, and its slope is 2^(-8/H), not 1.",
+        ),
+        WrongAnswer(
+            "no table per head",
+            lambda num_heads, length: my_alibi_bias(num_heads, length)[0],
+            "expected (4, 3, 3)",
+            "Every head has its own slope, so there is a table per head.",
+        ),
+    ),
+)
+
+ANSWERS = {
+    "05.1": SINUSOIDAL,
+    "05.2": SHIFT,
+    "05.3": ROTATE,
+    "05.4": ALIBI,
+}

@@ -1,0 +1,278 @@
+"""Answers to chapter 14b (llama): references and mistakes."""
+
+import math
+
+import torch
+
+from tinytf.course.exercises.ch14b_llama import _attend, _right
+from tinytf.course.grading import Answers, WrongAnswer
+
+# 14b.1 how large is the cache?
+
+
+def my_cache_bytes(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number=2):
+    """How many bytes the keys and values of `length` tokens take: an integer.
+
+    A head is d_model / num_heads wide, for queries, keys and values alike.
+    """
+    width = d_model // num_heads
+    return 2 * num_layers * num_kv_heads * width * length * bytes_per_number
+
+
+def _bytes(sides=2, layers=lambda n: n, heads=lambda h, g: g, width=lambda d, h, g: d // h,
+           tokens=lambda t: t, size=lambda b: b):  # fmt: skip
+    """A `my_cache_bytes` with one part counted otherwise."""
+
+    def count(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number=2):
+        found = sides * layers(num_layers) * heads(num_heads, num_kv_heads)
+        found *= width(d_model, num_heads, num_kv_heads)
+        return found * tokens(length) * size(bytes_per_number)
+
+    return count
+
+
+CACHE = Answers(
+    reference=my_cache_bytes,
+    wrong=(
+        WrongAnswer(
+            "values forgotten",
+            _bytes(sides=1),
+            "3 numbers of a key and 3 of a value",
+            "Keys find the words, values are what is read: both are needed for every token.",
+        ),
+        WrongAnswer(
+            "queries kept too",
+            _bytes(sides=3),
+            "3 numbers of a key and 3 of a value",
+            "A token's query is used once, when the token is read, and never again.",
+        ),
+        WrongAnswer(
+            "all heads kept",
+            _bytes(heads=lambda h, g: h),
+            "Two heads, as wide as the queries'",
+            "That is as large as the cache without groups. Kept are num_kv_heads heads, each "
+            "d_model / num_heads wide.",
+        ),
+        WrongAnswer(
+            "d_model for each head",
+            _bytes(width=lambda d, h, g: d),
+            "3 numbers of a key",
+            "The heads share d_model: each is d_model / num_heads wide.",
+        ),
+        WrongAnswer(
+            "one layer",
+            _bytes(layers=lambda n: 1),
+            "Every layer keeps its own",
+            "Each layer computes other keys and values from other inputs.",
+        ),
+        WrongAnswer(
+            "scores kept",
+            _bytes(tokens=lambda t: t * t),
+            "of every token once",
+            "The T × T weights are not kept: each new token needs one row of them, once.",
+        ),
+        WrongAnswer(
+            "numbers, not bytes",
+            _bytes(size=lambda b: 1),
+            "4 bytes a number",
+            "You counted numbers. In bfloat16 each takes two bytes.",
+        ),
+        WrongAnswer(
+            "two bytes always",
+            _bytes(size=lambda b: 2),
+            "1 byte a number",
+            "Two is only where nothing else is asked for: bytes_per_number says how many.",
+        ),
+    ),
+)
+
+
+# 14b.2 weights for the other RoPE
+
+
+def my_half_split(weight, num_heads):
+    """Reorder the rows of a query or key map, (H D, C), from neighbouring pairs to half-split ones.
+
+    Ours turns rows 2i and 2i+1 of a head together; the result is for code that turns rows i and
+    i + D/2 of a head.
+    """
+    heads = weight.unflatten(0, (num_heads, -1))  # (H D, C) -> (H, D, C)
+    return torch.cat([heads[:, 0::2], heads[:, 1::2]], dim=1).flatten(0, 1)
+
+
+def _by_head(change):
+    """Apply a change of a head's rows, (H, D, C), to a whole map."""
+    return lambda weight, num_heads: change(weight.unflatten(0, (num_heads, -1))).flatten(0, 1)
+
+
+def _interleave(heads):
+    first, second = heads.chunk(2, dim=1)
+    return torch.stack([first, second], dim=2).flatten(1, 2)
+
+
+def _whole(weight, num_heads):
+    return torch.cat([weight[0::2], weight[1::2]])
+
+
+def _columns(weight, num_heads):
+    return torch.cat([weight[:, 0::2], weight[:, 1::2]], dim=1)
+
+
+HALF_SPLIT = Answers(
+    reference=my_half_split,
+    wrong=(
+        WrongAnswer(
+            "nothing reordered",
+            lambda weight, num_heads: weight.clone(),
+            "0 and 1 were a pair",
+            "Shapes fit and nothing complains, but the wrong numbers are turned together.",
+        ),
+        WrongAnswer(
+            "the way back",
+            _by_head(_interleave),
+            "Expected are rows 0 2 4 1 3 5",
+            "This leads from half-split to neighbouring pairs. (For a width of 4 both are the "
+            "same.)",
+        ),
+        WrongAnswer(
+            "over all heads at once",
+            _whole,
+            "Rows 0 to 5 are the first head's",
+            "The even rows of all heads land in the first half of the heads.",
+        ),
+        WrongAnswer(
+            "columns",
+            _columns,
+            "Expected are rows 0 2 4 1 3 5",
+            "A linear map's rows are its outputs: what is turned. Columns belong to the input.",
+        ),
+        WrongAnswer(
+            "halves exchanged",
+            _by_head(lambda heads: torch.cat([heads[:, 1::2], heads[:, 0::2]], dim=1)),
+            "Expected are rows 0 2 4 1 3 5",
+            "With its two numbers exchanged a pair is turned backwards, against the other heads' "
+            "sense of before and after.",
+        ),
+    ),
+)
+
+
+# 14b.3 grouped queries without copying keys
+
+
+def my_grouped_attention(q, k, v):
+    """Attend with H query heads to G key heads: q (B, H, T, D), k and v (B, G, S, D).
+
+    Query heads 0 … H/G - 1 read key head 0, the next H/G key head 1, and so on. There is no mask.
+    Returns (B, H, T, D).
+    """
+    folded = q.reshape(len(q), k.size(1), -1, q.size(-1))  # (B, H, T, D) -> (B, G, H/G T, D)
+    weights = (folded @ k.mT / math.sqrt(q.size(-1))).softmax(dim=-1)
+    return (weights @ v).view(q.shape)
+
+
+def _repeated(prepare, scale=lambda q, k: math.sqrt(q.size(-1))):
+    """Attention after the key heads were brought to the number of the query heads."""
+    return lambda q, k, v: _attend(q, *(prepare(x, q.size(1)) for x in (k, v)), scale(q, k))
+
+
+def _turns(x, heads):
+    return x.repeat(1, heads // x.size(1), 1, 1)
+
+
+def _first(x, heads):
+    return x[:, :1].expand(-1, heads, -1, -1)
+
+
+def _mean(x, heads):
+    return x.mean(1, keepdim=True).expand(-1, heads, -1, -1)
+
+
+def _mixed(q, k, v):
+    folded = q.transpose(1, 2).reshape(len(q), k.size(1), -1, q.size(-1))
+    return _attend(folded, k, v).view(q.shape)
+
+
+def _averaged_queries(q, k, v):
+    group = q.size(1) // k.size(1)
+    pooled = q.unflatten(1, (-1, group)).mean(2)
+    return _attend(pooled, k, v).repeat_interleave(group, dim=1)
+
+
+def _scaled_by_the_list(q, k, v):
+    folded = q.reshape(len(q), k.size(1), -1, q.size(-1))
+    return _attend(folded, k, v, math.sqrt(folded.size(-2))).view(q.shape)
+
+
+def _over_queries(q, k, v):
+    k, v = (_right(x, q.size(1)) for x in (k, v))
+    return (q @ k.mT / math.sqrt(q.size(-1))).softmax(dim=-2) @ v
+
+
+GROUPED = Answers(
+    reference=my_grouped_attention,
+    wrong=(
+        WrongAnswer(
+            "key heads by turns",
+            _repeated(_turns),
+            "Heads 0 to 2 read key head 0",
+            "`repeat` gives heads 0 1 0 1 …; `repeat_interleave` gives 0 0 … 1 1. A trained model "
+            "would read the wrong keys, in the right shape.",
+        ),
+        WrongAnswer(
+            "the first key head for all",
+            _repeated(_first),
+            "heads 3 to 5 key head 1",
+            "That is multi-query attention, whatever the number of key heads.",
+        ),
+        WrongAnswer(
+            "key heads averaged",
+            _repeated(_mean),
+            "Heads 0 to 2 read key head 0",
+            "Averaging is how a trained model's key heads are *converted* to fewer, once, before "
+            "training goes on (Ainslie et al. 2023), not how groups read them.",
+        ),
+        WrongAnswer(
+            "queries averaged",
+            _averaged_queries,
+            "A softmax over the keys",
+            "The heads of a group share keys and values, but each asks its own question.",
+        ),
+        WrongAnswer(
+            "heads and positions mixed",
+            _mixed,
+            "A softmax over the keys",
+            "The queries were folded along positions first, so heads got each other's.",
+        ),
+        WrongAnswer(
+            "not scaled",
+            _repeated(_right, lambda q, k: 1.0),
+            "q · k / √8",
+            "The scores are divided by √D.",
+        ),
+        WrongAnswer(
+            "scaled by the whole width",
+            _repeated(_right, lambda q, k: math.sqrt(q.size(-1) * q.size(1))),
+            "q · k / √8",
+            "D is the width of one head, not of all.",
+        ),
+        WrongAnswer(
+            "scaled by the length of the list",
+            _scaled_by_the_list,
+            "q · k / √8",
+            "Folding makes more queries, not wider ones: the scores are divided by √D as before.",
+        ),
+        WrongAnswer(
+            "softmax over queries",
+            _over_queries,
+            "A softmax over the keys",
+            "Each query shares its weight of 1 among the keys: the last axis.",
+        ),
+    ),
+)
+
+ANSWERS = {
+    "14b.1": CACHE,
+    "14b.2": HALF_SPLIT,
+    "14b.3": GROUPED,
+}

@@ -1,0 +1,123 @@
+"""Let a machine attack the graders: which one-step mutants of a reference do the tests accept?"""
+
+import random
+import re
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from tinytf.course.check import grade
+from tinytf.course.contain import Outlet
+from tinytf.course.mutants import mutants
+
+_MACHINERY = frozenset(
+    ("attack", "check", "contain", "evidence", "expect", "grading", "mutants", "settings", "words")
+)
+_SECONDS = 2.0  # for one mutant; one that runs on is rejected
+
+
+@dataclass
+class Attack:
+    """What became of the mutants of one exercise."""
+
+    id: str
+    tried: int = 0
+    rejected: int = 0
+    crashed: int = 0  # rejected by an error of its own
+    equivalent: list = field(default_factory=list)  # accepted, and written down as right
+    accepted: list = field(default_factory=list)
+    stale: list = field(default_factory=list)  # written down, and accepted no longer
+    seconds: float = 0.0
+
+
+def attack(exercise, at_most=None):
+    """Grade every mutant of the exercise's reference, or so many of them drawn by its id.
+
+    Raises ValueError if the reference itself is not accepted: then nothing would be.
+    """
+    graded = grade(exercise, exercise.reference, _SECONDS)
+    if not graded.passed:
+        raise ValueError(f"the reference is not accepted: {graded.text}")
+    listed = exercise.answers.equivalent or {}
+    made = list(mutants(exercise.reference))
+    whole = at_most is None or at_most >= len(made)
+    if not whole:
+        made = random.Random(exercise.id).sample(made, at_most)
+    result, used, start = Attack(exercise.id), set(), time.perf_counter()
+    for mutant in made:
+        with Outlet(lines=0):
+            graded = grade(exercise, mutant.function, _SECONDS, until_wrong=True)
+        result.tried += 1
+        if graded.passed:
+            known = [change for change in listed if matches(change, mutant.change)]
+            used.update(known)
+            (result.equivalent if known else result.accepted).append(mutant.change)
+        else:
+            result.rejected += 1
+            result.crashed += graded.crashed
+    if whole:
+        result.stale = [change for change in listed if change not in used]
+    result.seconds = time.perf_counter() - start
+    return result
+
+
+def matches(listed, change):
+    """Whether a line written down is this change; `…` in it stands for any text."""
+    parts = map(re.escape, listed.split("…"))
+    return re.fullmatch(".*".join(parts), change) is not None
+
+
+def chosen(exercises, names=(), since=None):
+    """The exercises of these ids and chapters, or of the chapters changed since a git commit."""
+    names = [name.zfill(2) if name.isdigit() else name for name in names]
+    if since is not None:
+        names += _changed_chapters(since)
+        if not names:
+            return []
+    wanted = [e for e in exercises if not names or e.id in names or e.id.split(".")[0] in names]
+    known = {e.id for e in exercises} | {e.id.split(".")[0] for e in exercises}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(f"no exercise or chapter {', '.join(unknown)}")
+    return wanted
+
+
+def _changed_chapters(since):
+    """The chapters whose exercises or answers changed; every one if the machinery itself did."""
+    command = ["git", "diff", "--name-only", since, "--", "tinytf/course"]
+    changed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    paths = [PurePosixPath(path) for path in changed]
+    if any(path.stem in _MACHINERY for path in paths):
+        paths = Path(__file__).parent.glob("exercises/ch*.py")
+    stems = [path.stem for path in paths if path.parent.name in ("exercises", "answers")]
+    return sorted({stem.removeprefix("ch").partition("_")[0] for stem in stems})
+
+
+def report(attacks, show=print):
+    """A line for each accepted mutant, then a table; whether none was accepted."""
+    for each in attacks:
+        for change in each.accepted:
+            show(f"{each.id}  accepted: {change}")
+        for change in each.stale:
+            show(f"{each.id}  listed as equivalent, and not accepted: {change}")
+    show("exercise  tried  rejected  (crashed)  equivalent  accepted  seconds")
+    for each in attacks:
+        show(_row(each.id, [each]))
+    chapters = list(dict.fromkeys(each.id.split(".")[0] for each in attacks))
+    for chapter in chapters if len(chapters) > 1 else []:
+        show(_row(chapter, [each for each in attacks if each.id.split(".")[0] == chapter]))
+    show(_row("all", attacks))
+    return not any(each.accepted or each.stale for each in attacks)
+
+
+def _row(name, attacks):
+    counts = [
+        sum(count(each) for each in attacks)
+        for count in (
+            lambda each: each.tried, lambda each: each.rejected, lambda each: each.crashed,
+            lambda each: len(each.equivalent), lambda each: len(each.accepted),
+            lambda each: each.seconds,
+        )
+    ]  # fmt: skip
+    return "{:8}  {:5}  {:8}  {:9}  {:10}  {:8}  {:7.1f}".format(name, *counts)

@@ -1,0 +1,232 @@
+"""Build mode: definitions that graduate are met as stubs, and the reader writes them.
+
+`build_copy` makes a chapter's build copy: every definition that graduates becomes a stub, its
+signature, its description and `raise NotImplementedError`, followed by
+`name = built(name, target)`. That call runs the part's tests (`tinytf.course.parts`) on what stands
+in the cell. What passes is used from there on, training included; until it does, the package's
+stands in, and the line says so. Either way the chapter runs from top to bottom.
+"""
+
+import __future__
+
+import ast
+import copy
+import inspect
+import linecache
+import os
+import sys
+import textwrap
+from dataclasses import replace
+
+from tinytf.course.check import grade
+from tinytf.course.display import BAD, GOOD, QUIET, block, inline, show, sign
+from tinytf.course.grading import Exercise
+from tinytf.course.graduate import resolve, stand
+from tinytf.course.parts import parts
+
+__all__ = ["MODES", "build_copy", "built", "graded", "graduations", "mode", "part_of"]
+
+MODES = ("read", "build")
+_TYPES_UNREAD = __future__.annotations.compiler_flag
+
+
+def mode():
+    """Read TINYTF_MODE: "read" (also where it is not set) or "build". ValueError otherwise."""
+    wanted = os.environ.get("TINYTF_MODE") or "read"
+    if wanted not in MODES:
+        raise ValueError(f"TINYTF_MODE={wanted!r} is not one of {', '.join(MODES)}")
+    return wanted
+
+
+def built(definition, target):
+    """Test the reader's version of a part; return it if all holds, else the package's.
+
+    `target` is the module that has the part, as `graduate` takes it. Shows one line with what
+    stands from here on, and below it what does not hold yet. Raises KeyError if it is no part.
+    """
+    part = parts()[part_of(definition.__name__, target)]
+    result = graded(part, definition)
+    stands = definition if result.passed else _stand_in(part.package, sys._getframe(1).f_globals)
+    stand(stands, result)
+    _show(part, result)
+    return stands
+
+
+def graded(part, definition):
+    """Run a part's tests on the reader's version, contained as an exercise's are."""
+    exercise = Exercise(
+        id=part.name,
+        title="",
+        difficulty=1,
+        minutes=0,
+        statement="",
+        hint="",
+        function=part.package,
+        tests=part.tests,
+        changes=part.changes,
+    )
+    result = grade(exercise, definition, seconds=30.0)
+    if result.problems and all("NotImplementedError" in found for _, found in result.problems):
+        result = replace(result, status="not yet", reason="still to be written")
+    return result
+
+
+def _stand_in(package, names):
+    """The package's code, made among the notebook's names, as the chapter's own cell would be.
+
+    So it works with what the reader has written before. What it checks of its input by `check_…`
+    is left out, as it is on the page.
+    """
+    tree = ast.parse(textwrap.dedent(inspect.getsource(package)))
+    code = ast.unparse(_Unchecked().visit(tree))
+    file = f"<{package.__module__}.{package.__qualname__}, standing in>"
+    linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
+    names = {**vars(sys.modules[package.__module__]), **names}
+    exec(compile(code, file, "exec", flags=_TYPES_UNREAD, dont_inherit=True), names)
+    return names[package.__name__]
+
+
+class _Unchecked(ast.NodeTransformer):
+    """Takes out functions called check_… or _check…, and calls of them."""
+
+    def visit_FunctionDef(self, node):
+        """Drop a check; elsewhere drop calls of checks."""
+        if _checks(node.name):
+            return None
+        self.generic_visit(node)
+        return node
+
+    def visit_Expr(self, node):
+        """Drop a statement that only calls a check."""
+        called = getattr(node.value, "func", None)
+        name = getattr(called, "id", None) or getattr(called, "attr", "")
+        return None if _checks(name) else node
+
+
+def _checks(name):
+    return name.startswith(("check_", "_check"))
+
+
+def _show(part, result):
+    name = f"`{part.name}`"
+    if result.passed:
+        count = len(result.held)
+        words = f"{name} is yours: all {count} tests hold, and what follows runs on it"
+        symbol, colour, lines = "✓", GOOD, []
+    elif result.not_yet:
+        words = f"{name}: {result.reason}; until then the package's stands in"
+        symbol, colour, lines = "…", QUIET, []
+    else:
+        total = len(result.held) + len(result.problems)
+        words = f"{name}: {len(result.held)} of {total} tests hold; the package's stands in"
+        symbol, colour, lines = "✗", BAD, [found for _, found in result.problems[:2]]
+    text = "\n".join([f"{symbol} {words}", *(f"  {line}" for line in lines)])
+    markup = f"{sign(colour, symbol)} {inline(words)}"
+    markup += "".join(f'<div style="padding-left: 1.4em">{inline(line)}</div>' for line in lines)
+    show(text, block(colour, markup), {"built": {"name": part.name, "status": result.status}})
+
+
+def build_copy(notebook, solved=False):
+    """A chapter as a reader meets it in build mode: a new notebook, without outputs.
+
+    `notebook` is what `json.load` gives of the file. With `solved`, the definitions stay and are
+    tested: the copy of a reader who has written everything.
+    """
+    fresh = copy.deepcopy(notebook)
+    fresh.get("metadata", {}).pop("widgets", None)
+    targets = _definition_cells(fresh["cells"])
+    for number, cell in enumerate(fresh["cells"]):
+        if cell["cell_type"] == "code":
+            cell["outputs"], cell["execution_count"] = [], None
+        if number in targets:
+            source = _with_parts("".join(cell["source"]), targets[number], solved)
+            cell["source"] = source.splitlines(keepends=True)
+    return fresh
+
+
+def _definition_cells(cells):
+    """{cell number: {name: target}}: the last definition of each name before it graduates."""
+    last, chosen = {}, {}
+    for number, cell in enumerate(cells):
+        tree = _tree(cell)
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                last[node.name] = number
+        for name, target in graduations(tree):
+            if name in last and part_of(name, target) in parts():
+                chosen.setdefault(last[name], {})[name] = target
+    return chosen
+
+
+def graduations(tree):
+    """The (name, target) of each call of `graduate` in a cell's syntax tree."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    calls = [call for call in calls if getattr(call.func, "id", "") == "graduate"]
+    return [(call.args[0].id, call.args[1].value) for call in calls if len(call.args) == 2]
+
+
+def part_of(name, target):
+    """Where the package has the definition that `graduate(name, target)` means."""
+    package = resolve(target, name)
+    return f"{package.__module__}.{package.__qualname__}"
+
+
+def _tree(cell):
+    if cell["cell_type"] != "code":
+        return ast.Module([], [])
+    try:
+        return ast.parse("".join(cell["source"]))
+    except SyntaxError:  # a magic, or a cell that shows an error
+        return ast.Module([], [])
+
+
+def _with_parts(source, targets, solved):
+    """The cell's source with its parts as stubs (unless solved), each tested after it stands."""
+    lines = source.splitlines()
+    nodes = [n for n in ast.parse(source).body if getattr(n, "name", None) in targets]
+    for node in reversed(nodes):
+        target = targets[node.name]
+        first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
+        written = lines[first - 1 : node.end_lineno]
+        text = written if solved else stub(node, lines, resolve(target, node.name)).splitlines()
+        text = [*text, "", "", f'{node.name} = built({node.name}, "{target}")']
+        lines[first - 1 : node.end_lineno] = text
+    opening = "from tinytf.course import built"
+    return "\n".join([opening, "", "", *lines] if opening not in lines else lines)
+
+
+def stub(node, lines, package):
+    """A definition's signature, the package's description of it, and nothing more."""
+    if isinstance(node, ast.FunctionDef):
+        return _function_stub(node, lines, package, "")
+    head = lines[_first(node) - 1 : node.lineno]
+    body = [textwrap.indent(_quoted(inspect.getdoc(package)), "    ")]
+    for part in node.body:
+        if isinstance(part, ast.FunctionDef):
+            public = not part.name.startswith("_") or part.name.startswith("__")
+            if public:
+                theirs = inspect.getattr_static(package, part.name, None)
+                body.append(_function_stub(part, lines, theirs, "    "))
+        elif not isinstance(part, ast.Expr):
+            body.append("\n".join(lines[part.lineno - 1 : part.end_lineno]))
+    return "\n".join(head) + "\n" + "\n\n".join(body)
+
+
+def _function_stub(node, lines, package, indent):
+    end = node.body[0].lineno - 1
+    head = lines[_first(node) - 1 : max(end, node.lineno)]
+    while head and head[-1].strip().startswith(("#", '"""')):
+        head.pop()
+    description = getattr(package, "fget", package)
+    text = inspect.getdoc(description) if getattr(description, "__doc__", None) else None
+    body = [textwrap.indent(_quoted(text), indent + "    ")] if text else []
+    return "\n".join([*head, *body, f"{indent}    raise NotImplementedError"])
+
+
+def _first(node):
+    return min([node.lineno, *(part.lineno for part in node.decorator_list)])
+
+
+def _quoted(text):
+    end = "\n" if "\n" in text else ""
+    return f'"""{text}{end}"""'

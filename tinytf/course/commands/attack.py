@@ -1,0 +1,26 @@
+"""`python -m tinytf.course attack`: mutants of references that the graders accept."""
+
+import sys
+
+
+def add(commands):
+    """Add the command and its options."""
+    parser = commands.add_parser("attack", help="list the mutants that graders accept")
+    parser.add_argument("names", nargs="*", help="exercises or chapters, such as 04.1 or 04")
+    parser.add_argument("--since", help="chapters whose exercises changed since this git commit")
+    parser.add_argument("--at-most", type=int, help="so many mutants of each exercise, drawn")
+    return parser
+
+
+def run(options):
+    """Grade the mutants of references. 1 if one is accepted that is not known to be right."""
+    from tinytf.course.attack import attack, chosen, report
+    from tinytf.course.grading import exercises
+
+    try:
+        attacked = chosen(list(exercises().values()), options.names, options.since)
+        attacks = [attack(each, options.at_most) for each in attacked]
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0 if report(attacks) else 1

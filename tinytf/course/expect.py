@@ -1,0 +1,291 @@
+"""The words of a grader's tests: call the answer, compare, and say in a line what was found."""
+
+from contextlib import contextmanager
+
+import torch
+
+from tinytf.course.evidence import copied, record
+from tinytf.course.words import apart, described, dtype_name, given, parameter_names, short, which
+
+_TOLERANCE = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-5, torch.float64: 1e-9}
+
+
+class Mismatch(AssertionError):
+    """What a test found, in words for the learner."""
+
+
+def expect(holds, message):
+    """Raise Mismatch with this message unless it holds."""
+    if not holds:
+        raise Mismatch(message)
+
+
+def numbers(*shape, seed, scale=1.0, shift=0.0, dtype=torch.float32):
+    """Normal random numbers, the same in every run: no two rows, columns or axes are alike."""
+    drawn = torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return (drawn * scale + shift).to(dtype)
+
+
+def agrees(answer, oracle, *arguments, tolerance=None, dtype=True, note="", where=None):
+    """Call answer and oracle on these arguments and expect the same; return what answer gave.
+
+    oracle is a function of the same arguments, or the value itself. Give the smallest case first:
+    the first that fails is shown, with its arguments. Shape first, then the dtype (where dtype is
+    true and a tensor is expected), then values.
+    """
+    where = where or given(answer, arguments)
+    expected = oracle(*copied(arguments)) if callable(oracle) else oracle
+    got = answer(*arguments)
+    same(got, expected, where, tolerance, note, dtype=dtype and callable(oracle))
+    return got
+
+
+def gradients(answer, oracle, *arguments, tolerance=1e-6, note="", where=None):
+    """Expect the gradient to every floating-point tensor among the arguments to be the oracle's.
+
+    Both run in float64, and each number of the output counts with a weight of its own. oracle is a
+    function of the same arguments. A gradient that does not arrive is named with its argument.
+    """
+    where = where or given(answer, arguments)
+    names = parameter_names(answer, len(arguments))
+    expected, _ = _gradients(oracle, arguments)
+    got, out = _gradients(answer, arguments)
+    record(got)
+    for i in expected:
+        if expected[i] is None:
+            continue
+        name = which(names, i)
+        attached = out is not None and got[i] is not None
+        message = f"{where}, no gradient reaches {name}: is something detached, or a number made "
+        expect(attached, message + f"of a tensor on the way (`.item()`, `no_grad`)? {note}".strip())
+        same(got[i], expected[i], f"{where}, for the gradient to {name}", tolerance, note)
+
+
+def precise(answer, oracle, *arguments, dtype, tolerance=None, note="", where=None):
+    """Expect the right values in this dtype, float16 say, and a result of it.
+
+    The floating-point tensors are rounded to it first; oracle computes in float64 on the rounded
+    numbers.
+    """
+    arguments = _cast(arguments, dtype)
+    where = where or given(answer, arguments)
+    expected = _cast(oracle(*_cast(arguments, torch.float64)), dtype)
+    same(answer(*arguments), expected, where, tolerance or _TOLERANCE[dtype], note, dtype=True)
+
+
+def refuses(answer, *arguments, error=ValueError, note="", where=None):
+    """Expect this error for these arguments."""
+    where = where or given(answer, arguments)
+    try:
+        got = answer(*arguments)
+    except error:
+        return
+    raise Mismatch(f"{where}, you return {described(got)}, expected a {error.__name__}. {note}")
+
+
+def travels(answer, *arguments, note="", where=None):
+    """Expect the answer to follow its arguments to another device (torch's meta stands for it).
+
+    Not for answers that look at values (`.item()`, an `if` on a tensor, boolean indexing).
+    """
+    where = where or given(answer, arguments)
+    moved = _each_tensor(arguments, lambda x: x.to("meta"))
+    try:
+        parts = _tensors(answer(*moved))
+    except (RuntimeError, NotImplementedError) as error:
+        words = f"{where}, on another device than the CPU it fails: {str(error).splitlines()[0]}"
+        raise Mismatch(f"{words} {note}".strip()) from None
+    message = f"{where}, the result stays on the CPU when the arguments are on another device"
+    expect(all(part.is_meta for part in parts), f"{message}. {note}")
+
+
+class Counted:
+    """A function that counts its calls, and keeps the arguments of each."""
+
+    def __init__(self, function):
+        self.function, self.calls = function, []
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+
+    @property
+    def count(self):
+        """How often it was called."""
+        return len(self.calls)
+
+    def __call__(self, *arguments, **named):
+        """Call the function."""
+        self.calls.append(arguments)
+        return self.function(*arguments, **named)
+
+
+class Saved:
+    """What autograd keeps for the way back, in numbers: `now`, and the most at one time, `peak`."""
+
+    def __init__(self):
+        self.now = self.peak = 0
+
+
+@contextmanager
+def saved():
+    """A block whose `Saved` counts the numbers that autograd holds for `backward`.
+
+    A loop that calls `backward` batch by batch peaks at one batch; one `backward` at the end holds
+    them all.
+    """
+    count = Saved()
+
+    class Kept:
+        def __init__(self, tensor):
+            self.tensor, self.size = tensor, tensor.numel()
+            count.now += self.size
+            count.peak = max(count.peak, count.now)
+
+        def __del__(self):
+            count.now -= self.size
+
+    with torch.autograd.graph.saved_tensors_hooks(Kept, lambda kept: kept.tensor):
+        yield count
+
+
+def has_parameters(module, shapes, where):
+    """Expect a module to have parameters of these names and shapes, and no others."""
+    expect(isinstance(module, torch.nn.Module), f"{where}, you return {described(module)}, "
+           "expected an `nn.Module`")  # fmt: skip
+    got = {name: tuple(value.shape) for name, value in module.named_parameters()}
+    record(got)
+    for name, shape in shapes.items():
+        expect(name in got, f"{where}, there is no parameter `{name}`; there are {', '.join(got)}")
+        message = f"{where}, `{name}` has shape {got[name]}, expected {tuple(shape)}"
+        expect(got[name] == tuple(shape), message)
+    extra = [name for name in got if name not in shapes]
+    expect(not extra, f"{where}, there is a parameter too many: {', '.join(extra)}")
+
+
+def same(got, expected, where, tolerance=None, note="", dtype=False):
+    """Expect two values to agree: tensors, numbers, text, or lists, tuples and dicts of them.
+
+    Says where they first do not. tolerance is relative and absolute; by default it is that of the
+    less precise of the two dtypes. dtype says whether the dtypes must agree, too.
+    """
+    note = f" {note}" if note else ""
+    parts = expected if isinstance(expected, dict | list | tuple) else None
+    if isinstance(expected, dict):
+        wanted = f"expected the keys {', '.join(map(str, expected))}.{note}"
+        expect(isinstance(got, dict), f"{where}, you return {described(got)}; {wanted}")
+        expect(got.keys() == expected.keys(), f"{where}, the keys are "
+               f"{', '.join(map(str, got))}; {wanted}")  # fmt: skip
+        for key in expected:
+            same(got[key], expected[key], f"{where}, for {key!r}", tolerance, note.strip(), dtype)
+    elif parts and any(isinstance(part, torch.Tensor) for part in parts):
+        kind = f"{where}, you return {described(got)}, expected {len(parts)} tensors.{note}"
+        expect(isinstance(got, list | tuple) and len(got) == len(parts), kind)
+        for i, (one, other) in enumerate(zip(got, parts, strict=True)):
+            same(one, other, f"{where}, for result {i}", tolerance, note.strip(), dtype)
+    elif (parts is not None and not _even(expected)) or isinstance(expected, str | None):
+        equal = type(got) is type(expected) or isinstance(got, list | tuple)
+        equal = equal and _plain(got) == _plain(expected)
+        message = f"{where}, you get {short(got)}, expected {short(expected)}.{note}"
+        expect(equal, message)
+    else:
+        _same_tensors(got, expected, where, tolerance, note, dtype)
+
+
+def _same_tensors(got, expected, where, tolerance, note, dtype):
+    expected = torch.as_tensor(expected)
+    got = tensor(got, where)
+    shapes = f"the shape is {tuple(got.shape)}, expected {tuple(expected.shape)}"
+    expect(got.shape == expected.shape, f"{where}, {shapes}.{note}")
+    dtypes = f"the dtype is {dtype_name(got)}, expected {dtype_name(expected)}"
+    strict = dtype or expected.dtype == torch.bool
+    expect(not strict or got.dtype == expected.dtype, f"{where}, {dtypes}.{note}")
+    if expected.dtype == torch.bool:
+        wrong = got != expected
+    else:
+        each = [_TOLERANCE[x.dtype] for x in (got, expected) if x.dtype in _TOLERANCE]
+        tolerance = tolerance or max([*each, 1e-9])
+        wrong = ~torch.isclose(_wide(got), _wide(expected.detach().cpu()), tolerance, tolerance)
+    if not wrong.any():
+        return
+    if got.numel() <= 12:
+        raise Mismatch(f"{where}, you get {apart(got, expected)}.{note}")
+    first = tuple(wrong.nonzero()[0].tolist())
+    pair = apart(got[first], expected[first])
+    raise Mismatch(f"{where}, position {list(first)} is {pair}.{note}")
+
+
+def tensor(got, where):
+    """What the answer returned as a tensor on the CPU, or a Mismatch that says what it is."""
+    if isinstance(got, torch.Tensor):
+        return got.detach().cpu()
+    expect(got is not None, f"{where}, you return None: is a `return` missing?")
+    try:
+        return torch.as_tensor(got)
+    except (TypeError, ValueError, RuntimeError):
+        raise Mismatch(f"{where}, you return {described(got)}, expected a tensor") from None
+
+
+def _gradients(function, arguments):
+    """The gradient to each floating-point tensor, by its place, and the output's tensors."""
+    places = {}
+
+    def leaf(x, at):
+        if not x.is_floating_point():
+            return x
+        places[at] = x.detach().double().clone().requires_grad_()
+        return places[at]
+
+    with torch.enable_grad():
+        out = _tensors(function(*_each_tensor(arguments, leaf, ())))
+        out = [part for part in out if part.requires_grad]
+        if not out:
+            return dict.fromkeys(places), None
+        total = sum(
+            (part.double() * numbers(*part.shape, seed=i, dtype=torch.float64)).sum()
+            for i, part in enumerate(out)
+        )
+        found = torch.autograd.grad(total, list(places.values()), allow_unused=True)
+    return dict(zip(places, found, strict=True)), out
+
+
+def _each_tensor(value, change, at=None):
+    """Lists, tuples and dicts with every tensor changed; `at` gives `change` its place, too."""
+    if isinstance(value, torch.Tensor):
+        return change(value) if at is None else change(value, at)
+    inside = (lambda i: None) if at is None else (lambda i: (*at, i))
+    if isinstance(value, list | tuple):
+        return type(value)(_each_tensor(part, change, inside(i)) for i, part in enumerate(value))
+    if type(value) is dict:
+        return {key: _each_tensor(part, change, inside(key)) for key, part in value.items()}
+    return value
+
+
+def _cast(value, dtype):
+    return _each_tensor(value, lambda x: x.to(dtype) if x.is_floating_point() else x)
+
+
+def _tensors(value):
+    """The floating-point tensors of a result."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [x for part in value for x in _tensors(part)] if isinstance(value, list | tuple) else []
+
+
+def _wide(x):
+    return x.to(torch.complex128 if x.is_complex() else torch.float64)
+
+
+def _even(value):
+    """Whether a list can be a tensor: numbers in even rows."""
+    try:
+        torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):
+        return False
+    return len(value) > 0
+
+
+def _plain(value):
+    """Lists for tuples, and numbers for tensors of one, all the way down."""
+    if isinstance(value, torch.Tensor):
+        return value.tolist()
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value

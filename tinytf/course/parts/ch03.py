@@ -1,0 +1,111 @@
+"""Chapter 03: scaled dot-product attention, and its masks."""
+
+import functools
+
+import torch
+
+from tinytf.course.expect import numbers
+from tinytf.course.parts import Part, arrived
+
+wide = functools.partial(numbers, dtype=torch.float64)
+HALF_HIDDEN = torch.tensor([[True, False, True, True], [False, False, False, False],
+                            [True, True, False, True]])  # fmt: skip
+
+
+def learned(*shape, seed):
+    """Numbers that ask for a gradient."""
+    return wide(*shape, seed=seed).requires_grad_()
+
+
+def _weights_gradients(f):
+    q, k = learned(2, 3, 5, 4, seed=1), learned(2, 3, 6, 4, seed=2)
+    return arrived(f(q, k), q, k)
+
+
+def _hidden_gradients(f):
+    q, k = learned(1, 2, 3, 5, seed=1), learned(1, 2, 4, 5, seed=2)
+    return arrived(f(q, k, HALF_HIDDEN[None, None]), q, k)
+
+
+def _mix_gradients(f):
+    q, k, v = (learned(2, 3, n, 4, seed=n) for n in (5, 6, 6))
+    return arrived(f(q, k, v), q, k, v)
+
+
+def _dropped(f):
+    torch.manual_seed(0)
+    return f(*(wide(2, 8, 4, seed=n) for n in (1, 2, 3)), None, 0.25)
+
+
+def _half(f):
+    q, k = wide(1, 2, 3, 8, seed=1).half(), wide(1, 2, 4, 8, seed=2).half()
+    found = f(q, k, HALF_HIDDEN[None, None])
+    return {"dtype": str(found.dtype), "values": found.float()}
+
+
+attention_weights = Part(
+    "tinytf.attention.attention_weights",
+    {
+        "one query meets two keys": lambda f: f(
+            torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 0.0], [0.0, 2.0]])
+        ),
+        "there are sentences and heads, and more keys than queries": lambda f: f(
+            wide(2, 3, 5, 4, seed=1), wide(2, 3, 6, 4, seed=2)
+        ),
+        "the width is not 4 but 9": lambda f: f(wide(2, 9, seed=3), wide(3, 9, seed=4)),
+        "some keys are hidden, and from one query all of them": lambda f: f(
+            wide(1, 2, 3, 5, seed=1), wide(1, 2, 4, 5, seed=2), HALF_HIDDEN[None, None]
+        ),
+        "one mask serves every sentence and head": lambda f: f(
+            wide(2, 3, 4, 4, seed=5), wide(2, 3, 4, 4, seed=6), torch.ones(1, 1, 4, 4).tril().bool()
+        ),
+        "scores are in the hundreds": lambda f: f(
+            wide(2, 4, seed=1) * 100, wide(3, 4, seed=2) * 100
+        ),
+        "numbers are in half precision": _half,
+        "gradients go back to queries and keys": _weights_gradients,
+        "gradients go back past hidden keys, and none is NaN": _hidden_gradients,
+    },
+)
+
+explicit_attention = Part(
+    "tinytf.attention.explicit_attention",
+    {
+        "one query mixes two values": lambda f: f(
+            torch.tensor([[1.0, 0.0]]),
+            torch.tensor([[2.0, 0.0], [0.0, 2.0]]),
+            torch.tensor([[10.0], [20.0]]),
+        ),
+        "there are sentences and heads, and values of another width": lambda f: f(
+            wide(2, 3, 5, 4, seed=1), wide(2, 3, 6, 4, seed=2), wide(2, 3, 6, 7, seed=3)
+        ),
+        "keys are hidden": lambda f: f(
+            wide(1, 2, 3, 5, seed=1),
+            wide(1, 2, 4, 5, seed=2),
+            wide(1, 2, 4, 5, seed=3),
+            HALF_HIDDEN[None, None],
+        ),
+        "weights are dropped, a quarter of them": _dropped,
+        "gradients go back to queries, keys and values": _mix_gradients,
+    },
+)
+
+padding_mask = Part(
+    "tinytf.masks.padding_mask",
+    {
+        "one sentence has one pad": lambda f: f(torch.tensor([[5, 7, 0]])),
+        "two sentences differ in length": lambda f: f(torch.tensor([[5, 0, 0, 0], [3, 4, 9, 0]])),
+        "the pad's id is 2": lambda f: f(torch.tensor([[5, 0, 2], [2, 2, 2]]), 2),
+    },
+)
+
+causal_mask = Part(
+    "tinytf.masks.causal_mask",
+    {
+        "there is one word": lambda f: f(1),
+        "there are two": lambda f: f(2),
+        "there are five": lambda f: f(5),
+    },
+)
+
+PARTS = (attention_weights, explicit_attention, padding_mask, causal_mask)

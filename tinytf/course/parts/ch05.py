@@ -1,0 +1,127 @@
+"""Chapter 05: four ways to tell positions."""
+
+import torch
+
+from tinytf.course.parts import Part, arrived, shapes, twin
+from tinytf.course.parts.ch03 import learned, wide
+
+
+def _added(target):
+    def run(layer, start=0):
+        return twin(layer, 6, 9, dropout=0.0)(wide(2, 4, 6, seed=1), start)
+
+    def too_long(layer):
+        try:
+            layer(6, 9)(torch.zeros(1, 10, 6))
+        except ValueError as error:
+            return "ValueError" if "9" in str(error) and "10" in str(error) else str(error)
+        return "no error"
+
+    def gradients(layer):
+        module, x = twin(layer, 6, 9, dropout=0.0), learned(2, 4, 6, seed=1)
+        return arrived(module(x, 2), x, module=module)
+
+    def dropped(layer):
+        module = twin(layer, 6, 9, dropout=0.5, mode="train")
+        torch.manual_seed(0)
+        return module(wide(2, 4, 6, seed=1))
+
+    return {
+        "what it learns is counted": lambda layer: shapes(layer(6, 9)),
+        "sentences begin": run,
+        "they go on from position 3": lambda layer: run(layer, 3),
+        "one is longer than its table": too_long,
+        "half is dropped while it trains": dropped,
+        "gradients go back": gradients,
+    }
+
+
+def _rotary(attention, mask=None, keys=5):
+    q, k, v = wide(2, 3, 5, 4, seed=1), wide(2, 3, keys, 4, seed=2), wide(2, 3, keys, 4, seed=3)
+    return [attention()(q, k, v, mask), attention().weights(q, k, mask), *attention().turned(q, k)]
+
+
+PARTS = (
+    Part(
+        "tinytf.positional.sinusoidal_encoding",
+        {
+            "there is one position": lambda f: f(1, 4),
+            "there are seven of width 6": lambda f: f(7, 6),
+            "the width is odd": lambda f: f(5, 7),
+            "positions go into the thousands": lambda f: f(3000, 8)[-5:],
+        },
+        tolerance=1e-5,
+    ),
+    Part("tinytf.positional.PositionalEncoding", _added("PositionalEncoding")),
+    Part("tinytf.positional.LearnedPositionalEncoding", _added("LearnedPositionalEncoding")),
+    Part(
+        "tinytf.relative.rotary_angles",
+        {
+            "there are three positions": lambda f: f(3, 4),
+            "they begin at 7": lambda f: f(3, 6, 7),
+            "the base is 100": lambda f: f(3, 6, 0, 100.0),
+        },
+    ),
+    Part(
+        "tinytf.relative.rotate",
+        {
+            "a pair is turned by a right angle": lambda f: f(
+                torch.tensor([[1.0, 2.0]], dtype=torch.float64), torch.tensor([[torch.pi / 2]])
+            ),
+            "pairs are turned by angles of their own": lambda f: f(
+                wide(2, 3, 5, 6, seed=1), wide(5, 3, seed=2)
+            ),
+            "numbers are in half precision": lambda f: f(
+                wide(2, 3, 4, seed=1).half(), wide(3, 2, seed=2)
+            ).float(),
+            "gradients go back": lambda f: arrived(
+                f(x := learned(2, 5, 6, seed=1), wide(5, 3, seed=2)), x
+            ),
+        },
+        tolerance=1e-5,
+    ),
+    Part(
+        "tinytf.relative.apply_rotary",
+        {
+            "texts begin": lambda f: f(wide(2, 3, 5, 4, seed=1)),
+            "they go on from position 7": lambda f: f(wide(2, 3, 5, 4, seed=1), 7),
+            "the base is 100": lambda f: f(wide(2, 3, 5, 4, seed=1), 2, 100.0),
+            "positions are given": lambda f: f(
+                wide(2, 3, 3, 4, seed=1), positions=torch.tensor([4, 0, 9])
+            ),
+            "each sentence has its own": lambda f: f(
+                wide(2, 3, 3, 4, seed=1), positions=torch.tensor([[4, 0, 9], [1, 2, 3]])
+            ),
+            "gradients go back": lambda f: arrived(f(x := learned(2, 3, 5, 4, seed=1)), x),
+        },
+        tolerance=1e-5,
+    ),
+    Part(
+        "tinytf.relative.RotaryAttention",
+        {
+            "everybody sees everybody": _rotary,
+            "nobody sees what comes later": lambda attention: _rotary(
+                attention, torch.ones(1, 1, 5, 5).tril().bool()
+            ),
+            "the keys of a cache come before": lambda attention: _rotary(attention, keys=8),
+        },
+        tolerance=1e-5,
+    ),
+    Part(
+        "tinytf.relative.alibi_slopes",
+        {
+            "there are 8 heads": lambda f: f(8),
+            "there is one": lambda f: f(1),
+            "there are 2": lambda f: f(2),
+            "there are 12, no power of two": lambda f: f(12),
+            "there are 6": lambda f: f(6),
+        },
+    ),
+    Part(
+        "tinytf.relative.alibi_bias",
+        {
+            "two heads look over three words": lambda f: f(torch.tensor([0.5, 0.25]), 3),
+            "there are older keys": lambda f: f(torch.tensor([0.5, 0.25, 0.1]), 2, 5),
+        },
+    ),
+)

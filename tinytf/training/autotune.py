@@ -1,0 +1,79 @@
+"""The faster precision and the faster attention, found by timing them where the run will be."""
+
+import math
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from tinytf.attention import fused_attention
+from tinytf.inspect import attention_layers
+from tinytf.support.device import choose_precision
+from tinytf.support.modes import training_as_found
+from tinytf.support.randomness import seeded
+from tinytf.training.distributed import Team
+from tinytf.training.losses import Batch, TextBatch
+from tinytf.training.precision import attending, autocast
+
+__all__ = ["choose_attention", "choose_training_precision"]
+
+SHORT = 64  # tokens; over longer ones the fused kernel is the faster, and needs less memory
+TURNS = 5  # of each; the best one counts, since others may have been disturbed
+
+
+def choose_training_precision(device: torch.device, team: Team) -> str:
+    """Choose the faster one here; a team takes what most of its processes find."""
+    faster = choose_precision(device.type) == "bfloat16"
+    return "bfloat16" if _most(team, faster, device) else "float32"
+
+
+def choose_attention(
+    model: nn.Module,
+    batch: Batch | TextBatch,
+    objective: Callable[..., tuple[Tensor, int]],
+    label_smoothing: float,
+    precision: str,
+    team: Team,
+) -> str:
+    """Choose "fused" or "explicit" by timing a batch, if it is short and on a CPU; a team votes.
+
+    Weights, gradients, modes and random state are afterwards as they were.
+    """
+    device = model.device
+    rows, _ = team.share(batch.to(device))
+    short = max(part.size(1) for part in rows) <= SHORT
+    fused = any(m.attention is fused_attention for m in attention_layers(model).values())
+    explicit_wins = False
+    if device.type == "cpu" and short and fused:
+        best = {"fused": math.inf, "explicit": math.inf}
+        with training_as_found(model), seeded(0):
+            for _ in range(TURNS):
+                for kind in best:
+                    taken = _time_step(kind, model, rows, objective, label_smoothing, precision)
+                    best[kind] = min(best[kind], taken)
+        explicit_wins = best["explicit"] < best["fused"]
+    return "explicit" if _most(team, explicit_wins, device) else "fused"
+
+
+def _time_step(
+    kind: str,
+    model: nn.Module,
+    batch: Batch | TextBatch,
+    objective: Callable[..., tuple[Tensor, int]],
+    label_smoothing: float,
+    precision: str,
+) -> float:
+    """Take the time of a forward and a backward pass with one kind of attention."""
+    in_float32 = precision != "float32"
+    learning = [p for p in model.parameters() if p.requires_grad]
+    start = time.perf_counter()
+    with attending(model, kind, in_float32), autocast(precision, model.device):
+        loss, _ = objective(model, batch, label_smoothing)
+    torch.autograd.grad(loss, learning, allow_unused=True)  # which leaves no trace
+    return time.perf_counter() - start
+
+
+def _most(team: Team, vote: bool, device: torch.device) -> bool:
+    (votes,) = team.total([vote], device)
+    return 2 * votes > team.world_size
