@@ -25,7 +25,7 @@ from itertools import count
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
 
-from .attention import alignment_grid, heatmap
+from .attention import alignment_grid, heatmap, sounded
 from .example import KINDS, NAMES, causal, checked, choose, sounds
 from .style import ATTENTION, INK
 
@@ -122,12 +122,10 @@ def attention_still(example, layer=0, head="mean", ax=None, *, kind="cross", tit
     looking, looked_at = KINDS[kind]
     return heatmap(
         weights,
-        example[looking],
-        example[looked_at],
+        sounded(example[looking], sounds(example, looking)),
+        sounded(example[looked_at], sounds(example, looked_at)),
         ax,
         title=title,
-        query_pinyin=sounds(example, looking),
-        key_pinyin=sounds(example, looked_at),
         mask=np.tri(*weights.shape) if causal(weights, kind) else None,
     )
 
