@@ -22,7 +22,7 @@ from tinytf.related.bert_heads import BertForPretraining
 from tinytf.related.marian import Marian, MarianConfig
 from tinytf.support.randomness import seeded
 from tinytf.text.bpe import ByteBPE, train_bpe
-from tinytf.text.gpt2_files import from_gpt2, to_gpt2
+from tinytf.text.gpt2_files import GPT2_BYTE_ORDER, from_gpt2, to_gpt2
 from tinytf.training.trainer import Trainer, TrainingConfig
 
 TEXT = "the cat sat on the mat, and the dog sat on the cat. " * 12
@@ -73,7 +73,7 @@ def make(folder: Path) -> None:
     tokenizer = train_bpe(TEXT, vocab_size=290, special_tokens=[END_OF_TEXT])
     (folder / "bpe").mkdir()
     tokenizer.save(folder / "bpe" / "bpe.json")
-    vocab, merges = to_gpt2(train_bpe(TEXT, vocab_size=290))
+    vocab, merges = to_gpt2(train_bpe(TEXT, vocab_size=290, byte_order=GPT2_BYTE_ORDER))
     (folder / "gpt2_tokenizer").mkdir()
     (folder / "gpt2_tokenizer" / "vocab.json").write_text(json.dumps(vocab))
     lines = ["#version: 0.2", *(" ".join(pair) for pair in merges)]
