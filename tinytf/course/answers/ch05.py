@@ -193,7 +193,7 @@ SHIFT = Answers(
             lambda k, d_model: torch.outer(
                 _values(abs(k) + 1, d_model)[k], _values(1, d_model)[0] / (d_model / 2)
             ),
-            "It must be PE[3]",
+            "It must be PE[2]",
             "It maps PE[0] to PE[k], and every other position to a multiple of PE[k].",
         ),
         WrongAnswer(
@@ -324,7 +324,7 @@ ROTATE = Answers(
         WrongAnswer(
             "words counted on the second axis",
             _turn(words=lambda x: x.size(1 if x.dim() > 2 else 0)),
-            "raises RuntimeError",
+            "expected (2, 3, 1, 2)",
             "With heads, (B, H, T, D), axis 1 is not the words: count axes from the end, "
             "`x.size(-2)`.",
         ),

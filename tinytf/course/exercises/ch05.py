@@ -100,7 +100,7 @@ def my_shift_matrix(k, d_model):
 
 
 def _moves(answer, k, d_model, positions):
-    table = _values(max(positions) + k + 1, d_model).double()
+    table = _values(max(positions) + max(k, 0) + 1, d_model).double()
     where = f"for k={k}, d_model={d_model}"
     M = tensor(answer(k, d_model), where).double()
     message = f"{where}, the shape is {tuple(M.shape)}, expected {(d_model, d_model)}"
@@ -343,6 +343,8 @@ def _any_heads(answer):
     agrees(answer, _alibi_loop, 2, 1, note="A word is at distance 0 from itself.")
     agrees(answer, _alibi_loop, 8, 5, note=note)
     agrees(answer, _alibi_loop, 16, 3, note=note)
+    row = [-(2099 - key) / 256 for key in range(2100)]
+    same(answer(1, 2100)[0, -1], row, "for num_heads=1, length=2100, the last query")
 
 
 ALIBI = Exercise(
