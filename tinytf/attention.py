@@ -172,14 +172,16 @@ class MultiHeadAttention(nn.Module):
 
     def _project(self, x: Tensor, *maps: nn.Module) -> list[Tensor]:
         """Apply maps to x (B, T, C), plain ones in one matmul, and split each into heads."""
-        if len(maps) > 1 and all(is_plain_linear(m) and m.bias is not None for m in maps):
-            weight = torch.cat([m.weight for m in maps])
-            bias = torch.cat([m.bias for m in maps])
-            parts = F.linear(x, weight, bias).split([m.out_features for m in maps], dim=-1)
+        if len(maps) > 1 and all(self._can_join(m) for m in maps):
+            weight, bias = torch.cat([m.weight for m in maps]), torch.cat([m.bias for m in maps])
+            y = F.linear(x, weight, bias)
+            parts = y.unflatten(-1, (len(maps), self.num_heads, -1)).unbind(2)
         else:
-            parts = [m(x) for m in maps]
-        # each (B, T, C) -> (B, H, T, D)
-        return [part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in parts]
+            parts = [m(x).unflatten(-1, (self.num_heads, -1)) for m in maps]
+        return [part.transpose(1, 2) for part in parts]  # each (B, T, H, D) -> (B, H, T, D)
+
+    def _can_join(self, m: nn.Module) -> bool:
+        return is_plain_linear(m) and m.out_features == self.d_model and m.bias is not None
 
     def _check_input(self, name: str, x: Tensor) -> None:
         if x.dim() != 3 or x.size(-1) != self.d_model:

@@ -105,22 +105,20 @@ def test_what_is_no_batch_is_refused(trained, bad):
 
 
 @pytest.mark.parametrize(
-    ("beam", "error", "match"),
+    ("beam", "match"),
     [
-        (True, TypeError, "got True"),
-        (1.5, TypeError, "got 1.5"),
-        ("3", TypeError, "got '3'"),
-        (torch.tensor(2.0), TypeError, "got tensor"),
-        (0, ValueError, "beam must be at least 1, got 0"),
-        (-2, ValueError, "beam must be at least 1, got -2"),
+        (True, "beam must be a whole number, got True"),
+        (1.5, "beam must be a whole number, got 1.5"),
+        ("3", "beam must be a whole number, got '3'"),
+        (torch.tensor(2.0), "beam must be a whole number, got tensor"),
+        (0, "beam must be at least 1, got 0"),
+        (-2, "beam must be at least 1, got -2"),
     ],
 )
-def test_bad_beams_are_refused(trained, beam, error, match):
-    with pytest.raises(error, match=match) as found:
+def test_bad_beams_are_refused(trained, beam, match):
+    with pytest.raises(ValueError, match=match):
         trained("the cat sat", beam)
-    if error is TypeError:
-        assert "beam is a whole number, or None to search greedily" in str(found.value)
-    with pytest.raises(error):
+    with pytest.raises(ValueError, match=match):
         trained.batch(["the cat sat"], beam=beam)
 
 

@@ -238,6 +238,11 @@ def test_what_is_no_notebook_is_named_and_left_out(course, capsys):
     assert "99_it.ipynb: written" in said.out
     for name in strange:
         assert f"left out: {name}" in said.err
+    assert course.build("01", "--ids-only") == 1
+    course.commit()
+    (course.path.parent / "01_broken.ipynb").write_text(made("# One\n\n**Q?**\n\nAbout 1 minutes."))
+    assert course.build("01", "--ids-only") == 0
+    capsys.readouterr()
     assert course.build("44") == 1
     assert "44: no such chapter" in capsys.readouterr().err
 

@@ -1,13 +1,20 @@
 """Checks show what a grader found, and an answer changes nothing outside."""
 
 import linecache
+import os
+import sys
+import time
 
 import pytest
 import torch
-from test_exercises import EXERCISES
+from test_exercises import EXERCISES, by_id
 
 from tinytf.course import check
-from tinytf.course.check import _crash
+from tinytf.course.check import UNTOUCHED, Verdict, _crash, diagnose, grade
+from tinytf.course.expect import agrees, gradients, numbers
+from tinytf.course.grading import Answers, Exercise, WrongAnswer, hint
+
+SPLIT = next(exercise for exercise in EXERCISES if exercise.id == "04.1")
 
 # checks
 
@@ -84,3 +91,235 @@ def test_the_line_that_crashed_is_the_learners_on_windows_too():
             answer()
         assert line in _crash(error.value).split("` raises")[0]
     del linecache.cache[grader]
+
+
+# what an answer does to the notebook: FAULTS of the first edition's graders
+
+SETTINGS = {
+    "dtype": lambda: torch.set_default_dtype(torch.float64),
+    "device": lambda: torch.set_default_device("meta"),
+    "grad mode": lambda: torch.set_grad_enabled(False),
+    "threads": lambda: torch.set_num_threads(torch.get_num_threads() + 1),
+    "cwd": lambda: os.chdir("/"),
+    "function": lambda: setattr(torch.nn.functional, "softmax", torch.sigmoid),
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_right_answer_that_changes_a_setting_is_told_and_leaves_none(setting):
+    def answer(x, num_heads):
+        result = SPLIT.reference(x, num_heads)
+        SETTINGS[setting]()
+        return result
+
+    result = grade(SPLIT, answer)
+    assert [says for says, _ in result.problems] == [UNTOUCHED]
+    assert result.problems[0][1].startswith("your code ")
+    assert grade(SPLIT, SPLIT.reference).passed
+
+
+def test_a_right_answer_that_draws_or_prints_is_right(capsys):
+    def answer(x, num_heads):
+        torch.manual_seed(3)
+        torch.rand(3)
+        print("here")
+        return SPLIT.reference(x, num_heads)
+
+    before = torch.get_rng_state()
+    assert grade(SPLIT, answer).passed
+    assert torch.equal(torch.get_rng_state(), before)
+    assert capsys.readouterr().out.startswith("here\n")
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=by_id)
+def test_no_check_changes_the_callers_random_numbers(exercise):
+    before = torch.get_rng_state()
+    grade(exercise, lambda *_, **__: torch.rand(1))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+class Mute(Exception):
+    """An error whose text fails."""
+
+    def __str__(self):
+        raise RuntimeError
+
+
+def raising(error):
+    def answer(*_):
+        raise error
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (SystemExit(), "SystemExit: it ends the program"),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+        (Mute(), "raises Mute"),
+        (MemoryError(), "it asks for more memory"),
+        (RecursionError(), "it calls itself without an end"),
+        (AssertionError("mine"), "AssertionError: mine"),
+    ],
+    ids=repr,
+)
+def test_every_error_is_told_in_words(error, words):
+    result = grade(SPLIT, raising(error))
+    assert result.failed
+    assert words in result.text
+    assert result.crashed
+
+
+def test_an_endless_loop_is_told_in_time():
+    def answer(x, num_heads):
+        while True:
+            try:
+                x = x + 1
+            except BaseException:
+                x = 0
+
+    start = time.monotonic()
+    result = grade(SPLIT, answer)
+    assert time.monotonic() - start < 10
+    assert "does a loop never end?" in result.text
+    assert len(result.problems) == 1  # the other tests are not tried
+    assert result.mistake is None
+
+
+def test_a_million_lines_are_left_out(capsys):
+    def answer(x, num_heads):
+        for number in range(10**5):
+            print(number)
+
+    check("04.1", answer)
+    assert capsys.readouterr().out.count("\n") < 60
+
+
+def test_an_input_destroyed_is_told():
+    def destructive(x, num_heads):
+        result = SPLIT.reference(x, num_heads).clone()
+        x.zero_()
+        return result
+
+    result = grade(SPLIT, destructive)
+    assert [says for says, _ in result.problems] == [UNTOUCHED]
+    assert "your code changes the caller's `x`" in result.problems[0][1]
+    assert grade(SPLIT, SPLIT.reference).passed
+
+
+# names and hints
+
+
+def double(x):
+    """Twice x."""
+    raise NotImplementedError
+
+
+def _small(answer):
+    """one number is doubled"""
+    agrees(answer, lambda x: x + x, torch.tensor([3.0]))
+
+
+@hint("Do it for every row.")
+def _large(answer):
+    """every number is doubled"""
+    agrees(answer, lambda x: x + x, numbers(2, 3, seed=1))
+
+
+def _graph(answer):
+    """gradients pass"""
+    gradients(answer, lambda x: x + x, torch.tensor([3.0]))
+
+
+MISTAKES = (
+    WrongAnswer("squared", lambda x: x**2, "you get [9]", "Squares are no doubles."),
+    WrongAnswer("detached", lambda x: 2 * x.detach(), "no gradient", "Nothing learns."),
+    WrongAnswer("first row", lambda x: 2 * x[:1], "the shape is", "There are more."),
+)
+
+
+@pytest.fixture
+def doubled(monkeypatch):
+    """An exercise of its own, with three mistakes."""
+    exercise = Exercise("99.9", "doubling", 1, 5, "Double it.", "Add.", double,
+                        (_small, _large, _graph))  # fmt: skip
+    of = {"99.9": Answers(lambda x: 2 * x, MISTAKES)}
+    module = sys.modules["tinytf.course.check"]
+    _mistakes = module._mistakes
+    monkeypatch.setattr(module, "exercises", lambda: {"99.9": exercise})
+    monkeypatch.setattr(sys.modules["tinytf.course.grading"], "answers", lambda: of)
+    module._mistakes.cache_clear()
+    yield exercise
+    _mistakes.cache_clear()
+
+
+def test_a_mistake_is_named_by_the_tests_that_fail(doubled):
+    for mistake in MISTAKES:
+        assert grade(doubled, mistake.answer).mistake is mistake
+
+
+def test_a_mistake_among_others_is_named(doubled):
+    """Not the same on every input, yet the same where it fails."""
+
+    def detached_for_some(x):
+        return 2 * x.detach() if x.numel() == 1 else 2 * x
+
+    def first_row_and_detached(x):
+        return 2 * x[:1].detach()
+
+    assert grade(doubled, detached_for_some).mistake is MISTAKES[1]
+    result = grade(doubled, first_row_and_detached)
+    assert result.mistake is None  # each explains one of two: neither explains most
+
+
+def test_what_no_mistake_explains_has_no_name(doubled):
+    result = grade(doubled, lambda x: 2 * x + 1)
+    assert result.failed
+    assert result.mistake is None
+    assert "for x=[3], you get [7], expected [6]." in result.text
+    assert "Hint" not in result.text  # that of another test would answer another question
+
+
+def test_a_hint_is_that_of_the_first_test_that_fails(doubled):
+    wrong = grade(doubled, lambda x: 2 * x * (1 + (x.numel() > 1)))
+    assert "→ Hint: Do it for every row." in wrong.text
+    crash = grade(doubled, lambda x: 2 * x if x.numel() == 1 else x.nothing)
+    assert "Hint" not in crash.text
+
+
+def test_words_are_evidence_where_results_are_not(doubled, monkeypatch):
+    """Calls counted, say: what comes back is the same."""
+
+    def failing(words):
+        return [Verdict("it asks once", words, ())]
+
+    of = [failing("it asks 3 times"), failing("it asks never"), failing("it asks for more")]
+    monkeypatch.setattr(sys.modules["tinytf.course.check"], "_mistakes", lambda id: of)
+    assert diagnose(doubled, failing("it asks never")) is MISTAKES[1]
+    assert diagnose(doubled, failing("it asks 3 times")) is MISTAKES[0]
+    assert diagnose(doubled, failing("it asks 4 times")) is None
+
+
+def test_not_yet_is_not_wrong(doubled):
+    assert grade(doubled, double).reason == "still to be written"
+    assert grade(doubled, lambda x: None).reason == "it returns nothing so far"
+    assert grade(doubled, lambda x: ...).not_yet
+    assert grade(doubled, 3).reason == "the answer is a int; pass the function itself"
+
+
+def test_until_wrong_stops_early(doubled):
+    result = grade(doubled, lambda x: x**2, until_wrong=True)
+    assert len(result.problems) == 1
+    assert result.mistake is None
+
+
+# time
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=by_id)
+def test_a_check_is_quick(exercise):
+    grade(exercise, exercise.reference)  # loads what it needs
+    start = time.process_time()
+    grade(exercise, exercise.reference)
+    assert time.process_time() - start < 2

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("house_style")
 
 @pytest.fixture
 def no_cjk(monkeypatch):
-    monkeypatch.setattr(style, "find_cjk_font", lambda: None)
+    monkeypatch.setattr(style.font, "register", lambda: style.BASE_FONT)
     viz.use_house_style()
 
 

@@ -1,13 +1,16 @@
 """The house style: fonts, labels that never box, figures on axes that are given."""
 
+from dataclasses import replace
+
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
+from matplotlib import font_manager
 
 from tinytf import viz
-from tinytf.viz import style
+from tinytf.viz import font, style
 
 matplotlib.use("Agg")
 
@@ -29,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("house_style")
 
 @pytest.fixture
 def no_cjk(monkeypatch):
-    monkeypatch.setattr(style, "find_cjk_font", lambda: None)
+    monkeypatch.setattr(style.font, "register", lambda: style.BASE_FONT)
     viz.use_house_style()
 
 
@@ -74,32 +77,13 @@ def test_without_a_chinese_font_pinyin_stands_in(no_cjk):
     assert ticks(ax.yaxis) == PINYIN
 
 
-def test_with_a_chinese_font_both_are_shown(monkeypatch):
-    monkeypatch.setattr(style, "can_draw", lambda text: True)
+def test_chinese_is_shown_with_its_pinyin():
     assert viz.labels(TARGET, PINYIN)[:2] == ["猫 māo", "坐 zuò"]
+    assert viz.labels(TARGET)[:2] == ["猫 māo", "坐 zuò"]  # the phrasebook's, where none is given
     assert viz.labels(TARGET, PINYIN)[-1] == "<eos>"
     assert viz.label("2021", "2021") == "2021"
-
-
-def test_a_found_font_joins_the_family_behind_the_base_font(monkeypatch):
-    monkeypatch.setattr(style, "find_cjk_font", lambda: "Some CJK")
-    viz.use_house_style()
-    assert plt.rcParams["font.family"] == ["DejaVu Sans", "Some CJK"]
-
-
-def test_titles_are_bold_only_where_every_font_in_use_has_a_bold_face(monkeypatch):
-    monkeypatch.setattr(style, "find_cjk_font", lambda: "Thin CJK")  # has no face here at all
-    viz.use_house_style()
-    assert plt.rcParams["axes.titleweight"] == "normal"
-    monkeypatch.setattr(style, "find_cjk_font", lambda: "DejaVu Sans")
-    viz.use_house_style()
-    assert plt.rcParams["axes.titleweight"] == "bold"
-
-
-def test_a_chinese_font_is_chosen_by_what_it_covers():
-    assert style.find_cjk_font.__wrapped__("abc") is not None
-    # matplotlib's last-resort font has a box for every character and must not count
-    assert "Last Resort" not in str(style.find_cjk_font.__wrapped__())
+    assert viz.label("？") == "？"
+    assert viz.label("猫𰻞", "māo biáng") == "māo biáng"  # half a word is not shown
 
 
 @pytest.mark.parametrize(
@@ -152,3 +136,14 @@ def shown(monkeypatch):
     monkeypatch.setattr("IPython.display.display", display)
     assert ipywidgets
     return displayed
+
+
+def test_a_face_that_is_not_drawn_does_not_count(monkeypatch):
+    """Of a family's faces the thin one may lack what the regular one has."""
+    regular = next(f for f in font_manager.fontManager.ttflist if f.name == style.BASE_FONT)
+    thin = replace(regular, fname=str(font.FONT), weight=200)
+    fonts = [*font_manager.fontManager.ttflist, thin]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", fonts)
+    style._covered.cache_clear()
+    assert viz.label(" ") == "␣"
+    style._covered.cache_clear()

@@ -26,7 +26,7 @@ class Result:
     problems: tuple[tuple[str, str], ...] = ()  # (what should hold, what was found)
     mistake: WrongAnswer | None = None
     reason: str = ""
-    hint: str = ""  # that of the first failing test which has one
+    hint: str = ""  # that of the first test that fails
     crashed: bool = False  # whether the first test that failed ended with an error of the answer's
 
     @property
@@ -129,8 +129,8 @@ def grade(exercise, answer, seconds=8.0, until_wrong=False):
         return Result(exercise, "passed", held)
     problems = tuple((verdict.says, verdict.found) for verdict in failed)
     mistake = None if until_wrong else diagnose(exercise, verdicts)
-    hints = [verdict.hint for verdict in failed if verdict.hint]
-    hint, crashed = hints[0] if hints else "", failed[0].crashed
+    crashed = failed[0].crashed
+    hint = "" if crashed else failed[0].hint
     return Result(exercise, "failed", held, problems, mistake, hint=hint, crashed=crashed)
 
 
@@ -162,7 +162,7 @@ def _verdicts(exercise, answer, seconds, until_wrong=False):
         if verdict.stopped or (until_wrong and verdict.found is not None):
             return verdicts, ""
     if watched.side_effects:
-        found = watched.side_effects[0]
+        found = "; ".join(list(dict.fromkeys(watched.side_effects))[:2])
         verdicts.append(Verdict(UNTOUCHED, found, (found,)))
     return verdicts, ""
 
@@ -177,7 +177,7 @@ def _verdict(test, watched, seconds):
         found = f"it ran for more than {seconds:.1g} s and was stopped: does a loop never end?"
     elif error is not None:
         found = str(error) if isinstance(error, Mismatch) else _crash(error)
-    crashed = isinstance(error, Exception) and not isinstance(error, Mismatch)
+    crashed = error is not None and not isinstance(error, Mismatch | TooLong)
     hint, stopped = getattr(test, "hint", ""), isinstance(error, TooLong)
     verdict = Verdict(says, found, tuple(trail), hint, stopped, crashed)
     return verdict, error, done.changed

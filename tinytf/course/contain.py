@@ -81,7 +81,9 @@ class _Alarm:
         signal.setitimer(signal.ITIMER_REAL, self.seconds, 0.002)
 
     def _ring(self, _, frame):
-        if self.on and not _guarding(frame):
+        if _importing(frame):  # half a module is worse than none: another while
+            signal.setitimer(signal.ITIMER_REAL, self.seconds, 0.002)
+        elif self.on and not _guarding(frame):
             raise TooLong
 
     def __exit__(self, *_):
@@ -104,7 +106,9 @@ class _Watchdog:
             wait = 0.002
             with self.lock:
                 frame = sys._current_frames().get(self.thread)
-                if not self.over.is_set() and not _guarding(frame):
+                if _importing(frame):
+                    wait = self.seconds
+                elif not self.over.is_set() and not _guarding(frame):
                     self._raise(TooLong)
 
     def _raise(self, error):
@@ -125,6 +129,13 @@ class _Watchdog:
 def _guarding(frame):
     """Whether the innermost frame is the guard's own."""
     return frame is None or frame.f_code.co_filename in _GUARDS
+
+
+def _importing(frame):
+    """Whether a module is being loaded, such as torch's compiler by an optimizer's first step."""
+    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    return frame is not None
 
 
 class Interrupts:
@@ -191,10 +202,14 @@ class _memory_limit:
 
 
 class Outlet:
-    """Lets the first lines of output through and counts the rest; says so when it closes."""
+    """Lets the first lines of output through and counts the rest; says so when it closes.
+
+    With lines=0 nothing goes through, and nothing is said.
+    """
 
     def __init__(self, lines=40, characters=8000):
         self.lines, self.characters, self.left_out = lines, characters, 0
+        self.silent = lines == 0
 
     def __enter__(self):
         self.kept = sys.stdout, sys.stderr
@@ -203,7 +218,7 @@ class Outlet:
 
     def __exit__(self, *_):
         sys.stdout, sys.stderr = self.kept
-        if self.left_out:
+        if self.left_out and not self.silent:
             print(f"\n… and {self.left_out:,} more lines of output, left out")
 
 

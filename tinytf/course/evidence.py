@@ -51,7 +51,7 @@ class Watched:
         finally:
             self.side_effects += [f"your code {words}" for words in settings.put_back()]
             for name, state in before.items():
-                found = _difference(f"`{name}`", whole[name], given[name], state)
+                found = _difference(name, whole[name], given[name], state)
                 if found:
                     self.side_effects.append(f"your code changes the caller's {found}")
         record(_kept(result))
@@ -99,7 +99,7 @@ def _difference(name, before, now, state):
         return _tensor_difference(name, before, now, state)
     if isinstance(before, list | tuple | dict):
         if len(before) != len(now) or (isinstance(before, dict) and before.keys() != now.keys()):
-            return f"{name}: it had {len(before)} parts, and has {len(now)}"
+            return f"`{name}`: it had {len(before)} parts, and has {len(now)}"
         if isinstance(before, dict):
             parts = [(k, before[k], now[k], state[k]) for k in before] if state else []
         else:
@@ -109,24 +109,24 @@ def _difference(name, before, now, state):
     if isinstance(before, torch.nn.Module):
         return _module_difference(name, now, *state)
     if isinstance(before, int | float | str | bool | set) and before != now:
-        return f"{name}: it was {before}, and is {now}"
+        return f"`{name}`: it was {before}, and is {now}"
     return None
 
 
 def _tensor_difference(name, before, now, state):
     version, requires_grad = state
     if not isinstance(now, torch.Tensor):
-        return f"{name}: it was a tensor, and is a {type(now).__name__}"
+        return f"`{name}`: it was a tensor, and is a {type(now).__name__}"
     if now.shape != before.shape:
-        return f"{name}: its shape was {tuple(before.shape)}, and is {tuple(now.shape)}"
+        return f"`{name}`: its shape was {tuple(before.shape)}, and is {tuple(now.shape)}"
     if now.requires_grad and not requires_grad:
-        return f"{name}: it now requires a gradient"
+        return f"`{name}`: it now requires a gradient"
     changed = _version(now) != version
     if not now.is_meta and not changed:
         changed = not torch.equal(_bits(now), _bits(before))
     if changed and now.numel() <= 8 and not now.is_meta:
-        return f"{name}: it was {before.tolist()}, and is {now.tolist()}"
-    return f"{name} in place (a tensor of shape {tuple(now.shape)})" if changed else None
+        return f"`{name}`: it was {before.tolist()}, and is {now.tolist()}"
+    return f"`{name}` in place (a tensor of shape {tuple(now.shape)})" if changed else None
 
 
 def _module_difference(name, module, tensors, modes):
@@ -135,18 +135,18 @@ def _module_difference(name, module, tensors, modes):
     for part, (value, requires_grad, grad) in tensors.items():
         now = {**dict(module.named_parameters()), **dict(module.named_buffers())}.get(part)
         if now is None or now.shape != value.shape:
-            return f"{name}: its `{part}` is another"
+            return f"`{name}`: its `{part}` is another"
         if now.grad is not grad:
-            found, now.grad = f"{name}: it leaves a gradient in `{part}`", grad
+            found, now.grad = f"`{name}`: it leaves a gradient in `{part}`", grad
         if now.requires_grad != requires_grad:
-            found = f"{name}: whether `{part}` requires a gradient"
+            found = f"`{name}`: whether `{part}` requires a gradient"
             now.requires_grad_(requires_grad)
         if not torch.equal(_bits(now), _bits(value)):
-            found = f"{name}: its `{part}`"
+            found = f"`{name}`: its `{part}`"
             now.data.copy_(value)
     for path, part in module.named_modules():
         if modes.get(path, part.training) != part.training:
-            found = f"{name}: its mode, train() or eval()"
+            found = f"`{name}`: its mode, train() or eval()"
             part.training = modes[path]
     return found
 

@@ -1,12 +1,11 @@
 """The words of a grader's tests: call the answer, compare, and say in a line what was found."""
 
-import inspect
-import numbers as kinds
 from contextlib import contextmanager
 
 import torch
 
 from tinytf.course.evidence import copied, record
+from tinytf.course.words import apart, described, dtype_name, given, parameter_names, short, which
 
 _TOLERANCE = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-5, torch.float64: 1e-9}
 
@@ -48,14 +47,14 @@ def gradients(answer, oracle, *arguments, tolerance=1e-6, note="", where=None):
     function of the same arguments. A gradient that does not arrive is named with its argument.
     """
     where = where or given(answer, arguments)
-    names = _names(answer, len(arguments))
+    names = parameter_names(answer, len(arguments))
     expected, _ = _gradients(oracle, arguments)
     got, out = _gradients(answer, arguments)
     record(got)
     for i in expected:
         if expected[i] is None:
             continue
-        name = _which(names, i)
+        name = which(names, i)
         attached = out is not None and got[i] is not None
         message = f"{where}, no gradient reaches {name}: is something detached, or a number made "
         expect(attached, message + f"of a tensor on the way (`.item()`, `no_grad`)? {note}".strip())
@@ -195,7 +194,7 @@ def _same_tensors(got, expected, where, tolerance, note, dtype):
     got = tensor(got, where)
     shapes = f"the shape is {tuple(got.shape)}, expected {tuple(expected.shape)}"
     expect(got.shape == expected.shape, f"{where}, {shapes}.{note}")
-    dtypes = f"the dtype is {_dtype(got)}, expected {_dtype(expected)}"
+    dtypes = f"the dtype is {dtype_name(got)}, expected {dtype_name(expected)}"
     strict = dtype or expected.dtype == torch.bool
     expect(not strict or got.dtype == expected.dtype, f"{where}, {dtypes}.{note}")
     if expected.dtype == torch.bool:
@@ -207,12 +206,10 @@ def _same_tensors(got, expected, where, tolerance, note, dtype):
     if not wrong.any():
         return
     if got.numel() <= 12:
-        raise Mismatch(f"{where}, you get {short(got)}, expected {short(expected)}.{note}")
+        raise Mismatch(f"{where}, you get {apart(got, expected)}.{note}")
     first = tuple(wrong.nonzero()[0].tolist())
-    raise Mismatch(
-        f"{where}, position {list(first)} is {short(got[first])}, "
-        f"expected {short(expected[first])}.{note}"
-    )
+    pair = apart(got[first], expected[first])
+    raise Mismatch(f"{where}, position {list(first)} is {pair}.{note}")
 
 
 def tensor(got, where):
@@ -224,70 +221,6 @@ def tensor(got, where):
         return torch.as_tensor(got)
     except (TypeError, ValueError, RuntimeError):
         raise Mismatch(f"{where}, you return {described(got)}, expected a tensor") from None
-
-
-def given(answer, arguments, named=None):
-    """The arguments in words: `for x=[[1, 2]], num_heads=2`; large ones by their shape."""
-    named = named or {}
-    names = _names(answer, len(arguments))
-    words = [_argument(name, value) for name, value in zip(names, arguments, strict=True)]
-    words += [_argument(name, value) for name, value in named.items()]
-    return "for " + ", ".join(words) if words else "without arguments"
-
-
-def _argument(name, value):
-    if isinstance(value, torch.Tensor):
-        kind = "" if value.dtype in (torch.float32, torch.int64, torch.bool) else _dtype(value)
-        if 0 < value.numel() <= 12 and not value.is_meta:
-            return f"{name}={short(value)}" + f" ({kind})" * bool(kind)
-        return f"{name} of shape {tuple(value.shape)}" + f" ({kind})" * bool(kind)
-    if isinstance(value, list | tuple | dict) and len(short(value)) > 90:
-        return f"{name} ({described(value)})"
-    return f"{name}={short(value)}"
-
-
-def described(value):
-    """What kind of thing it is: `a tensor of shape (2, 3)`, `a tuple of 2`."""
-    if isinstance(value, torch.Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
-    if isinstance(value, list | tuple | dict):
-        return f"a {type(value).__name__} of {len(value)}"
-    if value is None or isinstance(value, kinds.Number | str):
-        return short(value)
-    return f"a {type(value).__name__}"
-
-
-def short(value):
-    """A small value as text: [[1, 0.33], [0, 1]]; functions and modules by their names."""
-    value = value.tolist() if isinstance(value, torch.Tensor) else value
-    if isinstance(value, list):
-        return "[" + ", ".join(short(part) for part in value) + "]"
-    if isinstance(value, tuple):
-        return "(" + ", ".join(short(part) for part in value) + "," * (len(value) == 1) + ")"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{short(k)}: {short(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, torch.nn.Module) or callable(value):
-        return getattr(value, "__name__", type(value).__name__).strip("_<>")
-    text = str(value)
-    return text if len(text) <= 200 else text[:200] + "…"
-
-
-def _names(answer, count):
-    named = list(getattr(answer, "parameters", ()))
-    if not named:
-        try:
-            named = list(inspect.signature(answer).parameters)
-        except (TypeError, ValueError):
-            named = []
-    return (named + [f"argument {i + 1}" for i in range(len(named), count)])[:count]
-
-
-def _which(names, at):
-    """`x`, or `maps[0]` for a part of an argument."""
-    first, *rest = at
-    return f"`{names[first]}{''.join(f'[{part!r}]' for part in rest)}`"
 
 
 def _gradients(function, arguments):
@@ -340,10 +273,6 @@ def _tensors(value):
 
 def _wide(x):
     return x.to(torch.complex128 if x.is_complex() else torch.float64)
-
-
-def _dtype(x):
-    return str(x.dtype).removeprefix("torch.")
 
 
 def _even(value):

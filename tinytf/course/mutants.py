@@ -166,9 +166,7 @@ def _statements(node):
         yield None
     if isinstance(node, ast.Assign) and len(node.targets) == 1:
         value, target = node.value, node.targets[0]
-        left = isinstance(value, ast.BinOp) and ast.dump(value.left)[:-8] == ast.dump(target)[:-8]
-        name = isinstance(target, ast.Name) and isinstance(value, ast.BinOp)
-        if left or (name and getattr(value.left, "id", None) == target.id):
+        if isinstance(value, ast.BinOp) and ast.unparse(value.left) == ast.unparse(target):
             yield ast.AugAssign(target, value.op, value.right)
     if isinstance(node, ast.AugAssign):
         for op in _SWAPS.get(type(node.op), []):

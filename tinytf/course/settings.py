@@ -58,16 +58,16 @@ class Settings:
         back in silence, since an import may set some.
         """
         told = []
-        # torch's compiler, loaded by an optimizer's first step, wraps some of torch's functions
-        loaded = ("torch._dynamo" in sys.modules) > self.compiler
-        for place, before in self.places:
-            if vars(place) != before:
-                told += _restored(place, before, keep="torch" if loaded else None)
         for words, (read, write) in _FLAGS.items():
             now, before = read(), self.flags[words]
             if now != before:
                 write(before)
                 told.append(f"changes {words} from {_plain(before)} to {_plain(now)}")
+        # torch's compiler, loaded by an optimizer's first step, wraps some of torch's functions
+        loaded = ("torch._dynamo" in sys.modules) > self.compiler
+        for place, before in self.places:
+            if vars(place) != before:
+                told += _restored(place, before, keep="torch" if loaded else None)
         if self.environment is not None and dict(os.environ) != self.environment:
             os.environ.clear()
             os.environ.update(self.environment)
@@ -111,13 +111,13 @@ def _streams():
 def _restored(place, before, keep=None):
     """Put back the attributes that were replaced, and take away those that a class has gained.
 
-    What was replaced by something of the package `keep` stays so.
+    What the package `keep` has replaced by a function of the same name stays so.
     """
     now, told = dict(vars(place)), []
     if keep:
-        whose = {name: str(getattr(value, "__module__", "")) for name, value in now.items()}
-        now = {name: v for name, v in now.items() if whose[name].partition(".")[0] != keep}
-        before = {name: value for name, value in before.items() if name in now}
+        theirs = {name for name, value in now.items() if _wraps(keep, name, value)}
+        now = {name: value for name, value in now.items() if name not in theirs}
+        before = {name: value for name, value in before.items() if name not in theirs}
     for name, value in before.items():
         if now.get(name) is not value:
             setattr(place, name, value)
@@ -127,6 +127,11 @@ def _restored(place, before, keep=None):
             delattr(place, name)
             told.append(f"replaces {_name(place)}.{name}")
     return told
+
+
+def _wraps(package, name, value):
+    whose = str(getattr(value, "__module__", "")).partition(".")[0]
+    return whose == package and getattr(value, "__name__", "") == name
 
 
 def _name(place):

@@ -1,8 +1,10 @@
 """One house style for every figure: palettes, sizes that project well, and labels that never box.
 
 matplotlib's own font has no Chinese glyph and draws a boxed character that looks like a real label.
-`use_house_style` therefore looks for an installed font that covers Chinese, and `label` falls back
-to pinyin where there is none, so a figure reads on every machine.
+`use_house_style` therefore puts the package's own Chinese behind it (`font`), and `label` gives a
+word with its pinyin, so a figure is the same on every machine. For a character that is not there
+`label` falls back to pinyin, or names the code point; to draw more, append the name of a font that
+you have to `plt.rcParams["font.family"]`.
 """
 
 import unicodedata
@@ -14,6 +16,8 @@ import seaborn as sns
 from matplotlib import font_manager
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.ft2font import FT2Font
+
+from tinytf.viz import font
 
 INK = "#1d2733"  # text and axes
 FAINT = "#8a94a0"  # numbers that round to nothing
@@ -31,21 +35,6 @@ SIGNED = LinearSegmentedColormap.from_list(
 CYCLE = ("#0d6cb0", "#de8f05", "#0a8f6a", "#c2410c", "#9c5fb5", "#4fb3e8", "#8a6d4f", "#6b7280")
 
 BASE_FONT = "DejaVu Sans"
-_PREFERRED = (
-    "Noto Sans CJK SC",
-    "Noto Sans SC",
-    "Source Han Sans SC",
-    "Microsoft YaHei",
-    "PingFang SC",
-    "Hiragino Sans GB",
-    "Heiti SC",
-    "SimHei",
-    "WenQuanYi Micro Hei",
-    "WenQuanYi Zen Hei",
-    "Droid Sans Fallback",
-    "Arial Unicode MS",
-)
-_SAMPLE = "我你猫坐在垫子上两只黑马路因为"
 _VISIBLE = {"\n": "↵", "\t": "⇥", "\r": "␍"}
 
 
@@ -67,6 +56,7 @@ def use_house_style():
             "axes.labelcolor": INK,
             "axes.titlecolor": INK,
             "axes.titlesize": 13,
+            "axes.titleweight": "bold",
             "axes.titlepad": 10,
             "axes.spines.top": False,
             "axes.spines.right": False,
@@ -84,25 +74,7 @@ def use_house_style():
         },
     )
     # After set_theme, which resets the family; a list in `font.family` falls back glyph by glyph.
-    cjk = find_cjk_font()
-    plt.rcParams["font.family"] = [BASE_FONT, cjk] if cjk else [BASE_FONT]
-    # matplotlib complains on every bold title where the second font has no bold face.
-    plt.rcParams["axes.titleweight"] = "bold" if cjk is None or _has_bold(cjk) else "normal"
-
-
-@cache
-def find_cjk_font(sample=_SAMPLE):
-    """Name an installed font that covers every character of `sample`, or None."""
-    files = {font.name: font.fname for font in reversed(font_manager.fontManager.ttflist)}
-    names = [name for name in _PREFERRED if name in files]
-    # matplotlib ships a last-resort font that "covers" everything with boxes.
-    names += sorted(name for name in files if name not in names and "LastResort" not in files[name])
-    return next((name for name in names if set(map(ord, sample)) <= _charmap(files[name])), None)
-
-
-def _has_bold(name):
-    faces = [font.weight for font in font_manager.fontManager.ttflist if font.name == name]
-    return any(weight in ("bold", "semibold") or weight in range(600, 801) for weight in faces)
+    plt.rcParams["font.family"] = [BASE_FONT, font.register()]
 
 
 @cache
@@ -116,11 +88,14 @@ def _charmap(path):
 @lru_cache(maxsize=16)
 def _covered(families):
     """The code points that the fonts named in `families` can draw between them."""
-    generic = {"sans-serif", "serif", "monospace"}
-    files = {font.name: font.fname for font in font_manager.fontManager.ttflist}
-    paths = [files[name] for name in families if name in files]
-    if not paths or generic & set(families):
-        paths.append(font_manager.findfont(BASE_FONT))
+    paths = []
+    for name in families:
+        try:
+            regular = font_manager.FontProperties(family=name, weight="normal")
+            paths.append(font_manager.findfont(regular, fallback_to_default=False))
+        except ValueError:  # not installed
+            continue
+    paths = paths or [font_manager.findfont(BASE_FONT)]  # which matplotlib falls back to
     return frozenset().union(*map(_charmap, paths))
 
 
@@ -130,7 +105,7 @@ def can_draw(text):
 
 
 def label(token, pinyin=None):
-    """Text for one token on an axis: `猫 māo` where a Chinese font is in use, else `māo`.
+    """Text for one token on an axis: `猫 māo`; `māo` alone where no font in use has the character.
 
     With no `pinyin` given, the phrasebook's is used for a word it knows. White space is made
     visible, and `$` is kept from opening a formula.
@@ -138,7 +113,7 @@ def label(token, pinyin=None):
     token = str(token)
     shown = "".join(_VISIBLE.get(char, char) for char in token)
     shown = "␣" * len(shown) if shown.isspace() else shown
-    if not any(_is_cjk(char) for char in token):
+    if not any(font.is_chinese(char) for char in token):
         shown = shown if can_draw(shown) else _spell(shown)
     else:
         pinyin = pinyin or phrasebook_pinyin(token)
@@ -158,10 +133,6 @@ def labels(tokens, pinyin=None):
             f"{len(pinyin)} pinyin entries for {len(tokens)} tokens: {pinyin} for {tokens}"
         )
     return [label(token, sound) for token, sound in zip(tokens, pinyin, strict=True)]
-
-
-def _is_cjk(char):
-    return "\u2e80" <= char <= "\u9fff" or "\uf900" <= char <= "\ufaff" or ord(char) >= 0x20000
 
 
 def phrasebook_pinyin(token):

@@ -41,7 +41,7 @@ SPLIT = Answers(
         WrongAnswer(
             "view without transpose",
             _checked(lambda x, n: x.view(x.size(0), n, x.size(1), -1)),
-            "a row for each word, its own numbers",
+            "you get [[[[0, 1], [2, 3], [4, 5]], [[6, 7], [8, 9], [10, 11]]]]",
             "`view` only recounts the numbers in memory: with (B, H, T, D), head 0 gets the first "
             "words whole, and later words go to other heads. Split the last axis, then transpose.",
         ),
@@ -55,7 +55,7 @@ SPLIT = Answers(
         WrongAnswer(
             "interleaved",
             _checked(lambda x, n: x.unflatten(-1, (-1, n)).permute(0, 3, 1, 2)),
-            "head 0 is [[0, 2], [4, 6], [8, 10]]",
+            "you get [[[[0, 2], [4, 6], [8, 10]]",
             "Head h took every H-th number. A model trained so would work, but weights from "
             "anywhere else would not fit: heads are slices.",
         ),
@@ -66,6 +66,27 @@ SPLIT = Answers(
             "The last axis has to be the width D, the one that the dot product sums over.",
         ),
         WrongAnswer(
+            "sentences and heads mixed",
+            _checked(lambda x, n: torch.stack(x.chunk(n, -1)).view(len(x), n, x.size(1), -1)),
+            "Sentence 0 is [0, 1]",
+            "`torch.stack` puts the heads in front of the sentences, and `view` only recounts: "
+            "sentence 0 gets head 0 of every sentence. Stack along axis 1.",
+        ),
+        WrongAnswer(
+            "heads in the batch axis",
+            _checked(lambda x, n: x.unflatten(-1, (n, -1)).transpose(1, 2).flatten(0, 1)),
+            "the shape is (2, 3, 2), expected (1, 2, 3, 2)",
+            "Folding heads into the batch, (B * H, T, D), computes the same attention, but a mask "
+            "of (B, 1, T, S) no longer fits. Keep an axis of their own.",
+        ),
+        WrongAnswer(
+            "cut off from the graph",
+            _checked(lambda x, n: x.detach().unflatten(-1, (n, -1)).transpose(1, 2)),
+            "no gradient reaches `x`",
+            "The numbers are right, but nothing below would learn: leave `detach`, `.data`, "
+            "`no_grad` and NumPy out of it.",
+        ),
+        WrongAnswer(
             "drops what does not divide",
             _drops_the_rest,
             "expected a ValueError",
@@ -73,6 +94,7 @@ SPLIT = Answers(
             "silently lost. Refuse it.",
         ),
     ),
+    equivalent={},
 )
 
 

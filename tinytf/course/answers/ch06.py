@@ -32,32 +32,49 @@ def _layer_variant(axes=-1, correction=0, outside=False, affine=True, root=True,
     return norm
 
 
+def _digits_lost(x, weight, bias, eps=1e-5):
+    mean = x.mean(-1, keepdim=True)
+    variance = x.square().mean(-1, keepdim=True) - mean.square()
+    return (x - mean) / torch.sqrt(variance + eps) * weight + bias
+
+
+def _detached(x, weight, bias, eps=1e-5):
+    mean = x.detach().mean(-1, keepdim=True)
+    variance = x.detach().var(-1, keepdim=True, correction=0)
+    return (x - mean) / torch.sqrt(variance + eps) * weight + bias
+
+
+def _overwriting(x, weight, bias, eps=1e-5):
+    x -= x.mean(-1, keepdim=True)
+    return x / torch.sqrt(x.square().mean(-1, keepdim=True) + eps) * weight + bias
+
+
 LAYER = Answers(
     reference=my_layer_norm,
     wrong=(
         WrongAnswer(
             "over the batch",
             _layer_variant(axes=0),
-            "the features of the first token have mean",
+            "for x=[[1, 2, 3, 6], [5, 5, 1, 1]",
             "`dim=0` runs over the sentences: that is what BatchNorm does, and a token's result "
             "then depends on its neighbours in the batch. LayerNorm runs over the last axis.",
         ),
         WrongAnswer(
             "over positions and features",
             _layer_variant(axes=(-2, -1)),
-            "the features of the first token have mean",
+            "for x=[[1, 2, 3, 6], [0, 4, -4, 8]]",
             "The tokens of a sentence then share one mean. Each token has its own: only `dim=-1`.",
         ),
         WrongAnswer(
             "over the whole tensor",
             _layer_variant(axes="all"),
-            "the features of the first token have mean",
+            "for x=[[1, 2, 3, 6], [5, 5, 1, 1]",
             "`x.mean()` without `dim` is one number for the whole batch. Give `dim=-1`.",
         ),
         WrongAnswer(
             "divided by C - 1",
             _layer_variant(correction=1),
-            "the first token's variance (divided by C) is 0.75",
+            "you get [-0.9258, -0.4629, 0, 1.389]",
             "`x.var` and `x.std` divide by C - 1 unless told `correction=0`. With 4 features the "
             "result is 13 % too small, with 512 a thousandth; loaded weights then do not fit.",
         ),
@@ -71,20 +88,20 @@ LAYER = Answers(
         WrongAnswer(
             "divided by the variance",
             _layer_variant(root=False),
-            "the first token's variance (divided by C) is 0.28",
+            "you get [-0.5714, -0.2857, 0, 0.8571]",
             "Divide by the standard deviation, the root of the variance, or the scale stays in.",
         ),
         WrongAnswer(
             "no eps",
             _layer_variant(always=0.0),
-            "0 divided by 0",
+            "you get [nan, nan, nan, nan]",
             "A token of equal numbers has variance 0, and 0/0 is NaN. eps also decides below which "
             "spread a token counts as constant.",
         ),
         WrongAnswer(
             "eps written into the code",
             _layer_variant(always=1e-5),
-            "and eps=1e-4",
+            "eps=0.0001",
             "`eps` is an argument: models differ in it, and a loaded one brings its own.",
         ),
         WrongAnswer(
@@ -96,10 +113,36 @@ LAYER = Answers(
         WrongAnswer(
             "gain and bias forgotten",
             _layer_variant(affine=False),
-            "with weight=[1, 2, 3, 4]",
+            "weight=[1, 2, 3, 4]",
             "The last step is `* weight + bias`: it lets training undo the normalisation.",
         ),
+        WrongAnswer(
+            "the mean of the squares minus the square of the mean",
+            _digits_lost,
+            "Its variance is 3.5",
+            "Of a token near 10,000 both are near 100,000,000, where float32 counts in eights: the "
+            "difference is noise, and may be negative. Square `x - mean` instead.",
+        ),
+        WrongAnswer(
+            "detached statistics",
+            _detached,
+            "for the gradient to `x`",
+            "The numbers are right, and the gradient is not: mean and variance depend on x, too.",
+        ),
+        WrongAnswer(
+            "x overwritten",
+            _overwriting,
+            "your code changes the caller's `x`",
+            "`x -= mean` works in the caller's memory: the residual stream, which is added later, "
+            "is no longer what it was. Write `x - mean`.",
+        ),
     ),
+    equivalent={
+        "variance = (x - mean).square().mean(dim=-1, keepdim=True) => "
+        "variance = (x - mean.detach()).square().mean(dim=-1, keepdim=True)": (
+            "the variance does not change with the mean: its gradient is that of Σ (x - mean) = 0"
+        ),
+    },
 )
 
 

@@ -1,5 +1,6 @@
 """`build`: run chapters and save what they show, so that an unchanged one gives an empty diff."""
 
+import contextlib
 import sys
 
 from tinytf.course.build import (
@@ -62,6 +63,7 @@ def run(options):
             status |= _build(path, options)
         except NotebookError as error:
             print(f"left out: {error}", file=sys.stderr)
+            status |= bool(options.chapters)  # it was asked for
         except (BuildError, CheckpointError) as error:
             print(f"{path.name}: {error}\n  the file is as it was", file=sys.stderr)
             status = 1
@@ -76,7 +78,9 @@ def _build(path, options):
     """Build one chapter and say what changed; the exit status."""
     source, text, last = load(path), path.read_text(encoding="utf-8"), committed(path)
     saved = read(text, path.name)
-    earlier = [read(last, path.name), saved] if last else [saved]
+    earlier = [saved]
+    with contextlib.suppress(NotebookError):  # what was committed may be no notebook
+        earlier = [read(last, path.name), saved] if last else [saved]
     built = source
     if not options.ids_only:
         built = _run(source, path)

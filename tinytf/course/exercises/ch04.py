@@ -3,8 +3,8 @@
 import torch
 from torch.nn.functional import multi_head_attention_forward
 
-from tinytf.course.expect import expect, same, short, tensor
-from tinytf.course.grading import Exercise
+from tinytf.course.expect import agrees, expect, gradients, numbers, refuses, same, short, tensor
+from tinytf.course.grading import Exercise, hint
 
 # 04.1 split into heads
 
@@ -17,47 +17,55 @@ def my_split_heads(x, num_heads):
     raise NotImplementedError
 
 
-WORDS = torch.arange(12.0).reshape(1, 3, 4)  # B=1, T=3, C=4: word t is [4t, 4t+1, 4t+2, 4t+3]
-SQUARE = torch.arange(16.0).reshape(1, 2, 8)  # T=2, so that H=2 lines up with T
-_WORDS = f"for x={short(WORDS)}, num_heads=2"
+def _one_by_one(x, num_heads):
+    """Number by number: entry d of head h of word t is x[b, t, h * D + d]."""
+    width = x.size(-1) // num_heads
+    heads = [x[..., head * width : (head + 1) * width] for head in range(num_heads)]
+    return torch.stack(heads, dim=1)
 
 
-def _split_shape(answer):
-    """there is an axis of heads before that of words"""
-    got = tensor(answer(WORDS, 2), _WORDS)
-    shape = tuple(got.shape)
-    expect(shape == (1, 2, 3, 2), f"{_WORDS}, the shape is {shape}, expected (1, 2, 3, 2)")
+def _counted(*shape):
+    """The numbers 0, 1, 2, ... in this shape: every one says where it came from."""
+    return torch.arange(float(torch.Size(shape).numel())).reshape(shape)
 
 
 def _split_content(answer):
-    """head h holds slice h of every word"""
-    got = tensor(answer(WORDS, 2), _WORDS)
-    expected = torch.stack([WORDS[..., :2], WORDS[..., 2:]], dim=1)
-    expect(got.numel() == 12, f"{_WORDS}, {got.numel()} numbers came out of 12")
-    got = got.reshape(-1, 3, 2)
-    for head in range(2):
-        message = (
-            f"{_WORDS}, head {head} is {short(got[head])}, expected {short(expected[0, head])}: "
-            "a row for each word, its own numbers"
-        )
-        expect(torch.equal(got[head], expected[0, head]), message)
+    """head h holds slice h of every word, (B, H, T, D)"""
+    note = "A row for each word, its own numbers."
+    agrees(answer, _one_by_one, _counted(1, 3, 4), 2, note=note)
 
 
 def _split_lined_up(answer):
     """also where there are as many heads as words"""
-    where = f"for x={short(SQUARE)}, num_heads=2"
-    same(answer(SQUARE, 2), SQUARE.unflatten(-1, (2, 4)).transpose(1, 2), where)
+    agrees(answer, _one_by_one, _counted(1, 2, 8), 2)
+
+
+def _split_edges(answer):
+    """also with one head, one number a head, or one word"""
+    agrees(answer, _one_by_one, _counted(1, 2, 3), 1)
+    agrees(answer, _one_by_one, _counted(1, 2, 3), 3)
+    agrees(answer, _one_by_one, _counted(2, 1, 4), 2)
+
+
+@hint("Name the axes (B, T, H, D) first, and only then put them in another order.")
+def _split_batch(answer):
+    """every sentence of a batch is split by itself, of a part of a larger tensor too"""
+    agrees(answer, _one_by_one, _counted(2, 1, 2), 2, note="Sentence 0 is [0, 1].")
+    agrees(answer, _one_by_one, _counted(2, 3, 8), 4)
+    agrees(answer, _one_by_one, _counted(3, 5, 2).transpose(0, 1)[1:], 2)
+
+
+def _split_dtype(answer):
+    """the numbers keep their dtype, and gradients pass"""
+    for dtype in (torch.float64, torch.float16):
+        agrees(answer, _one_by_one, numbers(2, 3, 4, seed=1, dtype=dtype), 2)
+    gradients(answer, _one_by_one, numbers(2, 3, 4, seed=2), 2)
 
 
 def _split_refuses(answer):
     """heads that do not divide the width are refused"""
-    where = "for x of shape (1, 2, 10), num_heads=3"
-    try:
-        got = answer(torch.arange(20.0).reshape(1, 2, 10), 3)
-    except ValueError:
-        return
-    shape = tuple(tensor(got, where).shape)
-    expect(False, f"{where}, you return shape {shape}, expected a ValueError: 10 is not 3 × D")
+    refuses(answer, _counted(1, 2, 10), 3, note="10 is not 3 × D.")
+    refuses(answer, _counted(1, 6, 4), 6, note="4 is not 6 × D.")
 
 
 SPLIT = Exercise(
@@ -71,7 +79,14 @@ SPLIT = Exercise(
     ),
     hint="First give the last axis its two parts, `unflatten(-1, (num_heads, -1))`; then swap.",
     function=my_split_heads,
-    tests=(_split_shape, _split_content, _split_lined_up, _split_refuses),
+    tests=(
+        _split_content,
+        _split_lined_up,
+        _split_edges,
+        _split_batch,
+        _split_dtype,
+        _split_refuses,
+    ),
 )
 
 

@@ -1,9 +1,10 @@
 """Chapter 06: LayerNorm, RMSNorm in half precision, a Pre-LN stack, BatchNorm without padding."""
 
 import torch
+from torch.nn import functional as F
 
-from tinytf.course.expect import expect, same, short, tensor
-from tinytf.course.grading import Exercise, reference
+from tinytf.course.expect import agrees, expect, gradients, numbers, precise, same, short, tensor
+from tinytf.course.grading import Exercise, hint, reference
 
 # 06.1 layer norm
 
@@ -23,55 +24,65 @@ TOKENS = torch.tensor(
 ONE, NONE = torch.ones(4), torch.zeros(4)
 GAIN, SHIFT = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([0.5, 0.0, -1.0, 2.0])
 TINY = TOKENS * 1e-3
-SAME = torch.full((1, 2, 4), 3.0)
-_THREE = "for three sentences of two tokens with 4 features"
+
+
+def _layer_norm(x, weight, bias, eps=1e-5):
+    """torch's own, given the arguments in another order."""
+    return F.layer_norm(x, weight.shape, weight, bias, eps)
 
 
 def _each_token(answer):
-    """each token comes out with mean 0"""
-    got = tensor(answer(TOKENS, ONE, NONE), _THREE)
-    expect(got.shape == TOKENS.shape, f"{_THREE}, the shape is {tuple(got.shape)}, not (3, 2, 4)")
-    mean = got[0, 0].mean().item()
-    message = f"{_THREE}, the features of the first token have mean {mean:.4g} after it, not 0"
-    expect(abs(mean) < 1e-5, message)
-
-
-def _variance_one(answer):
-    """and with variance 1, divided by C"""
-    got = tensor(answer(TOKENS, ONE, NONE), _THREE)[0, 0]
-    variance = got.var(correction=0).item()
-    message = f"{_THREE}, the first token's variance (divided by C) is {variance:.4g} after it"
-    expect(abs(variance - 1) < 1e-3, f"{message}, not 1")
+    """each token comes out with mean 0 and variance 1, divided by C"""
+    token = TOKENS[0, 0]
+    agrees(answer, _layer_norm, token, ONE, NONE, note="Its mean is 3, its variance 14 / 4.")
+    agrees(answer, _layer_norm, TOKENS[:, 0], ONE, NONE)
+    agrees(answer, _layer_norm, TOKENS[:1], ONE, NONE)
+    agrees(answer, _layer_norm, TOKENS, ONE, NONE)
 
 
 def _affine(answer):
     """then come gain and bias, feature by feature"""
-    expected = reference("06.1")(TOKENS, GAIN, SHIFT)[0, 0]
-    where = f"for the token [1, 2, 3, 6] with weight={short(GAIN)}, bias={short(SHIFT)}"
-    same(tensor(answer(TOKENS, GAIN, SHIFT), where)[0, 0], expected, where, tolerance=1e-4)
+    agrees(answer, _layer_norm, TOKENS[0, 0], GAIN, SHIFT)
+    agrees(answer, _layer_norm, numbers(2, 3, 5, seed=1), *numbers(2, 5, seed=2))
 
 
 def _eps_inside(answer):
     """eps is added to the variance"""
-    where = "for the token [0.001, 0.002, 0.003, 0.006] and eps=1e-4"
-    got = tensor(answer(TINY, ONE, NONE, 1e-4), where)[0, 0]
     note = "Its variance is 3.5e-06, less than eps: √(variance + eps)."
-    same(got, reference("06.1")(TINY, ONE, NONE, 1e-4)[0, 0], where, tolerance=1e-4, note=note)
+    agrees(answer, _layer_norm, TINY[0, 0], ONE, NONE, 1e-4, note=note)
+    agrees(answer, _layer_norm, TINY[0, 0], ONE, NONE, note="Without an eps it is 1e-5.")
 
 
 def _constant(answer):
-    """a token of equal numbers comes out finite"""
-    where = "for tokens whose four numbers are equal"
-    got = tensor(answer(SAME, ONE, NONE), where)
-    expect(got.isfinite().all(), f"{where}, you get {short(got[0, 0])}: 0 divided by 0")
-    same(got[0, 0], [0.0] * 4, where)
+    """a token of equal numbers comes out as its bias"""
+    agrees(answer, _layer_norm, torch.full((4,), 3.0), ONE, NONE, note="0 is not divided by 0.")
+    agrees(answer, _layer_norm, torch.full((2, 1), 3.0), GAIN[:1], SHIFT[:1], note="C = 1.")
+
+
+@hint("The mean of the squares minus the square of the mean is a small difference of large ones.")
+def _far_away(answer):
+    """a large mean does not cost the digits of the variance"""
+    far = TOKENS[0, 0] + 10_000
+    agrees(answer, _layer_norm, far, ONE, NONE, tolerance=1e-3, note="Its variance is 3.5.")
+    agrees(answer, _layer_norm, far.double() * 1000, ONE.double(), NONE.double(), tolerance=1e-6)
 
 
 def _any_shape(answer):
-    """tokens without a batch are normalised alike"""
-    where = "for two tokens without a batch, x of shape (2, 4)"
-    got = tensor(answer(TOKENS[0], GAIN, SHIFT), where)
-    same(got, reference("06.1")(TOKENS[0], GAIN, SHIFT), where, tolerance=1e-4)
+    """tokens without a batch, and of four axes, are normalised alike"""
+    agrees(answer, _layer_norm, TOKENS[0], GAIN, SHIFT)
+    agrees(answer, _layer_norm, numbers(2, 1, 3, 4, seed=3), GAIN, SHIFT)
+
+
+def _layer_dtypes(answer):
+    """the numbers keep their dtype, and its precision"""
+    precise(answer, _layer_norm, TOKENS[0, 0], GAIN, SHIFT, dtype=torch.float64)
+    precise(answer, _layer_norm, TOKENS[0, 0], GAIN, SHIFT, dtype=torch.bfloat16)
+
+
+def _layer_gradient(answer):
+    """mean and variance take part in the gradient"""
+    gradients(answer, _layer_norm, TOKENS[0, 0], GAIN, SHIFT)
+    gradients(answer, _layer_norm, TOKENS, GAIN, SHIFT)
 
 
 LAYER = Exercise(
@@ -86,7 +97,16 @@ LAYER = Exercise(
     ),
     hint="`x.mean(dim=-1, keepdim=True)`; `x.var` divides by C - 1 unless told `correction=0`.",
     function=my_layer_norm,
-    tests=(_each_token, _variance_one, _affine, _eps_inside, _constant, _any_shape),
+    tests=(
+        _each_token,
+        _affine,
+        _eps_inside,
+        _constant,
+        _any_shape,
+        _far_away,
+        _layer_dtypes,
+        _layer_gradient,
+    ),
 )
 
 

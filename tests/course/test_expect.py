@@ -1,0 +1,149 @@
+"""The words of tests say what is wrong, shape first, and accept what is right."""
+
+import math
+
+import pytest
+import torch
+
+from tinytf.course.evidence import Watched, start_evidence
+from tinytf.course.expect import (
+    Counted,
+    Mismatch,
+    agrees,
+    gradients,
+    has_parameters,
+    numbers,
+    precise,
+    refuses,
+    same,
+    saved,
+    travels,
+)  # fmt: skip
+
+
+def scaled(x, factor=2.0):
+    """The right answer."""
+    return x * factor
+
+
+X = torch.tensor([1.0, 2.0])
+
+
+def says(words, test, *arguments, **named):
+    with pytest.raises(Mismatch, match=words) as error:
+        test(*arguments, **named)
+    assert "\n" not in str(error.value)
+
+
+def test_same_says_where():
+    says(
+        r"here, the shape is \(2,\), expected \(3,\)", same, torch.zeros(2), torch.zeros(3), "here"
+    )
+    rolled = torch.eye(4).roll(3, 1)
+    says(r"position \[0, 3\] is 1, expected 0", same, rolled, torch.zeros(4, 4), "here")
+    says("dtype", same, torch.ones(2), torch.ones(2, dtype=torch.bool), "here")
+    says("nan", same, torch.tensor([math.nan]), torch.zeros(1), "here")
+    says("return None", same, None, torch.zeros(1), "here")
+
+
+def test_same_compares_what_functions_return():
+    same([[1, 2], [3]], [[1, 2], [3]], "here")
+    same("text", "text", "here")
+    same((X, 2 * X), [X, 2 * X], "here")
+    same({"a": X}, {"a": X}, "here")
+    same([], [], "here")
+    same(True, True, "here")
+    says(r"you get \[\[1\], \[3\]\], expected \[\[1, 2\], \[3\]\]", same, [[1], [3]],
+         [[1, 2], [3]], "here")  # fmt: skip
+    says("for result 1, you get", same, (X, X), (X, 2 * X), "here")
+    says("a tuple of 1, expected 2 tensors", same, (X,), (X, X), "here")
+    says("the keys are b", same, {"b": X}, {"a": X}, "here")
+    says("for 'a', you get", same, {"a": X}, {"a": 2 * X}, "here")
+
+
+def test_numbers_that_differ_late_are_shown_to_differ():
+    says("is 0.333333, expected 0.333373|you get 0.3333.*expected 0.3334", same, 1 / 3, 0.333373,
+         "here")  # fmt: skip
+
+
+def test_agrees_names_the_arguments():
+    agrees(scaled, lambda x: 2 * x, X)
+    agrees(scaled, X * 2, X)
+    words = r"for x=\[1, 2\], factor=3, you get \[3, 6\], expected \[4, 8\]. Twice."
+    says(words, agrees, scaled, lambda x, factor: 4 * x, X, 3, note="Twice.")
+    says(r"for x of shape \(4, 5\)", agrees, scaled, lambda x: x, torch.ones(4, 5))
+    says("the dtype is float64, expected float32", agrees, lambda x: x.double(), lambda x: x, X)
+    agrees(lambda x: x.double(), lambda x: x, X, dtype=False)
+
+
+def test_gradients_are_compared_input_by_input():
+    def product(x, y):
+        return x * y
+
+    gradients(product, lambda x, y: y * x, X, X)
+    says("no gradient reaches `y`", gradients, lambda x, y: x * y.detach(), product, X, X)
+    says("no gradient reaches `x`", gradients, lambda x, y: (x * y).detach(), product, X, X)
+    wrong = "for the gradient to `x`, you get"
+    says(wrong, gradients, lambda x, y: x + (y - 1) * x.detach(), product, X, X)
+    says(r"`maps\[1\]`", gradients, lambda maps: maps[0] * maps[1].detach(),
+         lambda maps: maps[0] * maps[1], [X, X])  # fmt: skip
+
+
+def test_gradients_reach_the_tests_own_tensors_through_watched_copies():
+    trail = start_evidence()
+    gradients(Watched(scaled, scaled), lambda x: 2 * x, X)
+    assert list(trail[-1]) == [(0,)]  # the gradient is evidence
+
+
+def test_precise_wants_the_dtype_and_its_precision():
+    for dtype in (torch.float16, torch.bfloat16, torch.float64):
+        precise(scaled, lambda x: 2 * x, X, dtype=dtype)
+    says("expected float16", precise, lambda x: 2 * x.float(), scaled, X, dtype=torch.float16)
+    says("float64", precise, lambda x: (x.float() / 3).double(), lambda x: x / 3, X,
+         dtype=torch.float64)  # fmt: skip
+
+
+def test_refuses_wants_the_error():
+    def strict(x):
+        raise ValueError
+
+    refuses(strict, X)
+    says(r"you return a tensor of shape \(2,\), expected a ValueError. 2 is odd.", refuses, scaled,
+         X, note="2 is odd.")  # fmt: skip
+    with pytest.raises(ValueError):
+        refuses(strict, X, error=KeyError)
+
+
+def test_travels_to_another_device():
+    travels(scaled, X)
+    says("another device", travels, lambda x: x + torch.arange(2), X)
+    says("stays on the CPU", travels, lambda x: torch.arange(2), X)
+
+
+def test_calls_and_memory_are_counted():
+    loss = Counted(lambda w: (w * w).exp().sum())
+    w = torch.ones(100, requires_grad=True)
+    with saved() as each:
+        for _ in range(4):
+            loss(w).backward()
+    with saved() as whole:
+        sum(loss(w) for _ in range(4)).backward()
+    assert loss.count == 8
+    assert whole.peak > 3 * each.peak > 0
+    assert each.now == 0
+
+
+def test_parameters_are_named():
+    layer = torch.nn.Linear(2, 3)
+    has_parameters(layer, {"weight": (3, 2), "bias": (3,)}, "here")
+    says("`weight` has shape", has_parameters, layer, {"weight": (2, 3), "bias": (3,)}, "here")
+    says("no parameter `w`", has_parameters, layer, {"w": (2, 3)}, "here")
+    says("too many: bias", has_parameters, layer, {"weight": (3, 2)}, "here")
+    says("expected an `nn.Module`", has_parameters, 3, {}, "here")
+
+
+def test_numbers_have_no_symmetry():
+    drawn = numbers(3, 3, seed=1)
+    assert torch.equal(drawn, numbers(3, 3, seed=1))
+    assert not torch.allclose(drawn, drawn.T)
+    assert numbers(2, seed=1, shift=100.0, scale=1e-3, dtype=torch.float64).std() < 1

@@ -1,0 +1,82 @@
+"""A function is broken in every single step, and in no other way."""
+
+import torch
+
+from tinytf.course.mutants import mutants
+
+
+def scores(q, k, mask=None, *, scale=2.0):
+    """What is said here is not mutated."""
+    if q.size(-1) != k.size(-1):
+        raise ValueError(f"{q.size(-1)} is not {k.size(-1)}")
+    x = (q @ k.transpose(-2, -1)) / scale
+    for i in range(len(x)):
+        x[i] = x[i] + _helper(i, [1, 2])
+    return x.softmax(dim=-1) if mask is None else x * mask
+
+
+def _helper(i, rows):
+    return max(i, 0) if rows[1:] and i < 3 else [row for row in rows if row]
+
+
+MUTANTS = [mutant.change for mutant in mutants(scores)]
+
+
+def test_every_kind_of_step_is_made():
+    matmul = "x = q @ k.transpose(-2, -1) / scale => x = "
+    result = "return x.softmax(dim=-1) if mask is None else x * mask => return "
+    helper = "return max(i, 0) if rows[1:] and i < 3 else [row for row in rows if row] => return "
+    for change in (
+        f"{matmul}q @ k.transpose(-2, -1) * scale",  # operators
+        f"{matmul}q @ k.transpose(-2, -1)",  # terms dropped
+        f"{matmul}q @ k / scale",  # transposes dropped
+        f"{matmul}q @ k.transpose(-1, -1) / scale",  # axes
+        f"{matmul}k.transpose(-2, -1) @ q / scale",  # swapped
+        f"{matmul}k @ k.transpose(-2, -1) / scale",  # parameters for one another
+        f"{matmul}q @ k.detach().transpose(-2, -1) / scale",  # gradients cut
+        f"{matmul}(q @ k.transpose(-2, -1) / scale).double()",  # dtypes
+        f"{result}x.log_softmax(dim=-1) if mask is None else x * mask",  # twins
+        f"{result}x.softmax() if mask is None else x * mask",  # keywords dropped
+        f"{result}x.softmax(dim=-2) if mask is None else x * mask",
+        f"{result}x.softmax(dim=-1)",  # branches
+        f"{result}x.softmax(dim=-1) if mask is not None else x * mask",
+        "x[i] = x[i] + _helper(i, [1, 2]) => x[i] += _helper(i, [1, 2])",  # in place
+        "x[i] = x[i] + _helper(i, [1, 2]) => pass",  # statements dropped
+        "for i in range(len(x)): => for i in range(1, len(x)):",  # bounds
+        "for i in range(len(x)): => for i in range(len(x) - 1):",
+        f"{helper}max(i, 0) if rows[1:] or i < 3 else [row for row in rows if row]",  # booleans
+        f"{helper}max(i, 0) if rows[1:] and i <= 3 else [row for row in rows if row]",
+        f"{helper}min(i, 0) if rows[1:] and i < 3 else [row for row in rows if row]",
+        f"{helper}max(i, 0) if rows[1:] and i < 3 else [row for row in rows]",
+        f"{helper}max(i, 0) if rows[2:] and i < 3 else [row for row in rows if row]",
+        f"{helper}max(i, 1) if rows[1:] and i < 3 else [row for row in rows if row]",  # constants
+    ):
+        assert change in MUTANTS, change
+    assert any("scale=4.0" in change for change in MUTANTS)  # defaults
+    assert any("not q.size(-1) != k.size(-1)" in change for change in MUTANTS)
+
+
+def test_no_step_is_made_twice_and_none_is_empty():
+    assert len(MUTANTS) == len(set(MUTANTS))
+    for change in MUTANTS:
+        old, _, new = change.partition(" => ")
+        assert old != new
+
+
+def test_words_are_not_mutated():
+    assert not [change for change in MUTANTS if "What is said" in change]
+    raised = [change for change in MUTANTS if change.startswith("raise ")]
+    assert all(change.endswith(("(nothing)", "pass")) for change in raised), raised
+
+
+def test_mutants_run():
+    q = torch.arange(6.0).reshape(2, 3)
+    wanted = scores(q, q)
+    differ = 0
+    for mutant in mutants(scores):
+        try:
+            differ += not torch.equal(mutant.function(q.clone(), q.clone()), wanted)
+        except Exception:
+            differ += 1
+    assert differ > 0.5 * len(MUTANTS)
+    assert torch.equal(scores(q, q), wanted)
