@@ -100,13 +100,13 @@ class RunLoader:
     """Load a run's file into a trainer of its own; what is refused must change nothing."""
 
     def __init__(self, build: Callable[[], tuple[Trainer, Any]]) -> None:
-        self.build, self.trainer = build, None
+        self.trainer = build()[0]
 
     def __call__(self, folder: Path) -> str:
-        if self.trainer is None:
-            self.trainer = self.build()[0]
-            self.trainer.run(until=1)
-        trainer, before = self.trainer, run_digest(self.trainer)
+        trainer = self.trainer
+        if trainer.step == 0:  # so that there are moments to be changed
+            trainer.run(until=1)
+        before = run_digest(trainer)
         try:
             trainer.load(folder / "run")
         except Exception:
@@ -116,7 +116,6 @@ class RunLoader:
         loaded = run_digest(trainer)
         if trainer.step < trainer.config.steps:  # where wrong moments would tear the memory apart
             trainer.run(until=trainer.step + 1)
-        self.trainer = None
         return loaded
 
 

@@ -16,7 +16,7 @@ from tinytf.course.expect import (
     short,
     travels,
 )
-from tinytf.course.grading import Exercise, hint
+from tinytf.course.grading import Exercise
 
 # 07.1 the feed-forward network, a row per word
 
