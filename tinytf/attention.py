@@ -156,9 +156,7 @@ class MultiHeadAttention(nn.Module):
                 k, v = cache.append(k, v)
         else:
             self._check_input("memory", memory)
-            if len(memory) != len(x) or (cache and len(cache.k) != len(x)):
-                held = f", the cache {len(cache.k)}" if cache else ""
-                raise ValueError(f"x has a batch of {len(x)}, memory of {len(memory)}{held}")
+            self._check_batch(x, memory, cache)
             (q,) = self._project(x, self.w_q)
             if cache is None or len(cache) == 0:
                 k, v = self._project(memory, self.w_k, self.w_v)
@@ -182,6 +180,11 @@ class MultiHeadAttention(nn.Module):
 
     def _can_join(self, m: nn.Module) -> bool:
         return is_plain_linear(m) and m.out_features == self.d_model and m.bias is not None
+
+    def _check_batch(self, x: Tensor, memory: Tensor, cache: KeyValueCache | None) -> None:
+        if len(memory) != len(x) or (cache and len(cache.k) != len(x)):
+            held = f", the cache {len(cache.k)}" if cache else ""
+            raise ValueError(f"x has a batch of {len(x)}, memory of {len(memory)}{held}")
 
     def _check_input(self, name: str, x: Tensor) -> None:
         if x.dim() != 3 or x.size(-1) != self.d_model:

@@ -108,8 +108,8 @@ def gpt_products(
     """List what a GPT multiplies when it reads `length` new tokens after `cached` ones.
 
     `scored` is at how many of them the next token is scored: all by default, 1 when writing on.
-    The part of the attention map that the causal mask hides is counted: kernels that are given a
-    mask compute it.
+    The part of the attention map that the causal mask hides is counted: explicit attention computes
+    it, and the fused kernel does where there is padding to hide too.
     """
     c, scored = config, length if scored is None else scored
     _at_least_one(length=length, batch=batch, scored=scored)
@@ -213,8 +213,8 @@ def activation_bytes(
     For `next_token_loss` on a (batch, length) GPT, or `sequence_loss` on an encoder-decoder with
     sources of `length` and targets of `target` tokens, no padding among them; float32, dropout 0,
     with all logits in existence. "attention maps" holds what has a number per query and key: with
-    `fused` attention, that is our masks alone. Raises ValueError if `target` is missing, or is
-    given for a GPT.
+    `fused` attention, that is the masks of padding alone. Raises ValueError if `target` is missing,
+    or is given for a GPT.
     """
     _at_least_one(length=length, batch=batch)
     if isinstance(config, GPTConfig) != (target is None):
@@ -222,7 +222,7 @@ def activation_bytes(
     kept = _Kept(config, batch, fused)
     if target is None:
         for _ in range(config.num_layers):
-            kept.attend(length, masks=length**2 if length > 1 else 0)
+            kept.attend(length, masks=0 if fused or length == 1 else length**2)
             kept.feed_forward(length)
         ids = 16 * batch * length  # the tokens read and those to say, 8 bytes each
         kept.end(length, norm=True)
@@ -230,7 +230,7 @@ def activation_bytes(
         for _ in range(config.num_layers):
             kept.attend(length, masks=batch * length)
             kept.feed_forward(length)
-            kept.attend(target, masks=batch * target**2)
+            kept.attend(target, masks=0 if fused or target == 1 else target**2)
             kept.attend(target, length, masks=batch * length)
             kept.feed_forward(target)
         pre = config.norm == "pre"
