@@ -362,6 +362,7 @@ TOP_P = Answers(
         "… => …dim=1…": _TWO_AXES,
         "out = … => ….scatter(1, …": _TWO_AXES,
         "… => ….double()": "only compared, and no less exactly",
+        "before = … => before = probs.cumsum(dim=-1) - probs.float()": "wrong by 1e-8 at most",
         "out = … => out = enough.scatter(…": "every place is written over",
         "out = … => out = torch.ones_like(…": "every place is written over",
     },
