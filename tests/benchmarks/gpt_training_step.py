@@ -16,7 +16,7 @@ from benchmarks.reference_gpt import Reference, TorchEncoder
 from benchmarks.report import Report
 from benchmarks.steps import fastest, measure
 from tinytf.gpt import GPT, GPTConfig
-from tinytf.pretrained import gpt2 as gpt2_weights
+from tinytf.pretrained import gpt2
 from tinytf.training.losses import TextBatch, next_token_loss
 
 __all__ = ["SMALL", "TOY", "peers", "run"]
@@ -69,9 +69,9 @@ def peers(
     except ImportError:
         return found
     drop = {"attn_pdrop": 0.0, "embd_pdrop": config.dropout, "resid_pdrop": config.dropout}
-    said = gpt2_weights.to_config(config) | drop | {"use_cache": False}
+    said = gpt2.to_config(start) | drop | {"use_cache": False}
     theirs = GPT2LMHeadModel(GPT2Config(**said))
-    theirs.load_state_dict(gpt2_weights.to_state(start), strict=False)
+    theirs.load_state_dict(gpt2.to_state(start), strict=False)
     theirs.tie_weights()
     found["GPT-2"] = plain(theirs, note="Hugging Face's", call=lambda ids: theirs(ids).logits)
     return found

@@ -10,7 +10,7 @@ import pytest
 from test_exercises import EXERCISES, by_id
 
 from tinytf.course.__main__ import main
-from tinytf.course.attack import Attack, attack, chosen, report
+from tinytf.course.attack import Attack, attack, chosen, matches, report
 
 ATTACKED = [each for each in EXERCISES if each.answers.equivalent is not None]
 
@@ -53,6 +53,25 @@ def test_a_refused_reference_is_an_error():
 
     with pytest.raises(ValueError, match="the reference is not accepted"):
         attack(replace(split, tests=(never,)))
+
+
+def test_lines_written_down_may_leave_text_open():
+    assert matches("a[0] * b => c", "a[0] * b => c")
+    assert not matches("a[0] * b => c", "a0 * b => c")
+    assert matches("… => ….detach()…", "return x => return x.detach()")
+    assert not matches("… => ….detach()…", "return x => return x.float()")
+
+
+def test_what_is_written_down_is_equivalent_until_it_is_stale():
+    split = weak(next(each for each in EXERCISES if each.id == "04.1"))
+    listed = {"… => ….detach()…": "here nothing asks for gradients", "a => b": "never"}
+    of = {"04.1": replace(split.answers, equivalent=listed)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tinytf.course.grading.answers", lambda: of)
+        found = attack(split)
+    assert len(found.equivalent) >= 2
+    assert not [change for change in found.accepted if "detach" in change]
+    assert found.stale == ["a => b"]
 
 
 def test_a_report_lists_and_adds_up():

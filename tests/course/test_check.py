@@ -10,7 +10,7 @@ import torch
 from test_exercises import EXERCISES, by_id
 
 from tinytf.course import check
-from tinytf.course.check import UNTOUCHED, _crash, grade
+from tinytf.course.check import UNTOUCHED, Verdict, _crash, diagnose, grade
 from tinytf.course.expect import agrees, gradients, numbers
 from tinytf.course.grading import Answers, Exercise, WrongAnswer, hint
 
@@ -44,7 +44,7 @@ def test_other_right_answers_pass():
     """The graders accept what is right, not what is spelt like the reference."""
 
     def framework_weights(q, k, mask=None):
-        eye = torch.eye(k.size(-2)).expand(*k.shape[:-2], -1, -1)
+        eye = torch.eye(k.size(-2), dtype=k.dtype, device=k.device).expand(*k.shape[:-2], -1, -1)
         return torch.nn.functional.scaled_dot_product_attention(q, k, eye, attn_mask=mask)
 
     def framework_loss(logits, targets, epsilon, pad_id):
@@ -246,10 +246,12 @@ def doubled(monkeypatch):
                         (_small, _large, _graph))  # fmt: skip
     of = {"99.9": Answers(lambda x: 2 * x, MISTAKES)}
     module = sys.modules["tinytf.course.check"]
+    _mistakes = module._mistakes
     monkeypatch.setattr(module, "exercises", lambda: {"99.9": exercise})
     monkeypatch.setattr(sys.modules["tinytf.course.grading"], "answers", lambda: of)
-    yield exercise
     module._mistakes.cache_clear()
+    yield exercise
+    _mistakes.cache_clear()
 
 
 def test_a_mistake_is_named_by_the_tests_that_fail(doubled):
@@ -284,6 +286,19 @@ def test_a_hint_is_that_of_the_first_test_that_fails(doubled):
     assert "→ Hint: Do it for every row." in wrong.text
     crash = grade(doubled, lambda x: 2 * x if x.numel() == 1 else x.nothing)
     assert "Hint" not in crash.text
+
+
+def test_words_are_evidence_where_results_are_not(doubled, monkeypatch):
+    """Calls counted, say: what comes back is the same."""
+
+    def failing(words):
+        return [Verdict("it asks once", words, ())]
+
+    of = [failing("it asks 3 times"), failing("it asks never"), failing("it asks for more")]
+    monkeypatch.setattr(sys.modules["tinytf.course.check"], "_mistakes", lambda id: of)
+    assert diagnose(doubled, failing("it asks never")) is MISTAKES[1]
+    assert diagnose(doubled, failing("it asks 3 times")) is MISTAKES[0]
+    assert diagnose(doubled, failing("it asks 4 times")) is None
 
 
 def test_not_yet_is_not_wrong(doubled):

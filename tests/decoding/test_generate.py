@@ -142,12 +142,12 @@ def test_top_k_of_one_is_greedy(exact):
 def test_sampled_equals_hugging_faces_draw_for_draw():
     """Both draw from one generator in one way, so the texts are equal, not just alike."""
     transformers = pytest.importorskip("transformers")
-    from tinytf.pretrained import gpt2 as gpt2_weights
+    from tinytf.pretrained import gpt2
 
     ours = decided_gpt(4, max_len=32)
-    config = transformers.GPT2Config(**gpt2_weights.to_config(ours.config))
+    config = transformers.GPT2Config(**gpt2.to_config(ours))
     theirs = transformers.GPT2LMHeadModel(config).double().eval()
-    theirs.load_state_dict(gpt2_weights.to_state(ours), strict=False)
+    theirs.load_state_dict(gpt2.to_state(ours), strict=False)
     theirs.tie_weights()
     ids = prompts(3, 5)
     settings = {"repetition_penalty": 1.3, "temperature": 0.9, "top_k": 8, "top_p": 0.9}

@@ -7,7 +7,7 @@ import pytest
 import torch
 from marian_support import write_translator
 
-from tinytf.pretrained import marian as marian_weights
+from tinytf.pretrained import marian
 from tinytf.pretrained.marian_tokenizer import PieceTokenizer, join_pieces
 
 pytest.importorskip("sentencepiece")
@@ -33,6 +33,6 @@ def test_pieces_are_joined_to_a_text():
 
 def test_without_sentencepiece_the_error_says_what_to_install(made, monkeypatch):
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
-    config = marian_weights.load(made).config
+    config = marian.load(made).config
     with pytest.raises(ImportError, match="pip install sentencepiece"):
         PieceTokenizer(made / "source.spm", {}, config)

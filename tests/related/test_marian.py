@@ -11,7 +11,7 @@ from support import TOLERANCE, bounded, random_ids, randomise, small_model
 from tinytf.decoding.search import greedy
 from tinytf.inspect import attention_layers
 from tinytf.positional import sinusoidal_encoding
-from tinytf.pretrained import marian as marian_weights
+from tinytf.pretrained import marian
 from tinytf.related.marian import Marian, MarianConfig, half_and_half, halves, reorder_stream
 
 transformers = pytest.importorskip("transformers")
@@ -59,7 +59,7 @@ def test_states_scores_and_gradients_are_hugging_faces(seed, dtype, activation):
         F.cross_entropy(out[:, :-1].flatten(0, 1), labels.flatten()).backward()
     grads = {name: p.grad for name, p in theirs.named_parameters() if p.grad is not None}
     grads["final_logits_bias"] = torch.zeros(1, 53)  # theirs is not trained
-    expected = marian_weights.from_state(grads, ours.config)
+    expected = marian.from_state(grads, ours)
     for name, p in ours.named_parameters():
         grad, wanted = p.grad, expected[name]
         if name == "output.bias":

@@ -150,16 +150,6 @@ def test_memory_does_not_grow_with_the_file(manual, tmp_path):
     assert encoded < 3e6
 
 
-def test_cache_is_bounded(monkeypatch):
-    monkeypatch.setattr("tinytf.text.bpe._CACHE", 10)
-    bpe = ByteBPE([(ord("a"), ord("b"))])
-    text = " ".join(f"ab{chr(97 + i)}{chr(97 + j)}" for i in range(26) for j in range(26))
-    assert bpe.decode(bpe.encode(text)) == text
-    assert len(bpe._cache) <= 10
-    bpe.encode("x" * 1000)
-    assert "x" * 1000 not in bpe._cache
-
-
 # files
 
 
@@ -182,7 +172,9 @@ def test_a_failed_save_keeps_the_old_file(bpe, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("tinytf.support.files.os.fsync", full)
-    with pytest.raises(CheckpointError, match=r"could not write bpe.json: No space left .* untou"):
+    with pytest.raises(
+        CheckpointError, match=r"could not write .*bpe.json: the disk is full; .* untou"
+    ):
         ByteBPE([]).save(path)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["bpe.json"]
@@ -251,8 +243,18 @@ def test_refuses_bad_input(bpe):
         bpe.decode([1.5])
     with pytest.raises(TypeError, match="encode takes a string, got bytes; encode_bytes takes"):
         bpe.encode(b"abc")
-    with pytest.raises(UnicodeEncodeError, match="position 4"):
+    lone = r"lone surrogate, '\\ud800', at position 4: it stands for no character"
+    with pytest.raises(ValueError, match=lone):
         bpe.encode("abc \ud800")
+    with pytest.raises(ValueError, match=lone):
+        bpe.encode("abc \ud800<|end|>", allowed_special="all")
+    with pytest.raises(ValueError, match="lone surrogate"):
+        list(bpe.encode_chunks(["a", "b \udfff c", "d"]))
+    with pytest.raises(ValueError, match="lone surrogate"):
+        train_bpe("abc \ud800", 3)
+    with pytest.raises(ValueError, match="lone surrogate"):
+        ByteBPE([], ["\ud800"])
+    assert bpe.decode(bpe.encode("a\0b")) == "a\0b"  # a character like others
     with pytest.raises(TypeError, match="special_tokens is a list of strings"):
         ByteBPE([], "<x>")
     with pytest.raises(ValueError, match="a special token is a string that is not empty, got ''"):
@@ -263,3 +265,46 @@ def test_refuses_bad_input(bpe):
         ByteBPE([(97, 98), (97, 98)])
     assert bpe.encode("") == [] == bpe.encode_bytes(b"")
     assert bpe.decode([]) == ""
+
+
+def test_merges_that_ask_for_much_memory_are_refused(tmp_path):
+    """35 merges, each of the last token with itself, spell 2**35 bytes."""
+    doubling = [(97, 97)] + [(256 + i, 256 + i) for i in range(34)]
+    content = {"format": "tinytf-bpe-1", "byte_order": list(range(256)), "merges": doubling,
+               "special_tokens": []}  # fmt: skip
+    (tmp_path / "bpe.json").write_text(json.dumps(content))
+    tracemalloc.start()
+    try:
+        with pytest.raises(CheckpointError, match=r"merge 22 makes a token .* 16777216 are"):
+            ByteBPE.load(tmp_path / "bpe.json")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 25
+    with pytest.raises(ValueError, match="at most 16777216 are allowed"):
+        ByteBPE([(97, 98)] + [(256 + i, 97) for i in range(7000)])
+
+
+def test_a_vocabulary_of_bytes_becomes_the_same_tokenizer(manual):
+    made = train_bpe(manual[:50_000], 100, None, ["<|endoftext|>"], GPT2_BYTE_ORDER)
+    vocab = {i: made.token_bytes(i) for i in range(len(made))}
+    merges = [(vocab[a], vocab[b]) for a, b in made.merges]
+    again = ByteBPE.from_vocab(vocab, merges, ["<|endoftext|>"])
+    assert (again.merges, again.byte_order) == (made.merges, made.byte_order)
+    text = manual[:5000] + "<|endoftext|>"
+    assert again.encode(text, "all") == made.encode(text, "all")
+    more = ByteBPE.from_vocab(vocab, merges, ["<|endoftext|>", "<x>"])
+    assert more.special_id("<x>") == len(vocab)
+    for change, message in (
+        ({"vocab": vocab | {999: b"x"}}, "the ids must run from 0, 256 bytes first: there are 358"),
+        ({"vocab": {0: b"a"}}, "256 bytes first: there are 1"),
+        ({"vocab": vocab | {5: vocab[6]}}, "each of the 256 bytes once"),
+        ({"vocab": vocab | {300: b"other"}}, "is no token|but its merge makes"),
+        ({"merges": merges[:-1]}, "come of no merge and are no special_tokens"),
+        ({"merges": [*merges[:5], (b"qq", b"z"), *merges[6:]]}, "merge 5 joins .* b'qq' is no tok"),
+        ({"merges": [*merges[:5], merges[6], merges[5], *merges[7:]]}, "but its merge makes"),
+        ({"special_tokens": []}, "come of no merge and are no special_tokens"),
+    ):
+        whole = {"vocab": vocab, "merges": merges, "special_tokens": ["<|endoftext|>"]}
+        with pytest.raises(ValueError, match=message):
+            ByteBPE.from_vocab(**whole | change)

@@ -1,6 +1,7 @@
 """Tokenizer files in GPT-2's layout."""
 
 import json
+import random
 
 import pytest
 from tokenizer_support import STRANGE
@@ -30,17 +31,94 @@ def test_reads_files_in_gpt2_layout(manual, tmp_path):
     assert to_gpt2(ours) == (vocab, merges)
 
     files[0].write_text(json.dumps(vocab | {"!": 1, '"': 0}))
-    with pytest.raises(CheckpointError, match="token '!' has id 1, but in GPT-2's layout it is 0"):
+    with pytest.raises(CheckpointError, match=r"token '!' has id 1 .* it is 0"):
         from_gpt2(*files)
     files[0].write_text(json.dumps(vocab | {"<x>": 999}))
     with pytest.raises(CheckpointError, match=r"ids of \['<\|endoftext\|>', '<x>'\] do not follow"):
-        from_gpt2(*files)
+        from_gpt2(*files, special_tokens=["<x>", "<|endoftext|>"])
     files[0].write_text("[1, 2]")
     with pytest.raises(CheckpointError, match=r"vocab.json is JSON, but no vocabulary"):
         from_gpt2(*files)
+    files[0].write_text(json.dumps(vocab | {"<x>": len(vocab)}))
+    with pytest.raises(CheckpointError, match="no merge makes '<x>', and special_tokens does not"):
+        from_gpt2(*files)
+    named = from_gpt2(*files, special_tokens=["<|endoftext|>", "<x>"])
+    assert named.special_tokens == ("<|endoftext|>", "<x>")
     files[0].write_text("{}")
     files[1].write_text("x yy\n")
     with pytest.raises(CheckpointError, match="merge 0, 'x yy', joins no two tokens"):
         from_gpt2(*files)
     with pytest.raises(ValueError, match="special token 'a' is written like the token 97"):
         to_gpt2(ByteBPE([], ["a"]))
+
+
+@pytest.fixture(scope="module")
+def gpt2_files(tmp_path_factory):
+    """A small vocabulary of GPT-2's layout in its two files, and their texts."""
+    text = "the cat sat on the mat and the dog " * 50
+    made = train_bpe(text, 20, None, ["<|endoftext|>"], GPT2_BYTE_ORDER)
+    vocab, merges = to_gpt2(made)
+    folder = tmp_path_factory.mktemp("gpt2")
+    return folder, json.dumps(vocab), "#version: 0.2\n" + "\n".join(map(" ".join, merges)) + "\n"
+
+
+def test_merges_cut_anywhere_are_refused(gpt2_files):
+    """Only the last line's end may be missing; what no merge makes is named."""
+    folder, vocab, merges = gpt2_files
+    (folder / "vocab.json").write_text(vocab)
+    for cut in range(len(merges) - 1):
+        (folder / "merges.txt").write_text(merges[:cut])
+        with pytest.raises(CheckpointError) as caught:
+            from_gpt2(folder / "vocab.json", folder / "merges.txt")
+        assert "merges.txt" in str(caught.value)
+    (folder / "merges.txt").write_text(merges[:-1])
+    assert len(from_gpt2(folder / "vocab.json", folder / "merges.txt").merges) == 18
+    (folder / "merges.txt").write_text("")
+    with pytest.raises(CheckpointError, match=r"275 tokens, .* makes 0: no merge makes .* and 13"):
+        from_gpt2(folder / "vocab.json", folder / "merges.txt")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tokenizer_files_broken_at_random_are_refused_or_read(gpt2_files, seed):
+    folder, vocab, merges = gpt2_files
+    own = folder / "own.json"
+    ByteBPE([(97, 98), (256, 99)], ["<x>"]).save(own)
+    whole = {own: own.read_bytes(), folder / "vocab.json": vocab.encode(),
+             folder / "merges.txt": merges.encode()}  # fmt: skip
+    draw, faults = random.Random(seed), 0
+    for _ in range(150):
+        for path, data in whole.items():
+            path.write_bytes(data)
+        path = draw.choice(list(whole))
+        data = bytearray(whole[path])
+        for _ in range(draw.randint(1, 3)):
+            place = draw.randrange(len(data))
+            if draw.random() < 0.3:
+                del data[place : place + draw.randint(1, 30)]
+            else:
+                data[place] = draw.choice(b'09"[]{}:,-.eE\\u \n\xff\x00')
+        path.write_bytes(bytes(data))
+        try:
+            if path == own:
+                ByteBPE.load(own)
+            else:
+                from_gpt2(folder / "vocab.json", folder / "merges.txt")
+        except CheckpointError:
+            faults += 1
+    assert faults > 100
+
+
+def test_files_that_are_not_there_or_are_no_json_are_named(tmp_path):
+    for text in ("[" * 100_000, '{"a": 1, "a": 2}', '{"a": "1"}', '{"a": 1.5}', '{"\\ud800": 0}'):
+        (tmp_path / "vocab.json").write_text(text)
+        (tmp_path / "merges.txt").write_text("")
+        with pytest.raises(CheckpointError):
+            from_gpt2(tmp_path / "vocab.json", tmp_path / "merges.txt")
+        with pytest.raises(CheckpointError):
+            ByteBPE.load(tmp_path / "vocab.json")
+    (tmp_path / "vocab.json").write_text(json.dumps(to_gpt2(ByteBPE([]))[0]))
+    with pytest.raises(CheckpointError, match="could not read none: there is no such file"):
+        from_gpt2(tmp_path / "vocab.json", tmp_path / "none")
+    (tmp_path / "merges.txt").write_bytes(b"\xff")
+    with pytest.raises(CheckpointError, match="is not UTF-8"):
+        from_gpt2(tmp_path / "vocab.json", tmp_path / "merges.txt")

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from tinytf.apps.translator import Translation, Translator
-from tinytf.pretrained import marian as marian_weights
+from tinytf.pretrained import marian
 from tinytf.pretrained.marian_tokenizer import join_pieces, load_tokenizers
 from tinytf.support.device import choose_device
 from tinytf.support.files import CheckpointError
@@ -42,10 +42,10 @@ class MarianTranslator(Translator):
         Raises CheckpointError that says what is missing or does not fit, and ImportError where
         SentencePiece is not installed.
         """
-        model = marian_weights.load(folder)
+        model = marian.load(folder)
         tokenizers = load_tokenizers(folder, model.config)
         return cls(model.to(device or choose_device()), *tokenizers)
 
     def save(self, path: str | Path, dtype: torch.dtype = torch.float16) -> None:
-        """Refuse: one file can't hold this translator; `marian_weights.save_folder` writes one."""
-        raise CheckpointError("a Marian is kept in a folder: use marian_weights.save_folder")
+        """Refuse: one file can't hold this translator; `pretrained.marian.save` writes a folder."""
+        raise CheckpointError("a Marian is kept in a folder: use tinytf.pretrained.marian.save")

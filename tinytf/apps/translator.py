@@ -21,6 +21,7 @@ from tinytf.support.modes import evaluation_mode
 from tinytf.support.protocols import Seq2Seq
 from tinytf.text.words import BOS, EOS, SPECIALS, WordTokenizer, pad_batch
 from tinytf.training import checkpointing
+from tinytf.training.model_files import build
 from tinytf.transformer import Transformer, TransformerConfig
 
 __all__ = ["SHIPPED", "Translation", "Translator"]
@@ -120,21 +121,29 @@ class Translator:
         """
         path = SHIPPED if path is None else Path(path)
         tensors, header = checkpointing.read(path)
-        if "source_words" not in header:
+        needed = {"kind", "model", "source_words", "target_words"}
+        if not isinstance(header, dict) or needed - header.keys():
             raise checkpointing.CheckpointError(
                 f"{path.name} is not a translator: it holds no vocabularies (`Translator.save` "
                 "writes them, and so does `Trainer.run` with header=translator.header())"
             )
         architecture = header.get("architecture", "Transformer")
-        if architecture not in ARCHITECTURES:
+        if not isinstance(architecture, str) or architecture not in ARCHITECTURES:
             raise checkpointing.CheckpointError(
-                f"{path.name} holds a {architecture}, which is not one of {tuple(ARCHITECTURES)}"
+                f"{path.name} holds a {architecture!s:.60}, which is not one of "
+                f"{tuple(ARCHITECTURES)}"
             )
-        model_class, config_class = ARCHITECTURES[architecture]
-        model = model_class(config_class(**header["model"]))
-        checkpointing.load_weights(model, checkpointing.weights_alone(tensors, header))
-        words = (WordTokenizer(header[f"{side}_words"]) for side in ("source", "target"))
-        return cls(model.to(device or choose_device()).eval(), *words)
+        tensors = checkpointing.weights_alone(tensors, header)
+        model = build(*ARCHITECTURES[architecture], header["model"], tensors, path.name)
+        try:
+            words = [WordTokenizer(header[f"{side}_words"]) for side in ("source", "target")]
+            translator = cls(model, *words)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise checkpointing.CheckpointError(
+                f"{path.name} is not a translator: {error}"
+            ) from error
+        model.to(device or choose_device())
+        return translator
 
     def save(self, path: str | Path, dtype: torch.dtype = torch.float16) -> None:
         """Write weights (in `dtype`), configuration and vocabularies to one file.

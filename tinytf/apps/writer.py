@@ -10,8 +10,10 @@ from tinytf.decoding.likelihood import bits_per_byte
 from tinytf.decoding.sampling import Sampling
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.support.device import choose_device
+from tinytf.support.files import CheckpointError
 from tinytf.text.bpe import ByteBPE
 from tinytf.training import checkpointing
+from tinytf.training.model_files import build
 
 __all__ = ["SHIPPED", "Writer"]
 
@@ -52,22 +54,27 @@ class Writer:
         """Load a writer from a file (default: the one that ships), onto a device.
 
         Reads training checkpoints too, where they were saved with `header()`. Raises
-        CheckpointError for a file that is missing, truncated or not a writer's.
+        CheckpointError for a file that is missing, truncated or not a writer's, which is found
+        before a model is made (`model_files.build`).
         """
         path = SHIPPED if path is None else Path(path)
         tensors, header = checkpointing.read(path)
+        if not isinstance(header, dict):
+            raise CheckpointError(f"{path.name} is not a writer: its header is {header!r:.60}")
         if missing := {"kind", "model", "merges", "special_tokens"} - header.keys():
-            raise checkpointing.CheckpointError(
+            raise CheckpointError(
                 f"{path.name} is not a writer: it lacks {', '.join(sorted(missing))} "
                 "(`Writer.save` writes them, and so does `Trainer.run` with header=writer.header())"
             )
+        tensors = checkpointing.weights_alone(tensors, header)
+        model = build(GPT, GPTConfig, header["model"], tensors, path.name)
         try:
-            model = GPT(GPTConfig(**header["model"]))
             tokenizer = ByteBPE([tuple(p) for p in header["merges"]], header["special_tokens"])
-            checkpointing.load_weights(model, checkpointing.weights_alone(tensors, header))
-            return cls(model.to(device or choose_device()).eval(), tokenizer)
+            writer = cls(model, tokenizer)
         except (TypeError, ValueError) as error:
-            raise checkpointing.CheckpointError(f"{path.name} is not a writer: {error}") from error
+            raise CheckpointError(f"{path.name} is not a writer: {error}") from error
+        model.to(device or choose_device())
+        return writer
 
     def save(self, path: str | Path, dtype: torch.dtype = torch.float16) -> None:
         """Write weights (in `dtype`), configuration and tokenizer to one file.

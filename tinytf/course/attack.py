@@ -1,6 +1,7 @@
 """Let a machine attack the graders: which one-step mutants of a reference do the tests accept?"""
 
 import random
+import re
 import subprocess
 import time
 from dataclasses import dataclass, field
@@ -43,21 +44,28 @@ def attack(exercise, at_most=None):
     whole = at_most is None or at_most >= len(made)
     if not whole:
         made = random.Random(exercise.id).sample(made, at_most)
-    result, start = Attack(exercise.id), time.perf_counter()
+    result, used, start = Attack(exercise.id), set(), time.perf_counter()
     for mutant in made:
         with Outlet(lines=0):
             graded = grade(exercise, mutant.function, _SECONDS, until_wrong=True)
         result.tried += 1
         if graded.passed:
-            known = mutant.change in listed
+            known = [change for change in listed if matches(change, mutant.change)]
+            used.update(known)
             (result.equivalent if known else result.accepted).append(mutant.change)
         else:
             result.rejected += 1
             result.crashed += graded.crashed
     if whole:
-        result.stale = [change for change in listed if change not in result.equivalent]
+        result.stale = [change for change in listed if change not in used]
     result.seconds = time.perf_counter() - start
     return result
+
+
+def matches(listed, change):
+    """Whether a line written down is this change; `…` in it stands for any text."""
+    parts = map(re.escape, listed.split("…"))
+    return re.fullmatch(".*".join(parts), change) is not None
 
 
 def chosen(exercises, names=(), since=None):

@@ -48,10 +48,13 @@ most of its failing tests (same results, same words), and none where none does, 
 So a mistake has a name for everybody if one test isolates it: give that test an input where other
 mistakes make no difference.
 
-**A machine attacks.** `python -m tinytf.course attack 04.1` (or `04`, or nothing) mutates the
-reference and lists what the tests accept. What is accepted and right is written down in
-`Answers(equivalent={"the line as printed": "why it is right"})`; `equivalent=None` says that the
-exercise has not been attacked yet.
+**A machine attacks.** `python -m tinytf.course attack 04.1` (or `04`, nothing, `--since main`)
+mutates the reference in every single step and lists what the tests accept. What is accepted and
+right is written down in `Answers(equivalent={"the line as printed": "why it is right"})`, where `…`
+in the line stands for any text: `"… => ….detach()…": "ids carry no gradient"`. `equivalent=None`
+says that the exercise has not been attacked yet, `{}` that nothing is accepted. Two lines kill most
+survivors where numbers are computed: `gradients(...)` every `.detach()`, and `agrees(...)` on
+float64 inputs beside float32 ones every `.float()`, `.double()` and `.half()`.
 """
 
 import functools

@@ -1,96 +1,169 @@
-"""Folders of weights in Hugging Face's format: config.json and model.safetensors.
+"""One interface for the families whose weights come in Hugging Face's format.
 
-What every loader shares: reading the files (weights may be cut into shards) and writing them, and
-turning tensors by a table whose rows say which of theirs holds which of ours. Nothing is unpickled,
-and what does not fit is named.
+A family says how its sizes are called there and which of their tensors holds which of ours; what
+is done with that stands here, once. A folder is checked whole before anything is made of it.
 """
 
-import json
-import re
-from collections.abc import Callable, Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from tinytf.support.files import CheckpointError, read_json, write_atomically
+from tinytf.pretrained.folders import Folder, open_folder, write_folder
+from tinytf.pretrained.rows import Row, name_faults, to_ours, to_theirs
+from tinytf.support.files import CheckpointError, naming
+from tinytf.training.model_files import LARGEST, build_on_meta, check_buffers, fill
 
-__all__ = [
-    "Row",
-    "check_settings",
-    "fill",
-    "read_folder",
-    "read_sizes",
-    "to_ours",
-    "to_theirs",
-    "write_folder",
-]
+__all__ = ["Family", "check_settings", "read_number", "read_sizes", "renamed"]
 
 
-def _same(tensor: Tensor) -> Tensor:
-    return tensor
+class Family(ABC):
+    """Weights of one family of models, to and from Hugging Face's format.
 
-
-class Row(NamedTuple):
-    """One of their tensors, and ours that stand one below the other in it.
-
-    `forth` turns ours, joined along the first axis, into theirs; `back` undoes it. Both return a
-    view or a copy, and change nothing.
+    A family fills in the two configs, the rows, and where needed the methods below them.
     """
 
-    theirs: str
-    ours: tuple[str, ...]
-    forth: Callable[[Tensor], Tensor] = _same
-    back: Callable[[Tensor], Tensor] = _same
+    build: Callable[[Any], nn.Module]  # our model, made of our config
+    sizes: Mapping[str, str]  # our names of sizes, and theirs
+
+    @abstractmethod
+    def from_config(self, config: Mapping[str, Any]) -> Any:
+        """Read our config from what Hugging Face's config.json says.
+
+        Raises CheckpointError for a size that is missing or no whole number, sizes that disagree,
+        and settings that need another model than ours.
+        """
+
+    @abstractmethod
+    def to_config(self, model: nn.Module) -> dict[str, Any]:
+        """Say a model's sizes in the words of Hugging Face's config.json."""
+
+    @abstractmethod
+    def rows(self, config: Any) -> list[Row]:
+        """List all tensors of a model without a head of its own, theirs and ours."""
+
+    def rows_of(self, model: nn.Module) -> list[Row]:
+        """List all tensors of this model."""
+        return self.rows(self.config_of(model))
+
+    def config_of(self, model: nn.Module) -> Any:
+        """Give our config of a model."""
+        return model.config
+
+    def say_sizes(self, config: Any) -> dict[str, int]:
+        """Give the sizes by their names."""
+        return {theirs: getattr(config, ours) for ours, theirs in self.sizes.items()}
+
+    def tidy(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Call tensors as today's files do, and leave out what holds no weights."""
+        return dict(state)
+
+    def passed_over(self, model: nn.Module) -> tuple[str, ...]:
+        """Say how the names begin of tensors that may be there and are not asked for."""
+        return ()
+
+    def twins(self, model: nn.Module) -> dict[str, str]:
+        """Name tensors that may be there twice: each must be the tensor it is tied to."""
+        return {}
+
+    def computed(self, model: nn.Module) -> dict[str, Tensor]:
+        """Give the buffers that are computed rather than stored, by name."""
+        return {}
+
+    def from_state(self, state: Mapping[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
+        """Turn Hugging Face's tensors into those of `model`, by name; they may be views.
+
+        `model` says which tensors are asked for, and of what shapes; it may be on the meta device.
+        Names may be those of older files. Raises CheckpointError that names the tensors missing,
+        unexpected, misshapen, not of floats, or not equal to those they are tied to.
+        """
+        tensors, skip = self.tidy(state), self.passed_over(model)
+        tensors = {n: t for n, t in tensors.items() if not (skip and n.startswith(skip))}
+        twins = self.twins(model)
+        tied = {name: tensors.pop(name) for name in twins if name in tensors}
+        words = self._words(self.config_of(model))
+        ours = to_ours(self.rows_of(model), tensors, dict(model.named_parameters()), words)
+        for name, tensor in tied.items():
+            if not _equal(tensor, tensors[twins[name]]):
+                raise CheckpointError(
+                    f"the weights do not fit {words}: {name} is not {twins[name]}, which it is "
+                    "tied to: they are one tensor here"
+                )
+        return ours
+
+    def to_state(self, model: nn.Module) -> dict[str, Tensor]:
+        """Copy our parameters into Hugging Face's tensors, by name, each tied one once.
+
+        What their model's `load_state_dict(state, strict=False)` takes.
+        """
+        return to_theirs(self.rows_of(model), dict(model.named_parameters()))
+
+    def load(
+        self, source: str | Path, build: Callable[[Any], nn.Module] | None = None
+    ) -> nn.Module:
+        """Make a model of a folder with config.json and model.safetensors, whole or in shards.
+
+        `build` makes it of our config, where it is not the family's usual one. Returns the model in
+        float32, on the CPU, in evaluation mode; nothing is drawn from the random state. Config,
+        headers, names, shapes and types are compared before a tensor is read, and a model of sizes
+        that the files do not back is never made. Raises CheckpointError naming file, entry and what
+        disagrees.
+        """
+        folder = open_folder(source)
+        with naming(folder.path / "config.json"):
+            config = self.from_config(folder.config)
+        with naming(folder.path):
+            self._check_backed(config, folder)
+            model = build_on_meta(build or self.build, config)
+            check_buffers(model, folder.tensors)
+            self.from_state(folder.tensors, model)
+            ours = self.from_state(folder.read(), model)
+        return fill(model, ours, self.computed(model))
+
+    def save(self, model: nn.Module, folder: str | Path) -> None:
+        """Write config.json and model.safetensors that Hugging Face's `from_pretrained` reads.
+
+        Raises CheckpointError if they could not be written; a file is written whole or not at all.
+        """
+        write_folder(folder, self.to_config(model), self.to_state(model))
+
+    def _words(self, config: Any) -> str:
+        return ", ".join(f"{name}={size}" for name, size in self.say_sizes(config).items())
+
+    def _check_backed(self, config: Any, folder: Folder) -> None:
+        """Refuse sizes that the tensors can't have, before anything is listed by them.
+
+        No axis is longer than all numbers there are, and each layer has tensors; `max_len` may be a
+        limit alone.
+        """
+        stored = sum(tensor.numel() for tensor in folder.tensors.values())
+        layers, limit = self.sizes["num_layers"], self.sizes["max_len"]
+        for name, size in self.say_sizes(config).items():
+            most = max(100, len(folder.tensors)) if name == layers else stored
+            if name != limit and size > most:
+                raise CheckpointError(
+                    f"the config says {name}={size}, but the files hold {stored} numbers in "
+                    f"{len(folder.tensors)} tensors"
+                )
+        names, there = [row.theirs for row in self.rows(config)], self.tidy(folder.tensors)
+        if sum(name not in there for name in names) > len(there):
+            faults = "; ".join(name_faults(names, there))
+            raise CheckpointError(f"the weights do not fit {self._words(config)}: {faults}")
 
 
-def to_theirs(rows: Iterable[Row], ours: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Copy our parameters into their tensors, by name."""
-    state = {}
-    for row in rows:
-        tensor = torch.cat([ours[name].detach() for name in row.ours])
-        state[row.theirs] = row.forth(tensor).contiguous()
-    return state
-
-
-def to_ours(
-    rows: Iterable[Row],
-    theirs: Mapping[str, Tensor],
-    parameters: Mapping[str, Tensor],
-    words: str,
-) -> dict[str, Tensor]:
-    """Turn their tensors into ours, by name; they may be views of the tensors given.
-
-    `parameters` are those of our model, looked at for their shapes alone (they may be on the meta
-    device), `words` say which sizes it has. Raises CheckpointError that names the tensors missing,
-    unexpected, of another shape, or not of floats.
-    """
-    rows = list(rows)
-    with torch.device("meta"):
-        empty = {name: torch.empty(p.shape) for name, p in parameters.items()}
-    shapes = {name: tuple(t.shape) for name, t in to_theirs(rows, empty).items()}
-    faults = []
-    if missing := [name for name in shapes if name not in theirs]:
-        faults.append(f"missing {_some(missing)}")
-    if extra := [name for name in theirs if name not in shapes]:
-        faults.append(f"unexpected {_some(extra)}")
-    for name in [name for name in shapes if name in theirs]:
-        if tuple(theirs[name].shape) != shapes[name]:
-            faults.append(
-                f"{name} has shape {tuple(theirs[name].shape)}, the config asks for {shapes[name]}"
-            )
-        elif not theirs[name].is_floating_point():
-            faults.append(f"{name} holds {theirs[name].dtype}, not floats")
-    if faults:
-        raise CheckpointError(f"the weights do not fit {words}: {'; '.join(faults)}")
-    ours = {}
-    for row in rows:
-        heights = [parameters[name].size(0) for name in row.ours]
-        ours |= zip(row.ours, row.back(theirs[row.theirs]).split(heights), strict=True)
-    return ours
+def renamed(state: Mapping[str, Tensor], rename: Callable[[str], str]) -> dict[str, Tensor]:
+    """Give tensors other names. Raises CheckpointError where two of them would become one."""
+    tensors: dict[str, Tensor] = {}
+    before: dict[str, str] = {}
+    for name, tensor in state.items():
+        new = rename(name)
+        if new in tensors:
+            raise CheckpointError(f"{before[new]} and {name} are two names of one tensor")
+        tensors[new], before[new] = tensor, name
+    return tensors
 
 
 def check_settings(
@@ -106,7 +179,7 @@ def check_settings(
     for name, good in fixed.items():
         if config.get(name, good[0]) not in good:
             raise CheckpointError(
-                f"the config says {name}={config[name]!r}, "
+                f"the config says {name}={config[name]!r:.60}, "
                 f"but {model} computes {name}={good[0]!r} only"
             )
 
@@ -116,109 +189,25 @@ def read_sizes(config: Mapping[str, Any], names: Mapping[str, str]) -> dict[str,
     sizes = {}
     for ours, theirs in names.items():
         value = config.get(theirs)
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise CheckpointError(f"the config must give {theirs} a whole number, got {value!r}")
+        if not isinstance(value, int) or isinstance(value, bool) or abs(value) > LARGEST:
+            raise CheckpointError(
+                f"the config must give {theirs} a whole number, got {value!r:.60}"
+                + (f": more than {LARGEST}" if type(value) is int else "")
+            )
         sizes[ours] = value
     return sizes
 
 
-def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> nn.Module:
-    """Put copies of the tensors, in float32, into a model that may be on the meta device.
-
-    Parameters that were one (tied) are one again. Returns the model, in evaluation mode. Raises
-    ValueError naming what is still on the meta device: parameters that `tensors` lack, and buffers
-    that are computed rather than stored.
-    """
-    names: dict[nn.Parameter, list[str]] = {}
-    for name, parameter in model.named_parameters(remove_duplicate=False):
-        names.setdefault(parameter, []).append(name)
-    copies = {
-        name: tensor.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
-        for name, tensor in tensors.items()
-    }
-    model.load_state_dict(copies, strict=False, assign=True)
-    for tied in names.values():
-        source = model.get_parameter(next((name for name in tied if name in copies), tied[0]))
-        for name in tied:
-            module, _, attribute = name.rpartition(".")
-            setattr(model.get_submodule(module), attribute, source)
-    left = [name for name, p in model.named_parameters() if p.is_meta]
-    left += [name for name, buffer in model.named_buffers() if buffer.is_meta]
-    if left:
-        raise ValueError(f"these have no values yet: {_some(left)}")
-    return model.eval()
+def read_number(config: Mapping[str, Any], name: str, default: float) -> float:
+    """Read a finite number, or the default where the config does not say it."""
+    value = config.get(name, default)
+    if type(value) not in (int, float) or not abs(value) < 1e300:  # nan is not, either
+        raise CheckpointError(f"the config must give {name} a finite number, got {value!r:.60}")
+    return float(value)
 
 
-def read_folder(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Read config.json and model.safetensors, or its shards, as large models come.
-
-    Without that file, model.safetensors.index.json says which file holds each tensor. Raises
-    CheckpointError that says what is wrong, and names a shard that is missing, truncated, or holds
-    other tensors than the index says.
-    """
-    folder = Path(folder)
-    config = read_json(folder / "config.json")
-    whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
-    if whole.is_file():
-        return config, _read_tensors(whole)
-    if index.is_file():
-        return config, _read_shards(index)
-    there = ""
-    if pickles := sorted(path.name for path in folder.glob("pytorch_model*.bin")):
-        there = f" ({pickles[0]} is a pickle, which could run code, and is not opened)"
-    raise CheckpointError(f"there is no model.safetensors in {folder}{there}")
-
-
-def _read_shards(index: Path) -> dict[str, Tensor]:
-    """Read the files that an index names, each with exactly the tensors that it says."""
-    said = read_json(index)
-    places = said.get("weight_map") if isinstance(said, Mapping) else None
-    if not isinstance(places, Mapping) or not places:
-        raise CheckpointError(f"{index.name} must say in weight_map which file holds each tensor")
-    shards: dict[str, list[str]] = {}
-    for name, shard in places.items():
-        if not isinstance(shard, str) or re.search(r"[/\\:]", shard):  # no way out of the folder
-            raise CheckpointError(f"{index.name} places {name} in {shard!r}, not a file beside it")
-        shards.setdefault(shard, []).append(name)
-    if gone := [shard for shard in shards if not (index.parent / shard).is_file()]:
-        raise CheckpointError(f"{index.name} names files that are not there: {_some(gone)}")
-    tensors = {}
-    for shard, names in shards.items():
-        found = _read_tensors(index.parent / shard)
-        if missing := [name for name in names if name not in found]:
-            raise CheckpointError(
-                f"{shard} lacks {_some(missing)}, which {index.name} places there"
-            )
-        if extra := [name for name in found if places.get(name) != shard]:
-            raise CheckpointError(f"{shard} holds {_some(extra)}, which {index.name} does not say")
-        tensors |= found
-    return tensors
-
-
-def _read_tensors(path: Path) -> dict[str, Tensor]:
-    """Read one file of tensors."""
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise CheckpointError(
-            f"{path.name} ({path.stat().st_size} bytes) is truncated or not a safetensors file: "
-            f"{error}"
-        ) from error
-
-
-def write_folder(
-    folder: str | Path, config: Mapping[str, Any], state: Mapping[str, Tensor]
-) -> None:
-    """Write config.json and model.safetensors that Hugging Face's `from_pretrained` reads.
-
-    Raises CheckpointError if they could not be written; a file is written whole or not at all.
-    """
-    folder = Path(folder)
-    tensors = {name: tensor.cpu() for name, tensor in state.items()}
-    write_atomically(folder / "model.safetensors", save(tensors, metadata={"format": "pt"}))
-    text = json.dumps(config, indent=2) + "\n"
-    write_atomically(folder / "config.json", text.encode())
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+def _equal(one: Tensor, other: Tensor) -> bool:
+    """Say whether tensors hold the same numbers; on the meta device, whether they could."""
+    if one.shape != other.shape or not one.is_floating_point():
+        return False
+    return one.is_meta or torch.equal(one.float(), other.float())

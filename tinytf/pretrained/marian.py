@@ -6,26 +6,17 @@ public models come as pickles. `transformers` makes a folder for us out of one: 
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from tinytf.pretrained.huggingface import (
-    Row,
-    check_settings,
-    fill,
-    read_folder,
-    read_sizes,
-    to_ours,
-    to_theirs,
-    write_folder,
-)
+from tinytf.pretrained.huggingface import Family, check_settings, read_number, read_sizes
+from tinytf.pretrained.rows import Row
 from tinytf.related.marian import Marian, MarianConfig, half_and_half
 from tinytf.support.files import CheckpointError
 
-__all__ = ["from_config", "from_state", "load", "save_folder", "to_config", "to_state"]
+__all__ = ["from_config", "from_state", "load", "save", "to_config", "to_state"]
 
 SIZES = {"d_model": "d_model", "num_heads": "encoder_attention_heads",
          "num_layers": "encoder_layers", "d_ff": "encoder_ffn_dim",
@@ -61,149 +52,136 @@ LAYERS = {
 }  # fmt: skip
 
 
-def from_config(config: Mapping[str, Any]) -> MarianConfig:
-    """Read the sizes from what Hugging Face's config.json says.
+class _Marian(Family):
+    build, sizes = Marian, SIZES
 
-    Raises CheckpointError for a size that is missing or no whole number, sizes that disagree, and
-    settings that need another model than `Marian`.
-    """
-    if isinstance(config, Mapping):
-        config = UNSAID | dict(config)
-    check_settings(config, FIXED, "Marian")
-    sizes = read_sizes(config, SIZES)
-    ids = read_sizes(config, {"size": "vocab_size", "pad": "pad_token_id", "eos": "eos_token_id"})
-    same = {theirs: theirs.replace("encoder", "decoder") for theirs in SIZES.values()}
-    same |= {"pad_token_id": "decoder_start_token_id", "vocab_size": "decoder_vocab_size"}
-    for one, other in same.items():
-        if config.get(other) not in (None, config[one]):
+    def from_config(self, config: Mapping[str, Any]) -> MarianConfig:
+        """Read the sizes, which must be the same on both sides. Errors as `Family.from_config`."""
+        if isinstance(config, Mapping):
+            config = UNSAID | dict(config)
+        check_settings(config, FIXED, "Marian")
+        sizes = read_sizes(config, SIZES)
+        ids = read_sizes(
+            config, {"size": "vocab_size", "pad": "pad_token_id", "eos": "eos_token_id"}
+        )
+        same = {theirs: theirs.replace("encoder", "decoder") for theirs in SIZES.values()}
+        same |= {"pad_token_id": "decoder_start_token_id", "vocab_size": "decoder_vocab_size"}
+        for one, other in same.items():
+            if config.get(other) not in (None, config[one]):
+                raise CheckpointError(
+                    f"the config says {one}={config[one]} and {other}={config[other]!r:.60}, "
+                    "but Marian has one number for both"
+                )
+        activation = config["activation_function"]
+        if not isinstance(activation, str) or activation not in ACTIVATIONS:
             raise CheckpointError(
-                f"the config says {one}={config[one]} and {other}={config[other]}, "
-                "but Marian has one number for both"
+                f"the config says activation_function={activation!r:.60}, which is none of "
+                f"{', '.join(ACTIVATIONS)}"
             )
-    activation = config["activation_function"]
-    if activation not in ACTIVATIONS:
-        raise CheckpointError(
-            f"the config says activation_function={activation!r}, which is none of "
-            f"{', '.join(ACTIVATIONS)}"
-        )
-    try:
-        return MarianConfig(
-            ids["size"] + 1,
-            ids["size"] + 1,
-            **sizes,
-            dropout=config.get("dropout", 0.1),
-            activation=ACTIVATIONS[activation],
-            their_pad_id=ids["pad"],
-            their_eos_id=ids["eos"],
-        )
-    except (TypeError, ValueError) as error:
-        raise CheckpointError(f"the config can't be used: {error}") from error
+        try:
+            return MarianConfig(
+                ids["size"] + 1,
+                ids["size"] + 1,
+                **sizes,
+                dropout=read_number(config, "dropout", 0.1),
+                activation=ACTIVATIONS[activation],
+                their_pad_id=ids["pad"],
+                their_eos_id=ids["eos"],
+            )
+        except ValueError as error:
+            raise CheckpointError(f"the config can't be used: {error}") from error
+
+    def to_config(self, model: Marian) -> dict[str, Any]:
+        """Say the sizes in the words of Hugging Face's config.json."""
+        config = model.config
+        said = {name: values[0] for name, values in FIXED.items()} | self.say_sizes(config)
+        said |= {theirs.replace("encoder", "decoder"): said[theirs] for theirs in SIZES.values()}
+        pad, eos = config.their_pad_id, config.their_eos_id
+        return said | {
+            "architectures": ["MarianMTModel"],
+            "is_encoder_decoder": True,
+            "num_hidden_layers": config.num_layers,
+            "activation_function": "swish" if config.activation == "silu" else config.activation,
+            "dropout": config.dropout,
+            "attention_dropout": 0.0,  # attention weights are never dropped here, nor is d_ff
+            "activation_dropout": 0.0,
+            "decoder_vocab_size": said["vocab_size"],
+            "pad_token_id": pad,
+            "decoder_start_token_id": pad,
+            "eos_token_id": eos,
+            "forced_eos_token_id": eos,
+        }
+
+    def say_sizes(self, config: MarianConfig) -> dict[str, int]:
+        """Give the sizes by their names; our vocabulary is larger by 1."""
+        return {"vocab_size": config.src_vocab_size - 1} | super().say_sizes(config)
+
+    def rows(self, config: MarianConfig) -> list[Row]:
+        """List all tensors, theirs and ours."""
+        order, places = config.order, config.places
+
+        def back(tensor: Tensor) -> Tensor:
+            return tensor[order.to(tensor.device)]
+
+        def forth(tensor: Tensor) -> Tensor:
+            return tensor[places.to(tensor.device)]
+
+        rows = [
+            Row(TABLE, ("src_embedding.weight",), forth, back),
+            Row(BIAS, ("output.bias",), lambda t: forth(t)[None], lambda t: back(t[0])),
+        ]
+        for side, names in LAYERS.items():
+            for i in range(config.num_layers):
+                for theirs, ours in names.items():
+                    for kind in ("weight", "bias"):
+                        their_name = f"model.{side}.layers.{i}.{theirs}.{kind}"
+                        rows.append(Row(their_name, (f"{side}.layers.{i}.{ours}.{kind}",)))
+        return rows
+
+    def tidy(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Say the table and the bias where they stand under other names, or not at all.
+
+        The table may have any of the names it is tied to; a missing bias means zeros.
+        """
+        tensors = dict(state)
+        tied = [name for name in TIED if name in tensors]
+        if tied:
+            tensors.setdefault(TABLE, tensors[tied[0]])
+        if TABLE in tensors and tensors[TABLE].dim() == 2:
+            table = tensors[TABLE]
+            tensors.setdefault(BIAS, torch.zeros(1, len(table), device=table.device))
+        return tensors
+
+    def twins(self, model: Marian) -> dict[str, str]:
+        """There is one table of words."""
+        return dict.fromkeys(TIED, TABLE)
+
+    def from_state(self, state: Mapping[str, Tensor], model: Marian) -> dict[str, Tensor]:
+        """Turn their tensors into ours. Positions may be there if they are those we compute.
+
+        Errors as `Family.from_state`.
+        """
+        tensors = dict(state)
+        stored = {name: tensors.pop(name) for name in POSITIONS if name in tensors}
+        ours = super().from_state(tensors, model)
+        shape = (model.config.max_len, model.config.d_model)
+        for name, tensor in stored.items():
+            fits = tensor.shape == shape and tensor.is_floating_point()
+            if fits and not tensor.is_meta:
+                gap = (tensor.cpu().float() - half_and_half(*shape)).abs().max()
+                fits = gap <= 1e-2  # as half floats have it
+            if not fits:
+                raise CheckpointError(
+                    f"{name} does not hold sines and then cosines, as Marian has it"
+                )
+        return ours
+
+    def computed(self, model: Marian) -> dict[str, Tensor]:
+        """Give the table of positions."""
+        return {"positions.table": half_and_half(model.config.max_len, model.config.d_model)}
 
 
-def to_config(config: MarianConfig) -> dict[str, Any]:
-    """Say our sizes in the words of Hugging Face's config.json."""
-    said = {name: values[0] for name, values in FIXED.items()}
-    for ours, theirs in SIZES.items():
-        said[theirs] = said[theirs.replace("encoder", "decoder")] = getattr(config, ours)
-    size, pad, eos = config.src_vocab_size - 1, config.their_pad_id, config.their_eos_id
-    return said | {
-        "architectures": ["MarianMTModel"],
-        "is_encoder_decoder": True,
-        "num_hidden_layers": config.num_layers,
-        "activation_function": "swish" if config.activation == "silu" else config.activation,
-        "dropout": config.dropout,
-        "attention_dropout": 0.0,  # attention weights are never dropped here, nor is d_ff
-        "activation_dropout": 0.0,
-        "vocab_size": size,
-        "decoder_vocab_size": size,
-        "pad_token_id": pad,
-        "decoder_start_token_id": pad,
-        "eos_token_id": eos,
-        "forced_eos_token_id": eos,
-    }
-
-
-def from_state(state: Mapping[str, Tensor], config: MarianConfig) -> dict[str, Tensor]:
-    """Turn Hugging Face's tensors into ours, by name.
-
-    The table may stand under any of the names it is tied to, or all; the bias may be missing, which
-    means zeros; positions may be there if they are the ones we compute. Raises CheckpointError that
-    names what does not fit, as `huggingface.to_ours`.
-    """
-    tensors = dict(state)
-    tied = {name: tensors.pop(name) for name in TIED if name in tensors}
-    if tied:
-        tensors.setdefault(TABLE, next(iter(tied.values())))
-    tensors.setdefault(BIAS, torch.zeros(1, config.tgt_vocab_size - 1))
-    stored = {name: tensors.pop(name) for name in POSITIONS if name in tensors}
-    with torch.device("meta"):
-        parameters = dict(Marian(config).named_parameters())
-    ours = to_ours(_rows(config), tensors, parameters, _words(config))
-    for name, tensor in tied.items():
-        if not torch.equal(tensor, tensors[TABLE]):
-            raise CheckpointError(f"{name} is not {TABLE}, but Marian has one table")
-    table = half_and_half(config.max_len, config.d_model)
-    for name, tensor in stored.items():
-        if tensor.shape != table.shape or (tensor.cpu() - table).abs().max() > 1e-2:  # half floats
-            raise CheckpointError(f"{name} does not hold sines and then cosines, as Marian has it")
-    return ours
-
-
-def to_state(model: Marian) -> dict[str, Tensor]:
-    """Copy our parameters into Hugging Face's tensors, by name, each tied one once.
-
-    What `MarianMTModel(config).load_state_dict(state, strict=False)` takes, after `tie_weights`.
-    """
-    return to_theirs(_rows(model.config), dict(model.named_parameters()))
-
-
-def load(folder: str | Path) -> Marian:
-    """Make a `Marian` of a folder with config.json and model.safetensors.
-
-    Returns the model in float32, on the CPU, in evaluation mode. Raises CheckpointError that says
-    what is missing or does not fit.
-    """
-    said, tensors = read_folder(folder)
-    config = from_config(said)
-    ours = from_state(tensors, config)
-    with torch.device("meta"):  # nothing is drawn that would be overwritten
-        model = Marian(config)
-    model.positions.table = half_and_half(config.max_len, config.d_model)  # computed, not stored
-    return fill(model, ours)
-
-
-def save_folder(model: Marian, folder: str | Path) -> None:
-    """Write config.json and model.safetensors that Hugging Face's `from_pretrained` reads.
-
-    Raises CheckpointError if they could not be written; a file is written whole or not at all.
-    """
-    write_folder(folder, to_config(model.config), to_state(model))
-
-
-def _rows(config: MarianConfig) -> list[Row]:
-    """List all tensors, theirs and ours."""
-    order, places = config.order, config.places
-
-    def back(tensor: Tensor) -> Tensor:
-        return tensor[order.to(tensor.device)]
-
-    def forth(tensor: Tensor) -> Tensor:
-        return tensor[places.to(tensor.device)]
-
-    rows = [
-        Row(TABLE, ("src_embedding.weight",), forth, back),
-        Row(BIAS, ("output.bias",), lambda t: forth(t)[None], lambda t: back(t[0])),
-    ]
-    for side, names in LAYERS.items():
-        for i in range(config.num_layers):
-            for theirs, ours in names.items():
-                for kind in ("weight", "bias"):
-                    their_name = f"model.{side}.layers.{i}.{theirs}.{kind}"
-                    rows.append(Row(their_name, (f"{side}.layers.{i}.{ours}.{kind}",)))
-    return rows
-
-
-def _words(config: MarianConfig) -> str:
-    sizes = {"vocab_size": config.src_vocab_size - 1}
-    sizes |= {theirs: getattr(config, ours) for ours, theirs in SIZES.items()}
-    return ", ".join(f"{name}={value}" for name, value in sizes.items())
+family = _Marian()
+from_config, to_config = family.from_config, family.to_config
+from_state, to_state = family.from_state, family.to_state
+load, save = family.load, family.save

@@ -19,6 +19,6 @@ def compiled_method(model: nn.Module, name: str) -> Callable[..., Any]:
     Torch compiles `forward` alone: `torch.compile(model).decode` is the plain method. Code compiled
     in an earlier call is found again.
     """
-    compile_as_model = getattr(model, "dynamo_ctx", None)  # of torch's OptimizedModule
+    compile_as_model = vars(model).get("dynamo_ctx")  # of torch's OptimizedModule
     method = getattr(model, name)
     return method if compile_as_model is None else compile_as_model(method)

@@ -7,6 +7,7 @@ import json
 import os
 import stat
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,12 +16,18 @@ __all__ = [
     "CheckpointError",
     "check_target",
     "hold",
+    "is_file",
+    "is_folder",
+    "naming",
+    "parse_json",
     "plain_words",
     "read_json",
     "read_text",
     "try_to_write",
     "write_atomically",
 ]
+
+LARGEST_JSON = 1 << 26  # bytes
 
 
 class CheckpointError(ValueError):
@@ -170,14 +177,66 @@ def read_text(path: str | Path, chunk_bytes: int = 1 << 20) -> Iterator[str]:
             offset += len(data)
 
 
+def is_file(path: str | Path) -> bool:
+    """Say whether there is a file; a name that no file can have is none."""
+    try:
+        return Path(path).is_file()
+    except OSError:  # too long a name, a folder that may not be looked into
+        return False
+
+
+def is_folder(path: str | Path) -> bool:
+    """Say whether there is a folder; a name that no folder can have is none."""
+    try:
+        return Path(path).is_dir()
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def naming(where: str | Path) -> Iterator[None]:
+    """Put the name of a file in front of any CheckpointError that is raised inside."""
+    try:
+        yield
+    except CheckpointError as error:
+        raise CheckpointError(f"{where}: {error}") from error
+
+
+def parse_json(text: str) -> Any:
+    """Read JSON in which no object names an entry twice. Raises ValueError for all else."""
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
 def read_json(path: str | Path) -> Any:
-    """Read a JSON file. Raises CheckpointError if it is missing, truncated or not JSON."""
+    """Read a JSON file. Raises CheckpointError if it is missing, unreadable, too large or wrong."""
     path = Path(path)
-    if not path.is_file():
+    if not is_file(path):
         raise CheckpointError(f"there is no file {path}")
     try:
-        return json.loads("".join(read_text(path)))
+        size = path.stat().st_size
+        if size > LARGEST_JSON:
+            raise CheckpointError(f"{path.name} has {size} bytes, at most {LARGEST_JSON} are read")
+        text = "".join(read_text(path))
+    except OSError as error:
+        raise CheckpointError(f"could not read {path}: {plain_words(error)}") from error
+    except CheckpointError:
+        raise
+    except ValueError as error:
+        raise CheckpointError(f"{path.name} ({size} bytes) is not text: {error}") from error
+    try:
+        return parse_json(text)
     except ValueError as error:
         raise CheckpointError(
-            f"{path.name} ({path.stat().st_size} bytes) is truncated or not JSON: {error}"
+            f"{path.name} ({size} bytes) is truncated or not JSON: {error}"
         ) from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"{twice!r:.60} is given twice")
+    return content

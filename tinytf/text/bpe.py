@@ -4,24 +4,23 @@ Sources: Sennrich et al. 2016, section 3.2 (merges); Radford et al. 2019, sectio
 """
 
 import json
-import operator
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby
+from operator import index, itemgetter
 from pathlib import Path
 from typing import Any
 
-import regex
-
 from tinytf.support.files import CheckpointError, read_json, read_text, write_atomically
-from tinytf.text.merges import Pair, apply_merges_by_heap, apply_merges_by_rank, learn_merges
+from tinytf.text.merges import Pair, learn_merges
+from tinytf.text.pieces import PieceCache, byte_ids, surrogates_named
 from tinytf.text.pretokenize import split, split_chunks
+from tinytf.text.special_tokens import cut_out
 
 __all__ = ["ByteBPE", "train_bpe"]
 
 FORMAT = "tinytf-bpe-1"
-_CACHE = 1 << 16  # pieces
-_SHORT = 64  # bytes; longer pieces are rare, are merged by heap, and are not kept in the cache
+_MOST_BYTES = 1 << 24  # of all tokens together; GPT-2's take 0.3 MB, the largest published 2
 
 
 def train_bpe(
@@ -39,9 +38,11 @@ def train_bpe(
     and the special tokens too; a text that runs out of pairs gives fewer. `bar` is a tqdm bar to
     move. Equally frequent pairs: the one with the smaller first id, then the smaller second, wins;
     with `byte_order=gpt2_files.GPT2_BYTE_ORDER` the merges are those of Hugging Face's trainer.
+    Where a special token stands in the text, the text is cut: nothing is learned of its characters,
+    nor across it.
 
-    Raises ValueError for an empty text, for a vocabulary too small for its bytes and special
-    tokens, and where not exactly one of num_merges and vocab_size is given.
+    Raises ValueError for an empty text, a lone surrogate, a vocabulary too small for its bytes and
+    special tokens, and where not exactly one of num_merges and vocab_size is given.
     """
     if (num_merges is None) == (vocab_size is None):
         raise ValueError(
@@ -62,12 +63,15 @@ def train_bpe(
         read_text(text) if isinstance(text, Path) else [text] if isinstance(text, str) else text
     )
     pieces: Counter[str] = Counter()
-    for found in split_chunks(chunks):
-        pieces.update(found)
+    for special, parts in groupby(cut_out(special_tokens, chunks), key=itemgetter(0)):
+        if not special:
+            for found in split_chunks(part for _, part in parts):
+                pieces.update(found)
     if not pieces:
         raise ValueError("the text to train on is empty")
-    ids = _byte_ids(byte_order)
-    words = {tuple(p.encode().translate(ids)): n for p, n in pieces.items()}
+    ids = byte_ids(byte_order)
+    with surrogates_named(pieces):
+        words = {tuple(p.encode().translate(ids)): n for p, n in pieces.items()}
     return ByteBPE(learn_merges(words, num_merges, bar), special_tokens, byte_order)
 
 
@@ -79,7 +83,9 @@ class ByteBPE:
     gives them back.
 
     Raises ValueError for merges of ids that do not exist yet or that make the same bytes twice, for
-    special tokens that are empty or given twice, and if `byte_order` is not all 256 bytes.
+    tokens that together take more than 16 MB (35 merges, each of the last token with itself, would
+    take 2³⁵ bytes), for special tokens that are empty or given twice or that no UTF-8 can say, and
+    if `byte_order` is not all 256 bytes.
     """
 
     def __init__(
@@ -97,10 +103,17 @@ class ByteBPE:
         self.byte_order = bytes(byte_order)
         self._tokens = [bytes([b]) for b in byte_order]
         self._ranks: dict[Pair, int] = {}
-        made = set(self._tokens)
+        made, total = set(self._tokens), 256
         for i, pair in enumerate(self.merges):
             if not all(type(part) is int and 0 <= part < 256 + i for part in pair):
                 raise ValueError(f"merge {i} joins {pair}, but the ids before it are 0..{255 + i}")
+            size = len(self._tokens[pair[0]]) + len(self._tokens[pair[1]])
+            total += size
+            if total > _MOST_BYTES:
+                raise ValueError(
+                    f"merge {i} makes a token of {size} bytes, and all tokens together {total}: "
+                    f"at most {_MOST_BYTES} are allowed"
+                )
             token = self._tokens[pair[0]] + self._tokens[pair[1]]
             if token in made:
                 raise ValueError(f"merge {i} makes {token!r}, which is a token already")
@@ -114,9 +127,10 @@ class ByteBPE:
             if token in self._special:
                 raise ValueError(f"special token {token!r} is given twice")
             self._special[token] = len(self._tokens)
-            self._tokens.append(token.encode())
-        self._byte_ids = _byte_ids(self.byte_order)
-        self._cache = _Cache(self._byte_ids, self._ranks)
+            with surrogates_named([token]):
+                self._tokens.append(token.encode())
+        self._byte_ids = byte_ids(self.byte_order)
+        self._cache = PieceCache(self._byte_ids, self._ranks)
 
     def __len__(self) -> int:
         return len(self._tokens)
@@ -150,31 +164,42 @@ class ByteBPE:
             raise TypeError(
                 f"encode takes a string, got {type(text).__name__}; encode_bytes takes bytes"
             )
-        if allowed_special == "all":
-            allowed_special = self.special_tokens
-        elif isinstance(allowed_special, str):
-            raise TypeError(f'allowed_special is a list or "all", got {allowed_special!r}')
         ids: list[int] = []
-        names = {token: self.special_id(token) for token in allowed_special}
-        for special, part in _cut_out(names, text):
-            if special:
-                ids.append(names[part])
-            else:
-                try:
+        names = self._allowed(allowed_special)
+        with surrogates_named([text]):
+            for special, part in cut_out(names, [text]):
+                if special:
+                    ids.append(names[part])
+                else:
                     ids += self._encode_pieces(split(part))
-                except UnicodeEncodeError:
-                    text.encode()  # says where in the whole text
-                    raise
         return ids
 
-    def encode_chunks(self, chunks: Iterable[str]) -> Iterator[list[int]]:
-        """Encode a text that comes in chunks, in lists that join to what `encode` gives."""
-        for pieces in split_chunks(chunks):
-            yield list(self._encode_pieces(pieces))
+    def encode_chunks(
+        self, chunks: Iterable[str], allowed_special: Collection[str] | str = ()
+    ) -> Iterator[list[int]]:
+        """Encode a text that comes in chunks, in lists that join to what `encode` gives.
 
-    def encode_file(self, path: str | Path, chunk_bytes: int = 1 << 20) -> Iterator[list[int]]:
+        A special token that is allowed may be cut by the chunks, too. Errors as `encode`'s; where a
+        lone surrogate stands is said of its part of the text.
+        """
+        names = self._allowed(allowed_special)
+        for special, parts in groupby(cut_out(names, chunks), key=itemgetter(0)):
+            if special:
+                yield [names[token] for _, token in parts]
+                continue
+            for pieces in split_chunks(part for _, part in parts):
+                with surrogates_named(["".join(pieces)]):
+                    ids = list(self._encode_pieces(pieces))
+                yield ids
+
+    def encode_file(
+        self,
+        path: str | Path,
+        chunk_bytes: int = 1 << 20,
+        allowed_special: Collection[str] | str = (),
+    ) -> Iterator[list[int]]:
         """Encode a UTF-8 file of any size, a list of ids at a time; errors as `read_text`'s."""
-        return self.encode_chunks(read_text(path, chunk_bytes))
+        return self.encode_chunks(read_text(path, chunk_bytes), allowed_special)
 
     def encode_bytes(self, data: bytes) -> list[int]:
         """Turn any bytes into ids, UTF-8 or not; for UTF-8 the ids are those of `encode`."""
@@ -190,7 +215,7 @@ class ByteBPE:
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
         """Turn ids into bytes. Raises ValueError for an id outside the vocabulary."""
         parts, size = [], len(self._tokens)
-        for position, i in enumerate(map(operator.index, ids)):
+        for position, i in enumerate(map(index, ids)):
             if not 0 <= i < size:
                 raise ValueError(
                     f"id {i} at position {position} is outside the vocabulary of {size} "
@@ -198,6 +223,13 @@ class ByteBPE:
                 )
             parts.append(self._tokens[i])
         return b"".join(parts)
+
+    def _allowed(self, special: Collection[str] | str) -> dict[str, int]:
+        """Give the ids of the special tokens that are meant."""
+        if isinstance(special, str) and special != "all":
+            raise TypeError(f'allowed_special is a list or "all", got {special!r}')
+        special = self.special_tokens if special == "all" else special
+        return {token: self.special_id(token) for token in special}
 
     def _encode_pieces(self, pieces: Iterable[str]) -> Iterator[int]:
         return chain.from_iterable(map(self._cache.__getitem__, pieces))
@@ -232,43 +264,33 @@ class ByteBPE:
         except (TypeError, ValueError) as error:
             raise CheckpointError(f"{name} is not a tokenizer: {error}") from error
 
+    @classmethod
+    def from_vocab(
+        cls,
+        vocab: Mapping[int, bytes],
+        merges: Iterable[tuple[bytes, bytes]],
+        special_tokens: Sequence[str] = (),
+    ) -> "ByteBPE":
+        """Make a tokenizer of the bytes behind each id, and of the pairs that were merged.
 
-class _Cache(dict[str, list[int]]):
-    """The ids of pieces; one that is not there is merged when it is asked for."""
-
-    def __init__(self, byte_ids: bytes, ranks: dict[Pair, int]) -> None:
-        super().__init__()
-        self.byte_ids, self.ranks = byte_ids, ranks
-
-    def __missing__(self, piece: str) -> list[int]:
-        data = piece.encode()
-        ids = self.merge(data)
-        if len(data) <= _SHORT:
-            if len(self) >= _CACHE:
-                self.clear()
-            self[piece] = ids
-        return ids
-
-    def merge(self, data: bytes) -> list[int]:
-        """Give the ids of one piece's bytes."""
-        way = apply_merges_by_rank if len(data) <= _SHORT else apply_merges_by_heap
-        return way(data.translate(self.byte_ids), self.ranks)
-
-
-def _byte_ids(byte_order: bytes) -> bytes:
-    """Invert the order: at place b stands the id of byte b."""
-    ids = bytearray(256)
-    for i, byte in enumerate(byte_order):
-        ids[byte] = i
-    return bytes(ids)
-
-
-def _cut_out(special: Collection[str], text: str) -> Iterator[tuple[bool, str]]:
-    """Cut text at special tokens, the longest first where two begin together."""
-    if not special:
-        yield False, text
-        return
-    pattern = "|".join(regex.escape(t) for t in sorted(special, key=len, reverse=True))
-    for i, part in enumerate(regex.split(f"({pattern})", text)):
-        if part:
-            yield i % 2 == 1, part
+        Ids must run bytes (in any order), merges (in theirs), special tokens; of `special_tokens`
+        those that `vocab` lacks come last. Raises ValueError that names the first id or token where
+        vocabulary, merges and special tokens do not agree.
+        """
+        if sorted(vocab) != list(range(len(vocab))) or len(vocab) < 256:
+            raise ValueError(f"the ids must run from 0, 256 bytes first: there are {len(vocab)}")
+        tokens, merges = [vocab[i] for i in range(len(vocab))], list(merges)
+        ids = {token: i for i, token in reversed(list(enumerate(tokens)))}
+        for i, pair in enumerate(merges):
+            if missing := [part for part in pair if part not in ids]:
+                raise ValueError(f"merge {i} joins {pair}, but {missing[0]!r} is no token")
+        end, named = 256 + len(merges), [token.encode() for token in special_tokens]
+        if strange := [token for token in tokens[end:] if token not in named]:
+            raise ValueError(f"{strange[:5]} come of no merge and are no special_tokens")
+        special = [token.decode() for token in tokens[end:]]
+        special += [token for token in special_tokens if token not in special]
+        bpe = cls([(ids[a], ids[b]) for a, b in merges], special, b"".join(tokens[:256]))
+        for i, token in enumerate(tokens):
+            if bpe.token_bytes(i) != token:
+                raise ValueError(f"id {i} is {token!r}, but its merge makes {bpe.token_bytes(i)!r}")
+        return bpe

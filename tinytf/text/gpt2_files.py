@@ -3,9 +3,10 @@
 Source: Radford et al. 2019, its released code.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from tinytf.support.files import CheckpointError, read_json, read_text
+from tinytf.support.files import CheckpointError, plain_words, read_json, read_text
 from tinytf.text.bpe import ByteBPE
 
 __all__ = ["GPT2_BYTE_ORDER", "from_gpt2", "to_gpt2"]
@@ -17,32 +18,65 @@ _WRITTEN = {b: chr(b if i < len(_PRINTS) else 256 + i - len(_PRINTS))
             for i, b in enumerate(GPT2_BYTE_ORDER)}  # fmt: skip
 
 
-def from_gpt2(vocab_json: str | Path, merges_txt: str | Path) -> ByteBPE:
+def from_gpt2(
+    vocab_json: str | Path,
+    merges_txt: str | Path,
+    special_tokens: Sequence[str] = ("<|endoftext|>",),
+) -> ByteBPE:
     """Read GPT-2's two files, or others in their layout.
 
-    Raises CheckpointError where the two disagree, or ids do not run bytes, merges, specials.
+    Every token is accounted for: it is a byte, or what one of the merges makes, or one of
+    `special_tokens`, which need not all be there. Raises CheckpointError where the two files
+    disagree (a merges.txt that was cut off leaves tokens that no merge makes), or where ids do not
+    run bytes, merges, specials.
     """
+    vocab_name, merges_name = Path(vocab_json).name, Path(merges_txt).name
     vocab = read_json(vocab_json)
-    if not isinstance(vocab, dict):
-        raise CheckpointError(f"{Path(vocab_json).name} is JSON, but no vocabulary of tokens")
-    lines = "".join(read_text(merges_txt)).splitlines() or [""]
-    rows = [line.split(" ") for line in lines[lines[0].startswith("#version") :] if line]
+    if not isinstance(vocab, dict) or not all(type(i) is int for i in vocab.values()):
+        raise CheckpointError(f"{vocab_name} is JSON, but no vocabulary of tokens")
     ids = {_WRITTEN[b]: i for i, b in enumerate(GPT2_BYTE_ORDER)}
     pairs = []
-    for number, row in enumerate(rows):
+    for number, row in enumerate(_read_rows(merges_txt)):
         if len(row) != 2 or not set(row) <= ids.keys():
-            raise CheckpointError(f"merge {number}, {' '.join(row)!r}, joins no two tokens")
+            raise CheckpointError(
+                f"{merges_name}: merge {number}, {' '.join(row)!r:.80}, joins no two tokens"
+            )
         pairs.append((ids[row[0]], ids[row[1]]))
+        if "".join(row) in ids:
+            raise CheckpointError(f"{merges_name}: merge {number} makes {''.join(row)!r} again")
         ids["".join(row)] = 256 + number
     for token, i in ids.items():
         if vocab.get(token) != i:
             raise CheckpointError(
-                f"token {token!r} has id {vocab.get(token)}, but in GPT-2's layout it is {i}"
+                f"token {token!r} has id {vocab.get(token)} in {vocab_name}, but by {merges_name}, "
+                f"in GPT-2's layout, it is {i}"
             )
     special = sorted(vocab.keys() - ids.keys(), key=vocab.__getitem__)
+    if strange := [token for token in special if token not in special_tokens]:
+        more = f" and {len(strange) - 5} more" if len(strange) > 5 else ""
+        raise CheckpointError(
+            f"{vocab_name} has {len(vocab)} tokens, of which {merges_name} makes {len(pairs)}: no "
+            f"merge makes {', '.join(map(repr, strange[:5]))}{more}, and special_tokens does not "
+            "name them"
+        )
     if [vocab[token] for token in special] != list(range(len(ids), len(vocab))):
         raise CheckpointError(f"the ids of {special[:5]} do not follow the merges'")
-    return ByteBPE(pairs, special, GPT2_BYTE_ORDER)
+    try:
+        return ByteBPE(pairs, special, GPT2_BYTE_ORDER)
+    except ValueError as error:
+        raise CheckpointError(f"{vocab_name} and {merges_name}: {error}") from error
+
+
+def _read_rows(merges_txt: str | Path) -> list[list[str]]:
+    """Read merges, a pair of tokens a line; the first line may say a version."""
+    name = Path(merges_txt).name
+    try:
+        lines = "".join(read_text(merges_txt)).splitlines() or [""]
+    except OSError as error:
+        raise CheckpointError(f"could not read {name}: {plain_words(error)}") from error
+    except ValueError as error:
+        raise CheckpointError(str(error)) from error
+    return [line.split(" ") for line in lines[lines[0].startswith("#version") :] if line]
 
 
 def to_gpt2(bpe: ByteBPE) -> tuple[dict[str, int], list[tuple[str, str]]]:

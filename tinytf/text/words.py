@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import torch
@@ -52,15 +53,17 @@ class UnknownWordError(ValueError):
 class WordTokenizer:
     """One id per word: the specials <pad>, <bos>, <eos> are 0, 1, 2, the words follow in order.
 
-    Raises ValueError if a word is there twice or is a special.
+    Raises ValueError if a word is there twice or is a special, TypeError for what is no word.
     """
 
     def __init__(self, words: Iterable[str]) -> None:
         self.words = tuple(words)
+        if strange := [word for word in self.words if not isinstance(word, str)]:
+            raise TypeError(f"words are strings, got {strange[0]!r:.60}")
         self.tokens = SPECIALS + self.words
         self._ids = {token: i for i, token in enumerate(self.tokens)}
         if len(self._ids) != len(self.tokens):
-            twice = sorted({t for t in self.tokens if self.tokens.count(t) > 1})
+            twice = sorted(t for t, count in Counter(self.tokens).items() if count > 1)
             raise ValueError(f"words must be distinct, found twice: {', '.join(twice)}")
 
     def __len__(self) -> int:

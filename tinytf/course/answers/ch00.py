@@ -2,6 +2,12 @@
 
 from tinytf.course.grading import Answers, WrongAnswer
 
+_WHOLE = "whole numbers carry no gradient"
+_AS_MANY = "there is one gold sentence for each output"
+_LISTS = "sentences are lists already"
+_SHARE = "return sum((list(o) == list(g) for o, g in zip(outputs, gold, strict=True))) / len(gold)"
+_BEST = "best = weights.argmax(dim=-1).tolist()"
+
 # 00.1 where each word looks
 
 
@@ -49,7 +55,17 @@ MOST_ATTENDED = Answers(
             "`dim=1` is the source axis of one map only. With a head axis in front it is the "
             "target axis; `dim=-1` is right for both.",
         ),
+        WrongAnswer(
+            "the first weight above a half",
+            lambda weights: (weights > 0.5).long().argmax(dim=-1),
+            "weights=[[0.3, 0.3, 0.4]]",
+            "A row's largest weight may be far below a half. It is the largest, not a large one.",
+        ),
     ),
+    equivalent={
+        "return weights.argmax(dim=-1) => return weights.argmax(dim=-1).detach()": _WHOLE,
+        "return weights.argmax(dim=-1) => return weights.detach().argmax(dim=-1)": _WHOLE,
+    },
 )
 
 
@@ -118,7 +134,25 @@ EXACT_SHARE = Answers(
             "`in` asks whether some sentence has this translation. Go through both lists side by "
             "side, and compare each output with its own gold.",
         ),
+        WrongAnswer(
+            "words joined to one text",
+            lambda outputs, gold: (
+                sum("".join(o) == "".join(g) for o, g in zip(outputs, gold, strict=True))
+                / len(gold)
+            ),
+            "outputs=[['a', 'bc']",
+            "Joined, `a bc` and `ab c` are the same letters. Sentences are lists of words: compare "
+            "the lists.",
+        ),
     ),
+    equivalent={
+        f"{_SHARE} => {_SHARE.replace('/ len(gold)', '/ len(outputs)')}": _AS_MANY,
+        f"{_SHARE} => {_SHARE.replace('list(o)', 'o')}": _LISTS,
+        f"{_SHARE} => {_SHARE.replace('list(g)', 'g')}": _LISTS,
+        f"{_SHARE} => {_SHARE.replace('outputs, gold', 'gold, outputs')}": "equality is mutual",
+        f"{_SHARE} => {_SHARE.replace(', strict=True', '')}": _AS_MANY,
+        f"{_SHARE} => {_SHARE.replace('strict=True', 'strict=False')}": _AS_MANY,
+    },
 )
 
 
@@ -134,6 +168,12 @@ def alignment_accuracy(weights, links):
     best = weights.argmax(dim=-1).tolist()
     aligned = {t for _, t in links}
     return sum((best[t], t) in links for t in aligned) / len(aligned)
+
+
+def _largest_of_all(weights, links):
+    aligned = {t for _, t in links}
+    found = (weights == weights.max()).nonzero().tolist()
+    return sum(any([t, s] in found for s, u in links if u == t) for t in aligned) / len(aligned)
 
 
 def _accuracy(hit=None, count=None, flip=False):
@@ -208,7 +248,18 @@ ALIGNMENT = Answers(
             "The largest weight is searched down a column. Each target word makes one choice, "
             "along its row.",
         ),
+        WrongAnswer(
+            "the largest weight of the whole map",
+            _largest_of_all,
+            "for weights=",
+            "Each target word has a row and a largest weight of its own.",
+        ),
     ),
+    equivalent={
+        f"{_BEST} => best = weights.argmax(dim=-1)": "a tensor of one number is equal to it",
+        f"{_BEST} => best = weights.detach().argmax(dim=-1).tolist()": _WHOLE,
+        f"{_BEST} => best = weights.argmax(dim=1).tolist()": "a map has two axes",
+    },
 )
 
 ANSWERS = {

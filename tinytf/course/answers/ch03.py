@@ -53,6 +53,18 @@ def _repaired_late(q, k, mask=None):
     return scores.softmax(-1).nan_to_num(0.0)
 
 
+def _raw_exp(q, k, mask=None):
+    share = (q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))).exp()
+    share = share if mask is None else share * mask
+    total = share.sum(-1, keepdim=True)
+    return share / total.masked_fill(total == 0, 1)
+
+
+_BOOLEAN = "whole numbers and booleans carry no gradient"
+_SCORES = "scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))"
+_HIDE = "scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)"
+_END = "return scores.softmax(-1).masked_fill(~mask, 0.0)"
+
 WEIGHTS = Answers(
     reference=my_attention_weights,
     wrong=(
@@ -123,7 +135,21 @@ WEIGHTS = Answers(
             "computed, and adding -inf lets that through. Keep the scores finite, or hide them "
             "with `masked_fill`, which sends no gradient to what it fills.",
         ),
+        WrongAnswer(
+            "exp of the raw scores",
+            _raw_exp,
+            "for q=[[200], [-200]]",
+            "exp(200) is past the largest float32, and inf / inf is NaN. `softmax` subtracts each "
+            "row's maximum first, which changes nothing else.",
+        ),
     ),
+    equivalent={
+        f"{_END} => return scores.softmax(-1).masked_fill(~mask, -0.0)": "-0.0 equals 0.0",
+        f"{_HIDE} => {_HIDE.replace('~mask', '~mask.detach()')}": _BOOLEAN,
+        f"{_END} => {_END.replace('~mask', '~mask.detach()')}": _BOOLEAN,
+        f"{_SCORES} => {_SCORES.replace('q.size', 'k.size')}": "q and k have one width",
+        f"{_HIDE} => {_HIDE.replace('scores.dtype', 'k.dtype')}": "all have one dtype",
+    },
 )
 
 
@@ -147,6 +173,9 @@ def _triangle(ids, diagonal=0):
 def _real_keys(ids, pad_id):
     return (ids != pad_id)[:, None, None, :]
 
+
+_CAUSAL = "causal = torch.ones(T, T, dtype=torch.bool, device=ids.device).tril()"
+_BOTH = "return causal & (ids != pad_id)[:, None, None, :]"
 
 MASK = Answers(
     reference=my_decoder_mask,
@@ -203,6 +232,13 @@ MASK = Answers(
             "empty row is a chance for NaN.",
         ),
     ),
+    equivalent={
+        f"{_CAUSAL} => {_CAUSAL}.detach()": _BOOLEAN,
+        f"{_BOTH} => return (causal & (ids != pad_id)[:, None, None, :]).detach()": _BOOLEAN,
+        f"{_BOTH} => return causal.detach() & (ids != pad_id)[:, None, None, :]": _BOOLEAN,
+        f"{_BOTH} => return causal & (ids.detach() != pad_id)[:, None, None, :]": _BOOLEAN,
+        f"{_BOTH} => {_BOTH.replace('(ids', '(ids.float()')}": "a vocabulary is below 2^24",
+    },
 )
 
 
@@ -269,7 +305,20 @@ LOOKUP = Answers(
             "exp(1000) is infinite, and inf/inf is NaN. `softmax` subtracts the largest score "
             "first, which changes nothing but the range.",
         ),
+        WrongAnswer(
+            "the temperature squared",
+            lambda query, keys, values, temperature: (
+                (keys @ query / temperature**2).softmax(0) @ values
+            ),
+            "temperature=0.5",
+            "Scores are divided by the temperature itself. At 1, and near 0 or far above 1, its "
+            "square does almost the same; in between it does not.",
+        ),
     ),
+    equivalent={
+        "weights = (keys @ query / temperature).softmax(0) => "
+        "weights = (keys @ query / temperature).softmax(-1)": "the scores have one axis",
+    },
 )
 
 ANSWERS = {

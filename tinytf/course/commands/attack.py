@@ -19,8 +19,8 @@ def run(options):
 
     try:
         attacked = chosen(list(exercises().values()), options.names, options.since)
+        attacks = [attack(each, options.at_most) for each in attacked]
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
-    attacks = [attack(each, options.at_most) for each in attacked]
     return 0 if report(attacks) else 1

@@ -2,7 +2,7 @@
 
 import torch
 
-from tinytf.course.expect import expect, same, short, tensor
+from tinytf.course.expect import agrees, expect, numbers, same, short, tensor
 from tinytf.course.grading import Exercise
 from tinytf.data.phrasebook import pinyin
 
@@ -52,6 +52,20 @@ def _each_head(answer):
     same(answer(HEADS), [[1, 2], [1, 0]], "for the weights of two heads, (H=2, T=2, S=3)")
 
 
+def _any_map(answer):
+    """one word, one source word, flat rows and rows that differ by a hair"""
+    agrees(answer, torch.tensor([0]), torch.tensor([[1.0]]))
+    agrees(answer, torch.tensor([2]), torch.tensor([[0.3, 0.3, 0.4]]))
+    hair = torch.tensor([[0.5 - 1e-12, 0.5 + 1e-12]], dtype=torch.float64)
+    agrees(answer, torch.tensor([1]), hair, where="for a row that differs by 2e-12, in float64")
+    many = numbers(2, 3, 4, 5, seed=1).softmax(-1)
+    expected = [
+        [[max(range(5), key=row.__getitem__) for row in one] for one in heads]
+        for heads in many.tolist()
+    ]
+    agrees(answer, torch.tensor(expected), many)
+
+
 MOST_ATTENDED = Exercise(
     id="00.1",
     title="where each word looks",
@@ -64,7 +78,7 @@ MOST_ATTENDED = Exercise(
     ),
     hint="`argmax` along the last axis, whichever axes stand in front of it.",
     function=most_attended,
-    tests=(_one_each, _are_indexes, _largest, _ends, _each_head),
+    tests=(_one_each, _are_indexes, _largest, _ends, _each_head, _any_map),
 )
 
 
@@ -128,6 +142,14 @@ def _its_own_gold(answer):
     _scores(answer, TRADED, 0.0, "Each is the translation of the other sentence.")
 
 
+def _words_are_words(answer):
+    """words are compared one by one, not as one text"""
+    gold = [["ab", "c"], ["d"], ["e", "e"], []]
+    outputs = [["a", "bc"], ["d"], ["e"], []]
+    same(answer(outputs, gold), 0.5, f"for outputs={outputs}, gold={gold}")
+    same(answer(gold[:1], gold[:1]), 1.0, "for one sentence that is right")
+
+
 EXACT_SHARE = Exercise(
     id="00.2",
     title="the share that is exact",
@@ -139,7 +161,15 @@ EXACT_SHARE = Exercise(
     ),
     hint="Python compares lists element by element, length included.",
     function=exact_share,
-    tests=(_all_right, _one_of_two, _cut_short, _goes_on, _order_counts, _its_own_gold),
+    tests=(
+        _all_right,
+        _one_of_two,
+        _cut_short,
+        _goes_on,
+        _order_counts,
+        _its_own_gold,
+        _words_are_words,
+    ),
 )
 
 
@@ -180,6 +210,30 @@ def _any_link(answer):
     same(answer(TWO, TWO_LINKS), 1.0, where, note=note)
 
 
+def _graded(weights, links):
+    """The same by loops."""
+    right = []
+    for t in {target for _, target in links}:
+        row = weights[t].tolist()
+        right.append((row.index(max(row)), t) in links)
+    return sum(right) / len(right)
+
+
+def _any_links(answer):
+    """rows without a large weight, one word, words that share a source word"""
+    agrees(answer, 1.0, torch.tensor([[0.4, 0.3, 0.3]]), [(0, 0)])
+    agrees(answer, 0.0, torch.tensor([[0.4, 0.3, 0.3]]), [(1, 0), (2, 0)])
+    weights = numbers(7, 4, seed=3).softmax(-1)
+    best = weights.argmax(-1).tolist()
+    links = [(s if t != 4 else (s + 1) % 4, t) for t, s in enumerate(best) if t != 2]
+    agrees(answer, 5 / 6, weights, links)
+    agrees(answer, _graded(weights, links[2:5]), weights, links[2:5])
+    links += [((s + 1) % 4, s) for s in range(4)]
+    agrees(answer, _graded(weights, links), weights, links)
+    hair = torch.tensor([[0.5 - 1e-12, 0.5 + 1e-12]], dtype=torch.float64)
+    agrees(answer, 1.0, hair, [(1, 0)], where="for a row that differs by 2e-12, in float64")
+
+
 ALIGNMENT = Exercise(
     id="00.3",
     title="attention, graded",
@@ -192,7 +246,7 @@ ALIGNMENT = Exercise(
     ),
     hint="First the set of target words that have a link, then `most_attended` for each of those.",
     function=alignment_accuracy,
-    tests=(_four_of_five, _any_link),
+    tests=(_four_of_five, _any_link, _any_links),
 )
 
 

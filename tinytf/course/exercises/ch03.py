@@ -5,8 +5,18 @@ import math
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from tinytf.course.expect import expect, same, short, tensor
-from tinytf.course.grading import Exercise
+from tinytf.course.expect import (
+    agrees,
+    expect,
+    gradients,
+    numbers,
+    precise,
+    same,
+    short,
+    tensor,
+    travels,
+)
+from tinytf.course.grading import Exercise, hint
 
 # 03.1 attention weights with a mask
 
@@ -93,6 +103,61 @@ def _gradient_survives(answer):
     expect(grad.isfinite().all(), message)
 
 
+def _plain(q, k, mask=None):
+    """Pair by pair: exp of each score over the sum of those that are seen; 0 where none is."""
+    scores = (q.unsqueeze(-2) * k.unsqueeze(-3)).sum(-1) / q.size(-1) ** 0.5
+    seen = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask.expand_as(scores)
+    scores = torch.where(seen, scores, 0)
+    share = torch.where(seen, (scores - scores.detach().amax(-1, keepdim=True)).exp(), 0)
+    total = share.sum(-1, keepdim=True)
+    return share / torch.where(total == 0, 1, total)
+
+
+_DEEP = numbers(2, 3, 4, 5, seed=1), numbers(2, 3, 6, 5, seed=2)  # B, H, T or S, D
+_PADDED = torch.tensor([[True] * 6, [True, True, False, False, False, False]])[:, None, None]
+
+
+def _each_by_itself(answer):
+    """sentences and heads are attended each by itself, with more keys than queries"""
+    agrees(answer, _plain, numbers(2, 1, 3, seed=1), numbers(2, 2, 3, seed=2))
+    agrees(answer, _plain, *_DEEP)
+
+
+@hint("`masked_fill` spreads a smaller mask over the scores; indexing with it does not.")
+def _mask_broadcasts(answer):
+    """a mask of fewer numbers serves all sentences, heads or queries"""
+    agrees(answer, _plain, numbers(2, 2, 3, seed=1), numbers(2, 3, 3, seed=2), CAUSAL[1:])
+    agrees(answer, _plain, *_DEEP, _PADDED)
+    agrees(answer, _plain, *_DEEP, torch.ones(4, 6, dtype=torch.bool).tril()[None, None])
+
+
+def _large_scores(answer):
+    """scores in the hundreds do no harm"""
+    q, k = torch.tensor([[200.0], [-200.0]]), torch.tensor([[1.0], [2.0], [-1.0]])
+    agrees(answer, _plain, q, k)
+    agrees(answer, _plain, q, k, LONELY[:2])
+
+
+def _half_precision(answer):
+    """numbers in half precision stay in it, hidden or not"""
+    q, k = numbers(3, 4, seed=1), numbers(3, 4, seed=2)
+    precise(answer, _plain, q, k, dtype=torch.float16)
+    precise(answer, _plain, q, k, LONELY, dtype=torch.float16)
+    precise(answer, _plain, q, k, LONELY, dtype=torch.float64)
+
+
+def _gradients_right(answer):
+    """gradients reach queries and keys, with a mask and without"""
+    gradients(answer, _plain, numbers(2, 3, seed=1), numbers(4, 3, seed=2))
+    gradients(answer, _plain, numbers(3, 2, seed=1), numbers(3, 2, seed=2), LONELY)
+
+
+def _elsewhere(answer):
+    """it computes where its inputs are"""
+    travels(answer, Q, K)
+    travels(answer, Q, K, CAUSAL)
+
+
 WEIGHTS = Exercise(
     id="03.1",
     title="attention weights with a mask",
@@ -116,6 +181,12 @@ WEIGHTS = Exercise(
         _mask_hides,
         _nothing_to_see,
         _gradient_survives,
+        _each_by_itself,
+        _mask_broadcasts,
+        _large_scores,
+        _half_precision,
+        _gradients_right,
+        _elsewhere,
     ),
 )
 
@@ -191,6 +262,21 @@ def _other_pad(answer):
     same(got.reshape(-1), [True, False, True, False], where, note=note)
 
 
+def _any_length(answer):
+    """any number of sentences of any length, one word too"""
+    for ids in (torch.tensor([[4]]), torch.tensor([[3, 0], [0, 3], [3, 4]]), IDS[:, :3]):
+        wanted = [
+            [[[s <= t and row[s] != 0 for s in range(len(row))] for t in range(len(row))]]
+            for row in ids.tolist()
+        ]
+        agrees(answer, torch.tensor(wanted), ids)
+
+
+def _mask_elsewhere(answer):
+    """the mask is made where the ids are"""
+    travels(answer, IDS)
+
+
 MASK = Exercise(
     id="03.2",
     title="causal and padding mask together",
@@ -203,7 +289,16 @@ MASK = Exercise(
     ),
     hint="`torch.ones(T, T, dtype=torch.bool).tril()` and `(ids != pad_id)[:, None, None, :]`.",
     function=my_decoder_mask,
-    tests=(_mask_shape, _no_future, _sees_itself, _sees_past, _no_padding, _other_pad),
+    tests=(
+        _mask_shape,
+        _no_future,
+        _sees_itself,
+        _sees_past,
+        _no_padding,
+        _other_pad,
+        _any_length,
+        _mask_elsewhere,
+    ),
 )
 
 
@@ -245,6 +340,35 @@ def _hot(answer):
     same(got, [20.0, 2.0], f"{_BOOK}, temperature=1000000", note="All keys count alike.")
 
 
+def _looked_up(query, keys, values, temperature):
+    """The same, one key after the other."""
+    shares = [((key * query).sum() / temperature).exp() for key in keys]
+    return sum(share * value for share, value in zip(shares, values, strict=True)) / sum(shares)
+
+
+def _any_book(answer):
+    """keys and values of other widths, at other temperatures"""
+    for temperature in (0.5, 2.0, 3.0):
+        book = numbers(2, seed=1), numbers(3, 2, seed=2), numbers(3, 1, seed=3)
+        agrees(answer, _looked_up, *book, temperature)
+    wide = numbers(5, seed=1), numbers(4, 5, seed=2), numbers(4, 3, seed=3)
+    agrees(answer, _looked_up, *wide, 0.7)
+    agrees(answer, _looked_up, *(part.double() for part in wide), 0.7)
+    agrees(answer, _looked_up, wide[0], wide[1][:1], wide[2][:1], 1.0)
+
+
+def _large_matches(answer):
+    """a match of 200 does no harm"""
+    same(answer(QUERY * 200, KEYS, VALUES, 1.0), [10.0, 0.0], "for a query of 200, temperature=1")
+
+
+def _gradients_of_lookup(answer):
+    """gradients reach the query, the keys and the values"""
+    wide = numbers(5, seed=1), numbers(4, 5, seed=2), numbers(4, 3, seed=3)
+    gradients(answer, _looked_up, *wide, 0.7)
+    travels(answer, QUERY, KEYS, VALUES, 0.7)
+
+
 LOOKUP = Exercise(
     id="03.3",
     title="a dictionary that looks up softly",
@@ -257,7 +381,7 @@ LOOKUP = Exercise(
     ),
     hint="Three steps: a score per key, a softmax over the scores, a weighted sum of the values.",
     function=my_lookup,
-    tests=(_average, _cold, _hot),
+    tests=(_average, _cold, _hot, _any_book, _large_matches, _gradients_of_lookup),
 )
 
 

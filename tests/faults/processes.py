@@ -1,0 +1,247 @@
+"""Stopped processes: training killed, interrupted, out of space and doubled, then gone on with.
+
+Each is a forked child that runs the command as a person does, with a smaller model. What it ends
+with must be, to the bit, what an unbroken run ends with; what it says must be true.
+"""
+
+import os
+import random
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from tinytf.cli import pretrain, train
+from tinytf.support.files import CheckpointError
+from tinytf.training import checkpointing
+
+from .report import Case
+from .specimens import SIZES, TEXT, build_translator
+
+STEPS = 30
+COMMON = ["--steps", str(STEPS), "--warmup", "3", "--precision", "float32", "--device", "cpu",
+          "--save-every", "0", "--batch-size", "2"]  # fmt: skip
+PATIENCE = 120  # seconds for one process
+
+
+class Child:
+    """A forked process that runs a command, its words in a file."""
+
+    def __init__(self, command: Callable[[], int], words: Path) -> None:
+        self.path, self.begun = words, time.monotonic()
+        self.pid = os.fork()
+        if self.pid == 0:
+            status = 70
+            try:
+                out = os.open(words, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+                os.dup2(out, 1)
+                os.dup2(out, 2)
+                sys.stdout, sys.stderr = (os.fdopen(n, "w", buffering=1) for n in (1, 2))
+                signal.alarm(PATIENCE)
+                status = command()
+            except BaseException:
+                import traceback
+
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                os._exit(status)
+
+    def send(self, number: int) -> None:
+        """Send a signal; to one that has ended it does nothing."""
+        os.kill(self.pid, number)
+
+    def wait(self) -> int:
+        """Wait for its end; returns the status, below 0 for a signal."""
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    @property
+    def words(self) -> str:
+        """What it has said."""
+        return self.path.read_text(encoding="utf-8", errors="replace")
+
+
+class Lab:
+    """A folder in which runs are begun, and the end that each command's unbroken run comes to."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        torch.set_num_threads(1)
+        build_translator()  # what is read once is then there in every child
+        self.folder, self.text = folder, folder / "text"
+        self.text.write_text(TEXT * 4)
+        train.build = partial(_original_train_build, **SIZES)
+        train.exact_match = lambda *_: 0.5  # of no sentences: the grading is not what is tried
+        train.Phrasebook.sample = lambda *_, **__: []
+        self.whole, self.seconds = {}, {}
+        for name in ("train", "pretrain"):
+            begun = time.monotonic()
+            child = self.start(name, folder / f"whole.{name}")
+            if child.wait() != 0:
+                raise RuntimeError(f"the unbroken run failed: {child.words}")
+            self.seconds[name] = time.monotonic() - begun
+            self.whole[name] = checkpointing.read(folder / f"whole.{name}")[0]
+
+    def start(self, name: str, out: Path, *options: str, before=lambda: None) -> Child:
+        """Begin a run of a command; `before` is called in the child."""
+        arguments = [*COMMON, "--out", str(out), *options]
+        if name == "pretrain":
+            sizes = {"vocab_size": 262, "max_len": 8} | {n: SIZES[n] for n in list(SIZES)[:3]}
+            arguments += [f"--{n.replace('_', '-')}={v}" for n, v in sizes.items()]
+            arguments += ["--text", str(self.text), "--evaluate-every", "10"]
+        main = {"train": train.main, "pretrain": pretrain.main}[name]
+
+        def command() -> int:
+            before()
+            return main(arguments)
+
+        number = len(list(self.folder.glob("words.*")))
+        return Child(command, self.folder / f"words.{number}")
+
+    def finish(self, name: str, out: Path) -> str:
+        """Go on to the end if there is a file, else begin anew; returns what is wrong, or ''."""
+        step = None
+        if out.exists():
+            try:
+                step = checkpointing.read(out)[1]["step"]
+            except CheckpointError as error:
+                return f"lost: the file is broken: {error}"
+        child = self.start(name, out, *(["--resume"] if out.exists() else []))
+        if (status := child.wait()) != 0:
+            return f"lost: going on from step {step} ended with {status}: {child.words[-200:]}"
+        ended = checkpointing.read(out)[0]
+        whole = self.whole[name]
+        if ended.keys() != whole.keys() or any(not torch.equal(ended[n], whole[n]) for n in whole):
+            return f"lost: going on from step {step} came to another end"
+        if left := [p.name for p in out.parent.iterdir() if p != out]:
+            return f"lost: left behind: {', '.join(left)}"
+        return ""
+
+
+_original_train_build = train.build
+
+
+def try_processes(folder: Path, seed: int, count: int, until: float) -> Iterator[Case]:
+    """Stop `count` processes, or as many as there is time for; yields what became of each."""
+    draw, lab = random.Random(seed), Lab(folder)
+    for number in range(count):
+        if time.monotonic() > until:
+            return
+        kind = list(FAULTS)[number % len(FAULTS)]
+        name = draw.choice(["train", "pretrain"])
+        place = folder / f"run.{number}"
+        place.mkdir()
+        said = FAULTS[kind](lab, draw, name, place / "run")
+        outcome, _, words = said.partition(": ")
+        yield Case(kind, f"{name} {number}", outcome, words)
+
+
+def kill(lab: Lab, draw: random.Random, name: str, out: Path) -> str:
+    """Kill -9 at any time, up to three times, before it is let go on."""
+    for _ in range(draw.randint(1, 3)):
+        child = lab.start(name, out, *(["--resume"] if out.exists() else []))
+        time.sleep(draw.uniform(0, 1.1) * lab.seconds[name])
+        child.send(signal.SIGKILL)
+        if (status := child.wait()) not in (-signal.SIGKILL, 0, 2):
+            return f"crash: ended with {status}: {child.words[-200:]}"
+        if "Traceback" in child.words:
+            return f"raw error: {child.words[-200:]}"
+    return lab.finish(name, out) or "unharmed"
+
+
+def _interrupt(lab: Lab, draw: random.Random, name: str, out: Path, times: int) -> str:
+    child = lab.start(name, out)
+    time.sleep(draw.uniform(0.1, 1.1) * lab.seconds[name])
+    number = draw.choice([signal.SIGINT, signal.SIGTERM])
+    for _ in range(times):
+        child.send(number)
+        time.sleep(draw.choice([0, 0.001, 0.02]))
+    status, words = child.wait(), child.words
+    if status == 70 or "Traceback" in words:
+        return f"raw error: {words[-200:]}"
+    if status not in (0, 130, -signal.SIGTERM):  # a SIGTERM before there is anything to save
+        return f"crash: ended with {status}: {words[-200:]}"
+    said = "add --resume to go on" in words
+    if said and not out.exists():
+        return f"lost: it promised a file: {words[-200:]}"
+    if "nothing was saved" in words and out.exists():
+        return f"lost: there is a file: {words[-200:]}"
+    if (
+        said
+        and f"step {checkpointing.read(out)[1]['step']} of" not in words
+        and (f"the first {checkpointing.read(out)[1]['step']};" not in words)
+    ):
+        return f"lost: it named another step: {words[-200:]}"
+    return lab.finish(name, out) or "unharmed"
+
+
+def interrupt(lab: Lab, draw: random.Random, name: str, out: Path) -> str:
+    """Ctrl-C, or termination, once."""
+    return _interrupt(lab, draw, name, out, 1)
+
+
+def interrupt_twice(lab: Lab, draw: random.Random, name: str, out: Path) -> str:
+    """Ctrl-C, or termination, twice or three times."""
+    return _interrupt(lab, draw, name, out, draw.randint(2, 3))
+
+
+def fill(lab: Lab, draw: random.Random, name: str, out: Path) -> str:
+    """A disk that takes no more than so many bytes of a file, at once or after some steps."""
+    if draw.random() < 0.7:
+        child = lab.start(name, out)
+        time.sleep(draw.uniform(0.3, 0.9) * lab.seconds[name])
+        child.send(signal.SIGINT)
+        child.wait()
+    held = out.read_bytes() if out.exists() else None
+    room = draw.randrange(os.path.getsize(lab.folder / f"whole.{name}") - 1000)
+
+    def limit() -> None:
+        # what is said is in a file too, and needs some room
+        resource.setrlimit(resource.RLIMIT_FSIZE, (max(room, 4096), resource.RLIM_INFINITY))
+
+    child = lab.start(name, out, *(["--resume"] if held else []), before=limit)
+    status, words = child.wait(), child.words
+    finished = held is not None and status == 0  # there was no step left to save
+    if "Traceback" in words:
+        return f"raw error: {words[-300:]}"
+    if status != 2 and not finished:
+        return f"crash: ended with {status}: {words[-200:]}"
+    if status == 2 and "could not write" not in words:
+        return f"raw error: {words[-200:]}"
+    if held is not None and not finished and out.read_bytes() != held:
+        return "lost: the file that was there has changed"
+    if held is None and out.exists():
+        return "lost: there is a file though none could be written"
+    wrong = lab.finish(name, out)
+    return wrong or f"clear error: {words[-100:].strip()}".replace("\n", " ")
+
+
+def two_writers(lab: Lab, draw: random.Random, name: str, out: Path) -> str:
+    """Two runs on one path, begun together or one a little later: one may write."""
+    first = lab.start(name, out)
+    time.sleep(draw.choice([0, 0, 0.005, 0.05, 0.5 * lab.seconds[name]]))
+    second = lab.start(name, out)
+    ended = sorted((child.wait(), child.words) for child in (first, second))
+    statuses = [status for status, _ in ended]
+    refused = ended[1][1]
+    if "Traceback" in ended[0][1] + refused:
+        return f"raw error: {refused[-200:]}"
+    if statuses != [0, 2]:
+        return f"lost: they ended with {statuses}: {refused[-200:]}"
+    if not ("another run is writing" in refused or "exists: add --resume" in refused):
+        return f"raw error: {refused[-200:]}"
+    return lab.finish(name, out) or "clear error: " + refused.strip()[-100:]
+
+
+FAULTS: dict[str, Callable[[Lab, random.Random, str, Path], str]] = {
+    "kill": kill,
+    "interrupt": interrupt,
+    "interrupt twice": interrupt_twice,
+    "fill": fill,
+    "two writers": two_writers,
+}
