@@ -254,7 +254,10 @@ def _filters():
 def _itself(answer):
     """the lists hold every model's own parameters, whatever their dtype and number of axes"""
     for make, where in ((_double, "for a GPT in float64"), (_filters, "for filters")):
+        kinds = {p.dtype for p in make().parameters()}
         model, (decayed, others) = _listed(answer, make, where)
+        cast = {p.dtype for p in model.parameters()} != kinds
+        expect(not cast, f"{where}, the model's parameters have another dtype after your call")
         for name, p in model.named_parameters():
             right, wrong = (decayed, others) if p.dim() > 1 else (others, decayed)
             message = f"{where}, {name} {tuple(p.shape)} is in the wrong list, or in none or twice"
