@@ -99,8 +99,8 @@ def gpt_products(
     """List what a GPT multiplies when it reads `length` new tokens after `cached` ones.
 
     `scored` is at how many of them the next token is scored: all by default, 1 when writing on.
-    The part of the attention map that the causal mask hides is counted: kernels that are given a
-    mask compute it.
+    The part of the attention map that the causal mask hides is counted: explicit attention computes
+    it, and the fused kernel does where there is padding to hide too.
     """
     c, scored = config, length if scored is None else scored
     at_least_one(length=length, batch=batch, scored=scored)
