@@ -9,6 +9,7 @@ PACKAGE, TESTS = ROOT / "tinytf", ROOT / "tests"
 # Tests of something else than one file of the package, and of what.
 OF_SOMETHING_ELSE = {
     "test_benchmarks.py": "the benchmarks beside it",
+    "test_faults.py": "files broken and processes stopped, a slice of the campaign in faults/",
     "test_every_model.py": "what holds for the four models alike",
     "test_errata.py": "mistakes of the source documents, wherever they could be made",
     "test_house.py": "what stands where in the package, and who imports whom",
@@ -27,7 +28,6 @@ WITHOUT_A_FILE = {
     "checks.py": "with each config that calls it",
     "studies/alignment.py": "in studies/test_recurrence.py, whose grades it gives",
     "studies/embeddings.py": "by the chapter that runs it",
-    "support/compiled.py": "in decoding/, where compiled models generate",
     "support/interrupt.py": "in training/test_trainer.py, whose runs are interrupted",
     "support/modes.py": "with each search and score that puts a model's mode back",
     "support/protocols.py": "by what accepts them: it only names types",
