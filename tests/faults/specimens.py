@@ -73,9 +73,7 @@ def make(folder: Path) -> None:
     tokenizer = train_bpe(TEXT, vocab_size=290, special_tokens=[END_OF_TEXT])
     (folder / "bpe").mkdir()
     tokenizer.save(folder / "bpe" / "bpe.json")
-    place = {byte: i for i, byte in enumerate(GPT2_BYTE_ORDER)}
-    merges = [tuple(place.get(part, part) for part in pair) for pair in tokenizer.merges]
-    vocab, merges = to_gpt2(ByteBPE(merges, byte_order=GPT2_BYTE_ORDER))
+    vocab, merges = to_gpt2(train_bpe(TEXT, vocab_size=290, byte_order=GPT2_BYTE_ORDER))
     (folder / "gpt2_tokenizer").mkdir()
     (folder / "gpt2_tokenizer" / "vocab.json").write_text(json.dumps(vocab))
     lines = ["#version: 0.2", *(" ".join(pair) for pair in merges)]
