@@ -169,8 +169,10 @@ def _interrupt(lab: Lab, draw: random.Random, name: str, out: Path, times: int) 
         return f"lost: it promised a file: {words[-200:]}"
     if "nothing was saved" in words and out.exists():
         return f"lost: there is a file: {words[-200:]}"
-    if said and f"step {checkpointing.read(out)[1]['step']} of" not in words and (
-        f"the first {checkpointing.read(out)[1]['step']};" not in words
+    if (
+        said
+        and f"step {checkpointing.read(out)[1]['step']} of" not in words
+        and (f"the first {checkpointing.read(out)[1]['step']};" not in words)
     ):
         return f"lost: it named another step: {words[-200:]}"
     return lab.finish(name, out) or "unharmed"
