@@ -11,7 +11,7 @@ from support import bounded, randomise
 from tinytf.blocks import EncoderLayer
 from tinytf.gpt import GPT, PRESETS, GPTConfig
 from tinytf.inspect import record
-from tinytf.interpret.residual_stream import states
+from tinytf.interpret.residual_stream import record_residual_stream
 from tinytf.masks import causal_mask
 from tinytf.metrics.counting import count_parameters
 
@@ -112,7 +112,7 @@ def test_weights_and_states_can_be_looked_at(device):
     model = small_gpt(device, torch.float32)
     ids = some_ids(2, 5, device)
     plain = model(ids)
-    with record(model) as weights, states(model) as seen:
+    with record(model) as weights, record_residual_stream(model) as seen:
         torch.testing.assert_close(model(ids), plain, atol=1e-5, rtol=1e-5)
     assert list(weights) == [f"decoder.layers.{i}.self_attention" for i in range(2)]
     for w in weights.values():

@@ -13,6 +13,7 @@ from tinytf.masks import CAUSAL, check_mask, written_out
 __all__ = [
     "KeyValueCache",
     "MultiHeadAttention",
+    "apply_together",
     "attend",
     "attention_weights",
     "explicit_attention",
@@ -115,6 +116,20 @@ class KeyValueCache:
             self.padding = self.padding[rows]
 
 
+def apply_together(x: Tensor, *maps: nn.Module) -> list[Tensor]:
+    """Apply linear maps to x (..., C), in one matrix product where they are plain ones.
+
+    A map that has hooks, is parametrised, has no bias or is not exactly an `nn.Linear` (an adapter,
+    say) is called like any module. Returns a tensor (..., outputs) for each map.
+    """
+    joined = len(maps) > 1 and all(is_plain_linear(m) and m.bias is not None for m in maps)
+    if not joined:
+        return [m(x) for m in maps]
+    weight, bias = torch.cat([m.weight for m in maps]), torch.cat([m.bias for m in maps])
+    y = F.linear(x, weight, bias)  # (..., C) -> (..., n outputs)
+    return list(y.split([m.out_features for m in maps], dim=-1))
+
+
 class MultiHeadAttention(nn.Module):
     """Attend in `num_heads` subspaces of width d_model / num_heads, then mix them.
 
@@ -156,9 +171,7 @@ class MultiHeadAttention(nn.Module):
                 k, v = cache.append(k, v)
         else:
             self._check_input("memory", memory)
-            if len(memory) != len(x) or (cache and len(cache.k) != len(x)):
-                held = f", the cache {len(cache.k)}" if cache else ""
-                raise ValueError(f"x has a batch of {len(x)}, memory of {len(memory)}{held}")
+            _check_batches(x, memory, cache)
             (q,) = self._project(x, self.w_q)
             if cache is None or len(cache) == 0:
                 k, v = self._project(memory, self.w_k, self.w_v)
@@ -171,23 +184,21 @@ class MultiHeadAttention(nn.Module):
         return self.w_o(heads.transpose(1, 2).flatten(2))  # (B, H, T, D) -> (B, T, C)
 
     def _project(self, x: Tensor, *maps: nn.Module) -> list[Tensor]:
-        """Apply maps to x (B, T, C), plain ones in one matmul, and split each into heads."""
-        if len(maps) > 1 and all(self._can_join(m) for m in maps):
-            weight, bias = torch.cat([m.weight for m in maps]), torch.cat([m.bias for m in maps])
-            y = F.linear(x, weight, bias)
-            parts = y.unflatten(-1, (len(maps), self.num_heads, -1)).unbind(2)
-        else:
-            parts = [m(x).unflatten(-1, (self.num_heads, -1)) for m in maps]
-        return [part.transpose(1, 2) for part in parts]  # each (B, T, H, D) -> (B, H, T, D)
-
-    def _can_join(self, m: nn.Module) -> bool:
-        return is_plain_linear(m) and m.out_features == self.d_model and m.bias is not None
+        """Apply maps to x (B, T, C) and split what each gives into heads."""
+        heads = [part.unflatten(-1, (self.num_heads, -1)) for part in apply_together(x, *maps)]
+        return [part.transpose(1, 2) for part in heads]  # each (B, T, H, D) -> (B, H, T, D)
 
     def _check_input(self, name: str, x: Tensor) -> None:
         if x.dim() != 3 or x.size(-1) != self.d_model:
             raise ValueError(
                 f"{name} must be of shape (B, length, d_model={self.d_model}), got {tuple(x.shape)}"
             )
+
+
+def _check_batches(x: Tensor, memory: Tensor, cache: KeyValueCache | None) -> None:
+    if len(memory) != len(x) or (cache and len(cache.k) != len(x)):
+        held = f", the cache {len(cache.k)}" if cache else ""
+        raise ValueError(f"x has a batch of {len(x)}, memory of {len(memory)}{held}")
 
 
 def _check_widths(q: Tensor, k: Tensor) -> None:

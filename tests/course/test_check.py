@@ -44,7 +44,7 @@ def test_other_right_answers_pass():
     """The graders accept what is right, not what is spelt like the reference."""
 
     def framework_weights(q, k, mask=None):
-        eye = torch.eye(k.size(-2)).expand(*k.shape[:-2], -1, -1)
+        eye = torch.eye(k.size(-2), dtype=k.dtype, device=k.device).expand(*k.shape[:-2], -1, -1)
         return torch.nn.functional.scaled_dot_product_attention(q, k, eye, attn_mask=mask)
 
     def framework_loss(logits, targets, epsilon, pad_id):

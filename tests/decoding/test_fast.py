@@ -14,7 +14,7 @@ from tinytf.decoding.sampling import Sampling
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.grouped_query import GroupedQueryAttention
 from tinytf.inspect import record, replace
-from tinytf.interpret.residual_stream import states
+from tinytf.interpret.residual_stream import record_residual_stream
 from tinytf.llama import Llama, LlamaConfig
 from tinytf.norm import RMSNorm
 
@@ -228,7 +228,8 @@ def test_there_is_nothing_to_look_into():
     twin = fast_decoder(decided_gpt(0))
     with pytest.raises(ValueError, match="no attention layer to record"), record(twin):
         pass
-    with pytest.raises(ValueError, match="no stack of layers to record"), states(twin):
+    refused = pytest.raises(ValueError, match="no stack of layers to record")
+    with refused, record_residual_stream(twin):
         pass
 
 

@@ -114,7 +114,7 @@ def edit_tensors(draw: random.Random, specimen: Specimen, folder: Path) -> None:
         if what < 0.15:
             del tensors[name]
         elif what < 0.3:
-            tensors[draw.choice(["new", f"{name}.x", f"optimizer/{name}"])] = tensors[name]
+            tensors[draw.choice(["new", f"{name}.x", f"optimizer/{name}"])] = tensors[name].clone()
     if ours:
         finite = {n: t.nan_to_num() if t.is_floating_point() else t for n, t in tensors.items()}
         checkpointing.write(path, finite, header)

@@ -7,7 +7,7 @@ import resource
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import torch
@@ -16,15 +16,15 @@ from tinytf.support.files import CheckpointError
 
 from .breakages import BREAKAGES
 from .report import Case
-from .specimens import make, specimens
+from .specimens import Specimen, make, specimens
 
 PATIENCE = 60  # seconds for one file
 MEMORY = 3 << 30  # bytes more than the process has when it begins
 
 
-def cases(seed: int) -> Iterator[tuple[str, str, int]]:
+def cases(known: Iterable[Specimen], seed: int) -> Iterator[tuple[str, str, int]]:
     """Breakage, specimen and seed, without end, in turn."""
-    kinds = {specimen.name: specimen.kind for specimen in specimens()}
+    kinds = {specimen.name: specimen.kind for specimen in known}
     number = seed * 1_000_000
     while True:
         for breakage, (_, fits) in BREAKAGES.items():
@@ -38,11 +38,14 @@ def try_files(folder: Path, seed: int, count: int, until: float) -> Iterator[Cas
     """Break `count` files, or as many as there is time for; yields what became of each."""
     folder.mkdir(parents=True, exist_ok=True)
     _in_child(lambda _: make(folder), folder / "made")
-    stream = cases(seed)
+    known = {specimen.name: specimen for specimen in specimens()}
+    stream = cases(known.values(), seed)
     left = [next(stream) for _ in range(count)]
     while left and time.monotonic() < until:
         chunk, notes = left[:100], folder / "notes"
-        status = _in_child(lambda path, chunk=chunk: _try_chunk(folder, chunk, path, until), notes)
+        status = _in_child(
+            lambda path, chunk=chunk: _try_chunk(folder, known, chunk, path, until), notes
+        )
         done = [line.split("\t", 1) for line in notes.read_text(encoding="utf-8").splitlines()]
         for (breakage, name, number), (outcome, words) in zip(chunk, done, strict=False):
             yield Case(breakage, f"{name} {number}", outcome, words)
@@ -54,7 +57,7 @@ def try_files(folder: Path, seed: int, count: int, until: float) -> Iterator[Cas
             return  # no time was left
 
 
-def _in_child(work, notes: Path) -> int:
+def _in_child(work: Callable[[Path], None], notes: Path) -> int:
     """Do work in a forked process that notes its results line by line; returns its status."""
     notes.write_text("")
     child = os.fork()
@@ -70,13 +73,18 @@ def _in_child(work, notes: Path) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def _try_chunk(folder: Path, chunk: list[tuple[str, str, int]], notes: Path, until: float) -> None:
+def _try_chunk(
+    folder: Path,
+    known: dict[str, Specimen],
+    chunk: list[tuple[str, str, int]],
+    notes: Path,
+    until: float,
+) -> None:
     torch.set_num_threads(1)
     pages = int(Path("/proc/self/statm").read_text().split()[0]) if os.path.exists("/proc") else 0
     limit = pages * resource.getpagesize() + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends a load that never returns
-    known = {specimen.name: specimen for specimen in specimens()}
     whole: dict[str, str] = {}
     with notes.open("a", encoding="utf-8", buffering=1) as out:
         for breakage, name, number in chunk:
@@ -97,7 +105,7 @@ def _try_chunk(folder: Path, chunk: list[tuple[str, str, int]], notes: Path, unt
             out.write(f"{outcome}\t{words[:300]}\n")
 
 
-def _outcome(specimen, broken: Path, whole: str, breakage: str) -> tuple[str, str]:
+def _outcome(specimen: Specimen, broken: Path, whole: str, breakage: str) -> tuple[str, str]:
     """Load what is broken, and say what came of it."""
     try:
         loaded = specimen.load(broken)

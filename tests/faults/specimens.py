@@ -22,7 +22,7 @@ from tinytf.related.bert_heads import BertForPretraining
 from tinytf.related.marian import Marian, MarianConfig
 from tinytf.support.randomness import seeded
 from tinytf.text.bpe import ByteBPE, train_bpe
-from tinytf.text.gpt2_files import from_gpt2, to_gpt2
+from tinytf.text.gpt2_files import GPT2_BYTE_ORDER, from_gpt2, to_gpt2
 from tinytf.training.trainer import Trainer, TrainingConfig
 
 TEXT = "the cat sat on the mat, and the dog sat on the cat. " * 12
@@ -73,7 +73,7 @@ def make(folder: Path) -> None:
     tokenizer = train_bpe(TEXT, vocab_size=290, special_tokens=[END_OF_TEXT])
     (folder / "bpe").mkdir()
     tokenizer.save(folder / "bpe" / "bpe.json")
-    vocab, merges = to_gpt2(train_bpe(TEXT, vocab_size=290))
+    vocab, merges = to_gpt2(train_bpe(TEXT, vocab_size=290, byte_order=GPT2_BYTE_ORDER))
     (folder / "gpt2_tokenizer").mkdir()
     (folder / "gpt2_tokenizer" / "vocab.json").write_text(json.dumps(vocab))
     lines = ["#version: 0.2", *(" ".join(pair) for pair in merges)]
@@ -100,13 +100,13 @@ class RunLoader:
     """Load a run's file into a trainer of its own; what is refused must change nothing."""
 
     def __init__(self, build: Callable[[], tuple[Trainer, Any]]) -> None:
-        self.build, self.trainer = build, None
+        self.trainer = build()[0]
 
     def __call__(self, folder: Path) -> str:
-        if self.trainer is None:
-            self.trainer = self.build()[0]
-            self.trainer.run(until=1)
-        trainer, before = self.trainer, run_digest(self.trainer)
+        trainer = self.trainer
+        if trainer.step == 0:  # so that there are moments to be changed
+            trainer.run(until=1)
+        before = run_digest(trainer)
         try:
             trainer.load(folder / "run")
         except Exception:
@@ -116,7 +116,6 @@ class RunLoader:
         loaded = run_digest(trainer)
         if trainer.step < trainer.config.steps:  # where wrong moments would tear the memory apart
             trainer.run(until=trainer.step + 1)
-        self.trainer = None
         return loaded
 
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from tinytf.inspect import replace
-from tinytf.interpret.ablation import silenced
-from tinytf.interpret.coreference import antecedent_scores, noun_preferences, nouns_said
+from tinytf.interpret.ablation import ablated
+from tinytf.interpret.coreference import antecedent_preferences, coreference_scores, noun_shares
 from tinytf.interpret.head_roles import (
     Head,
     heads_of,
@@ -13,7 +13,7 @@ from tinytf.interpret.head_roles import (
 from tinytf.text.words import BOS, EOS
 
 
-def test_antecedent_scores_of_made_up_heads(shipped, twins):
+def test_coreference_scores_of_made_up_heads(shipped, twins):
     """A head fixed on the first noun scores about -1, one that finds the right noun 1."""
     model, name = shipped.model, "decoder.layers.1.cross_attention"
     first = {False: torch.tensor([two[0].antecedent[1] for two in twins])}
@@ -31,15 +31,15 @@ def test_antecedent_scores_of_made_up_heads(shipped, twins):
         return change
 
     with replace(model, name, looks(first)):
-        assert antecedent_scores(shipped, twins)[Head(name, 0)] == pytest.approx(-1)
+        assert coreference_scores(shipped, twins)[Head(name, 0)] == pytest.approx(-1)
     calls.clear()
     with replace(model, name, looks(right)):
-        assert antecedent_scores(shipped, twins)[Head(name, 3)] == pytest.approx(1)
+        assert coreference_scores(shipped, twins)[Head(name, 3)] == pytest.approx(1)
     swapped = [two[::-1] for two in twins]
-    assert antecedent_scores(shipped, swapped) == antecedent_scores(shipped, twins)
-    assert noun_preferences(shipped, swapped) == noun_preferences(shipped, twins)
+    assert coreference_scores(shipped, swapped) == coreference_scores(shipped, twins)
+    assert antecedent_preferences(shipped, swapped) == antecedent_preferences(shipped, twins)
     with pytest.raises(ValueError, match="no twins"):
-        antecedent_scores(shipped, [])
+        coreference_scores(shipped, [])
 
 
 @pytest.mark.parametrize("kind", ["encoder.self", "decoder.self", "decoder.cross"])
@@ -61,13 +61,13 @@ def test_preferences_of_a_layer_made_to_look_at_the_second_noun(shipped, twins, 
         return weights
 
     with replace(shipped.model, name, change):
-        first, second = noun_preferences(shipped, twins)
+        first, second = antecedent_preferences(shipped, twins)
     heads = [Head(name, index) for index in range(4)]
     assert [first[head] for head in heads] == pytest.approx([0, -1, -1, -1])
     assert [second[head] for head in heads] == pytest.approx([0, 1, 1, 1])
 
 
-def test_nouns_said_against_a_loop(shipped, twins):
+def test_noun_shares_against_a_loop(shipped, twins):
     model = shipped.model
     silent = [h for h in heads_of(model) if h.depth == 1 and h.kind == "cross" and h.index < 3]
     silent += [h for h in heads_of(model) if h.depth == 0 and h.kind == "cross"]
@@ -77,15 +77,15 @@ def test_nouns_said_against_a_loop(shipped, twins):
             again = pair.antecedent[2]
             src = torch.tensor([[*shipped.source.encode(pair.source), EOS]])
             read = torch.tensor([[BOS, *shipped.target.encode(pair.target[:again])]])
-            with torch.no_grad(), silenced(model, silent):
+            with torch.no_grad(), ablated(model, silent):
                 scores = model.output(model.decode(read, model.encode(src)))[0, -1]
             (word,) = shipped.target.decode([scores.argmax().item()])
             right += word == pair.target[again]
             other += word == twin.target[twin.antecedent[2]]
-    found = nouns_said(shipped, twins, iter(silent))
+    found = noun_shares(shipped, twins, iter(silent))
     assert found == pytest.approx((right / 24, other / 24))
     assert found.right > 0.2
     assert found.other > 0.2
-    assert nouns_said(shipped, twins) == (1, 0)
+    assert noun_shares(shipped, twins) == (1, 0)
     with pytest.raises(ValueError, match="no twins"):
-        nouns_said(shipped, [])
+        noun_shares(shipped, [])

@@ -6,8 +6,6 @@ import torch.nn.functional as F
 from support import randomise, small_model
 from torch import nn
 
-from tinytf.cli.train import build
-from tinytf.data.phrasebook import Phrasebook
 from tinytf.feedforward import FeedForward, SwiGLU, gelu
 from tinytf.interpret.ffn_units import (
     contributions,
@@ -18,13 +16,7 @@ from tinytf.interpret.ffn_units import (
     values_of,
     word_directions,
 )
-from tinytf.metrics.translation import batch_of
 from tinytf.norm import RMSNorm
-from tinytf.studies.feedforward import (
-    Swap,
-    positions,
-)
-from tinytf.training.trainer import TrainingConfig
 
 IDS = (torch.tensor([[3, 4, 5, 6], [7, 8, 0, 0]]), torch.tensor([[1, 4, 5], [1, 8, 0]]))
 
@@ -168,39 +160,3 @@ def test_values_are_a_copy():
 def test_bad_edits_are_refused(units, shape, error, message):
     with pytest.raises(error, match=message), edited(FeedForward(4, 6), units, torch.ones(shape)):
         pass
-
-
-@pytest.fixture(scope="module")
-def swap():
-    """One swap in a small untrained translator, with the pairs it is graded on."""
-    sizes = {"d_model": 16, "num_heads": 2, "num_layers": 1, "d_ff": 24}
-    _, translator = build(TrainingConfig(steps=2, warmup=1), 8, "cpu", **sizes)
-    randomise(translator.model.double())
-    pairs = Phrasebook().sample(60, "train", seed=3)
-    seen = positions(translator, pairs, size=25)
-    cat, dog = pairs[0].target[0], pairs[1].target[-1]
-    seen = seen._replace(written=seen.gold)  # as if the model were right everywhere
-    return Swap(translator, cat, dog, seen, seen), translator, pairs
-
-
-@pytest.mark.parametrize("by", ["contribution", "value", "key", "random"])
-def test_a_swap_equals_the_edited_model(swap, by):
-    found, translator, pairs = swap
-    units = found.ranked(by)[:9]
-    layer = translator.model.decoder.layers[-1].feed_forward
-    directions = word_directions(translator.model)
-    new = mirrored(found.values, directions[found.word], directions[found.other])
-    batch = batch_of(translator, pairs)
-    with torch.no_grad(), edited(layer, units, new[units]):
-        logits = translator.model(batch.src, batch.tgt_in)[batch.tgt_out != 0]
-    logits[:, :2] = -torch.inf
-    moves = found.edit(units)
-    everywhere = torch.ones_like(found.due)
-    assert torch.equal(found._written(everywhere, moves, None), logits.argmax(-1))
-    written = logits.argmax(-1)
-    shares = [
-        (written[found.due] == word).double().mean().item() for word in (found.other, found.word)
-    ]
-    assert found.there(moves) == pytest.approx(shares)
-    wrong = (written != found.test.gold) & found.elsewhere
-    assert found.lost(moves) == len(found.test.row[wrong].unique()) / found.sentences

@@ -7,7 +7,7 @@ from torch import nn
 
 from tinytf.blocks import Encoder
 from tinytf.inspect import record, replace
-from tinytf.interpret.residual_stream import stacks, states
+from tinytf.interpret.residual_stream import record_residual_stream, stacks
 from tinytf.masks import padding_mask
 
 NAMES = [
@@ -29,7 +29,7 @@ def ids(exact):
 
 def test_every_layer_is_recorded_and_the_output_stays_the_same(model, ids):
     plain = model(*ids)
-    with states(model) as seen:
+    with record_residual_stream(model) as seen:
         recorded = model(*ids)
     assert torch.equal(recorded, plain)
     assert list(seen) == NAMES
@@ -41,7 +41,7 @@ def test_every_layer_is_recorded_and_the_output_stays_the_same(model, ids):
 def test_the_states_are_those_of_the_layers_run_one_by_one(model, ids):
     """Against a second way to compute them: layer after layer, by hand."""
     src, tgt = ids
-    with states(model) as seen:
+    with record_residual_stream(model) as seen:
         model(src, tgt)
     mask = padding_mask(src)
     x = model.src_embedding(src) + model.positions.table[:6]
@@ -61,7 +61,7 @@ def test_the_states_are_those_of_the_layers_run_one_by_one(model, ids):
 def test_the_final_norm_is_in_the_output_only(exact, ids):
     for norm, same in (("post", True), ("pre", False)):
         model = randomise(small_model(exact, norm=norm))
-        with states(model) as seen:
+        with record_residual_stream(model) as seen:
             model(*ids)
         assert torch.equal(seen["encoder.output"], seen["encoder.layers.1"]) == same
 
@@ -73,14 +73,14 @@ def test_gradients_pass_as_if_nothing_were_recorded(model, ids):
         return [p.grad.clone() for p in model.parameters()]
 
     plain = gradient()
-    with states(model):
+    with record_residual_stream(model):
         recorded = gradient()
     assert all(map(torch.equal, plain, recorded))
 
 
 def test_a_stack_of_its_own_and_named_arguments(model, ids):
     x = torch.randn(2, 6, 12, dtype=torch.float64, device=ids[0].device)
-    with states(model.encoder) as seen:
+    with record_residual_stream(model.encoder) as seen:
         model.encoder(x=x, mask=padding_mask(ids[0]))
     assert list(seen) == ["embedding", "layers.0", "layers.1", "output"]
     assert torch.equal(seen.by_layer("")[0], x)
@@ -91,7 +91,7 @@ def test_a_layer_used_several_times_is_recorded_at_each_place(exact):
     layer = small_model(exact).encoder.layers[0]
     tied = Encoder([layer] * 3, nn.Identity())
     x = torch.randn(2, 6, 12, dtype=torch.float64, device=exact)
-    with states(tied) as seen:
+    with record_residual_stream(tied) as seen:
         with pytest.raises(ValueError, match="d_model=12"):
             tied(torch.randn(2, 6, 11, dtype=torch.float64, device=exact))
         layer(x)  # outside the stack: the next pass starts anew all the same
@@ -108,7 +108,7 @@ def test_pytorchs_stack_too(exact):
     layer = nn.TransformerEncoderLayer(12, 3, 20, batch_first=True, dropout=0.0)
     theirs = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).to(exact, torch.float64)
     x = torch.randn(2, 6, 12, dtype=torch.float64, device=exact)
-    with states(theirs) as seen:
+    with record_residual_stream(theirs) as seen:
         out = theirs(src=x)
     assert torch.equal(seen["embedding"], x)
     assert torch.equal(seen["output"], out)
@@ -120,33 +120,39 @@ def test_hooks_are_gone_afterwards_also_after_an_error(model, ids):
         modules = list(model.modules())
         return sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in modules)
 
-    with states(model), record(model):
+    with record_residual_stream(model), record(model):
         assert hooks() > 0
     assert hooks() == 0
-    with pytest.raises(RuntimeError, match="stop"), states(model):
+    with pytest.raises(RuntimeError, match="stop"), record_residual_stream(model):
         raise RuntimeError("stop")
     assert hooks() == 0
 
 
 def test_a_change_in_force_is_seen(model, ids):
-    with replace(model, "encoder.layers.0", torch.zeros_like), states(model) as seen:
+    with (
+        replace(model, "encoder.layers.0", torch.zeros_like),
+        record_residual_stream(model) as seen,
+    ):
         model(*ids)
     assert (seen["encoder.layers.0"] == 0).all()
 
 
 def test_two_at_once_record_the_same(model, ids):
-    with states(model) as outer, states(model) as inner:
+    with record_residual_stream(model) as outer, record_residual_stream(model) as inner:
         model(*ids)
     assert list(outer) == list(inner)
     assert all(torch.equal(outer[name], inner[name]) for name in outer)
 
 
 def test_bad_input(model):
-    with pytest.raises(ValueError, match="Linear has no stack of layers"), states(nn.Linear(2, 2)):
+    with (
+        pytest.raises(ValueError, match="Linear has no stack of layers"),
+        record_residual_stream(nn.Linear(2, 2)),
+    ):
         pass
-    with states(model) as seen, pytest.raises(KeyError, match="none so far"):
+    with record_residual_stream(model) as seen, pytest.raises(KeyError, match="none so far"):
         seen.by_layer()
-    with states(model) as seen:
+    with record_residual_stream(model) as seen:
         model.encode(torch.tensor([[3, 4]], device=model.device))
     with pytest.raises(KeyError, match=r"'coder'; there are \['encoder'\]"):
         seen.by_layer("coder")

@@ -1,4 +1,4 @@
-"""The rungs of a training step compute the same and differ in one thing each."""
+"""Every rung of the ladder computes the same, and what it says."""
 
 import itertools
 
@@ -13,11 +13,10 @@ from tinytf.studies.cost import (
     RUNGS,
     SIZES,
     TrainingStep,
-    _Graphed,
-    cost_gpu,
     shares,
     whole_loss,
 )
+from tinytf.studies.cost_gpu import _Graphed, cost_gpu
 from tinytf.training.losses import (
     _gains_by_parts,
     next_token_loss,

@@ -6,8 +6,8 @@ from support import random_ids
 
 from tinytf.apps.translator import Translator
 from tinytf.data.phrasebook import Phrasebook
-from tinytf.interpret.ablation import damage
-from tinytf.interpret.coreference import nouns_said
+from tinytf.interpret.ablation import ablation_effect
+from tinytf.interpret.coreference import noun_shares
 from tinytf.interpret.head_roles import (
     heads_of,
 )
@@ -56,11 +56,11 @@ def test_rows_of_the_studies(shipped, pairs, twins):
     rows = noun_rows(shipped, twins)
     assert list(rows)[:7] == ["nothing", "enc 0", "enc 1", "dec 0", "dec 1", "cross 0", "cross 1"]
     assert list(rows)[7:] == [str(head) for head in heads]
-    assert rows["cross 0"] == pytest.approx(nouns_said(shipped, twins, heads[16:20]), abs=1e-4)
+    assert rows["cross 0"] == pytest.approx(noun_shares(shipped, twins, heads[16:20]), abs=1e-4)
     row, batch = describe(shipped, pairs[:6], twins[:3]), batch_of(shipped, pairs[:6])
 
     def cost(*silent):
-        found = damage(shipped.model, batch, silent)
+        found = ablation_effect(shipped.model, batch, silent)
         return pytest.approx([100 * found.exact, found.loss], abs=0.01)
 
     assert row["test"]["zero"][9] == cost(heads[9])

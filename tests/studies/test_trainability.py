@@ -67,8 +67,10 @@ def test_a_shallow_stack_learns_and_repeats():
     assert row["accuracy"] > 0.8
     assert row["loss"] < 0.5
     assert row["curve"][-1] == row["loss"] < row["curve"][0]
-    assert row == trainability.train_cell("pre", 1, 1e-2, steps=150)
-    assert row["accuracy"] != trainability.train_cell("pre", 1, 1e-2, seed=1, steps=150)["accuracy"]
+    short = trainability.train_cell("pre", 1, 1e-2, steps=50)
+    assert short == trainability.train_cell("pre", 1, 1e-2, steps=50)
+    other = trainability.train_cell("pre", 1, 1e-2, seed=1, steps=50)
+    assert short["accuracy"] != other["accuracy"]
     with pytest.raises(KeyError, match="both"):
         trainability.train_cell("both", 1, 1e-2)
 

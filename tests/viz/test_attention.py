@@ -44,7 +44,7 @@ def ticks(axis):
 
 def test_heatmap_draws_the_weights_on_the_fixed_scale():
     w = weights(6, 7)
-    ax = viz.heatmap(w, TARGET, SOURCE, query_pinyin=PINYIN)
+    ax = viz.heatmap(w, list(zip(TARGET, PINYIN, strict=True)), SOURCE)
     np.testing.assert_allclose(drawn(ax), w)
     assert ax.collections[0].get_clim() == (0, 1)
     assert ticks(ax.xaxis) == SOURCE
@@ -106,7 +106,7 @@ def test_heatmap_refuses_a_mask_and_a_scale_it_cannot_use():
 
 def test_head_grid_draws_every_head_in_its_place():
     w = weights(5, 6, 7)
-    axes = viz.head_grid(w, TARGET, SOURCE, query_pinyin=PINYIN, max_columns=3)
+    axes = viz.head_grid(w, list(zip(TARGET, PINYIN, strict=True)), SOURCE, max_columns=3)
     assert len(axes) == 5
     assert [ax.get_title() for ax in axes][4] == "head 4"
     for head, ax in enumerate(axes):

@@ -250,3 +250,38 @@ def shown(monkeypatch):
     monkeypatch.setattr("IPython.display.display", display)
     assert ipywidgets
     return displayed
+
+
+def long_example(size, heads=2):
+    maps = np.full((1, heads, size, size), 1 / size)
+    tokens = [f"w{i}" for i in range(size)]
+    return {"source": tokens, "target": tokens, "attention": {"cross": maps}}
+
+
+def test_explorer_refuses_what_no_page_can_show():
+    """500 x 500 would make 31 MB; the largest that is shown is looked at whole."""
+    with pytest.raises(ValueError, match="example 0 has 500 source tokens, an explorer shows up t"):
+        viz.attention_explorer([long_example(500)])
+    wide = long_example(100)
+    wide |= {"target": [f"w{i}" for i in range(129)]}
+    wide["attention"] = {"cross": np.full((1, 1, 129, 100), 0.01)}
+    with pytest.raises(ValueError, match="example 1 has 129 target tokens"):
+        viz.attention_explorer([example(), wide])
+    with pytest.raises(
+        ValueError, match="the maps have 4915200 weights, an explorer holds up to 4"
+    ):
+        viz.attention_explorer([long_example(128, heads=150), long_example(128, heads=150)])
+    assert len(viz.attention_explorer([long_example(128)]).html) < 5_000_000
+
+
+@pytest.mark.parametrize("name", ["source", "target", "pinyin", "read", "title"])
+def test_explorer_names_half_a_character(name):
+    given, title = example(), None
+    if name == "title":
+        title = "a \ud800"
+    else:
+        tokens = list(given.get(name) or given["target"])
+        given[name] = [*tokens[:-1], "a\udfff"]
+    with pytest.raises(ValueError, match=rf"{name} has a lone surrogate in 'a ?\\ud") as caught:
+        viz.attention_explorer([given], title=title)
+    assert not isinstance(caught.value, UnicodeError)

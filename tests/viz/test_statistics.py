@@ -23,7 +23,7 @@ def test_lines_keep_the_colour_of_a_thing():
 
 def test_lines_draw_each_series_with_its_band():
     series = {"a": torch.tensor([1.0, 2.0, 4.0]), "b": [3, 2, 1]}
-    ax = viz.lines([64, 128, 256], series, logx=2, band={"a": 0.5}, reference={"chance": 1})
+    ax = viz.lines([64, 128, 256], series | {"chance": 1}, logx=2, band={"a": 0.5})
     np.testing.assert_allclose(ax.lines[0].get_ydata(), [1, 2, 4])
     assert ax.get_xscale() == "log"
     assert len(ax.collections) == 1

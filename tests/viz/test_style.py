@@ -72,7 +72,8 @@ def test_without_a_chinese_font_pinyin_stands_in(no_cjk):
     assert viz.labels(TARGET, PINYIN) == PINYIN
     assert viz.label("？") == "?"
     assert viz.label("𰻞").startswith("U+")
-    ax = viz.heatmap(weights(6, 6), TARGET, TARGET, query_pinyin=PINYIN, key_pinyin=PINYIN)
+    words = list(zip(TARGET, PINYIN, strict=True))
+    ax = viz.heatmap(weights(6, 6), words, words)
     drawn(ax)  # a boxed glyph would warn, and warnings are errors here
     assert ticks(ax.yaxis) == PINYIN
 

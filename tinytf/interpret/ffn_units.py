@@ -1,4 +1,4 @@
-"""The feed-forward network read as a memory: a key and a value for each hidden unit.
+"""The units of the feed-forward network: each hidden unit has a key and writes a value.
 
 Unit i answers to the key k_i (row i of w_1) and writes the value v_i (column i of w_2), as much of
 it as it is active: FFN(x) = Σ act(k_i · x + b_i) v_i + b. Source: Geva et al. 2021, section 2.

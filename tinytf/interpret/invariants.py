@@ -218,8 +218,8 @@ def shift_errors(batch: Batch) -> float:
     real = batch.tgt_out != PAD
     if not real.any():
         raise ValueError("the target is all padding: there is nothing to check")
-    said_before = F.pad(batch.tgt_out[:, :-1], (1, 0), value=BOS)
-    return (batch.tgt_in != said_before)[real].float().mean().item()
+    word_before = F.pad(batch.tgt_out[:, :-1], (1, 0), value=BOS)
+    return (batch.tgt_in != word_before)[real].float().mean().item()
 
 
 def free_running_gap(model: Transformer, batch: Batch) -> float:
@@ -236,9 +236,9 @@ def free_running_gap(model: Transformer, batch: Batch) -> float:
 def free_running(model: Seq2Seq, batch: Batch, use_cache: bool = False) -> Tensor:
     """Decode greedily; say which sentences are the gold target, word for word: booleans (B,)."""
     length = batch.tgt_out.size(1)
-    said = greedy(model, batch.src, length, use_cache=use_cache)
-    said = F.pad(said, (0, length - said.size(1)), value=PAD)
-    return (said == batch.tgt_out).all(dim=1)
+    written = greedy(model, batch.src, length, use_cache=use_cache)
+    written = F.pad(written, (0, length - written.size(1)), value=PAD)
+    return (written == batch.tgt_out).all(dim=1)
 
 
 def _same_twice(function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["States", "stacks", "states"]
+__all__ = ["ResidualStream", "record_residual_stream", "stacks"]
 
 
 def stacks(model: nn.Module) -> dict[str, nn.Module]:
@@ -23,8 +23,8 @@ def stacks(model: nn.Module) -> dict[str, nn.Module]:
     }
 
 
-class States(dict[str, Tensor]):
-    """States (B, T, C) by name, of the latest forward pass.
+class ResidualStream(dict[str, Tensor]):
+    """The residual stream (B, T, C) at each place, by name, of the latest forward pass.
 
     `encoder.embedding` is what the first layer reads, embedding and position together;
     `encoder.layers.0` and so on what each layer hands on; `encoder.output` what the stack returns,
@@ -40,13 +40,14 @@ class States(dict[str, Tensor]):
         if f"{head}embedding" not in self:
             ends = "embedding"
             there = [name.removesuffix(ends).rstrip(".") for name in self if name.endswith(ends)]
-            raise KeyError(f"no states of stack {stack!r}; there are {there or 'none so far'}")
+            known = there or "none so far"
+            raise KeyError(f"no residual stream of stack {stack!r}; there are {known}")
         names = [name for name in self if name.startswith(f"{head}layers.")]
         return torch.stack([self[f"{head}embedding"], *(self[name] for name in names)])
 
 
 @contextmanager
-def states(model: nn.Module) -> Iterator[States]:
+def record_residual_stream(model: nn.Module) -> Iterator[ResidualStream]:
     """Record what flows into and out of every layer while the block runs.
 
     The outputs stay the same to the bit; what is recorded is detached from the graph, not copied.
@@ -55,10 +56,10 @@ def states(model: nn.Module) -> Iterator[States]:
     layer that stands in a stack several times is recorded at each of its places.
     Raises ValueError for a model without a stack of layers.
     """
-    found = stacks(model)
-    if not found:
+    there = stacks(model)
+    if not there:
         raise ValueError(f"{type(model).__name__} has no stack of layers to record")
-    seen = States()
+    seen = ResidualStream()
 
     def reads(name: str, turns: list[Iterator[str]], names: list[list[str]]):
         def keep(_: nn.Module, inputs: tuple, named: dict[str, Any]) -> None:
@@ -74,7 +75,7 @@ def states(model: nn.Module) -> Iterator[States]:
         return keep
 
     with ExitStack() as hooks:
-        for stack, module in found.items():
+        for stack, module in there.items():
             head = f"{stack}." if stack else ""
             places: dict[nn.Module, list[str]] = {}  # a shared layer has several
             for i, layer in enumerate(module.layers):

@@ -53,11 +53,11 @@ def corpus_bleu(
         length += len(translation)
         reference_length += _closest(len(translation), [len(reference) for reference in group])
         for n in range(1, max_n + 1):
-            found, allowed = ngrams(translation, n), Counter()
+            written, allowed = ngrams(translation, n), Counter()
             for reference in group:
                 allowed |= ngrams(reference, n)  # the most that any one reference has
-            matches[n - 1] += (found & allowed).total()
-            totals[n - 1] += found.total()
+            matches[n - 1] += (written & allowed).total()
+            totals[n - 1] += written.total()
     precisions = _precisions(matches, totals, smoothing)
     brevity = 1.0
     if length < reference_length:
@@ -77,12 +77,12 @@ def _closest(length: int, lengths: list[int]) -> int:
 
 def _precisions(matches: list[int], totals: list[int], smoothing: str) -> list[float]:
     precisions, credit = [], 1.0
-    for found, total in zip(matches, totals, strict=True):
-        if found == 0 and total and smoothing == "exp" and any(matches):
+    for matched, total in zip(matches, totals, strict=True):
+        if matched == 0 and total and smoothing == "exp" and any(matches):
             credit /= 2
             precisions.append(100 * credit / total)
         else:
-            precisions.append(100 * found / total if total else 0.0)
+            precisions.append(100 * matched / total if total else 0.0)
     return precisions
 
 

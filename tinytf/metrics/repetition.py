@@ -47,11 +47,11 @@ def ends_in_loop(ids: Tensor, times: int = 3, shortest: int = 2) -> Tensor:
     if times < 2 or shortest < 1:
         raise ValueError(f"times={times} must be at least 2, shortest={shortest} at least 1")
     _check_length(ids, times * shortest, "times * shortest")
-    found = torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
+    looping = torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
     for period in range(shortest, ids.size(1) // times + 1):
         tail = ids[:, -times * period :]
-        found |= (tail[:, period:] == tail[:, :-period]).all(dim=1)
-    return found
+        looping |= (tail[:, period:] == tail[:, :-period]).all(dim=1)
+    return looping
 
 
 def longest_repeat(ids: Tensor) -> Tensor:

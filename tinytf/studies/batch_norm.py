@@ -21,6 +21,7 @@ from tinytf.masks import padding_mask
 from tinytf.norm import LayerNorm, RMSNorm
 from tinytf.positional import PositionalEncoding
 from tinytf.residual import PreNorm
+from tinytf.studies.optimise import optimise
 from tinytf.studies.threads import one_thread
 from tinytf.support.randomness import seeded
 
@@ -120,17 +121,16 @@ def train(
     device: str | torch.device = "cpu",
 ) -> tuple[PaddedSorter, float]:
     """Train one stack by Adam; return it with the mean loss of the last 50 steps (nats a token)."""
-    draws, last = torch.Generator().manual_seed(seed), []
+    draws = torch.Generator().manual_seed(seed)
     with seeded(seed):
         model = PaddedSorter(norm).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
-    for _ in range(steps):
+
+    def loss(_: int) -> Tensor:
         ids, targets = draw(batch, draws, device)
-        loss = F.cross_entropy(model(ids).flatten(0, 1), targets.flatten(), ignore_index=PAD)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        last = [*last[-49:], loss.item()]
+        return F.cross_entropy(model(ids).flatten(0, 1), targets.flatten(), ignore_index=PAD)
+
+    last = optimise(optimizer, loss, steps)[-50:].tolist()
     return model, sum(last) / max(1, len(last))
 
 
@@ -205,7 +205,7 @@ def rows(seeds: Iterable[int] = SEEDS) -> list[dict]:
         for norm in NORMS
     ]
     todo += [(seeds[:3], {"norm": norm, "batch": 4, "lr": 1e-3, "steps": 2000}) for norm in NORMS]
-    return [cell(which, **settings) for which, settings in tqdm(todo, mininterval=5)]
+    return [cell(chosen, **settings) for chosen, settings in tqdm(todo, mininterval=5)]
 
 
 STUDIES = {"batch_norm": rows}

@@ -116,31 +116,31 @@ class _Reader:
     def spans(self, symbol: str, start: int) -> dict[int, float | np.ndarray]:
         key = symbol, start
         if key not in self.memo:
-            found: dict[int, float | np.ndarray] = {}
+            ends: dict[int, float | np.ndarray] = {}
             flat = symbol in self.blanks.grammar.flat
             if flat:
-                self._walk(self.blanks.trie(symbol), start, 1.0, found)
+                self._walk(self.blanks.trie(symbol), start, 1.0, ends)
             else:
-                self._expand(symbol, start, found)
-            self.memo[key] = found
+                self._expand(symbol, start, ends)
+            self.memo[key] = ends
         return self.memo[key]
 
-    def _walk(self, node: _Node, at: int, odds: float | np.ndarray, found: dict) -> None:
+    def _walk(self, node: _Node, at: int, odds: float | np.ndarray, ends: dict) -> None:
         if node.end:
-            found[at] = found.get(at, 0.0) + odds * node.end
+            ends[at] = ends.get(at, 0.0) + odds * node.end
         if at == len(self.words):
             return
         if at != self.blank:
             if self.words[at] in node.after:
-                self._walk(node.after[self.words[at]], at + 1, odds, found)
+                self._walk(node.after[self.words[at]], at + 1, odds, ends)
             return
         for word, after in node.after.items():
             if self.both:
-                self._walk(after, at + 1, self.blanks.one(word), found)
+                self._walk(after, at + 1, self.blanks.one(word), ends)
             else:  # whatever follows
-                found[at + 1] = found.get(at + 1, 0.0) + self.blanks.one(word) * after.mass
+                ends[at + 1] = ends.get(at + 1, 0.0) + self.blanks.one(word) * after.mass
 
-    def _expand(self, symbol: str, start: int, found: dict) -> None:
+    def _expand(self, symbol: str, start: int, ends: dict) -> None:
         if start == len(self.words):
             return
         grammar = self.blanks.grammar
@@ -149,19 +149,19 @@ class _Reader:
             rules = grammar.firsts[symbol].get(self.words[start], ())
         for rule in rules:
             if not rule.reserved:
-                self._match(rule, 0, start, rule.weight / total, found)
+                self._match(rule, 0, start, rule.weight / total, ends)
 
-    def _match(self, rule: Rule, item: int, at: int, odds: float | np.ndarray, found: dict) -> None:
+    def _match(self, rule: Rule, item: int, at: int, odds: float | np.ndarray, ends: dict) -> None:
         covered = not self.both and at == len(self.words)
         if covered or item == len(rule.english):
             share = self.blanks.rest(rule, item) if covered else 1.0
-            found[at] = found.get(at, 0.0) + odds * share
+            ends[at] = ends.get(at, 0.0) + odds * share
             return
         slot, word = rule.english[item]
         if slot >= 0:
             for end, part in self.spans(rule.symbols[slot], at).items():
-                self._match(rule, item + 1, end, odds * part, found)
+                self._match(rule, item + 1, end, odds * part, ends)
         elif at < len(self.words) and at == self.blank:
-            self._match(rule, item + 1, at + 1, odds * self.blanks.one(word[0]), found)
+            self._match(rule, item + 1, at + 1, odds * self.blanks.one(word[0]), ends)
         elif at < len(self.words) and self.words[at] == word[0]:
-            self._match(rule, item + 1, at + 1, odds, found)
+            self._match(rule, item + 1, at + 1, odds, ends)

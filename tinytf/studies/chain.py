@@ -16,6 +16,7 @@ from tinytf.embedding import TokenEmbedding
 from tinytf.masks import causal_mask
 from tinytf.norm import LayerNorm
 from tinytf.positional import PositionalEncoding
+from tinytf.studies.optimise import optimise
 from tinytf.studies.threads import one_thread
 
 __all__ = ["Writer", "ceiling", "draw", "floors", "legal", "losses", "train", "write"]
@@ -93,14 +94,15 @@ def train(
     draws = torch.Generator().manual_seed(1000 + seed)
     model = model.to(device).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    for step in range(steps):
-        optimizer.param_groups[0]["lr"] = 3e-3 * min(1, (step + 1) / 20, (steps - step) / 100)
+
+    def loss(_: int) -> Tensor:
         rows = draw(128, draws).to(device)
-        loss = F.cross_entropy(model(shifted(rows)).flatten(0, 1), rows.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        return F.cross_entropy(model(shifted(rows)).flatten(0, 1), rows.flatten())
+
+    def rate(step: int) -> float:
+        return 3e-3 * min(1, step / 20, (steps + 1 - step) / 100)
+
+    optimise(optimizer, loss, steps, rate, clip=1.0)
     return model.eval()
 
 
@@ -119,8 +121,8 @@ def write(model: Writer, rows: Tensor) -> Tensor:
     The model reads a window of LENGTH places, as in training, what is not written yet filled with
     BOS; a mask that fits one length only can be used too.
     """
-    said = torch.full_like(rows, BOS)
-    said[:, :2] = rows[:, :2]
+    written = torch.full_like(rows, BOS)
+    written[:, :2] = rows[:, :2]
     for t in range(2, LENGTH):
-        said[:, t] = model(shifted(said))[:, t].argmax(-1)
-    return said
+        written[:, t] = model(shifted(written))[:, t].argmax(-1)
+    return written

@@ -11,8 +11,14 @@ from tinytf.apps.translator import Translator
 from tinytf.cli.train import build
 from tinytf.data.phrasebook import Pair, Phrasebook
 from tinytf.interpret import invariants
-from tinytf.interpret.ablation import teacher_forced
-from tinytf.interpret.removal import damage, kind_of, mean_outputs, removed, sublayers
+from tinytf.interpret.ablation import (
+    ablated,
+    ablation_effect,
+    mean_outputs,
+    sublayer_kind,
+    sublayers,
+    teacher_forced,
+)
 from tinytf.masks import causal_mask, padding_mask
 from tinytf.metrics.translation import batch_of
 from tinytf.studies.threads import one_thread
@@ -48,10 +54,10 @@ def _losses(trainer: Trainer) -> list[float]:
 
 
 @one_thread()
-def sublayer_rows(which: Iterable[int] = SEEDS, steps: int = 700) -> list[dict]:
-    """Remove each sublayer of trained translators, and train others that never had it."""
+def sublayer_rows(seeds: Iterable[int] = SEEDS, steps: int = 700) -> list[dict]:
+    """Ablate each sublayer of trained translators, and train others that never had it."""
     test, rows = Phrasebook().sample(1000, "test", seed=7), []
-    for seed in which:
+    for seed in seeds:
         trainer, translator = start(seed, steps)
         trainer.run(log_every=100)
         model, batch = translator.model, batch_of(translator, test)
@@ -65,18 +71,18 @@ def sublayer_rows(which: Iterable[int] = SEEDS, steps: int = 700) -> list[dict]:
             "parts": {},
         }
         for name in sublayers(model):
-            costs = {
-                way: damage(model, batch, [name], to, intact)
+            effects = {
+                way: ablation_effect(model, batch, [name], to, intact)
                 for way, to in (("zero", None), ("mean", means))
             }
-            row["parts"][kind_of(name)] = {
-                way: [round(number, 4) for number in cost] for way, cost in costs.items()
+            row["parts"][sublayer_kind(name)] = {
+                way: [round(number, 4) for number in effect] for way, effect in effects.items()
             }
         for name in sublayers(model):
             trainer, translator = start(seed, steps)
-            with removed(translator.model, [name]):
+            with ablated(translator.model, [name]):
                 trainer.run(log_every=100)
-                row["parts"][kind_of(name)] |= {
+                row["parts"][sublayer_kind(name)] |= {
                     "retrained": _score(translator.model, batch),
                     "losses": _losses(trainer),
                 }
@@ -183,10 +189,10 @@ def grade(translator: Translator, pairs: list[Pair], bug: Bug) -> dict[str, floa
 
 
 @one_thread()
-def bugs(which: Iterable[int] = SEEDS, steps: int = 600) -> list[dict]:
+def bugs(seeds: Iterable[int] = SEEDS, steps: int = 600) -> list[dict]:
     """Train translators with one mistake each, and grade them as their makers would, and freely."""
     test, rows = Phrasebook().sample(300, "test", seed=7), []
-    for seed in which:
+    for seed in seeds:
         made = {}
         for name, bug in BUGS.items():
             if bug.cached:  # a mistake of writing: the weights are those of the right model

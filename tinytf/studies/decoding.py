@@ -73,7 +73,7 @@ def decode_all(
     """Translate by a beam, or greedily where it is 1."""
     model, src = translator.model, batch_of(translator, pairs).src
     if beam > 1:
-        best = [found[0] for found in beam_search(model, src, beam, alpha, LONGEST)]
+        best = [decoded[0] for decoded in beam_search(model, src, beam, alpha, LONGEST)]
         return Decoded([h.ids for h in best], [h.log_prob for h in best])
     ids = greedy(model, src, LONGEST)
     return Decoded([_until_end(row) for row in ids.tolist()], log_probs(model, src, ids).tolist())
@@ -95,15 +95,15 @@ def modes(translator: Translator, pairs: Sequence[Pair], known: Decoded) -> Deco
 
     Where no other output is likelier by 1e-4 nats, it is the known one.
     """
-    src, found = batch_of(translator, pairs).src, Decoded([], [])
+    src, likeliest = batch_of(translator, pairs).src, Decoded([], [])
     for row, ids, log_prob in zip(src, *known, strict=True):
         one = row[row != PAD][None]
         best = best_of_all(translator.model, one, LONGEST, at_least=log_prob + 1e-4)
         if not best.proven:
             raise RuntimeError(f"gave up after {best.prefixes} prefixes")
-        found.ids.append(best.hypothesis.ids if best.hypothesis else ids)
-        found.log_probs.append(best.hypothesis.log_prob if best.hypothesis else log_prob)
-    return found
+        likeliest.ids.append(best.hypothesis.ids if best.hypothesis else ids)
+        likeliest.log_probs.append(best.hypothesis.log_prob if best.hypothesis else log_prob)
+    return likeliest
 
 
 @torch.no_grad()
@@ -152,15 +152,15 @@ def search_row(seed: int, steps: int, smoothing: float, pairs: Sequence[Pair]) -
     gold = [[i for i in ids if i != PAD] for ids in batch.tgt_out.tolist()]
     with torch.no_grad(), evaluation_mode(translator.model):
         loss, tokens = sequence_loss(translator.model, batch)
-    found = {(1, 0.0): decode_all(translator, pairs)}
+    decoded = {(1, 0.0): decode_all(translator, pairs)}
     for beam, alphas in BEAMS.items():
-        found |= {(beam, alpha): decode_all(translator, pairs, beam, alpha) for alpha in alphas}
-    plain = [way for way in found if way[1] == 0]
-    likeliest = [max(range(len(plain)), key=lambda w: found[plain[w]].log_probs[i])
+        decoded |= {(beam, alpha): decode_all(translator, pairs, beam, alpha) for alpha in alphas}
+    plain = [way for way in decoded if way[1] == 0]
+    likeliest = [max(range(len(plain)), key=lambda w: decoded[plain[w]].log_probs[i])
                  for i in range(len(pairs))]  # fmt: skip
     known = Decoded(
-        [found[plain[w]].ids[i] for i, w in enumerate(likeliest)],
-        [found[plain[w]].log_probs[i] for i, w in enumerate(likeliest)],
+        [decoded[plain[w]].ids[i] for i, w in enumerate(likeliest)],
+        [decoded[plain[w]].log_probs[i] for i, w in enumerate(likeliest)],
     )
     best = modes(translator, pairs, known)
     empty = log_probs(translator.model, batch.src, batch.src.new_full((len(pairs), 1), EOS))
@@ -176,17 +176,17 @@ def search_row(seed: int, steps: int, smoothing: float, pairs: Sequence[Pair]) -
         "ways": [
             {"beam": beam, "alpha": alpha, **grade(out.ids, gold)}
             | ({"kinds": kinds(out.ids, best.ids, gold)} if alpha == 0 else {})
-            for (beam, alpha), out in found.items()
+            for (beam, alpha), out in decoded.items()
         ],
     }
 
 
 @one_thread()
-def search_rows(which: Iterable[int] = SEEDS, sentences: int = 150) -> list[dict]:
+def search_rows(seeds: Iterable[int] = SEEDS, sentences: int = 150) -> list[dict]:
     """Decode held-out sentences with models of several training lengths, over seeds."""
     pairs = Phrasebook().sample(sentences, "test", seed=7)
     runs = [(steps, 0.1) for steps in LENGTHS] + [(200, 0.0), (400, 0.0)]
-    return [search_row(seed, *run, pairs) for seed in which for run in runs]
+    return [search_row(seed, *run, pairs) for seed in seeds for run in runs]
 
 
 STUDIES = {"decoding_search": search_rows}

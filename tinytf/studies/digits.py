@@ -1,26 +1,23 @@
-"""Studies of images: an encoder, a CNN and others on the digits, by the number of examples."""
+"""Images: an encoder, a CNN and others on the digits; training, shuffling, looking inside."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytf.data.digits import PAPER, Digits, sample, shift, split
+from tinytf.data.digits import PAPER, Digits, shift
 from tinytf.inspect import record
-from tinytf.metrics.counting import count_parameters
 from tinytf.related.vit import ImageClassifier, ImageConfig, split_patches
-from tinytf.studies.threads import one_thread
+from tinytf.studies.optimise import optimise
 from tinytf.support.modes import evaluation_mode
 from tinytf.support.randomness import seeded
 
-SEEDS = range(5)
-SIZES = (20, 80, 320, 1280)
-RATES = (2e-3, 4e-3, 8e-3)
 STEPS = {False: 400, True: 1500}  # without and with shifts; `longer` has four times as many
 BATCH = 32
+SIZES = (20, 80, 320, 1280)  # examples
 
 
 # The models: about 26,500 parameters each
@@ -64,7 +61,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "MLP": perceptron,
     "encoder, no positions": lambda: NoPositions(ImageConfig()),
 }
-# The best by `rates` below (the lower loss where two are equal): without shifts, with shifts.
+# The best by `digits_rates` (the lower loss where two are equal): without shifts, with shifts.
 LEARNING_RATE: dict[str, tuple[float, float]] = {
     "encoder": (8e-3, 4e-3),
     "CNN": (8e-3, 8e-3),
@@ -104,28 +101,27 @@ def train(
     """
     steps = steps or STEPS[shifts]
     lr = lr or LEARNING_RATE[name][shifts]
-    draws, losses = torch.Generator().manual_seed(seed), []
+    draws = torch.Generator().manual_seed(seed)
     with seeded(seed):
         model = MODELS[name]().train()
     model = (model if order is None else Shuffled(model, order)).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=lr, weight_decay=0.05, fused=True)
-    plan = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _share(step, steps))
-    for rows in _batches(len(data.labels), steps, draws):
+    batches = _batches(len(data.labels), steps, draws)
+
+    def loss(_: int) -> Tensor:
+        rows = next(batches)
         images, labels = data.images[rows], data.labels[rows]
         images = shift(images, draws) if shifts else images
-        loss = F.cross_entropy(model(images.to(device)), labels.to(device))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        plan.step()
-        losses.append(loss.detach())
-    return Trained(model, accuracy(model, test), torch.stack(losses[-50:]).mean().item())
+        return F.cross_entropy(model(images.to(device)), labels.to(device))
+
+    losses = optimise(optimizer, loss, steps, lambda step: lr * _share(step, steps))
+    return Trained(model, accuracy(model, test), losses[-50:].mean().item())
 
 
 def _share(step: int, steps: int) -> float:
-    """What part of the learning rate this step has."""
-    rise = (step + 1) / max(1, steps // 10)
-    return min(rise, (1 + math.cos(math.pi * min(step / steps, 1))) / 2)
+    """What part of the learning rate this step has, counted from 1."""
+    rise = step / max(1, steps // 10)
+    return min(rise, (1 + math.cos(math.pi * (step - 1) / steps)) / 2)
 
 
 def _batches(size: int, steps: int, draws: torch.Generator) -> Iterator[Tensor]:
@@ -144,8 +140,8 @@ def accuracy(model: nn.Module, test: Digits, visible: Tensor | None = None) -> f
     device = next(model.parameters()).device
     more = [] if visible is None else [visible.to(device)]
     with evaluation_mode(model):
-        found = model(test.images.to(device), *more).argmax(dim=-1)
-    return (found == test.labels.to(device)).float().mean().item()
+        guesses = model(test.images.to(device), *more).argmax(dim=-1)
+    return (guesses == test.labels.to(device)).float().mean().item()
 
 
 # Without training
@@ -282,133 +278,3 @@ def occlusions(model: ImageClassifier, test: Digits, count: int = 4, seed: int =
         "most ink": accuracy(model, test, hide(ink, count)),
         "most missed one by one": accuracy(model, test, hide(missed(model, images), count)),
     }
-
-
-# The tables
-
-
-def rates() -> list[dict]:
-    """Try three learning rates for each network on forms that seed 0 trains on: 320 images.
-
-    The three forms that judge are tested on by seeds 3 and 4 too, for all networks alike.
-    """
-    pool, _ = split(0)
-    held_out = torch.isin(pool.forms, pool.forms.unique()[-3:])
-    data, validation = sample(pool.select(~held_out), 320), pool.select(held_out)
-    rows = []
-    with one_thread():
-        for name in ("encoder", "CNN", "MLP"):
-            for shifts in (False, True):
-                for lr in RATES:
-                    found = train(name, data, validation, shifts=shifts, lr=lr)
-                    rows.append(_row(name, 320, shifts, 0, found) | {"lr": lr})
-    return rows
-
-
-def study(which: Iterable[int] = SEEDS) -> list[dict]:
-    """Train and test everything at every size; each seed tests on forms of its own."""
-    rows = []
-    with one_thread():
-        for seed in which:
-            pool, test = split(seed)
-            for size in SIZES:
-                data = sample(pool, size, seed)
-                rows += _classical(data, test, size, seed)
-                for name in ("MLP", "CNN", "encoder"):
-                    for shifts in (False, True):
-                        found = train(name, data, test, shifts=shifts, seed=seed)
-                        rows.append(_row(name, size, shifts, seed, found))
-                        if name == "encoder" and shifts and size == SIZES[-1]:
-                            rows[-1] |= _inside(found.model, test)
-            rows += _without_order(pool, test, seed)
-    return rows
-
-
-def longer(which: Iterable[int] = SEEDS) -> list[dict]:
-    """Train the encoder four times as long on all images with shifts: was it done?"""
-    rows, size, steps = [], SIZES[-1], 4 * STEPS[True]
-    with one_thread():
-        for seed in which:
-            pool, test = split(seed)
-            data = sample(pool, size, seed)
-            found = train("encoder", data, test, shifts=True, seed=seed, steps=steps)
-            rows.append(_row("encoder", size, True, seed, found) | {"steps": steps})
-    return rows
-
-
-def controls(which: Iterable[int] = SEEDS) -> list[dict]:
-    """Train the encoder without shifts, for as many steps as with them.
-
-    On shuffled patches, at the rate used with shifts: does it still find neighbours? On few images:
-    was it merely not done?
-    """
-    rows, steps, lr = [], STEPS[True], LEARNING_RATE["encoder"][True]
-    with one_thread():
-        for seed in which:
-            pool, test = split(seed)
-            data, order = sample(pool, SIZES[-1], seed), patch_order(seed)
-            found = train("encoder", data, test, seed=seed, order=order, lr=lr, steps=steps)
-            rows.append(_row("encoder, shuffled", SIZES[-1], False, seed, found))
-            rows[-1] |= _places(found.model.model, order) | {"steps": steps}
-            for size in SIZES[:-1]:
-                data = sample(pool, size, seed)
-                found = train("encoder", data, test, seed=seed, steps=steps)
-                rows.append(_row("encoder", size, False, seed, found) | {"steps": steps})
-    return rows
-
-
-def _places(model: ImageClassifier, order: Tensor) -> dict:
-    """How near its positions put patches that were neighbours, and those that became it."""
-    similar, place = position_similarity(model), order.argsort()  # where each patch went
-    true = nearness(similar[place][:, place])
-    return {"near": round(true, 4), "near_as_shuffled": round(nearness(similar), 4)}
-
-
-def _classical(data: Digits, test: Digits, size: int, seed: int) -> list[dict]:
-    common = {"size": size, "seed": seed}
-    near = [{"shifts": s, "accuracy": round(nearest(data, test, s), 4)} for s in (False, True)]
-    rows = [{"model": "nearest", **common, **found} for found in near]
-    score = round(logistic(data, test), 4)
-    return [*rows, {"model": "logistic", **common, "shifts": False, "accuracy": score}]
-
-
-def _without_order(pool: Digits, test: Digits, seed: int) -> list[dict]:
-    """All images, with shifts: their patches shuffled in one way, and no positions."""
-    rows, size, order = [], SIZES[-1], patch_order(seed)
-    data = sample(pool, size, seed)
-    for name in ("CNN", "encoder"):
-        found = train(name, data, test, shifts=True, seed=seed, order=order)
-        rows.append(_row(f"{name}, shuffled", size, True, seed, found))
-    rows[-1] |= _places(found.model.model, order)
-    found = train("encoder, no positions", data, test, shifts=True, seed=seed)
-    return [*rows, _row("encoder, no positions", size, True, seed, found)]
-
-
-def _inside(model: ImageClassifier, test: Digits) -> dict:
-    similar = position_similarity(model)
-    hidden = {name: round(score, 4) for name, score in occlusions(model, test).items()}
-    return {
-        "near": round(nearness(similar), 4),
-        "similarity": [[round(x, 2) for x in row] for row in similar.tolist()],
-        "hidden": hidden,
-    }
-
-
-def _row(name: str, size: int, shifts: bool, seed: int, found: Trained) -> dict:
-    return {
-        "model": name,
-        "size": size,
-        "shifts": shifts,
-        "seed": seed,
-        "accuracy": round(found.accuracy, 4),
-        "loss": round(found.loss, 4),
-        "parameters": count_parameters(found.model),
-    }
-
-
-STUDIES = {
-    "digits": study,
-    "digits_longer": longer,
-    "digits_controls": controls,
-    "digits_rates": rates,
-}

@@ -1,4 +1,4 @@
-"""Studies of the encoder: words said from both sides, what layers add, how layers start, a bug."""
+"""A small encoder that fills blanks: training, the grammar's floors, probes, and a causal bug."""
 
 import copy
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,6 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from tqdm import tqdm
 
 from tinytf.attention import MultiHeadAttention
 from tinytf.blocks import Encoder, EncoderLayer, PreNorm
@@ -17,15 +16,13 @@ from tinytf.data.phrasebook.lexicon import MASSES, NOUNS
 from tinytf.embedding import TokenEmbedding
 from tinytf.initialisation import xavier
 from tinytf.interpret.invariants import free_running
-from tinytf.interpret.residual_stream import states
+from tinytf.interpret.residual_stream import record_residual_stream
 from tinytf.masks import causal_mask, padding_mask
-from tinytf.metrics.counting import count_parameters
 from tinytf.norm import LayerNorm
 from tinytf.positional import PositionalEncoding
 from tinytf.studies.blanks import Blanks
-from tinytf.studies.optimise import optimise
+from tinytf.studies.optimise import optimise, optimise_with_warmup
 from tinytf.studies.reversal import draw
-from tinytf.studies.threads import one_thread
 from tinytf.support.randomness import seeded
 from tinytf.text.words import EOS, WordTokenizer, pad_batch
 from tinytf.training.masked_lm import mask_tokens
@@ -53,7 +50,7 @@ __all__ = [
     "train",
 ]
 
-SEEDS = range(5)
+
 GROUPS = ("first noun", "verb", "second noun", "adjective", "the others")
 WIDTH, LAYERS, STEPS = 64, 3, 1500
 
@@ -109,11 +106,11 @@ def build(
 
 def sentences(book: Phrasebook, count: int, split: str = "train", seed: int = 0) -> list[Pair]:
     """Draw `because it was` sentences, different ones unless they are for training."""
-    found = (pair for pair in book.pairs(split, seed) if pair.kind == "because")
+    drawn = (pair for pair in book.pairs(split, seed) if pair.kind == "because")
     if split == "train":
-        return list(islice(found, count))
+        return list(islice(drawn, count))
     distinct: dict[str, Pair] = {}
-    for pair in found:
+    for pair in drawn:
         distinct.setdefault(pair.english, pair)
         if len(distinct) == count:
             return list(distinct.values())
@@ -138,7 +135,7 @@ def train(
         read, chosen = mask_tokens(ids, mask_id, draws, share)
         return F.cross_entropy(model(read, chosen), ids[chosen])
 
-    return torch.tensor(optimise(model.parameters(), loss, steps, lr, 50))
+    return optimise_with_warmup(model.parameters(), loss, steps, lr, 50)
 
 
 class Blank(NamedTuple):
@@ -170,8 +167,8 @@ def first_nouns(pairs: Iterable[Pair]) -> list[Blank]:
 
 def floors(odds: Blanks, blanks: Sequence[Blank], both: bool = True) -> Tensor:
     """The loss at each blank of one who knows the grammar: nats (N,)."""
-    found = [odds.odds(b.words, b.at, both)[odds.column[b.word]] for b in blanks]
-    return -torch.tensor(found, dtype=torch.float32).log()
+    shares = [odds.odds(b.words, b.at, both)[odds.column[b.word]] for b in blanks]
+    return -torch.tensor(shares, dtype=torch.float32).log()
 
 
 class BlankBatch(NamedTuple):
@@ -207,25 +204,24 @@ def probe(x: Tensor, y: Tensor, test_x: Tensor, steps: int = 300, seed: int = 0)
     draws = torch.Generator().manual_seed(seed)
     weight = torch.zeros(x.size(1) + 1, int(y.max()) + 1, device=x.device, requires_grad=True)
     optimizer = torch.optim.AdamW([weight], lr=0.03, weight_decay=0.01, fused=True)
-    for step in range(1, steps + 1):
+
+    def loss(_: int) -> Tensor:
         at = torch.randint(len(x), (min(512, len(x)),), generator=draws).to(x.device)
-        optimizer.param_groups[0]["lr"] = warmup_cosine(step, 0.03, 10, steps)
-        loss = F.cross_entropy(F.pad(x[at], (0, 1), value=1.0) @ weight, y[at])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        return F.cross_entropy(F.pad(x[at], (0, 1), value=1.0) @ weight, y[at])
+
+    optimise(optimizer, loss, steps, lambda step: warmup_cosine(step, 0.03, 10, steps))
     return (F.pad(test_x, (0, 1), value=1.0) @ weight.detach()).log_softmax(dim=-1)
 
 
 @torch.no_grad()
 def blank_states(model: Cloze, batch: BlankBatch) -> Tensor:
     """What stands at the blank, by layer: (1 + L, N, C)."""
-    found = []
+    parts = []
     for ids, chosen in zip(batch.ids.split(512), batch.chosen.split(512), strict=True):
-        with states(model) as seen:
+        with record_residual_stream(model) as seen:
             model.read(ids)
-        found.append(seen.by_layer()[:, chosen])
-    return torch.cat(found, dim=1)
+        parts.append(seen.by_layer()[:, chosen])
+    return torch.cat(parts, dim=1)
 
 
 def layer_losses(model: Cloze, known: BlankBatch, asked: BlankBatch, steps: int = 1000) -> Tensor:
@@ -248,16 +244,6 @@ def constant_losses(known: BlankBatch, asked: BlankBatch) -> Tensor:
     return -(counts / counts.sum()).log()[gold].cpu()
 
 
-def likeness(model: Cloze) -> float:
-    """The mean cosine between the weights of different layers, over their matrices."""
-    found = []
-    layers = [dict(layer.named_parameters()) for layer in model.encoder.layers]
-    for name in (n for n, p in layers[0].items() if p.dim() > 1):
-        flat = F.normalize(torch.stack([p[name].detach().flatten() for p in layers]), dim=1)
-        found.append((flat @ flat.T)[*torch.triu_indices(LAYERS, LAYERS, 1)].mean())
-    return torch.stack(found).mean().item()
-
-
 class CausalByAccident(MultiHeadAttention):
     """Attention with a bug seen in a tutorial: with no memory, it takes itself for a decoder's."""
 
@@ -277,15 +263,13 @@ def reverser(seed: int = 0, bug: bool = False, steps: int = 400, device="cpu") -
         for layer in model.encoder.layers:
             layer.self_attention.__class__ = CausalByAccident
     draws = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.AdamW(model.parameters(), 4e-3, betas=(0.9, 0.98), fused=True)
-    for step in range(1, steps + 1):
+
+    def loss(_: int) -> Tensor:
         batch = draw(64, 8, draws, device)
         scores = model(batch.src, batch.tgt_in).flatten(0, 1)
-        optimizer.param_groups[0]["lr"] = warmup_cosine(step, 4e-3, 50, steps)
-        optimizer.zero_grad()
-        F.cross_entropy(scores, batch.tgt_out.flatten()).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        return F.cross_entropy(scores, batch.tgt_out.flatten())
+
+    optimise_with_warmup(model.parameters(), loss, steps, 4e-3, 50)
     return model.eval()
 
 
@@ -293,92 +277,3 @@ def exact(model: Transformer, count: int = 500, device="cpu") -> float:
     """The share of new rows that come out backwards, every symbol right, written freely."""
     batch = draw(count, 8, torch.Generator().manual_seed(10_000), device)
     return free_running(model, batch, use_cache=True).float().mean().item()
-
-
-def _by_group(values: Tensor, blanks: Sequence[Blank]) -> dict[str, float]:
-    table = {}
-    for group in GROUPS:
-        table[group] = round(values[[b.group == group for b in blanks]].mean().item(), 4)
-    return table | {"all": round(values.mean().item(), 4)}
-
-
-@one_thread()
-def cloze(which: Iterable[int] = SEEDS) -> list[dict]:
-    """Train encoders on both sides and on the left only, and grade them."""
-    book = Phrasebook()
-    words, odds = WordTokenizer(book.source_words), Blanks(book, ["because"])
-    rows = [[*words.encode(p.source), EOS] for p in sentences(book, 20_000)]
-    blanks = [b for p in sentences(book, 300, "test", 1) for b in blanks_of(p)]
-    asked = blank_batch(words, blanks)
-    table = [
-        {"run": f"floor, {side}", "loss": _by_group(floors(odds, blanks, both), blanks)}
-        for side, both in (("both sides", True), ("left only", False))
-    ]
-    for seed in tqdm(which):
-        for side in ("both sides", "left only"):
-            model = build(words, seed, side == "left only")
-            row: dict = {"run": side, "seed": seed}
-            history = train(model, rows, seed)
-            row["curve"] = [round(x, 4) for x in history.view(-1, 50).mean(dim=1).tolist()]
-            row["loss"] = _by_group(losses(model, asked), blanks)
-            table.append(row)
-    return table
-
-
-@one_thread()
-def layers(which: Iterable[int] = SEEDS) -> list[dict]:
-    """Read missing first nouns off each layer of trained and untrained encoders, by probes.
-
-    The trained ones are those of `cloze` that see both sides. All probes are fitted to the same
-    6,000 training sentences, and all are graded on the same 300 of the test split.
-    """
-    book = Phrasebook()
-    words = WordTokenizer(book.source_words)
-    rows = [[*words.encode(p.source), EOS] for p in sentences(book, 20_000)]
-    known = blank_batch(words, first_nouns(sentences(book, 6000, seed=9)))
-    asked = blank_batch(words, first_nouns(sentences(book, 300, "test", 1)))
-    table: list[dict] = [{"constant guess": round(constant_losses(known, asked).mean().item(), 4)}]
-    for seed in tqdm(which):
-        model, row = build(words, seed), {"seed": seed}
-        for name in ("untrained", "trained"):
-            if name == "trained":
-                train(model, rows, seed)
-                row["loss"] = round(losses(model, asked).mean().item(), 4)
-            per = layer_losses(model, known, asked).mean(dim=1)
-            row[name] = [round(x, 4) for x in per.tolist()]
-        table.append(row)
-    return table
-
-
-@one_thread()
-def start(which: Iterable[int] = SEEDS, steps: int = 300) -> list[dict]:
-    """Train layers that start as their own, as equal copies, and as one layer used three times."""
-    book = Phrasebook()
-    words = WordTokenizer(book.source_words)
-    rows = [[*words.encode(p.source), EOS] for p in sentences(book, 6000)]
-    blanks = [b for p in sentences(book, 300, "test", 1) for b in blanks_of(p)]
-    asked, table = blank_batch(words, blanks), []
-    for kind, seed in tqdm([(k, s) for s in which for k in ("own", "equal", "shared")]):
-        model = build(words, seed, start=kind)
-        row = {"start": kind, "seed": seed, "before": round(likeness(model), 4)}
-        row["parameters"] = count_parameters(model.encoder)
-        train(model, rows, seed, steps)
-        row |= {"after": round(likeness(model), 4)}
-        row["loss"] = round(losses(model, asked).mean().item(), 4)
-        table.append(row)
-    return table
-
-
-@one_thread()
-def bug(which: Iterable[int] = SEEDS) -> list[dict]:
-    """Train Transformers to reverse, with a sound encoder and with a causal one; write freely."""
-    runs = [(seed, wrong) for seed in which for wrong in (False, True)]
-    return [
-        {"bug": wrong, "seed": seed, "exact": round(exact(reverser(seed, wrong)), 4)}
-        for seed, wrong in tqdm(runs)
-    ]
-
-
-STUDIES = {
-    "encoder_bug": bug, "encoder_start": start, "encoder_cloze": cloze, "encoder_layers": layers,
-}  # fmt: skip

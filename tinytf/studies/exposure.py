@@ -82,9 +82,9 @@ def go_on(model: Transformer, slips: Slips, longest: int = 30) -> Tensor:
             scores[:, [PAD, BOS]] = -torch.inf
             free = t + 1 > slips.place
             ids[free, t + 1] = scores.argmax(dim=-1)[free]
-    said = ids[:, 1:]
-    ended = ((said == EOS).cumsum(dim=1) - (said == EOS).long()) > 0
-    return said.masked_fill(ended, PAD)
+    written = ids[:, 1:]
+    ended = ((written == EOS).cumsum(dim=1) - (written == EOS).long()) > 0
+    return written.masked_fill(ended, PAD)
 
 
 def edits(one: list, other: list) -> int:

@@ -72,10 +72,10 @@ def repeat(trainer: Trainer, tokens: int) -> None:
 
 
 @one_thread()
-def recipe(which: Iterable[int] = SEEDS) -> list[dict]:
+def recipe(seeds: Iterable[int] = SEEDS) -> list[dict]:
     """Train with one part of the recipe changed at a time, at two learning rates, over seeds."""
     texts, rows = corpus(docstrings=False), []
-    for lr, part, seed in tqdm([(r, p, s) for s in which for r in RATES for p in PARTS]):
+    for lr, part, seed in tqdm([(r, p, s) for s in seeds for r in RATES for p in PARTS]):
         trainer, writer = prepare(texts, part, seed, lr=lr)
         try:
             trainer.run(log_every=1)
@@ -92,11 +92,11 @@ def recipe(which: Iterable[int] = SEEDS) -> list[dict]:
 
 
 @one_thread()
-def epochs(which: Iterable[int] = SEEDS, steps: int = 300) -> list[dict]:
+def epochs(seeds: Iterable[int] = SEEDS, steps: int = 300) -> list[dict]:
     """Train on a small text met again and again, and on the whole manual, for equal steps."""
     texts, rows = corpus(docstrings=False), []
     runs = {"small text": {}, "small text, dropout": {"dropout": 0.2}, "whole manual": {}}
-    for name, seed in tqdm([(n, s) for s in which for n in runs]):
+    for name, seed in tqdm([(n, s) for s in seeds for n in runs]):
         settings = {"steps": steps, "schedule": "constant", "lr": RATES[0]}
         trainer, writer = prepare(texts, seed=seed, **settings, **runs[name])
         held_out = encode_documents(writer.tokenizer, texts.validation)

@@ -13,10 +13,11 @@ from tinytf.apps.translator import Translator
 from tinytf.cli.train import build
 from tinytf.data.phrasebook import Pair, Phrasebook
 from tinytf.inspect import record
-from tinytf.interpret.ablation import damage, mean_outputs, teacher_forced
-from tinytf.interpret.coreference import antecedent_scores, nouns_said
+from tinytf.interpret.ablation import ablation_effect, mean_outputs, teacher_forced
+from tinytf.interpret.coreference import coreference_scores, noun_shares
 from tinytf.interpret.head_roles import Head, heads_of, role_scores
 from tinytf.metrics.translation import batch_of
+from tinytf.studies.optimise import optimise
 from tinytf.training.trainer import Trainer, TrainingConfig
 
 __all__ = [
@@ -67,16 +68,12 @@ def answers(ids, offsets):
 def train_lookups(model, seed=0, steps=900, lr=3e-3):
     """Train on rings drawn anew at each step; returns the losses, a number per step."""
     device, draws = model.output.weight.device, torch.Generator().manual_seed(1000 + seed)
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
-    losses = []
-    for _ in range(steps):
+
+    def loss(_):
         ids = torch.randint(WORDS, (64, LENGTH), generator=draws).to(device)
-        loss = F.cross_entropy(model(ids).flatten(0, 2), answers(ids, model.offsets).flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.detach())
-    return torch.stack(losses).cpu()
+        return F.cross_entropy(model(ids).flatten(0, 2), answers(ids, model.offsets).flatten())
+
+    return optimise(torch.optim.Adam(model.parameters(), lr=lr), loss, steps)
 
 
 @torch.no_grad()
@@ -95,13 +92,13 @@ def grade_lookups(model):
     return right, loss, torch.stack(by_offset, dim=-1)
 
 
-def lookups(which: Iterable[int] = SEEDS) -> list[dict]:
+def lookups(seeds: Iterable[int] = SEEDS) -> list[dict]:
     """Train one layer on two and three lookups, with more and more heads, over seeds."""
     rows = []
     for ffn in (False, True):
         for offsets in ((-1, 2), (-1, 2, -4)):
             for num_heads in (1, 2, 4, 8):
-                for seed in which:
+                for seed in seeds:
                     torch.manual_seed(seed)
                     model = Lookups(num_heads, offsets, ffn)
                     train_lookups(model, seed)
@@ -140,13 +137,13 @@ def unseen_twins(book: Phrasebook) -> list[tuple[Pair, Pair]]:
 def describe(
     translator: Translator, test: Sequence[Pair], pairs: Sequence[tuple[Pair, Pair]]
 ) -> dict:
-    """Score every head, silence each, each pair of a layer, all but one, and whole layers."""
+    """Score every head; ablate each, each pair of a layer, all but one, and whole layers."""
     model, heads = translator.model, heads_of(translator.model)
     batches = {
         "test": batch_of(translator, test),
         "twins": batch_of(translator, [p for two in pairs for p in two]),
     }
-    scores = role_scores(translator, test) | {"antecedent": antecedent_scores(translator, pairs)}
+    scores = role_scores(translator, test) | {"antecedent": coreference_scores(translator, pairs)}
     means = mean_outputs(model, batches["test"])
     layers: dict[str, list[Head]] = {}
     for head in heads:
@@ -162,8 +159,8 @@ def describe(
         intact = teacher_forced(model, batch)
 
         def cost(silent, to=None, batch=batch, intact=intact):
-            found = damage(model, batch, silent, to, intact)
-            return [round(100 * found.exact, 2), round(found.loss, 4)]
+            effect = ablation_effect(model, batch, silent, to, intact)
+            return [round(100 * effect.exact, 2), round(effect.loss, 4)]
 
         row[name] = {
             "exact": round(intact[0].float().mean().item(), 4),
@@ -188,12 +185,12 @@ def untrained(seed: int) -> tuple[Trainer, Translator]:
     return build(TrainingConfig(steps=2000, seed=seed), batch_size=64)
 
 
-def roles(which: Iterable[int] = SEEDS) -> list[dict]:
-    """Train five translators and say what every head looks at and what silencing it costs."""
+def roles(seeds: Iterable[int] = SEEDS) -> list[dict]:
+    """Train five translators and say what every head looks at and what is lost without it."""
     book = Phrasebook()
     test, pairs = book.sample(500, "test", seed=7), unseen_twins(book)
     rows = []
-    for seed in which:
+    for seed in seeds:
         trainer, translator = untrained(seed)
         before = role_scores(translator, test)
         trainer.run()
@@ -207,22 +204,22 @@ def roles(which: Iterable[int] = SEEDS) -> list[dict]:
 
 
 def noun_rows(translator: Translator, pairs: Sequence[tuple[Pair, Pair]]) -> dict:
-    """Say which noun is written for `it` with each layer silenced, and with each head."""
+    """Say which noun is written for `it` with each layer ablated, and with each head."""
     heads = heads_of(translator.model)
     layers: dict[str, list[Head]] = {"nothing": []}
     for head in heads:
         layers.setdefault(f"{head.kind} {head.depth}", []).append(head)
     groups = layers | {str(head): [head] for head in heads}
     return {
-        name: [round(share, 4) for share in nouns_said(translator, pairs, group)]
+        name: [round(share, 4) for share in noun_shares(translator, pairs, group)]
         for name, group in groups.items()
     }
 
 
-def nouns(which: Iterable[int] = SEEDS) -> list[dict]:
+def nouns(seeds: Iterable[int] = SEEDS) -> list[dict]:
     """Train the translators of `roles` again, and see which noun they write without a layer."""
     pairs, rows = unseen_twins(Phrasebook()), []
-    for seed in which:
+    for seed in seeds:
         trainer, translator = untrained(seed)
         trainer.run()
         rows.append({"seed": seed} | noun_rows(translator, pairs))

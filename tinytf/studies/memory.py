@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from tinytf.studies.optimise import optimise
 from tinytf.studies.readers import (
     Attention,
     Classifier,
@@ -52,14 +53,12 @@ def fit(
     model: nn.Module, batch: Callable[[], tuple[Tensor, Tensor]], steps: int, lr: float
 ) -> nn.Module:
     """Train by Adam on batches of (ids, classes), gradients clipped at norm 1; return the model."""
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
-    for _ in range(steps):
+
+    def loss(_: int) -> Tensor:
         ids, classes = batch()
-        loss = F.cross_entropy(model(ids), classes)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        return F.cross_entropy(model(ids), classes)
+
+    optimise(torch.optim.Adam(model.parameters(), lr=lr), loss, steps, clip=1.0)
     return model
 
 
@@ -134,10 +133,10 @@ def detect(
 
 
 @one_thread()
-def recall_rows(which: Iterable[int] = SEEDS) -> list[dict]:
+def recall_rows(seeds: Iterable[int] = SEEDS) -> list[dict]:
     """Recall of every reader at every distance; of two, at distance 20, with other rates too."""
-    runs = [(name, n, seed, 3e-3) for seed in which for name in READERS for n in DISTANCES]
-    others = itertools.product(("RNN", "LSTM"), (20,), which, (1e-3, 1e-2))
+    runs = [(name, n, seed, 3e-3) for seed in seeds for name in READERS for n in DISTANCES]
+    others = itertools.product(("RNN", "LSTM"), (20,), seeds, (1e-3, 1e-2))
     rows = []
     for name, distance, seed, lr in tqdm([*runs, *others], mininterval=5):
         share = round(recall(name, distance, seed, lr=lr), 4)
@@ -146,11 +145,11 @@ def recall_rows(which: Iterable[int] = SEEDS) -> list[dict]:
 
 
 @one_thread()
-def data_rows(which: Iterable[int] = SEEDS) -> list[dict]:
+def data_rows(seeds: Iterable[int] = SEEDS) -> list[dict]:
     """Detection at every size; at 200 rows with other rates and two other Transformers too."""
-    runs = [(name, n, seed, 3e-3) for seed in which for name in DETECTORS for n in SIZES]
-    others = [("Transformer", 200, seed, lr) for seed in which for lr in (1e-3, 1e-2)]
-    others += [(name, 200, seed, 3e-3) for seed in which for name in VARIANTS]
+    runs = [(name, n, seed, 3e-3) for seed in seeds for name in DETECTORS for n in SIZES]
+    others = [("Transformer", 200, seed, lr) for seed in seeds for lr in (1e-3, 1e-2)]
+    others += [(name, 200, seed, 3e-3) for seed in seeds for name in VARIANTS]
     rows = []
     for name, size, seed, lr in tqdm([*runs, *others], mininterval=5):
         shares = {k: round(v, 4) for k, v in detect(name, size, seed, lr=lr).items()}

@@ -17,6 +17,7 @@ from tinytf.masks import causal_mask
 from tinytf.norm import LayerNorm
 from tinytf.positional import LearnedPositionalEncoding, PositionalEncoding
 from tinytf.relative import AlibiAttention, RotaryAttention
+from tinytf.studies.optimise import optimise
 
 __all__ = ["SCHEMES", "TASKS", "Batch", "CausalModel", "draw", "grade", "length", "reach", "train"]
 
@@ -41,7 +42,7 @@ class CausalModel(nn.Module):
         tables = {"sinusoidal": PositionalEncoding, "learned": LearnedPositionalEncoding}
         table = tables.get(scheme)
         self.positions = table(d_model, TESTED, 0.0) if table else nn.Identity()
-        layers = [EncoderLayer(d_model, num_heads, 4 * d_model, 0.0, PreNorm) for _ in "12"]
+        layers = [EncoderLayer(d_model, num_heads, 4 * d_model, 0.0, PreNorm) for _ in range(2)]
         for layer in layers:
             if scheme == "RoPE":
                 layer.self_attention.attention = RotaryAttention(base)
@@ -111,15 +112,14 @@ def train(
     generator = torch.Generator().manual_seed(1000 + seed)
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, steps, pct_start=0.1)
-    for _ in range(steps):
+    optimizer.register_step_post_hook(lambda *_: schedule.step())  # it moves Adam's beta_1 too
+
+    def loss(_: int) -> Tensor:
         batch = draw(task, 64, TRAINED, generator)
         logits = model(batch.ids.to(device)).flatten(0, 1)
-        loss = F.cross_entropy(logits, batch.targets.flatten().to(device), ignore_index=HIDDEN)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
+        return F.cross_entropy(logits, batch.targets.flatten().to(device), ignore_index=HIDDEN)
+
+    optimise(optimizer, loss, steps, clip=1.0)
     return model
 
 
@@ -138,26 +138,26 @@ def grade(model: CausalModel, task: str, count: int = 2000, length: int = TESTED
     asked = (batch.targets != HIDDEN)[0]
     if task == "next symbol":
         targets = batch.targets.clamp_min(0)
-        found = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none") - batch.floor
+        grades = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none") - batch.floor
     else:
-        found = (logits.argmax(dim=-1) == batch.targets).float()
-    return found.mean(dim=0).masked_fill(~asked, torch.nan)
+        grades = (logits.argmax(dim=-1) == batch.targets).float()
+    return grades.mean(dim=0).masked_fill(~asked, torch.nan)
 
 
-def length(which: Iterable[int] = range(5)) -> list[dict]:
+def length(seeds: Iterable[int] = range(5)) -> list[dict]:
     """Train every scheme on two tasks over seeds and grade each far past the trained length."""
-    runs = [(task, scheme, seed) for seed in which for task in TASKS[:2] for scheme in SCHEMES]
+    runs = [(task, scheme, seed) for seed in seeds for task in TASKS[:2] for scheme in SCHEMES]
     rows = []
     for task, scheme, seed in tqdm(runs, mininterval=1.0):
-        found = grade(train(scheme, task, seed), task).tolist()
-        curve = [None if value != value else round(value, 3) for value in found]
+        grades = grade(train(scheme, task, seed), task).tolist()
+        curve = [None if value != value else round(value, 3) for value in grades]
         rows.append({"task": task, "scheme": scheme, "seed": seed, "by_position": curve})
     return rows
 
 
-def reach(which: Iterable[int] = range(5)) -> list[dict]:
+def reach(seeds: Iterable[int] = range(5)) -> list[dict]:
     """Train on "first symbol" and grade the last quarter of ever longer sequences."""
-    runs = [(scheme, seed) for seed in which for scheme in SCHEMES if scheme != "learned"]
+    runs = [(scheme, seed) for seed in seeds for scheme in SCHEMES if scheme != "learned"]
     rows = []
     for scheme, seed in tqdm(runs, mininterval=1.0):
         model = train(scheme, "first symbol", seed)

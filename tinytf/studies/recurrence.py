@@ -159,14 +159,14 @@ def pairs_by_length(
     `without` names kinds to leave out: of the sentences with 11 words and more, most are of the
     kind "because", so that length and kind would be told apart by nothing.
     """
-    found: dict[tuple[int, int], dict[tuple[str, ...], Pair]] = {span: {} for span in BINS}
+    by_length: dict[tuple[int, int], dict[tuple[str, ...], Pair]] = {span: {} for span in BINS}
     for pair in Phrasebook().sample(80 * each, split, seed):
         if pair.kind in without:
             continue
         for low, high in BINS:
-            if low <= len(pair.source) <= high and len(found[low, high]) < each:
-                found[low, high].setdefault(pair.source, pair)
-    return [pair for rows in found.values() for pair in rows.values()]
+            if low <= len(pair.source) <= high and len(by_length[low, high]) < each:
+                by_length[low, high].setdefault(pair.source, pair)
+    return [pair for rows in by_length.values() for pair in rows.values()]
 
 
 def exact_by_length(
@@ -259,7 +259,7 @@ def rounded(value: Any) -> Any:
     return value
 
 
-def phrasebook(which: Iterable[int] = SEEDS, longer: Iterable[int] = LONGER) -> list[dict]:
+def phrasebook(seeds: Iterable[int] = SEEDS, longer: Iterable[int] = LONGER) -> list[dict]:
     """Train every model on every seed, one thread, float32; then go on where it looks unfinished.
 
     Rows by `part`: "run", the comparison; "longer", the same with three times the steps, for the
@@ -267,7 +267,7 @@ def phrasebook(which: Iterable[int] = SEEDS, longer: Iterable[int] = LONGER) -> 
     validation pairs, `by_length` up to 250 test pairs for each range of lengths.
     """
     with one_thread():
-        rows = [measure(name, seed) for seed in which for name in architectures()]
+        rows = [measure(name, seed) for seed in seeds for name in architectures()]
         rows += speed()
         rows += [
             measure(name, seed, LONG_STEPS, "longer") for seed in longer for name in architectures()

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 from tqdm import tqdm
 
 from tinytf.decoding.search import greedy
 from tinytf.related.recurrent_seq2seq import RecurrentConfig, RecurrentSeq2Seq, record_alignment
+from tinytf.studies.optimise import optimise
 from tinytf.studies.threads import one_thread
 from tinytf.support.modes import evaluation_mode
 from tinytf.support.randomness import seeded
@@ -50,25 +51,22 @@ def train(
     with seeded(seed):
         config = RecurrentConfig(ids, ids, d_model=32, hidden=64, attention=attention)
         model = RecurrentSeq2Seq(config).to(device)
-    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    for _ in range(steps):
+
+    def loss(_: int) -> Tensor:
         batch = draw(64, length, draws, device)
-        loss = F.cross_entropy(
-            model(batch.src, batch.tgt_in).flatten(0, 1), batch.tgt_out.flatten()
-        )
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        scores = model(batch.src, batch.tgt_in).flatten(0, 1)
+        return F.cross_entropy(scores, batch.tgt_out.flatten())
+
+    optimise(torch.optim.Adam(model.parameters(), lr=3e-3), loss, steps, clip=1.0)
     return model
 
 
 def right(model: RecurrentSeq2Seq, batch: Batch) -> Tensor:
     """Decode greedily; return which symbols are right, boolean (B, N), in the order written."""
     length = batch.tgt_out.size(1)
-    said = greedy(model, batch.src, length)
-    said = F.pad(said, (0, length - said.size(1)))
-    return (said == batch.tgt_out)[:, :-1]
+    written = greedy(model, batch.src, length)
+    written = F.pad(written, (0, length - written.size(1)))
+    return (written == batch.tgt_out)[:, :-1]
 
 
 @torch.no_grad()
@@ -94,9 +92,9 @@ def mass(weights: Tensor, reach: int) -> float:
 
 
 @one_thread()
-def rows(which: Iterable[int] = SEEDS) -> list[dict]:
+def rows(seeds: Iterable[int] = SEEDS) -> list[dict]:
     """Train both at every length over seeds; grade what they say and where attention looks."""
-    runs = [(n, kind, seed) for seed in which for n in LENGTHS for kind in ("none", "additive")]
+    runs = [(n, kind, seed) for seed in seeds for n in LENGTHS for kind in ("none", "additive")]
     table = []
     for length, kind, seed in tqdm(runs, mininterval=5):
         model = train(kind, length, seed)

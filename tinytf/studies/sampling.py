@@ -102,7 +102,7 @@ def on_human(model: GPT, sampling: Sampling, ids: Tensor, start: int = PROMPT) -
 
 
 def settings(
-    which: Iterable[int] = SEEDS, families: Iterable[str] = FAMILIES, rows: int = 16
+    seeds: Iterable[int] = SEEDS, families: Iterable[str] = FAMILIES, rows: int = 16
 ) -> list[dict]:
     """Let the shipped writer continue human beginnings by every setting; measure what it writes.
 
@@ -111,11 +111,11 @@ def settings(
     """
     writer = Writer.load()
     model, fast = writer.model, fast_decoder(writer.model)
-    found = []
-    runs = [(seed, f, value) for seed in which for f in families for value in FAMILIES[f][1]]
-    for seed in which:
+    table = []
+    runs = [(seed, f, value) for seed in seeds for f in families for value in FAMILIES[f][1]]
+    for seed in seeds:
         ids = human_texts(writer, seed, rows).to(model.device)
-        found.append({"family": "human", "setting": 0, "seed": seed} | measure(model, ids))
+        table.append({"family": "human", "setting": 0, "seed": seed} | measure(model, ids))
     for seed, family, value in tqdm(runs, mininterval=5.0):
         ids = human_texts(writer, seed, rows).to(model.device)
         sampling = sampling_of(family, value)
@@ -124,8 +124,8 @@ def settings(
         row = {"family": family, "setting": value, "seed": seed} | measure(model, text)
         if family.startswith("greedy"):  # the penalty alone: what it does to what may come
             sampling = Sampling(**{FAMILIES[family][0]: value})
-        found.append(row | on_human(model, sampling, ids))
-    return [_rounded(row) for row in found]
+        table.append(row | on_human(model, sampling, ids))
+    return [_rounded(row) for row in table]
 
 
 def _rounded(row: dict) -> dict:

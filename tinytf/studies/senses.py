@@ -15,7 +15,7 @@ from tqdm import tqdm
 from tinytf.apps.translator import Translator
 from tinytf.data.phrasebook import Pair, Phrasebook
 from tinytf.data.phrasebook.lexicon import MASSES, NOUNS
-from tinytf.interpret.residual_stream import states
+from tinytf.interpret.residual_stream import record_residual_stream
 from tinytf.studies.encoder import probe
 from tinytf.studies.threads import one_thread
 from tinytf.support.randomness import seeded
@@ -49,14 +49,14 @@ def uses(
     book: Phrasebook, split: str, seed: int, draws: int, cap: int, of: Iterable[str] = SENSES
 ) -> dict[str, list[Use]]:
     """Collect at most `cap` uses of each word from so many sentences of a split."""
-    found: dict[str, list[Use]] = {word: [] for word in of}
+    collected: dict[str, list[Use]] = {word: [] for word in of}
     for pair in islice(book.pairs(split, seed), draws):
         for at, word in enumerate(pair.source):
-            if word in found and len(found[word]) < cap:
+            if word in collected and len(collected[word]) < cap:
                 sense = _sense(pair, at)
                 if sense is not None:
-                    found[word].append(Use(pair.source, at, sense))
-    return found
+                    collected[word].append(Use(pair.source, at, sense))
+    return collected
 
 
 def _sense(pair: Pair, at: int) -> int | None:
@@ -71,19 +71,19 @@ def _sense(pair: Pair, at: int) -> int | None:
 
 
 @torch.no_grad()
-def word_states(model: Transformer, words: WordTokenizer, found: Sequence[Use]) -> Tensor:
+def word_states(model: Transformer, words: WordTokenizer, examples: Sequence[Use]) -> Tensor:
     """What the word has become after each layer of the encoder: (1 + L, N, C)."""
-    ids = pad_batch([[*words.encode(use.words), EOS] for use in found], model.device)
-    with states(model) as seen:
+    ids = pad_batch([[*words.encode(use.words), EOS] for use in examples], model.device)
+    with record_residual_stream(model) as seen:
         model.encode(ids)
-    rows = torch.arange(len(found), device=model.device)
-    return seen.by_layer()[:, rows, [use.at for use in found]]
+    rows = torch.arange(len(examples), device=model.device)
+    return seen.by_layer()[:, rows, [use.at for use in examples]]
 
 
-def neighbours(words: WordTokenizer, found: Sequence[Use]) -> Tensor:
+def neighbours(words: WordTokenizer, examples: Sequence[Use]) -> Tensor:
     """The word before and the word after, one-hot: what one look to each side can tell, (N, 2V)."""
-    table = torch.zeros(len(found), 2, len(words))
-    for row, use in enumerate(found):
+    table = torch.zeros(len(examples), 2, len(words))
+    for row, use in enumerate(examples):
         ids = [BOS, *words.encode(use.words), EOS]
         table[row, 0, ids[use.at]] = table[row, 1, ids[use.at + 2]] = 1.0
     return table.flatten(1)
@@ -104,14 +104,14 @@ def untrained(translator: Translator, seed: int) -> Transformer:
 
 
 @one_thread()
-def senses(which: Iterable[int] = range(5)) -> list[dict]:
+def senses(seeds: Iterable[int] = range(5)) -> list[dict]:
     """Probe the shipped translator's encoder and untrained ones, over seeds and word by word.
 
     A seed draws other sentences, other untrained weights and other wrong labels.
     """
     book, translator = Phrasebook(), Translator.load(device="cpu")
     model, words, rows = translator.model.eval(), translator.source, []
-    for seed in tqdm(which):
+    for seed in tqdm(seeds):
         known = uses(book, "train", 20 + seed, 20_000, 400)
         asked = uses(book, "test", 20 + seed, 10_000, 200)
         fresh = untrained(translator, seed)

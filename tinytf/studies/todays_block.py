@@ -85,7 +85,7 @@ def assemble(config: GPTConfig, changes: Collection[str] = ()) -> GPT:
         if "SwiGLU" in changes:
             layer.feed_forward = SwiGLU(c.d_model, c.d_ff)
         if "RMSNorm" in changes:
-            layer.residual_1.norm, layer.residual_2.norm = (RMSNorm(c.d_model) for _ in "12")
+            layer.residual_1.norm, layer.residual_2.norm = (RMSNorm(c.d_model) for _ in range(2))
     if "RMSNorm" in changes:
         model.decoder.final_norm = RMSNorm(c.d_model)
     if {"RoPE", "no positions"} & set(changes):
@@ -133,10 +133,10 @@ def prepare(
 
 
 @one_thread()
-def today(which: Iterable[int] = SEEDS) -> list[dict]:
+def today(seeds: Iterable[int] = SEEDS) -> list[dict]:
     """Train GPT, each change added to those before, and each alone; grade on held-out topics.
 
-    The seeds of `which` have the first of RATES, the seed EXTRA both.
+    The `seeds` have the first of RATES, the seed EXTRA both.
     """
     (tokenizer, texts, ids), runs = tokens(), LADDER | ALONE
     held_out = encode_documents(tokenizer, texts.validation)
@@ -144,15 +144,15 @@ def today(which: Iterable[int] = SEEDS) -> list[dict]:
     def row(name: str, seed: int, lr: float) -> dict:
         trainer = prepare(ids, runs[name], seed, lr)
         trainer.run(log_every=STEPS)
-        found = {"run": name, "seed": seed, "lr": lr}
-        found["parameters"] = count_parameters(trainer.model)
-        found["bits"] = round(evaluate(Writer(trainer.model, tokenizer), texts.validation), 4)
+        entry = {"run": name, "seed": seed, "lr": lr}
+        entry["parameters"] = count_parameters(trainer.model)
+        entry["bits"] = round(evaluate(Writer(trainer.model, tokenizer), texts.validation), 4)
         if name == list(LADDER)[-1] and seed != EXTRA:
-            found["by_position"] = beyond(trainer.model, held_out)
-        return found
+            entry["by_position"] = beyond(trainer.model, held_out)
+        return entry
 
     rows = [row(name, EXTRA, lr) for name in tqdm(runs) for lr in RATES]
-    return rows + [row(name, seed, RATES[0]) for seed in tqdm(which) for name in runs]
+    return rows + [row(name, seed, RATES[0]) for seed in tqdm(seeds) for name in runs]
 
 
 def losses_by_position(model: LanguageModel, ids: Tensor, length: int = FARTHER) -> Tensor:
@@ -163,8 +163,8 @@ def losses_by_position(model: LanguageModel, ids: Tensor, length: int = FARTHER)
     """
     begins = range(0, len(ids) - length, 2 * LENGTH)
     rows = torch.stack([ids[s : s + length + 1] for s in begins]).to(model.device)
-    found = [continuation_losses(model, some, 1).cpu() for some in rows.split(16)]
-    return torch.cat(found).mean(dim=0)
+    losses = [continuation_losses(model, some, 1).cpu() for some in rows.split(16)]
+    return torch.cat(losses).mean(dim=0)
 
 
 @contextmanager
@@ -183,12 +183,12 @@ def rope_base(model: nn.Module, base: float) -> Iterator[None]:
 
 def beyond(model: LanguageModel, ids: Tensor) -> dict[str, list[float]]:
     """Give nats by position past the length of training, with the trained base and a larger one."""
-    found = {}
+    table = {}
     for name, base in (("as trained", BASE), ("larger base", LARGER)):
         with rope_base(model, base):
             nats = losses_by_position(model, ids).view(-1, BIN).mean(dim=1)
-        found[name] = [round(x, 4) for x in nats.tolist()]
-    return found
+        table[name] = [round(x, 4) for x in nats.tolist()]
+    return table
 
 
 STUDIES = {"todays_block": today}

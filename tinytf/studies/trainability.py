@@ -22,6 +22,7 @@ from tinytf.interpret.similarity import token_similarity
 from tinytf.norm import LayerNorm
 from tinytf.positional import PositionalEncoding
 from tinytf.residual import PostNorm, PreNorm
+from tinytf.studies.optimise import optimise
 from tinytf.studies.threads import one_thread
 from tinytf.support.randomness import seeded
 
@@ -117,18 +118,15 @@ def train_cell(
     with seeded(seed):
         model = Sorter(norm, depth, gain, scaled).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
-    before, curve, total = grade(model), [], 0.0
-    for step in range(1, steps + 1):
-        optimizer.param_groups[0]["lr"] = lr * min(1.0, step / warmup)
+
+    def loss(_: int) -> Tensor:
         ids, targets = draw(BATCH, draws, device)
-        loss = F.cross_entropy(model(ids).flatten(0, 1), targets.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        total += loss.item()
-        if step % EVERY == 0:
-            curve.append(short(total / EVERY))
-            total = 0.0
+        return F.cross_entropy(model(ids).flatten(0, 1), targets.flatten())
+
+    before = grade(model)
+    losses = optimise(optimizer, loss, steps, lambda step: lr * min(1.0, step / warmup)).tolist()
+    whole = range(EVERY, steps + 1, EVERY)
+    curve = [short(sum(losses[end - EVERY : end]) / EVERY) for end in whole]
     after = grade(model)
     return {
         "norm": norm, "depth": depth, "lr": lr, "warmup": warmup, "steps": steps, "gain": gain,
@@ -195,7 +193,7 @@ def rows(seeds: Iterable[int] = SEEDS) -> list[dict]:
         for lr in RATES
         for norm in ("post", "none")
     ]
-    table = [cell(which, **settings) for which, settings in tqdm(todo, mininterval=5)]
+    table = [cell(chosen, **settings) for chosen, settings in tqdm(todo, mininterval=5)]
     for row in table:
         if row["steps"] == STEPS:  # short curves are not worth their place in the file
             del row["curve"]

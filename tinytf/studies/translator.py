@@ -34,13 +34,13 @@ def train(
     return translator, trainer.history, trainer.seconds
 
 
-def seeds(which: Iterable[int] = SEEDS) -> list[dict]:
+def seeds(seeds: Iterable[int] = SEEDS) -> list[dict]:
     """Train the shipped recipe over seeds; grade translations and attention on held-out pairs."""
     book = Phrasebook()
     test = book.sample(5000, "test", seed=7)
     compositional = book.sample(5000, "compositional", seed=7)
     rows = []
-    for seed in which:
+    for seed in seeds:
         translator, history, seconds = train(seed, f"seed {seed}")
         grades = grade_alignment(translator, test[:1000])
         rows.append(
@@ -59,14 +59,14 @@ def seeds(which: Iterable[int] = SEEDS) -> list[dict]:
     return rows
 
 
-def ablations(steps: int = 800, which: Iterable[int] = range(3)) -> list[dict]:
+def ablations(steps: int = 800, seeds: Iterable[int] = range(3)) -> list[dict]:
     """Train short runs with one ingredient removed at a time, over seeds."""
     test = Phrasebook().sample(1000, "test", seed=7)
     rows = []
     for name, change in ABLATIONS.items():
         config = {"steps": steps} | {k: v for k, v in change.items() if k != "norm"}
         sizes = {k: v for k, v in change.items() if k == "norm"}
-        for seed in which:
+        for seed in seeds:
             translator, history, seconds = train(seed, f"{name}, seed {seed}", config, sizes)
             rows.append(
                 {

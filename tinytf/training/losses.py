@@ -1,6 +1,6 @@
 """What training aims at: batches shifted for teacher forcing, and the loss on their tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytf.checks import is_plain_linear
-from tinytf.support.compiled import is_compiled
 from tinytf.support.protocols import LanguageModel, Seq2Seq
 from tinytf.text.words import BOS, EOS, PAD, pad_batch
 
@@ -16,12 +15,14 @@ __all__ = [
     "Batch",
     "TextBatch",
     "cross_entropy",
+    "for_compiled",
     "make_batch",
     "next_token_loss",
     "sequence_loss",
 ]
 
 
+Objective = Callable[..., tuple[Tensor, int]]
 PART = 1 << 22  # logits that exist at a time where they need not all: 16 MB
 
 
@@ -104,16 +105,16 @@ def cross_entropy(
 def sequence_loss(model: Seq2Seq, batch: Batch, label_smoothing: float = 0.0) -> tuple[Tensor, int]:
     """Sum the cross-entropy over the real target tokens, in nats, and count those tokens.
 
-    Padding is left out before the output map, so no logits are computed for it; a compiled model is
-    called as a whole, and padding left out after it.
+    Padding is left out before the output map: no logits are computed for it. The label-smoothed
+    loss mixes in the mean over the vocabulary (Szegedy et al. 2016, section 7).
     """
     real = batch.tgt_out != PAD
-    if is_compiled(model):
-        logits = model(batch.src, batch.tgt_in)[real]
-    else:
-        hidden = model.decode(batch.tgt_in, model.encode(batch.src))
-        logits = model.output(hidden[real])  # (B, T, C) -> (tokens, V)
-    return cross_entropy(logits, batch.tgt_out[real], label_smoothing)
+    hidden = model.decode(batch.tgt_in, model.encode(batch.src))
+    logits = model.output(hidden[real])  # (B, T, C) -> (tokens, V)
+    loss = F.cross_entropy(
+        logits.float(), batch.tgt_out[real], label_smoothing=label_smoothing, reduction="sum"
+    )
+    return loss, logits.size(0)
 
 
 def next_token_loss(
@@ -122,10 +123,8 @@ def next_token_loss(
     """Sum the cross-entropy of every next token, in nats, and count the tokens.
 
     The objective of a causal language model: Radford et al. 2018, equation 1. The model has
-    `decode` and `output` as a GPT does; a compiled one is called as a whole.
+    `decode` and `output` as a GPT does.
     """
-    if is_compiled(model):
-        return cross_entropy(model(batch.ids_in), batch.ids_out, label_smoothing)
     hidden = model.decode(batch.ids_in).flatten(0, 1)  # (B, T, C) -> (B*T, C)
     targets = batch.ids_out.flatten()
     if is_plain_linear(model.output) and _gains_by_parts(hidden, model.output, label_smoothing):
@@ -136,6 +135,30 @@ def next_token_loss(
         )
         return loss, len(targets)
     return cross_entropy(model.output(hidden), targets, label_smoothing)  # (B*T, C) -> (B*T, V)
+
+
+def for_compiled(objective: Objective) -> Objective:
+    """Give the form of an objective that calls the model as a whole, which is what torch compiles.
+
+    The two above have one; any other objective is returned as it is.
+    """
+    return _AS_A_WHOLE.get(objective, objective)
+
+
+def _whole_sequence_loss(
+    model: Seq2Seq, batch: Batch, label_smoothing: float = 0.0
+) -> tuple[Tensor, int]:
+    logits = model(batch.src, batch.tgt_in)  # padding too: left out after the output map
+    return cross_entropy(logits, batch.tgt_out, label_smoothing, ignore_index=PAD)
+
+
+def _whole_next_token_loss(
+    model: LanguageModel, batch: TextBatch, label_smoothing: float = 0.0
+) -> tuple[Tensor, int]:
+    return cross_entropy(model(batch.ids_in), batch.ids_out, label_smoothing)
+
+
+_AS_A_WHOLE = {sequence_loss: _whole_sequence_loss, next_token_loss: _whole_next_token_loss}
 
 
 def _gains_by_parts(hidden: Tensor, output: nn.Linear, label_smoothing: float) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from tinytf.support.compiled import is_compiled
 from tinytf.support.interrupt import deferred_interrupt
 from tinytf.support.modes import training_as_found
 from tinytf.support.randomness import random_state, seeded, set_random_state
@@ -17,7 +18,7 @@ from tinytf.text.words import PAD
 from tinytf.training.autotune import choose_attention, choose_training_precision
 from tinytf.training.config import TrainingConfig
 from tinytf.training.distributed import Team
-from tinytf.training.losses import Batch, TextBatch, sequence_loss
+from tinytf.training.losses import Batch, TextBatch, for_compiled, sequence_loss
 from tinytf.training.optimizer import adamw
 from tinytf.training.precision import InFloat32, attending
 from tinytf.training.run_file import load_run, save_run
@@ -62,6 +63,8 @@ class Trainer:
         if pad_id != PAD:
             raise ValueError(f"the model has pad_id={pad_id}, but batches are padded with {PAD}")
         self.model, self.batches, self.config = model, batches, config
+        if is_compiled(model):
+            objective = for_compiled(objective)
         self.objective = self.team.wrap(model, objective)
         self.optimizer = adamw(model, config)
         self.step = 0

@@ -23,10 +23,10 @@ from .llama import head_groups, seed_dots
 from .norms import norm_groups
 from .positional import positional_curves, positional_heatmap, rotations, scheme_curves
 from .sampling import settings_plane, text_strips, token_bars
-from .states import word_odds, word_paths
 from .statistics import activation_statistics, bars, histogram, lines
 from .style import ATTENTION, CYCLE, SIGNED, label, labels, use_house_style
 from .widgets import explore
+from .words import word_odds, word_paths
 
 __all__ = [
     "ATTENTION",

@@ -6,39 +6,27 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from .style import ATTENTION, FAINT, GOLD, INK, MASKED, PAPER, SIGNED, as_array, labels, new_axes
+from .axes import set_axes
+from .style import ATTENTION, FAINT, GOLD, INK, MASKED, PAPER, SIGNED, as_array, label, new_axes
 
 
-def heatmap(
-    weights,
-    queries=None,
-    keys=None,
-    ax=None,
-    *,
-    title=None,
-    annotate=None,
-    mask=None,
-    scale="attention",
-    query_pinyin=None,
-    key_pinyin=None,
-    xlabel="key: looked at",
-    ylabel="query: looking",
-    colorbar=True,
-    colorbar_label=None,
-):
+def heatmap(weights, queries=None, keys=None, ax=None, *, mask=None, scale="attention", **look):
     """Draw one (T, S) matrix, a row per query and a column per key; returns the Axes.
 
+    queries, keys: words, or pairs (word, its sound) for where no font draws it.
+    mask: boolean, True = may attend, as everywhere in tinytf; what may not is grey and hatched.
     scale: "attention" is the fixed 0..1 of weights; "signed" is centred on 0 (scores,
     similarities); "data" runs from the least value to the greatest; (low, high) fixes both ends.
-    annotate: write the numbers (by default where they fit).
-    mask: boolean, True = may attend, as everywhere in tinytf; what may not is grey and hatched.
+    look: annotate=True or False, the numbers (by default where they fit); colorbar=False, or its
+    label; title, xlabel and the like (`set_axes`).
     """
+    annotate, colorbar = look.pop("annotate", None), look.pop("colorbar", True)
     weights = as_array(weights, "weights", ndim=2)
     rows, columns = weights.shape
     allowed = _allowed(mask, weights.shape)
     cmap, low, high = _scale(weights[allowed], scale)
-    query_names = _names("queries", queries, query_pinyin, rows, "rows")
-    key_names = _names("keys", keys, key_pinyin, columns, "columns")
+    query_names = _names("queries", queries, rows, "rows")
+    key_names = _names("keys", keys, columns, "columns")
     size = (min(max(0.52 * columns + 2.6, 4.2), 12), min(max(0.52 * rows + 1.7, 3.2), 11))
     ax = new_axes(ax, size)
 
@@ -60,32 +48,20 @@ def heatmap(
     ax.set_aspect("equal")
     _name_axis(ax.xaxis, key_names, columns)
     _name_axis(ax.yaxis, query_names, rows)
-    ax.set(xlabel=xlabel, ylabel=ylabel)
-    if title:
-        ax.set_title(title)
+    set_axes(ax, **{"xlabel": "key: looked at", "ylabel": "query: looking"} | look)
     _bare(ax)
     if annotate is None:
         annotate = max(rows, columns) <= 10
     if annotate:
         _write_numbers(ax, weights, allowed, mesh)
     if colorbar:
-        _colorbar(ax.figure, mesh, ax, colorbar_label or _scale_name(scale))
+        name = colorbar if isinstance(colorbar, str) else _scale_name(scale)
+        _colorbar(ax.figure, mesh, ax, name)
     return ax
 
 
 def head_grid(
-    weights,
-    queries=None,
-    keys=None,
-    *,
-    max_columns=4,
-    title=None,
-    titles=None,
-    mask=None,
-    query_pinyin=None,
-    key_pinyin=None,
-    xlabel="key: looked at",
-    ylabel="query: looking",
+    weights, queries=None, keys=None, *, max_columns=4, title=None, titles=None, mask=None
 ):
     """Draw the (H, T, S) maps of all heads side by side; returns the array of H Axes."""
     weights = as_array(weights, "weights", ndim=3)
@@ -109,61 +85,31 @@ def head_grid(
     for head, ax in enumerate(axes[:heads]):
         left, bottom = head % across == 0, head + across >= heads
         heatmap(
-            weights[head],
-            queries,
-            keys,
-            ax,
-            title=titles[head],
-            annotate=False,
-            mask=mask,
-            query_pinyin=query_pinyin,
-            key_pinyin=key_pinyin,
-            xlabel="",
-            ylabel="",
-            colorbar=False,
-        )
+            weights[head], queries, keys, ax, mask=mask,
+            title=titles[head], annotate=False, colorbar=False, xlabel="", ylabel="",
+        )  # fmt: skip
         ax.title.set_size(12)
         points = min(11, 72 * 0.78 * cell)
         ax.tick_params(labelsize=points, labelleft=left, labelbottom=bottom)
     for ax in axes[heads:]:
         ax.set_visible(False)
-    figure.supxlabel(xlabel, fontsize=12)
-    figure.supylabel(ylabel, fontsize=12)
+    figure.supxlabel("key: looked at", fontsize=12)
+    figure.supylabel("query: looking", fontsize=12)
     if title:
         figure.suptitle(title, fontweight=plt.rcParams["axes.titleweight"], fontsize=14)
     _colorbar(figure, axes[0].collections[0], list(axes[:heads]), "attention weight", shrink=0.8)
     return axes[:heads]
 
 
-def alignment_grid(
-    weights,
-    gold,
-    source,
-    target,
-    ax=None,
-    *,
-    pinyin=None,
-    title=None,
-    annotate=None,
-    colorbar=True,
-):
+def alignment_grid(weights, gold, source, target, ax=None, *, pinyin=None, **look):
     """Draw (T, S) attention with the gold links (source index, target index) outlined.
 
     `weights[t, s]` is how much the model looks at source word s while it writes target word t.
+    pinyin: the target words' sounds. look: as for `heatmap`.
     """
     weights = as_array(weights, "weights", ndim=2)
-    ax = heatmap(
-        weights,
-        target,
-        source,
-        ax,
-        title=title,
-        annotate=annotate,
-        query_pinyin=pinyin,
-        xlabel="source word: looked at",
-        ylabel="target word: written",
-        colorbar=colorbar,
-    )
+    names = {"xlabel": "source word: looked at", "ylabel": "target word: written"}
+    ax = heatmap(weights, sounded(target, pinyin), source, ax, **names | look)
     for s, t in check_links(gold, source=weights.shape[1], target=weights.shape[0]):
         _cell(ax, t, s, inset=0.04, facecolor="none", edgecolor=GOLD, linewidth=2.6, zorder=4)
     if gold is not None and len(gold):
@@ -191,17 +137,9 @@ def layer_head_scores(matrix, ax=None, *, title=None, score="score", scale=None,
         scale = (0, 1) if matrix.min() >= 0 and matrix.max() <= 1 else "data"
     ax = new_axes(ax, (min(0.85 * heads + 2.8, 13), min(0.7 * layers + 1.7, 11)))
     heatmap(
-        matrix,
-        [str(layer) for layer in range(layers)],
-        [str(head) for head in range(heads)],
-        ax,
-        title=title,
-        annotate=False,
-        scale=scale,
-        xlabel="head",
-        ylabel="layer",
-        colorbar_label=score,
-    )
+        matrix, list(map(str, range(layers))), list(map(str, range(heads))), ax, scale=scale,
+        title=title, annotate=False, xlabel="head", ylabel="layer", colorbar=score,
+    )  # fmt: skip
     _write_numbers(ax, matrix, np.ones(matrix.shape, bool), ax.collections[0], decimals, 12)
     return ax
 
@@ -258,7 +196,19 @@ def _scale_name(scale):
     return "attention weight" if scale == "attention" else "value"
 
 
-def _names(what, tokens, pinyin, count, side):
+def sounded(tokens, pinyin):
+    """Pair words with their sounds; `pinyin` may be None for none. ValueError if one is missing."""
+    if pinyin is None:
+        return tokens
+    tokens, pinyin = list(tokens), list(pinyin)
+    if len(pinyin) != len(tokens):
+        raise ValueError(
+            f"{len(pinyin)} pinyin entries for {len(tokens)} tokens: {pinyin} for {tokens}"
+        )
+    return list(zip(tokens, pinyin, strict=True))
+
+
+def _names(what, tokens, count, side):
     if tokens is None:
         return None
     if isinstance(tokens, str):
@@ -266,7 +216,8 @@ def _names(what, tokens, pinyin, count, side):
     tokens = list(tokens)
     if len(tokens) != count:
         raise ValueError(f"weights have {count} {side} but {len(tokens)} {what}: {tokens}")
-    return labels(tokens, pinyin)
+    pairs = [token if isinstance(token, tuple) else (token, None) for token in tokens]
+    return [label(*pair) for pair in pairs]
 
 
 def _name_axis(axis, names, count):

@@ -7,23 +7,12 @@ import numpy as np
 from .statistics import lines
 
 
-def learning_curve(
-    history,
-    y="loss",
-    ax=None,
-    *,
-    x="step",
-    title=None,
-    ylabel=None,
-    logx=False,
-    logy=False,
-    smooth=0,
-):
+def learning_curve(history, y="loss", ax=None, *, x="step", smooth=0, **axes):
     """Draw `y` over `x` for one history, or for each of {name: history}; returns the Axes.
 
     A history is a list of dicts such as {"step": 100, "loss": 2.3, "exact_match": 0.1}; records
     without `y` are passed over. smooth: average each point with this many on either side, the raw
-    line kept faint behind.
+    line kept faint behind. axes: title, ylabel, logy and the like, as for `lines`.
     """
     named = dict(history) if isinstance(history, Mapping) else {y.replace("_", " "): history}
     if smooth < 0:
@@ -37,16 +26,8 @@ def learning_curve(
         xs[name] = [float(record[x]) for record in kept]
         ys[name] = np.array([float(record[y]) for record in kept])
     shown = {name: _running_mean(values, smooth) for name, values in ys.items()}
-    ax = lines(
-        xs,
-        shown,
-        ax,
-        xlabel=x.replace("_", " "),
-        ylabel=ylabel or y.replace("_", " "),
-        title=title,
-        logx=logx,
-        logy=logy,
-    )
+    names = {"xlabel": x.replace("_", " "), "ylabel": y.replace("_", " ")}
+    ax = lines(xs, shown, ax, **names | axes)
     if smooth:
         drawn = list(ax.lines)
         for line, (name, values) in zip(drawn, ys.items(), strict=False):

@@ -8,24 +8,24 @@ from .style import CYCLE, FAINT, GOLD, INK, PAPER, as_array, new_axes
 ALARM = "#fbe3cd"  # behind a number that gives a mistake away
 
 
-def verdicts(found, limits, scores=None, *, title=None):
+def verdicts(results, limits, scores=None, *, title=None):
     """Draw a table of models against checks; a number above its check's limit is filled.
 
-    found: {model: {check: number, 0 where all is well}}. limits: {check: the largest number that
+    results: {model: {check: number, 0 where all is well}}. limits: {check: the largest number that
     is only rounding}. scores: {model: {score: text or number}}, further columns, never filled.
     Raises KeyError if a model lacks a check or a score, ValueError if there are no models. Returns
     the Axes.
     """
-    if not found:
+    if not results:
         raise ValueError("there are no models to show")
-    checks, names = list(limits), list(found)
+    checks, names = list(limits), list(results)
     extra = list(next(iter(scores.values()))) if scores else []
     size = (3.0 + 1.5 * (len(checks) + len(extra)), 1.7 + 0.5 * len(names))
     ax = new_axes(size=size)
     gap = 0.35 if extra else 0
     for row, name in enumerate(names):
         for column, check in enumerate(checks):
-            number = float(found[name][check])
+            number = float(results[name][check])
             alarm = not number <= limits[check]
             if alarm:
                 place = (column - 0.47, row - 0.43)

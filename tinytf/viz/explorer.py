@@ -25,11 +25,13 @@ from itertools import count
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
 
-from .attention import alignment_grid, heatmap
+from .attention import alignment_grid, heatmap, sounded
 from .example import KINDS, NAMES, causal, checked, choose, sounds
 from .style import ATTENTION, INK
 
 LEVELS = 20  # steps of the colour ramp
+MOST_TOKENS = 128  # a side; a page of 500 x 500 takes 31 MB, and no cell of it can be read
+MOST_WEIGHTS = 1 << 22  # of all maps together, two letters each
 _DARK = LinearSegmentedColormap.from_list(
     "tinytf.attention.dark", ("#1c242e", "#1d3d57", "#1f6391", "#3d93c9", "#8ccbee", "#eaf7ff")
 )
@@ -85,7 +87,8 @@ def attention_explorer(examples, title=None, *, kind=None, layer=None, head=None
 
     kind, layer, head (an index or "mean") and query choose the opening view; by default
     cross-attention in the head that lies nearest the gold links. Raises ValueError where shapes
-    and tokens disagree.
+    and tokens disagree, for more than 128 tokens a side or 4,194,304 weights in all, and for text
+    that no page can hold (a lone surrogate).
     """
     if isinstance(examples, Mapping) or hasattr(examples, "attention"):
         examples = [examples]
@@ -96,13 +99,14 @@ def attention_explorer(examples, title=None, *, kind=None, layer=None, head=None
     if not shared:
         kinds = [sorted(example["attention"]) for example in examples]
         raise ValueError(f"no kind of attention is common to all examples: {kinds}")
+    title = title or "Where does the model look?"
+    _check_pages(examples, shared, title)
     start = _opening(examples, shared, kind, layer, head, query)
     payload = {
         "kinds": shared,
         "start": start,
         "examples": [_packed(example, shared) for example in examples],
     }
-    title = title or "Where does the model look?"
     return AttentionExplorer(payload, _still_html(examples[0], start, title), title)
 
 
@@ -122,14 +126,36 @@ def attention_still(example, layer=0, head="mean", ax=None, *, kind="cross", tit
     looking, looked_at = KINDS[kind]
     return heatmap(
         weights,
-        example[looking],
-        example[looked_at],
+        sounded(example[looking], sounds(example, looking)),
+        sounded(example[looked_at], sounds(example, looked_at)),
         ax,
         title=title,
-        query_pinyin=sounds(example, looking),
-        key_pinyin=sounds(example, looked_at),
         mask=np.tri(*weights.shape) if causal(weights, kind) else None,
     )
+
+
+def _check_pages(examples, kinds, title):
+    """Refuse what is too large for a page to show, or no text."""
+    texts, weights = [("title", [title])], 0
+    for index, example in enumerate(examples):
+        for side in ("source", "target"):
+            if len(example[side]) > MOST_TOKENS:
+                raise ValueError(
+                    f"example {index} has {len(example[side])} {side} tokens, an explorer shows up "
+                    f"to {MOST_TOKENS}: cut the text, or draw one head with attention_still"
+                )
+        names = ("source", "target", "read", "pinyin", "read_pinyin")
+        texts += [(f"example {index}: {name}", example[name]) for name in names]
+        weights += sum(example["attention"][kind].size for kind in kinds)
+    if weights > MOST_WEIGHTS:
+        raise ValueError(
+            f"the maps have {weights} weights, an explorer holds up to {MOST_WEIGHTS}: give it "
+            "fewer examples, layers or heads, or shorter texts"
+        )
+    for where, tokens in texts:
+        for token in tokens:
+            if any("\ud800" <= character <= "\udfff" for character in token):
+                raise ValueError(f"{where} has a lone surrogate in {token!r}: it is no character")
 
 
 def _opening(examples, kinds, kind, layer, head, query):

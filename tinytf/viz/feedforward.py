@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import matplotlib.pyplot as plt
 import numpy as np
 
+from .axes import set_axes
 from .style import CYCLE, GOLD, INK, label, new_axes
 
 
@@ -47,13 +48,12 @@ def stacked_bars(values, ax=None, *, ylabel=None, title=None, colors=None, total
     return ax
 
 
-def dot_histogram(
-    values, places, ax=None, *, kinds=None, marked=None, xlabel=None, title=None, rest="never"
-):
+def dot_histogram(values, places, ax=None, *, kinds=None, marked=None, rest="never", **axes):
     """Draw one dot for each {name: number}, stacked over the number's place; returns the Axes.
 
     places: the numbers there can be, in order; a value of None stands beside them, under `rest`.
     kinds: {name: kind} colours the dots. marked: a name whose dot is outlined and written out.
+    axes: as for `set_axes`.
     Raises ValueError for a number that is not among the places, or if there is none.
     """
     if not values:
@@ -81,11 +81,9 @@ def dot_histogram(
     shown = order if None in values.values() else places
     ax.set_xticks(range(len(shown)), [rest if place is None else place for place in shown])
     ax.set(xlim=(-0.7, len(shown) - 0.3), ylim=(-2, max(height.values()) * 1.15 + 1))
-    ax.set(xlabel=xlabel, yticks=[])
+    set_axes(ax, yticks=[], **axes)
     ax.grid(False)
     ax.spines["left"].set_visible(False)
-    if title:
-        ax.set_title(title)
     if any(names):
         ax.legend(loc="upper left")
     return ax

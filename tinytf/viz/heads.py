@@ -24,7 +24,7 @@ def head_table(rows, scores, costs, *, title=None, xlabel="cost"):
     known = ~np.isnan(table)
     heatmap(
         np.where(known, table, 0), rows, list(scores), left, mask=known, annotate=False,
-        xlabel="", ylabel="", title=title, colorbar_label="score",
+        xlabel="", ylabel="", title=title, colorbar="score",
     )  # fmt: skip
     left.set_aspect("auto")
     left.tick_params(axis="x", rotation=45)

@@ -41,14 +41,12 @@ def seed_dots(values, ax=None, *, colors=None, band=None, xlabel=None, title=Non
     colors: {name: place in CYCLE}; band: the name whose range of seeds is shaded for all lines.
     Returns the Axes. Raises ValueError if there is nothing to draw, or `band` is not among them.
     """
-    if not values or not all(len(found) for found in values.values()):
+    if not values or not all(len(runs) for runs in values.values()):
         raise ValueError("seed_dots needs at least one name with at least one number")
     if band is not None and band not in values:
         raise ValueError(f"band={band!r} is not among {list(values)}")
     ax = new_axes(ax, (9, 0.42 * len(values) + 1.2))
-    values = {
-        name: as_array(found, f"values of {name!r}", ndim=1) for name, found in values.items()
-    }
+    values = {name: as_array(runs, f"values of {name!r}", ndim=1) for name, runs in values.items()}
     if band is not None:
         low, high = values[band].min(), values[band].max()
         ax.axvspan(low, high, color=FAINT, alpha=0.22, linewidth=0, zorder=0)

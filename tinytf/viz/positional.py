@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 from matplotlib.patches import Circle
-from matplotlib.ticker import ScalarFormatter
 
 from .statistics import lines
 from .style import CYCLE, SIGNED, as_array, label, new_axes
@@ -79,14 +78,12 @@ def rotations(vectors, ax=None, *, title=None):
     return ax
 
 
-def scheme_curves(
-    x, curves, ax=None, *, xlabel="position", ylabel=None, title=None, doubling=False, legend=True
-):
+def scheme_curves(x, curves, ax=None, *, doubling=False, **axes):
     """Draw {scheme: (seeds, N)} over N places x: the mean, and a band from least to most.
 
     A scheme is one of none, sinusoidal, learned, RoPE, ALiBi, also with a remark after a comma;
     it has one colour in every figure. A single run may come as (N,). doubling: x in powers of two.
-    Returns the Axes.
+    axes: as for `lines`. Returns the Axes.
     """
     x = as_array(x, "x", ndim=1)
     means, bands, colors = {}, {}, {}
@@ -100,9 +97,5 @@ def scheme_curves(
         means[name], colors[name] = runs.mean(axis=0), SCHEMES.index(scheme)
         if len(runs) > 1:
             bands[name] = runs.min(axis=0), runs.max(axis=0)
-    labels = {"xlabel": xlabel, "ylabel": ylabel, "title": title}
-    ax = lines(x, means, ax, logx=2 if doubling else False, band=bands, colors=colors, **labels,
-               legend=legend and len(curves) > 1)  # fmt: skip
-    if doubling:
-        ax.xaxis.set_major_formatter(ScalarFormatter())
-    return ax
+    axes = {"xlabel": "position", "logx": 2 if doubling else False} | axes
+    return lines(x, means, ax, band=bands, colors=colors, **axes)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from .axes import set_axes
 from .style import ATTENTION, CYCLE, GOLD, INK, MASKED, as_array, label, new_axes
 
 
@@ -67,14 +68,13 @@ def text_strips(losses, ax=None, *, scale=(0, 8), xlabel="token", title=None):
     return ax
 
 
-def settings_plane(
-    families, human, ax=None, *, xlabel=None, ylabel=None, title=None, colors=None, notes=True
-):
+def settings_plane(families, human, ax=None, *, colors=None, notes=True, **axes):
     """Draw families of settings as lines in a plane of two measures; returns the Axes.
 
     families: {family: {setting: (x, y)}}, drawn in the order given, each point with its setting's
     name; notes: False for none, or the names to show. human: (x, y), a star with lines through it.
-    colors: {family: its place in CYCLE}. Raises ValueError if there are no families.
+    colors: {family: its place in CYCLE}. axes: as for `set_axes`. Raises ValueError if there are no
+    families.
     """
     if not isinstance(families, Mapping) or not families:
         raise ValueError(f"families needs at least one {{family: settings}}, got {families!r}")
@@ -95,8 +95,6 @@ def settings_plane(
     ax.plot(
         *human, "*", color=GOLD, markersize=19, markeredgecolor="white", label="human", zorder=5
     )
-    ax.set(xlabel=xlabel, ylabel=ylabel)
+    set_axes(ax, **axes)
     ax.legend()
-    if title:
-        ax.set_title(title)
     return ax

@@ -3,38 +3,27 @@
 from collections.abc import Mapping
 
 import numpy as np
-from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
+from .axes import count_in_whole_numbers, name_bars, set_axes
 from .style import CYCLE, INK, as_array, label, new_axes
 
 
-def lines(
-    x,
-    series,
-    ax=None,
-    *,
-    xlabel=None,
-    ylabel=None,
-    title=None,
-    logx=False,
-    logy=False,
-    band=None,
-    markers=None,
-    reference=None,
-    colors=None,
-    legend=True,
-):
+def lines(x, series, ax=None, *, band=None, markers=None, colors=None, **axes):
     """Draw {label: y} over a shared x, or over {label: x}; returns the Axes.
 
-    x: None counts from 0. logx, logy: True, or the base (2 for lengths that double).
+    x: None counts from 0. A y that is one number draws a dashed level line.
     band: {label: spread} or {label: (low, high)} shades a spread around that line.
     markers: mark the measured points (by default where there are at most 20).
-    reference: {label: y} draws dashed level lines.
     colors: {label: its place in CYCLE}, so that a thing keeps its colour from figure to figure;
     lines without one take their own place's.
+    axes: title, xlabel, logx and the like (`set_axes`); legend=False leaves the legend out.
     """
     if not isinstance(series, Mapping) or not series:
         raise ValueError(f"series needs at least one {{label: values}}, got {series!r}")
+    legend = axes.pop("legend", True)
+    levels = {name: y for name, y in series.items() if _is_number(y)}
+    entries = len(series)
+    series = {name: y for name, y in series.items() if name not in levels}
     if unknown := set(band or {}) - set(series):
         raise ValueError(f"band for {sorted(unknown)}, but the lines are {list(series)}")
     ax = new_axes(ax)
@@ -55,14 +44,11 @@ def lines(
         if band and name in band:
             low, high = _spread(band[name], y, name)
             ax.fill_between(along, low, high, color=color, alpha=0.18, linewidth=0)
-    for name, level in (reference or {}).items():
+    for name, level in levels.items():
         ax.axhline(float(level), color="#6b7280", linestyle="--", linewidth=1.5, label=label(name))
-    ax.set(xlabel=xlabel, ylabel=ylabel)
-    if title:
-        ax.set_title(title)
-    _log(ax, "x", logx)
-    _log(ax, "y", logy)
-    entries = len(series) + len(reference or {})
+    set_axes(ax, **axes)
+    if not axes.get("logx"):
+        count_in_whole_numbers(ax)
     if legend and entries > 6:  # a long list would cover the lines
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     elif legend and entries > 1:
@@ -70,12 +56,10 @@ def lines(
     return ax
 
 
-def bars(
-    values, ax=None, *, xlabel=None, ylabel=None, title=None, errors=None, decimals=2, logy=False
-):
+def bars(values, ax=None, *, errors=None, decimals=2, **axes):
     """Draw {label: number}, or groups {label: {series: number}}, each bar with its number.
 
-    errors: {label: half-width} for plain bars.
+    errors: {label: half-width} for plain bars. axes: title, ylabel and the like (`set_axes`).
     """
     if not isinstance(values, Mapping) or not values:
         raise ValueError(f"values needs at least one {{label: number}}, got {values!r}")
@@ -104,28 +88,19 @@ def bars(
         )
         if decimals is not None:
             ax.bar_label(drawn, fmt=f"%.{decimals}f", padding=3, fontsize=11)
-    ticks = [label(name) for name in groups]
-    long = sum(map(len, ticks)) > 62
-    turned = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if long else {}
-    ax.set_xticks(range(len(groups)), ticks, **turned)
+    name_bars(ax, [label(name) for name in groups])
     ax.tick_params(axis="x", length=0)
-    ax.grid(False, axis="x")
     ax.margins(y=0.12)
-    ax.set(xlabel=xlabel, ylabel=ylabel)
-    if title:
-        ax.set_title(title)
-    _log(ax, "y", logy)
+    set_axes(ax, **axes)
     if len(names) > 1:
         ax.legend(ncols=min(len(names), 4))
     return ax
 
 
-def histogram(
-    samples, ax=None, *, bins=60, xlabel="value", ylabel="density", title=None, clip=None
-):
+def histogram(samples, ax=None, *, bins=60, clip=None, **axes):
     """Draw the distributions {label: tensor} over shared bins, e.g. before and after a layer.
 
-    clip: (low, high) leaves out what lies beyond, for long tails.
+    clip: (low, high) leaves out what lies beyond, for long tails. axes: as for `set_axes`.
     """
     if not isinstance(samples, Mapping) or not samples:
         raise ValueError(f"samples needs at least one {{label: values}}, got {samples!r}")
@@ -142,9 +117,7 @@ def histogram(
         style = {"bins": edges, "density": True, "color": color}
         ax.hist(values, histtype="stepfilled", alpha=0.25, linewidth=0, **style)
         ax.hist(values, histtype="step", linewidth=2.2, label=text, **style)
-    ax.set(xlabel=xlabel, ylabel=ylabel)
-    if title:
-        ax.set_title(title)
+    set_axes(ax, **{"xlabel": "value", "ylabel": "density"} | axes)
     ax.margins(y=0.1)
     ax.legend()
     return ax
@@ -168,10 +141,7 @@ def activation_statistics(activations, ax=None, *, xlabel=None, ylabel="activati
             ha="center", fontsize=10.5,
         )  # fmt: skip
     names = [label(name) for name in flat]
-    long = sum(map(len, names)) > 62
-    turned = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if long else {}
-    ax.set_xticks(at, names, **turned)
-    ax.grid(False, axis="x")
+    name_bars(ax, names)
     ax.set_xlim(-0.6, len(flat) - 0.4)
     ax.margins(y=0.14)
     ax.set(xlabel=xlabel, ylabel=f"{ylabel}: mean ± std")
@@ -189,6 +159,10 @@ def _finite(values, name):
     return values
 
 
+def _is_number(value):
+    return isinstance(value, int | float) or getattr(value, "ndim", None) == 0
+
+
 def _spread(band, y, name):
     ends = band if isinstance(band, tuple) else (band,)
     ends = [as_array(end, f"band of {name!r}") for end in ends]
@@ -196,19 +170,3 @@ def _spread(band, y, name):
         if end.shape not in ((), y.shape):
             raise ValueError(f"band of {name!r} has shape {end.shape} for {len(y)} points")
     return (y - ends[0], y + ends[0]) if len(ends) == 1 else ends
-
-
-def _log(ax, side, base):
-    axis = getattr(ax, f"{side}axis")
-    if base:
-        base = 10 if base is True else base
-        getattr(ax, f"set_{side}scale")("log", base=base)
-        if base == 2:
-            axis.set_major_formatter(ScalarFormatter())
-    elif side == "x" and ax.lines and all(_whole(line.get_xdata()) for line in ax.lines):
-        axis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-
-
-def _whole(values):
-    values = np.asarray(values, dtype=float)
-    return np.allclose(values, np.round(values))

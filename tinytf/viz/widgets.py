@@ -96,10 +96,10 @@ def _picture(draw, arguments):
     finally:
         for number in set(plt.get_fignums()) - before:
             plt.close(number)
-    said = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    text = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
     return {
         "image/png": base64.b64encode(buffer.getvalue()).decode(),
-        "text/plain": f"figure: {said}",
+        "text/plain": f"figure: {text}",
     }
 
 

@@ -1,9 +1,21 @@
 """Answers to chapter 05: references and mistakes."""
 
+import math
+
 import torch
 
 from tinytf.course.exercises.ch05 import _values
 from tinytf.course.grading import Answers, WrongAnswer
+
+_NO_GRADIENT = "positions and angles have no gradient to lose"
+_FLOAT32 = "it is float32 already, or will be, or small whole numbers"
+_MORE_DIGITS = "more digits on the way to float32"
+
+
+def _alike(line, why, *changes):
+    """Harmless mutants of a line: what is replaced, and by what, with … for itself."""
+    return {f"{line} => {line.replace(old, new.replace('…', old), 1)}": why for old, new in changes}
+
 
 # 05.1 the table of sines and cosines
 
@@ -109,7 +121,78 @@ SINUSOIDAL = Answers(
             "the shape is (4, 3), expected (3, 4)",
             "A row is a position, so that `table[:T]` can be added to (B, T, C).",
         ),
+        WrongAnswer(
+            "positions in half precision",
+            lambda max_len, d_model: _table(
+                torch.arange(max_len).half().float()[:, None] * _angles(2, d_model)[1], d_model
+            ),
+            "Angles need float32",
+            "float16 counts in twos from 2048 on, bfloat16 from 256 on: neighbours get one row.",
+        ),
     ),
+    equivalent={
+        **_alike(
+            "position = torch.arange(max_len)[:, None]", _NO_GRADIENT, ("None]", "….detach()")
+        ),
+        **_alike("position = torch.arange(max_len)[:, None]", _FLOAT32, ("None]", "….float()")),
+        **_alike(
+            "position = torch.arange(max_len)[:, None]", _MORE_DIGITS, ("None]", "….double()")
+        ),
+        **_alike(
+            "angle = position / 10000 ** (torch.arange(0, d_model, 2) / d_model)",
+            _NO_GRADIENT,
+            ("position / 10000 ** (torch.arange(0, d_model, 2) / d_model)", "(…).detach()"),
+            ("position", "….detach()"),
+        ),
+        **_alike(
+            "angle = position / 10000 ** (torch.arange(0, d_model, 2) / d_model)",
+            _FLOAT32,
+            ("position / 10000 ** (torch.arange(0, d_model, 2) / d_model)", "(…).float()"),
+            ("position", "….float()"),
+        ),
+        **_alike(
+            "angle = position / 10000 ** (torch.arange(0, d_model, 2) / d_model)",
+            _MORE_DIGITS,
+            ("position / 10000 ** (torch.arange(0, d_model, 2) / d_model)", "(…).double()"),
+        ),
+        **_alike("table = torch.empty(max_len, d_model)", _NO_GRADIENT, ("model)", "….detach()")),
+        **_alike("table = torch.empty(max_len, d_model)", _FLOAT32, ("model)", "….float()")),
+        **_alike(
+            "table[:, 0::2] = angle.sin()",
+            _NO_GRADIENT,
+            (")", "….detach()"),
+            ("table", "….detach()"),
+            ("angle", "….detach()"),
+        ),
+        **_alike(
+            "table[:, 0::2] = angle.sin()",
+            _FLOAT32,
+            (")", "….float()"),
+            ("table", "….float()"),
+            ("angle", "….float()"),
+        ),
+        **_alike("table[:, 0::2] = angle.sin()", _MORE_DIGITS, (")", "….double()")),
+        **_alike("table[:, 0::2] = angle.sin()", "a slice starts at 0", ("0", "")),
+        **_alike(
+            "table[:, 1::2] = angle.cos()[:, :d_model // 2]",
+            _NO_GRADIENT,
+            (" 2]", "….detach()"),
+            ("table", "….detach()"),
+            ("angle", "….detach()"),
+        ),
+        **_alike(
+            "table[:, 1::2] = angle.cos()[:, :d_model // 2]",
+            _FLOAT32,
+            (" 2]", "….float()"),
+            ("table", "….float()"),
+            ("angle", "….float()"),
+        ),
+        **_alike(
+            "table[:, 1::2] = angle.cos()[:, :d_model // 2]", _MORE_DIGITS, (" 2]", "….double()")
+        ),
+        **_alike("return table", _NO_GRADIENT, ("table", "….detach()")),
+        **_alike("return table", _FLOAT32, ("table", "….float()")),
+    },
 )
 
 
@@ -123,9 +206,9 @@ def my_shift_matrix(k, d_model):
     """
     M = torch.zeros(d_model, d_model)
     for i in range(0, d_model, 2):
-        delta = torch.tensor(k / 10000 ** (i / d_model))
-        M[i, i], M[i, i + 1] = delta.cos(), delta.sin()
-        M[i + 1, i], M[i + 1, i + 1] = -delta.sin(), delta.cos()
+        delta = k / 10000 ** (i / d_model)
+        cos, sin = math.cos(delta), math.sin(delta)
+        M[i : i + 2, i : i + 2] = torch.tensor([[cos, sin], [-sin, cos]])
     return M
 
 
@@ -180,12 +263,46 @@ SHIFT = Answers(
         WrongAnswer(
             "fitted to position 0",
             lambda k, d_model: torch.outer(
-                _values(k + 1, d_model)[k], _values(1, d_model)[0] / (d_model / 2)
+                _values(abs(k) + 1, d_model)[k], _values(1, d_model)[0] / (d_model / 2)
             ),
-            "One matrix has to serve every position",
+            "It must be PE[2]",
             "It maps PE[0] to PE[k], and every other position to a multiple of PE[k].",
         ),
+        WrongAnswer(
+            "k without its sign",
+            lambda k, d_model: my_shift_matrix(abs(k), d_model),
+            "for k=-1, d_model=2",
+            "A step of -k leads back: cos(-δ) = cos δ, but sin(-δ) = -sin δ.",
+        ),
     ),
+    equivalent={
+        **_alike("M = torch.zeros(d_model, d_model)", _NO_GRADIENT, ("model)", "….detach()")),
+        **_alike("M = torch.zeros(d_model, d_model)", _FLOAT32, ("model)", "….float()")),
+        **_alike("return M", _NO_GRADIENT, ("M", "….detach()")),
+        **_alike("return M", _FLOAT32, ("M", "….float()")),
+        **_alike(
+            "for i in range(0, d_model, 2):",
+            "d_model is even: the last i is d_model - 2",
+            ("model", "… - 1"),
+        ),
+        **_alike(
+            "M[i:i + 2, i:i + 2] = torch.tensor([[cos, sin], [-sin, cos]])",
+            _NO_GRADIENT,
+            (")", "….detach()"),
+            ("M", "….detach()"),
+        ),
+        **_alike(
+            "M[i:i + 2, i:i + 2] = torch.tensor([[cos, sin], [-sin, cos]])",
+            _FLOAT32,
+            (")", "….float()"),
+            ("M", "….float()"),
+        ),
+        **_alike(
+            "M[i:i + 2, i:i + 2] = torch.tensor([[cos, sin], [-sin, cos]])",
+            _MORE_DIGITS,
+            (")", "….double()"),
+        ),
+    },
 )
 
 
@@ -196,31 +313,48 @@ def my_rotate(x, start=0, base=10000.0):
     """Turn each neighbouring pair of x by its position times the pair's frequency.
 
     x is (..., T, D) with an even D, its first row at position `start`. Pair i, which is
-    (x[2i], x[2i + 1]), turns counterclockwise by position · base^(-2i / D).
+    (x[2i], x[2i + 1]), turns counterclockwise by position · base^(-2i / D). The result has the
+    dtype of x; angles are float32 even for half precision.
     """
     T, D = x.shape[-2:]
-    position = torch.arange(start, start + T)[:, None]
-    angle = position * base ** (-torch.arange(0, D, 2) / D)  # (T, D / 2)
+    position = torch.arange(start, start + T, device=x.device)[:, None]
+    angle = position * base ** (-torch.arange(0, D, 2, device=x.device) / D)  # (T, D / 2)
+    cos, sin = angle.cos(), angle.sin()
     even, odd = x[..., 0::2], x[..., 1::2]
-    turned = [even * angle.cos() - odd * angle.sin(), even * angle.sin() + odd * angle.cos()]
-    return torch.stack(turned, dim=-1).flatten(-2)
+    turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1)
+    return turned.flatten(-2).to(x.dtype)
 
 
 def _turn(
-    sign=1, half=False, by_pair=False, ignore=False, one=False, first_only=False, torn=False, i=2
+    sign=1,
+    half=False,
+    by_pair=False,
+    ignore=False,
+    one=False,
+    first_only=False,
+    torn=False,
+    i=2,
+    words=lambda x: x.size(-2),
+    device=lambda x: x.device,
+    kind=torch.float32,
+    back=True,
+    always=None,
 ):
     """A `my_rotate` with one thing wrong."""
 
     def turn(x, start=0, base=10000.0):
-        T, D = x.shape[-2:]
-        position = torch.arange(T)[:, None] + (0 if ignore else start)
-        frequency = base ** (-i * torch.arange(D // 2) / D)
-        angle = torch.ones(T, 1) * torch.arange(D // 2) if by_pair else position * frequency
-        angle = sign * (position * torch.ones(D // 2) if one else angle)
+        D, base = x.size(-1), always or base
+        place = torch.arange(words(x), device=device(x))
+        pair = torch.arange(D // 2, device=device(x))
+        position = (place[:, None] + (0 if ignore else start)).to(kind or x.dtype)
+        frequency = base ** (-i * pair / D)
+        angle = torch.ones_like(position) * pair if by_pair else position * frequency
+        angle = sign * (position * torch.ones_like(frequency) if one else angle)
         a, b = (x[..., : D // 2], x[..., D // 2 :]) if half else (x[..., 0::2], x[..., 1::2])
         parts = [a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()]
         parts[1] = b if first_only else parts[1]
-        return torch.cat(parts, -1) if half or torn else torch.stack(parts, -1).flatten(-2)
+        y = torch.cat(parts, -1) if half or torn else torch.stack(parts, -1).flatten(-2)
+        return y.to(x.dtype) if back else y
 
     return turn
 
@@ -280,7 +414,127 @@ ROTATE = Answers(
             "The first row stands at position 7",
             "With a cache the new token does not stand at position 0.",
         ),
+        WrongAnswer(
+            "base ignored",
+            _turn(always=10000.0),
+            "base=100",
+            "`base` is an argument: models that read longer texts have a larger one.",
+        ),
+        WrongAnswer(
+            "words counted on the second axis",
+            _turn(words=lambda x: x.size(1 if x.dim() > 2 else 0)),
+            "expected (2, 3, 1, 2)",
+            "With heads, (B, H, T, D), axis 1 is not the words: count axes from the end, "
+            "`x.size(-2)`.",
+        ),
+        WrongAnswer(
+            "angles in half precision",
+            _turn(kind=None),
+            "bfloat16 has no 301",
+            "Positions and angles in the dtype of x lose whole steps: 301 is 302 in bfloat16. "
+            "Turn in float32, and round the result.",
+        ),
+        WrongAnswer(
+            "float32 comes out",
+            _turn(back=False),
+            "the dtype is float32, expected bfloat16",
+            "The angles are float32, and half precision times float32 is float32: hand back the "
+            "dtype that came in.",
+        ),
+        WrongAnswer(
+            "angles on the CPU",
+            _turn(device=lambda x: "cpu"),
+            "on another device than the CPU it fails",
+            "`torch.arange(...)` stands on the CPU unless it is told `device=x.device`.",
+        ),
+        WrongAnswer(
+            "cut off from the graph",
+            lambda x, start=0, base=10000.0: my_rotate(x.detach(), start, base),
+            "no gradient reaches `x`",
+            "The numbers are right, but the maps of queries and keys would never learn: leave "
+            "`detach`, `.data` and `no_grad` out of it.",
+        ),
     ),
+    equivalent={
+        **_alike(
+            "position = torch.arange(start, start + T, device=x.device)[:, None]",
+            _NO_GRADIENT,
+            ("None]", "….detach()"),
+        ),
+        **_alike(
+            "position = torch.arange(start, start + T, device=x.device)[:, None]",
+            _FLOAT32,
+            ("None]", "….float()"),
+        ),
+        **_alike(
+            "position = torch.arange(start, start + T, device=x.device)[:, None]",
+            _MORE_DIGITS,
+            ("None]", "….double()"),
+        ),
+        **_alike(
+            "angle = position * base ** (-torch.arange(0, D, 2, device=x.device) / D)",
+            _NO_GRADIENT,
+            ("position * base ** (-torch.arange(0, D, 2, device=x.device) / D)", "(…).detach()"),
+            ("position", "….detach()"),
+        ),
+        **_alike(
+            "angle = position * base ** (-torch.arange(0, D, 2, device=x.device) / D)",
+            _FLOAT32,
+            ("position * base ** (-torch.arange(0, D, 2, device=x.device) / D)", "(…).float()"),
+            ("position", "….float()"),
+        ),
+        **_alike(
+            "angle = position * base ** (-torch.arange(0, D, 2, device=x.device) / D)",
+            _MORE_DIGITS,
+            ("position * base ** (-torch.arange(0, D, 2, device=x.device) / D)", "(…).double()"),
+        ),
+        **_alike(
+            "turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1)",
+            _FLOAT32,
+            ("1)", "….float()"),
+            ("even", "….float()"),
+            ("cos", "….float()"),
+            ("odd", "….float()"),
+            ("sin", "….float()"),
+            (" even", "….float()"),
+            ("even * sin", "….float()"),
+            ("+ odd", "….float()"),
+            ("odd * cos", "….float()"),
+        ),
+        **_alike(
+            "turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1)",
+            _MORE_DIGITS,
+            ("1)", "….double()"),
+        ),
+        **_alike(
+            "turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1)",
+            _NO_GRADIENT,
+            ("cos", "….detach()"),
+            ("sin", "….detach()"),
+            ("even * sin", "….detach()"),
+            ("odd * cos", "….detach()"),
+        ),
+        **_alike(
+            "even, odd = (x[..., 0::2], x[..., 1::2])",
+            _FLOAT32,
+            ("x", "….float()"),
+            (" x", "….float()"),
+        ),
+        **_alike("even, odd = (x[..., 0::2], x[..., 1::2])", "a slice starts at 0", ("0", "")),
+        **_alike(
+            "cos, sin = (angle.cos(), angle.sin())",
+            _NO_GRADIENT,
+            ("angle", "….detach()"),
+            (" angle", "….detach()"),
+        ),
+        **_alike(
+            "cos, sin = (angle.cos(), angle.sin())",
+            _FLOAT32,
+            ("angle", "….float()"),
+            (" angle", "….float()"),
+        ),
+        **_alike("return turned.flatten(-2).to(x.dtype)", _FLOAT32, ("turned", "….float()")),
+    },
 )
 
 
@@ -361,7 +615,44 @@ ALIBI = Answers(
             "expected (4, 3, 3)",
             "Every head has its own slope, so there is a table per head.",
         ),
+        WrongAnswer(
+            "slopes of four heads",
+            _alibi(slopes=lambda heads: torch.tensor([0.25**h for h in range(1, heads + 1)])),
+            "for num_heads=1, length=2",
+            "1/4, 1/16, 1/64, 1/256 are the slopes of 4 heads. With H heads the exponents go from "
+            "-8/H to -8, in steps of 8/H.",
+        ),
     ),
+    equivalent={
+        **_alike(
+            "slopes = 2 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)",
+            _NO_GRADIENT,
+            ("2 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)", "(…).detach()"),
+        ),
+        **_alike(
+            "slopes = 2 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)",
+            _FLOAT32,
+            ("2 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)", "(…).float()"),
+        ),
+        **_alike("place = torch.arange(length)", _NO_GRADIENT, ("length)", "….detach()")),
+        **_alike("place = torch.arange(length)", _FLOAT32, ("length)", "….float()")),
+        **_alike(
+            "return -slopes[:, None, None] * (place[:, None] - place).abs()",
+            _NO_GRADIENT,
+            ("-slopes[:, None, None] * (place[:, None] - place).abs()", "(…).detach()"),
+            ("slopes", "….detach()"),
+            (" place", "….detach()"),
+            ("place", "….detach()"),
+        ),
+        **_alike(
+            "return -slopes[:, None, None] * (place[:, None] - place).abs()",
+            _FLOAT32,
+            ("-slopes[:, None, None] * (place[:, None] - place).abs()", "(…).float()"),
+            ("slopes", "….float()"),
+            (" place", "….float()"),
+            ("place", "….float()"),
+        ),
+    },
 )
 
 ANSWERS = {

@@ -168,16 +168,24 @@ def _rms_variant(
     outside=False,
     gain=True,
     axis=-1,
+    root=True,
+    always=None,
+    detached=False,
+    product=False,
 ):
     """A `my_rms_norm` with one thing wrong."""
 
     def norm(x, weight, eps=1e-6):
+        eps = eps if always is None else always
         wide = x.float() if widen else x
         wide = wide - wide.mean(dim=-1, keepdim=True) if centre else wide
         squares = wide.square()
+        squares = squares.detach() if detached else squares
         size = squares.sum(axis, keepdim=True) if total else squares.mean(axis, keepdim=True)
         size = size.to(x.dtype) if early else size
-        y = wide / (torch.sqrt(size) + eps if outside else torch.sqrt(size + eps))
+        spread = torch.sqrt(size) + eps if outside else torch.sqrt(size + eps)
+        spread = spread if root else size + eps
+        y = wide * spread if product else wide / spread
         y = y.to(x.dtype) if narrow else y
         return y * weight if gain else y
 
@@ -185,8 +193,30 @@ def _rms_variant(
 
 
 def _spread(x, weight, eps=1e-6):
-    return x / torch.sqrt(x.var(-1, keepdim=True, correction=0) + eps) * weight
+    wide = x.float()
+    spread = torch.sqrt(wide.var(-1, keepdim=True, correction=0) + eps)
+    return (wide / spread).to(x.dtype) * weight
 
+
+def _widened_late(x, weight, eps=1e-6):
+    mean_square = x.square().float().mean(-1, keepdim=True)
+    return (x.float() / torch.sqrt(mean_square + eps)).to(x.dtype) * weight
+
+
+def _scaled_down(x, weight, eps=1e-6):
+    small = x / 1024  # keeps large squares below 65,504
+    mean_square = small.square().mean(-1, keepdim=True).float() * 1024**2
+    return (x.float() / torch.sqrt(mean_square + eps)).to(x.dtype) * weight
+
+
+def _on_the_cpu(x, weight, eps=1e-6):
+    out = torch.zeros(x.shape, dtype=x.dtype)
+    out[:] = my_rms_norm(x, weight, eps)
+    return out
+
+
+_MEAN_SQUARE = "mean_square = wide.square().mean(dim=-1, keepdim=True)"
+_RMS = "return (wide / torch.sqrt(mean_square + eps)).to(x.dtype) * weight"
 
 RMS = Answers(
     reference=my_rms_norm,
@@ -194,23 +224,45 @@ RMS = Answers(
         WrongAnswer(
             "squares in float16",
             _rms_variant(widen=False),
-            "stood in float16",
+            "300² is past 65,504, its mean is not",
             "float16 ends at 65,504, the square of 256. The mean square is inf, and a number "
-            "divided by inf is 0: the token is silently erased. Widening after the square is "
-            "too late.",
+            "divided by inf is 0: the token is silently erased. Take the squares of `x.float()`.",
+        ),
+        WrongAnswer(
+            "widened after the square",
+            _widened_late,
+            "300² is past 65,504, its mean is not",
+            "The squares were still taken in float16, and inf stays inf in float32: widen `x`, "
+            "not its square.",
+        ),
+        WrongAnswer(
+            "scaled down by a fixed number",
+            _scaled_down,
+            "float16's smallest number is 6e-8",
+            "Large squares are saved and small ones lost: below 6e-8 they are 0 in float16. "
+            "float32 holds both.",
         ),
         WrongAnswer(
             "narrowed too early",
             _rms_variant(early=True),
-            "stood in float16",
+            "300² is past 65,504",
             "The squares were taken in float32, but their mean, 125,000, went back to float16 "
             "before the root. Narrow the result, not what it is made of.",
         ),
         WrongAnswer(
             "one size for the whole tensor",
             _rms_variant(axis=(-3, -2, -1)),
-            "Its mean square is 12.5",
+            "IndexError",
             "Each token has a size of its own: `mean(dim=-1, keepdim=True)`.",
+        ),
+        WrongAnswer(
+            "the size of the mean over everything",
+            lambda x, weight, eps=1e-6: (
+                (x.float() / torch.sqrt(x.float().square().mean() + eps)).to(x.dtype) * weight
+            ),
+            "Each token has its own mean square",
+            "`mean()` without `dim` is one number for the whole batch. Give `dim=-1`, and "
+            "`keepdim=True`.",
         ),
         WrongAnswer(
             "the mean taken out",
@@ -232,24 +284,68 @@ RMS = Answers(
             "That brings a token to length 1, not to mean square 1: √C times too small.",
         ),
         WrongAnswer(
+            "no root",
+            _rms_variant(root=False),
+            "Its mean square is 12.5",
+            "Divide by the root of the mean square, or a token twice as large comes out half as "
+            "large.",
+        ),
+        WrongAnswer(
             "eps outside the root",
             _rms_variant(outside=True),
             "√(mean square + eps)",
             "Outside the root the same eps counts for much less.",
         ),
         WrongAnswer(
+            "eps written into the code",
+            _rms_variant(always=1e-6),
+            "√(mean square + eps)",
+            "`eps` is an argument: models differ in it, and a loaded one brings its own.",
+        ),
+        WrongAnswer(
+            "no eps",
+            _rms_variant(always=0.0),
+            "0 is not divided by 0",
+            "A token of zeros, an embedding of padding say, has mean square 0, and 0/0 is NaN.",
+        ),
+        WrongAnswer(
             "float32 comes out",
-            _rms_variant(narrow=False),
-            "the result is torch.float32, expected float16",
+            lambda x, weight, eps=1e-6: my_rms_norm(x.float(), weight.float(), eps),
+            "the dtype is float32, expected float16",
             "The next layer's weights are float16: hand back the dtype that came in.",
         ),
         WrongAnswer(
             "gain forgotten",
             _rms_variant(gain=False),
-            "with weight=[1, 2, 3, 4]",
+            "weight=[1, 2, 3, 4]",
             "The last step is `* weight`.",
         ),
+        WrongAnswer(
+            "detached mean square",
+            _rms_variant(detached=True),
+            "for the gradient to `x`",
+            "The numbers are right, and the gradient is not: the mean square depends on x, too.",
+        ),
+        WrongAnswer(
+            "on the CPU",
+            _on_the_cpu,
+            "on another device than the CPU it fails",
+            "`torch.zeros(...)` is on the CPU, wherever `x` is: compute from `x`, or take "
+            "`torch.zeros_like(x)`.",
+        ),
     ),
+    equivalent={
+        "wide = x.float() => wide = x.float().float()": "it is float32 already",
+        "wide = x.float() => wide = x.float().double()": "more digits on the way",
+        f"{_MEAN_SQUARE} => {_MEAN_SQUARE}.float()": "it is float32 already",
+        f"{_MEAN_SQUARE} => {_MEAN_SQUARE}.double()": "more digits on the way",
+        f"{_MEAN_SQUARE} => {_MEAN_SQUARE.replace('wide', 'wide.float()')}": (
+            "it is float32 already"
+        ),
+        f"{_RMS} => {_RMS.replace('x.dtype', 'weight.dtype')}": "weight has the dtype of x",
+        f"{_RMS} => {_RMS.replace('wide', 'wide.float()')}": "it is float32 already",
+        f"{_RMS} => {_RMS.replace('mean_square', 'mean_square.float()')}": "it is float32 already",
+    },
 )
 
 
@@ -284,6 +380,21 @@ def _normalised_stream(x, _, sublayer, norm, dropout):
     x = norm(x)
     return x + dropout(sublayer(x))
 
+
+def _added_in_place(x, sublayers, norms, dropout):
+    for i, sublayer in enumerate(sublayers):
+        x += dropout(sublayer(norms[i](x)))
+    return norms[-1](x)
+
+
+def _called_twice(x, sublayers, norms, dropout):
+    for i, sublayer in enumerate(sublayers):
+        if sublayer(norms[i](x)).shape == x.shape:
+            x = x + dropout(sublayer(norms[i](x)))
+    return norms[-1](x)
+
+
+_ZIP = "for sublayer, norm in zip(sublayers, norms[:-1]"
 
 PRE = Answers(
     reference=my_pre_norm_stack,
@@ -352,7 +463,36 @@ PRE = Answers(
             "12 after the first",
             "Every sublayer has a norm of its own, with its own gain and bias.",
         ),
+        WrongAnswer(
+            "x overwritten",
+            _added_in_place,
+            "your code changes the caller's `x`",
+            "`x += …` works in the caller's memory, and `backward` then finds numbers that are no "
+            "longer what a layer read. Write `x = x + …`.",
+        ),
+        WrongAnswer(
+            "each sublayer called twice",
+            _called_twice,
+            "called [2, 2, 2] times",
+            "Twice the work, and dropout inside a sublayer draws anew: keep what it returned in "
+            "a variable.",
+        ),
+        WrongAnswer(
+            "cut off from the graph",
+            lambda x, sublayers, norms, dropout: my_pre_norm_stack(
+                x.detach(), sublayers, norms, dropout
+            ),
+            "no gradient reaches `x`",
+            "The numbers are right, but nothing below the stack would learn: leave `detach`, "
+            "`.data` and `no_grad` out of it.",
+        ),
     ),
+    equivalent={
+        f"{_ZIP}, strict=True): => {_ZIP}):": "there is a norm for each sublayer, as is promised",
+        f"{_ZIP}, strict=True): => {_ZIP}, strict=False):": (
+            "there is a norm for each sublayer, as is promised"
+        ),
+    },
 )
 
 
@@ -371,7 +511,9 @@ def my_batch_norm(x, real, eps=1e-5):
     return y.where(real[..., None], 0.0)
 
 
-def _batch_variant(over=lambda x, real: (x[real], 0), correction=0, zero=True, always=None):
+def _batch_variant(
+    over=lambda x, real: (x[real], 0), correction=0, zero=True, always=None, root=True
+):
     """A `my_batch_norm` with one thing wrong."""
 
     def norm(x, real, eps=1e-5):
@@ -379,19 +521,29 @@ def _batch_variant(over=lambda x, real: (x[real], 0), correction=0, zero=True, a
         eps = eps if always is None else always
         mean = tokens.mean(axis, keepdim=axis != 0)
         variance = tokens.var(axis, correction=correction, keepdim=axis != 0)
-        y = (x - mean) / torch.sqrt(variance + eps)
+        y = (x - mean) / (torch.sqrt(variance + eps) if root else variance + eps)
         return y.where(real[..., None], 0.0) if zero else y
 
     return norm
 
 
-def _zeros_counted(x, real, eps=1e-5):
-    count = real.numel()
-    kept = x.where(real[..., None], 0.0)
-    mean = kept.sum(dim=(0, 1)) / count
-    variance = (x - mean).where(real[..., None], 0.0).square().sum(dim=(0, 1)) / count
-    return ((x - mean) / torch.sqrt(variance + eps)).where(real[..., None], 0.0)
+def _masked(x, real, eps=1e-5, axes=(0, 1), count=None, squares=False, hide=None, detach=False):
+    """By sums over the real tokens, along some axes."""
+    hide = hide or (lambda x: x.where(real[..., None], 0.0))
+    count = count or (lambda: real.sum(axes, keepdim=True)[..., None].clamp_min(1))
+    source = x.detach() if detach else x
+    mean = hide(source).sum(axes, keepdim=True) / count()
+    off = hide(source.square()) if squares else hide((source - mean).square())
+    variance = off.sum(axes, keepdim=True) / count() - (mean.square() if squares else 0)
+    return hide((x - mean) / torch.sqrt(variance + eps))
 
+
+def _cleared_in_place(x, real, eps=1e-5):
+    x[~real] = 0.0
+    return my_batch_norm(x, real, eps)
+
+
+_CLEARED = "return y.where(real[..., None], 0.0)"
 
 BATCHNORM = Answers(
     reference=my_batch_norm,
@@ -399,14 +551,14 @@ BATCHNORM = Answers(
         WrongAnswer(
             "padding counted",
             _batch_variant(lambda x, real: (x.flatten(0, 1), 0)),
-            "the mean of each feature over them",
+            "the mean of what they become",
             "This is `nn.BatchNorm1d` on the flattened batch: the more padding, the more it moves "
             "the real words.",
         ),
         WrongAnswer(
             "padding set to 0 and counted",
-            _zeros_counted,
-            "the mean of each feature over them",
+            lambda x, real, eps=1e-5: _masked(x, real, eps, count=lambda: real.numel()),
+            "the mean of what they become",
             "The sums are right, but they are divided by B·T. Divide by `real.sum()`.",
         ),
         WrongAnswer(
@@ -418,14 +570,36 @@ BATCHNORM = Answers(
         WrongAnswer(
             "position by position",
             _batch_variant(lambda x, real: (x, (0,))),
-            "the mean of each feature over them",
+            "the mean of what they become",
             "`x.mean(0)` gives every position statistics of its own, from B tokens only.",
         ),
         WrongAnswer(
             "sentence by sentence",
             _batch_variant(lambda x, real: (x, (1,))),
-            "the mean of each feature over them",
+            "the mean of what they become",
             "`x.mean(1)` gives every sentence statistics of its own: instance normalisation.",
+        ),
+        WrongAnswer(
+            "sentence by sentence, padding left out",
+            lambda x, real, eps=1e-5: _masked(x, real, eps, axes=(1,)),
+            "divided by 4",
+            "Padding does not count, but every sentence has statistics of its own, that is "
+            "instance normalisation. Sum over both axes, `dim=(0, 1)`.",
+        ),
+        WrongAnswer(
+            "position by position, padding left out",
+            lambda x, real, eps=1e-5: _masked(x, real, eps, axes=(0,)),
+            "divided by 4",
+            "Padding does not count, but every position has statistics of its own. Sum over both "
+            "axes, `dim=(0, 1)`.",
+        ),
+        WrongAnswer(
+            "over everything, features too",
+            lambda x, real, eps=1e-5: (
+                (x - x[real].mean()) / torch.sqrt(x[real].var(correction=0) + eps)
+            ).where(real[..., None], 0.0),
+            "the mean of each feature over them",
+            "`x[real].mean()` without `dim` is one number for all features: `mean(dim=0)`.",
         ),
         WrongAnswer(
             "divided by N - 1",
@@ -442,7 +616,7 @@ BATCHNORM = Answers(
         WrongAnswer(
             "no eps",
             _batch_variant(always=0.0),
-            "0 divided by 0",
+            "0 is not divided by 0",
             "A feature that is the same in all tokens has variance 0, and 0/0 is NaN.",
         ),
         WrongAnswer(
@@ -451,7 +625,60 @@ BATCHNORM = Answers(
             "padding comes out as large as",
             "The statistics are right. Padding still has to become 0.",
         ),
+        WrongAnswer(
+            "divided by the variance",
+            _batch_variant(root=False),
+            "divided by 4",
+            "Divide by the standard deviation, the root of the variance, or the scale stays in.",
+        ),
+        WrongAnswer(
+            "eps written into the code",
+            _batch_variant(always=1e-5),
+            "Its variance is 1e-6",
+            "`eps` is an argument.",
+        ),
+        WrongAnswer(
+            "padding multiplied by 0",
+            lambda x, real, eps=1e-5: _masked(x, real, eps, hide=lambda x: x * real[..., None]),
+            "with inf in the padding",
+            "0 · ∞ and 0 · NaN are NaN, and memory that was never written may hold either. Choose, "
+            "do not multiply: `x.where(real[..., None], 0.0)`, or `x[real]`.",
+        ),
+        WrongAnswer(
+            "the mean of the squares minus the square of the mean",
+            lambda x, real, eps=1e-5: _masked(x, real, eps, squares=True),
+            "Its variance is 14 / 3",
+            "Of a feature near 10,000 both are near 100,000,000, where float32 counts in eights: "
+            "the difference is noise, and may be negative. Square `x - mean` instead.",
+        ),
+        WrongAnswer(
+            "float32 comes out",
+            lambda x, real, eps=1e-5: my_batch_norm(x.float(), real, eps),
+            "the dtype is float32, expected float64",
+            "`.float()` or `torch.zeros(...)` makes float32 of whatever came in. Hand back the "
+            "dtype of x.",
+        ),
+        WrongAnswer(
+            "detached statistics",
+            lambda x, real, eps=1e-5: _masked(x, real, eps, detach=True),
+            "for the gradient to `x`",
+            "The numbers are right, and the gradient is not: mean and variance depend on x, too.",
+        ),
+        WrongAnswer(
+            "x overwritten",
+            _cleared_in_place,
+            "your code changes the caller's `x`",
+            "`x[~real] = 0` works in the caller's memory. `x.where(real[..., None], 0.0)` is a new "
+            "tensor.",
+        ),
     ),
+    equivalent={
+        "tokens = x[real] => tokens = x[real.detach()]": "booleans have no gradient to lose",
+        f"{_CLEARED} => {_CLEARED.replace('real', 'real.detach()')}": (
+            "booleans have no gradient to lose"
+        ),
+        f"{_CLEARED} => {_CLEARED.replace('0.0', '-0.0')}": "-0.0 equals 0.0, and adds like it",
+    },
 )
 
 ANSWERS = {

@@ -1,6 +1,7 @@
 """Answers to chapter 07: references and mistakes."""
 
 import torch
+from torch.nn import functional as F
 
 from tinytf.course.grading import Answers, WrongAnswer
 
@@ -14,6 +15,18 @@ def my_feed_forward(x, w_1, b_1, w_2, b_2):
     """
     hidden = torch.relu(x @ w_1 + b_1)  # (T, C) -> (T, d_ff)
     return hidden @ w_2 + b_2
+
+
+def _no_gradient(x, w_1, b_1, w_2, b_2):
+    with torch.no_grad():
+        return my_feed_forward(x, w_1, b_1, w_2, b_2)
+
+
+def _word_by_word(x, w_1, b_1, w_2, b_2):
+    out = torch.zeros(x.shape, dtype=x.dtype)
+    for t in range(len(x)):
+        out[t] = torch.relu(x[t] @ w_1 + b_1) @ w_2 + b_2
+    return out
 
 
 FEED_FORWARD = Answers(
@@ -57,7 +70,43 @@ FEED_FORWARD = Answers(
             "With words as columns the second map must stand on the left too. One tutorial writes "
             "`max(0, W_1 v + b_1) W_2`, whose shapes don't fit.",
         ),
+        WrongAnswer(
+            "GELU",
+            lambda x, w_1, b_1, w_2, b_2: F.gelu(x @ w_1 + b_1) @ w_2 + b_2,
+            "you get [[10.8",
+            "GELU came later, with BERT and GPT. Here it is ReLU: below 0 nothing passes.",
+        ),
+        WrongAnswer(
+            "maps transposed",
+            lambda x, w_1, b_1, w_2, b_2: torch.relu(x @ w_1.T + b_1) @ w_2.T + b_2,
+            "raises RuntimeError",
+            "`nn.Linear` stores its weight as (out, in) and transposes it. Here it is (in, out): "
+            "`x @ w_1`. Where C and d_ff are equal the shapes fit and the result is wrong.",
+        ),
+        WrongAnswer(
+            "nothing learns",
+            _no_gradient,
+            "no gradient reaches `x`",
+            "`no_grad` is for evaluation. In a layer it keeps the numbers and loses the training.",
+        ),
+        WrongAnswer(
+            "float32 comes out",
+            lambda x, w_1, b_1, w_2, b_2: my_feed_forward(
+                *(part.float() for part in (x, w_1, b_1, w_2, b_2))
+            ),
+            "the dtype is float32, expected float64",
+            "`.float()` or `torch.zeros(...)` makes float32 of whatever came in. Compute in the "
+            "dtype of the arguments.",
+        ),
+        WrongAnswer(
+            "word by word into a table on the CPU",
+            _word_by_word,
+            "on another device than the CPU",
+            "`torch.zeros(...)` is on the CPU, wherever `x` is. No table is needed: `x @ w_1` is "
+            "all words at once.",
+        ),
     ),
+    equivalent={},
 )
 
 
@@ -133,7 +182,16 @@ COUNT = Answers(
             "you get 49, expected 77",
             "The decoder's layer attends twice: to its own words and to the memory.",
         ),
+        WrongAnswer(
+            "d_ff is 4 d_model",
+            lambda d_model, d_ff, cross_attention=False: my_layer_parameters(
+                d_model, 4 * d_model, cross_attention
+            ),
+            "for d_model=1, d_ff=1, you get 25, expected 16",
+            "In the paper it is; but `d_ff` is an argument.",
+        ),
     ),
+    equivalent={},
 )
 
 
@@ -208,7 +266,35 @@ RECALL = Answers(
             "the activity, you get [1.5, -2, 2.5]",
             "A key that does not match should write nothing, not its value's opposite.",
         ),
+        WrongAnswer(
+            "keys transposed",
+            lambda x, k, t, v: ((a := torch.relu(x @ k + t)) @ v, a),
+            "raises RuntimeError",
+            "A row of `keys` is a unit's key: `keys @ x`. With as many units as numbers in a word "
+            "`x @ keys` has a shape that fits, and is something else.",
+        ),
+        WrongAnswer(
+            "float32 comes out",
+            lambda x, k, t, v: my_recall(x.float(), k.float(), t.float(), v.float()),
+            "the dtype is float32, expected float64",
+            "`.float()` or `torch.zeros(...)` makes float32 of whatever came in. Compute in the "
+            "dtype of the arguments.",
+        ),
+        WrongAnswer(
+            "activity cut off from the graph",
+            lambda x, k, t, v: ((a := torch.relu(k @ x + t).detach()) @ v, a),
+            "no gradient reaches `x`",
+            "The numbers are right, but no key would learn: leave `detach` and `no_grad` out of "
+            "it.",
+        ),
+        WrongAnswer(
+            "three units",
+            lambda x, k, t, v: ((a := torch.relu(k @ x + t)[:3]) @ v[:3], a),
+            "values of shape (9, 4), for result 0",
+            "The number of units is `len(keys)`.",
+        ),
     ),
+    equivalent={},
 )
 
 
@@ -271,7 +357,41 @@ SWIGLU = Answers(
             "The gate is shut",
             "A gate multiplies: only so can it shut.",
         ),
+        WrongAnswer(
+            "GELU gate",
+            _gated(F.gelu),
+            "1 · sigmoid(1) = 0.7311",
+            "That is GEGLU, of the same paper: z · Φ(z), where silu is z · sigmoid(z).",
+        ),
+        WrongAnswer(
+            "exponentials without sigmoid",
+            _gated(lambda z: z * z.exp() / (1 + z.exp())),
+            "e^89 is past float32",
+            "`exp` overflows at 89, and ∞/∞ is NaN. `torch.sigmoid` takes care of it.",
+        ),
+        WrongAnswer(
+            "maps transposed",
+            lambda x, w_1, w_3, w_2: my_swiglu(x, w_1.T, w_3.T, w_2.T),
+            "raises RuntimeError",
+            "`nn.Linear` stores its weight as (out, in) and transposes it. Here it is (in, out): "
+            "`x @ w_1`.",
+        ),
+        WrongAnswer(
+            "float32 comes out",
+            lambda x, w_1, w_3, w_2: my_swiglu(x.float(), w_1.float(), w_3.float(), w_2.float()),
+            "the dtype is float32, expected float64",
+            "`.float()` or `torch.zeros(...)` makes float32 of whatever came in. Compute in the "
+            "dtype of the arguments.",
+        ),
+        WrongAnswer(
+            "gate cut off from the graph",
+            _gated(lambda z: _silu(z.detach())),
+            "for the gradient to `x`",
+            "The numbers are right, but the gate would never learn when to open: leave `detach` "
+            "and `no_grad` out of it.",
+        ),
     ),
+    equivalent={},
 )
 
 
@@ -327,7 +447,21 @@ WIDTH = Answers(
             "you get 10923, expected 11008",
             "Matrix units work in blocks: widths are rounded up to a multiple they like.",
         ),
+        WrongAnswer(
+            "a float",
+            lambda d_ff, multiple_of=1: -(-2 * d_ff / 3 // multiple_of) * multiple_of,
+            "a float, expected an int",
+            "`/` makes a float, and `nn.Linear(512, 1366.0)` is refused. Stay with `//`, or make "
+            "it an `int` or use `math.ceil`.",
+        ),
+        WrongAnswer(
+            "rounded to the nearest",
+            lambda d_ff, multiple_of=1: round(2 * d_ff / (3 * multiple_of)) * multiple_of,
+            "1365.33",
+            "`round` goes down as often as up. Use `math.ceil`.",
+        ),
     ),
+    equivalent={},
 )
 
 ANSWERS = {

@@ -65,8 +65,27 @@ def _fractions(alive, log_probs):
     return totals, index / log_probs.size(1), index % log_probs.size(1)
 
 
+def _in_half(alive, log_probs):
+    return _from((alive[:, None] + log_probs).half(), *log_probs.shape)
+
+
+def _finite(alive, log_probs):
+    return my_beam_step(alive.nan_to_num(neginf=0.0), log_probs)
+
+
+_NO_GRADIENT = "a search takes no gradients, and a loop over numbers has none"
+_PLACES = "places carry no gradient"
+
 STEP = Answers(
     reference=my_beam_step,
+    equivalent={
+        "total = … => ….detach()…": _NO_GRADIENT,
+        "totals, index = … => ….detach()…": _NO_GRADIENT,
+        "return (totals, … => return (totals.detach(), …": _NO_GRADIENT,
+        "return (totals, … => …index.detach() …": _PLACES,
+        "… => totals, index = total.flatten().topk(…size(…))": "K is the size of all three",
+        "return … => …total.size(1)…": "the sums have a column for each token",
+    },
     wrong=(
         WrongAnswer(
             "each prefix for itself",
@@ -120,6 +139,18 @@ STEP = Answers(
             "beams, you get",
             "`/` divides exactly, and 7 / 5 is no row: `//` gives the whole part.",
         ),
+        WrongAnswer(
+            "totals rounded to half precision",
+            _in_half,
+            "the dtype is float16",
+            "Near 2000 float16 knows only whole numbers, and prefixes that differ become equal.",
+        ),
+        WrongAnswer(
+            "a dead prefix revived",
+            _finite,
+            "what continues it is none",
+            "A log-probability of minus infinity is probability 0. As 0 it would be certain.",
+        ),
     ),
 )
 
@@ -148,6 +179,16 @@ _further = _bounded_by(lambda length, alpha, max_len: ((5 + length + max_len) / 
 _plain = _bounded_by(lambda length, alpha, max_len: 1)
 _no_alpha = _bounded_by(lambda length, alpha, max_len: (5 + max_len) / 6)
 _times = _bounded_by(lambda length, alpha, max_len: ((5 + max_len) / 6) ** -alpha)
+_one_less = _bounded_by(lambda length, alpha, max_len: ((4 + max_len) / 6) ** alpha)
+_one_more = _bounded_by(lambda length, alpha, max_len: ((6 + max_len) / 6) ** alpha)
+
+
+def _at_least(log_prob, length, worst, alpha, max_len):
+    return log_prob / ((5 + max_len) / 6) ** alpha >= worst
+
+
+def _up_to_one(log_prob, length, worst, alpha, max_len):
+    return log_prob / ((5 + max_len) / 6) ** min(alpha, 1) > worst
 
 
 def _inverted(*arguments):
@@ -156,6 +197,7 @@ def _inverted(*arguments):
 
 STOP = Answers(
     reference=my_can_overtake,
+    equivalent={},
     wrong=(
         WrongAnswer(
             "the divisor of today's length",
@@ -199,6 +241,33 @@ STOP = Answers(
             _inverted,
             "it is below already and can only fall",
             "True means that the search has to go on.",
+        ),
+        WrongAnswer(
+            "one token less than max_len",
+            _one_less,
+            "divisor 30 / 6, and -9.9 / 5",
+            "`n` may be `max_len` itself: `max_len - 1`, or a `range` that ends at `max_len`, "
+            "leaves the best sentence out, and the search stops too early.",
+        ),
+        WrongAnswer(
+            "one token more than max_len",
+            _one_more,
+            "divisor 30 / 6, and -10.1 / 5",
+            "No sentence has more than `max_len` tokens: the search goes on for a score that "
+            "cannot come.",
+        ),
+        WrongAnswer(
+            "a tie counted as above",
+            _at_least,
+            "that is not above",
+            "`>=` lets the search go on for a sentence that at best is as good: asked is whether "
+            "it may end *above*.",
+        ),
+        WrongAnswer(
+            "alpha capped at 1",
+            _up_to_one,
+            "the divisor is 5² = 25",
+            "alpha may be any number from 0 on.",
         ),
     ),
 )
@@ -269,12 +338,42 @@ def _glued(translation, references, n):
     return (ngrams(translation) & allowed).total(), ngrams(translation).total()
 
 
+def _negative_total(translation, references, n):
+    return my_clipped_matches(translation, references, n)[0], len(translation) - n + 1
+
+
+def _at_least_one(translation, references, n):
+    found, total = my_clipped_matches(translation, references, n)
+    return found, max(total, 1)
+
+
+def _by_its_ends(translation, references, n):
+    def ends(words):
+        return Counter((words[i], words[i + n - 1]) for i in range(len(words) - n + 1))
+
+    allowed = Counter()
+    for reference in references:
+        allowed |= ends(reference)
+    return (ends(translation) & allowed).total(), max(len(translation) - n + 1, 0)
+
+
+def _cut_short(translation, references, n):
+    def ngrams(words):
+        return Counter(tuple(words[i : i + n]) for i in range(len(words)))
+
+    allowed = Counter()
+    for reference in references:
+        allowed |= ngrams(reference)
+    return (ngrams(translation) & allowed).total(), ngrams(translation).total()
+
+
 def _best_single(translation, references, n):
     return max(my_clipped_matches(translation, [reference], n) for reference in references)
 
 
 CLIPPED = Answers(
     reference=my_clipped_matches,
+    equivalent={},
     wrong=(
         WrongAnswer(
             "not clipped",
@@ -337,6 +436,32 @@ CLIPPED = Answers(
             "BLEU is about precision: the total counts what the translation says, not what the "
             "reference says. (Leaving out is for the brevity penalty.)",
         ),
+        WrongAnswer(
+            "fewer than none",
+            _negative_total,
+            "No count is below 0",
+            "`len - n + 1` is negative where the sentence is shorter than n - 1: over a corpus it "
+            "takes away from the others' total.",
+        ),
+        WrongAnswer(
+            "at least one n-gram",
+            _at_least_one,
+            "There is no pair of words",
+            "A sentence too short has no n-gram; a total of 1 lowers the corpus' precision. Guard "
+            "against dividing by 0 where you divide.",
+        ),
+        WrongAnswer(
+            "only its ends compared",
+            _by_its_ends,
+            "The words between the first and the last count",
+            "An n-gram is all of its n words.",
+        ),
+        WrongAnswer(
+            "pieces at the end counted",
+            _cut_short,
+            "`the cat`, `cat is`, `is on`",
+            "At the last n - 1 words a slice is shorter than n: those are no n-grams.",
+        ),
     ),
 )
 
@@ -365,6 +490,7 @@ def _penalty(rule):
 
 BREVITY = Answers(
     reference=my_brevity_penalty,
+    equivalent={},
     wrong=(
         WrongAnswer(
             "the mean of the sentences' penalties",
@@ -391,6 +517,14 @@ BREVITY = Answers(
             _penalty(lambda c, r: min(1, c / r)),
             "10 words for 16",
             "BLEU takes e^(1 - r/c), which falls faster than c / r where c is small.",
+        ),
+        WrongAnswer(
+            "rounded",
+            lambda lengths, reference_lengths: round(
+                my_brevity_penalty(lengths, reference_lengths), 3
+            ),
+            "you get 0.549",
+            "Scores are rounded where they are printed. BLEU multiplies this factor further.",
         ),
     ),
 )
@@ -442,6 +576,7 @@ def _window(cache, k, v):
 
 CACHE = Answers(
     reference=my_append,
+    equivalent={},
     wrong=(
         WrongAnswer(
             "joined along the width",
@@ -498,6 +633,12 @@ CACHE = Answers(
             lambda cache, k, v: (k, v),
             "k[0, 0], the shape is (1, 2), expected (4, 2)",
             "The past has to be returned too: the new query attends to all of it.",
+        ),
+        WrongAnswer(
+            "float32 whatever comes",
+            lambda cache, k, v: tuple(x.float() for x in my_append(cache, k, v)),
+            "the dtype is float32, expected float64",
+            "A cache in another dtype than the model's does not meet its queries.",
         ),
     ),
 )

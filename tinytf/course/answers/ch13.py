@@ -42,12 +42,50 @@ def _search(measure=_nats, rounds=60, up=lambda found, wished: found < wished):
     return answer
 
 
+def _searched_from(lowest, highest):
+    def answer(logits, wished):
+        return min(max(my_temperature(logits, wished), lowest), highest)
+
+    return answer
+
+
+def _with_exp(z, t):
+    p = (z / t).exp() / (z / t).exp().sum()
+    return float(-(p * p.log()).sum())
+
+
+def _with_log(z, t):
+    p = (z / t).softmax(-1)
+    return float(-(p * p.log()).sum())
+
+
 def _times(z, t):
     return _nats(z, 1 / t)
 
 
+_ENOUGH = "the interval is below 0.001 in T long before"
+_MEASURED = "the entropy is only compared with `wished`: no gradient is asked of it"
+_WIDER = "a wider interval takes a round more, and there are plenty"
+
 TEMPERATURE = Answers(
     reference=my_temperature,
+    equivalent={
+        "for _ in range(60): => for _ in range(…):": _ENOUGH,
+        "return middle => return low": _ENOUGH,
+        "return middle => return high": _ENOUGH,
+        "low, high = (0.01, 100.0) => low, high = (0.0, 100.0)": _WIDER,
+        "low, high = (0.01, 100.0) => low, high = (-0.01, 100.0)": _WIDER,
+        "low, high = (0.01, 100.0) => low, high = (0.01, 200.0)": _WIDER,
+        "low, high = (0.01, 100.0) => low, high = (0.01, 101.0)": _WIDER,
+        "… => if -(log_p.exp() * log_p).sum() <= wished:": "one round of sixty goes the other way",
+        "… => ….detach()…": _MEASURED,
+        "… => …log_softmax(-0)": "logits have one axis",
+        "… => …log_softmax(-1).float()": "right to 0.001 nats in float32, too",
+        "… => …log_softmax(-1).double()": "it is double already",
+        "… => log_p = (logits / middle).log_softmax(-1)": "right to 0.001 nats in float32, too",
+        "… => log_p = (logits.float().double() …": "right to 0.001 nats in float32, too",
+        "… => …log_p.float()…": "right to 0.001 nats in float32, too",
+    },
     wrong=(
         WrongAnswer(
             "entropy in bits",
@@ -97,6 +135,39 @@ TEMPERATURE = Answers(
             "for logits=[6, 4.5, 4, -1, -2]",
             "The answer did not look at the logits it was given.",
         ),
+        WrongAnswer(
+            "never below 0.1",
+            _searched_from(0.1, 100.0),
+            "you get T=0.1",
+            "The temperature may lie anywhere from 0.01 on.",
+        ),
+        WrongAnswer(
+            "never above 10",
+            _searched_from(0.01, 10.0),
+            "you get T=10",
+            "The temperature may lie anywhere up to 100.",
+        ),
+        WrongAnswer(
+            "a few rounds too few",
+            _search(rounds=16),
+            "It is T=0.0",
+            "Where logits lie close together, T is small and has to be known more exactly. Every "
+            "round halves the interval: take more.",
+        ),
+        WrongAnswer(
+            "the exponentials overflow",
+            _search(measure=_with_exp),
+            "subtract the largest first",
+            "exp(89) is too large for float32. `softmax` and `log_softmax` subtract the largest "
+            "logit first.",
+        ),
+        WrongAnswer(
+            "0 times log 0",
+            _search(measure=_with_log),
+            "and 0 · log 0 is NaN",
+            "A token whose probability rounds to 0 adds nothing to the entropy, but `p * p.log()` "
+            "makes it 0 · -inf. Take `log_softmax`, or leave such tokens out.",
+        ),
     ),
 )
 
@@ -118,8 +189,32 @@ def _kth(logits, k):
     return logits.topk(k).values[..., -1:]
 
 
+def _unstable(logits, k):
+    stay = logits.flip(-1).argsort(dim=-1, descending=True, stable=True)[:, :k]
+    stay = logits.size(-1) - 1 - stay
+    return _out(logits, torch.ones_like(logits, dtype=torch.bool).scatter(-1, stay, False))
+
+
+def _in_the_graph_no_more(keep):
+    """A rule whose result is cut off from the graph."""
+    return lambda logits, *arguments: keep(logits, *arguments).detach()
+
+
+_PLACES = "places and masks carry no gradient"
+_TWO_AXES = "there are two axes: 1 is the last"
+
 TOP_K = Answers(
     reference=my_top_k,
+    equivalent={
+        "order = … => ….detach()…": _PLACES,
+        "out = … => ….detach()…": _PLACES,
+        "return … => …out.detach()…": _PLACES,
+        "order = … => order = logits.argsort(descending=True, stable=True)": "-1 is the default",
+        "order = … => …dim=1,…": _TWO_AXES,
+        "out = … => ….scatter(1, …": _TWO_AXES,
+        "out = … => out = torch.ones_like(order, …": "order has the shape of the logits",
+        "out = … => out = torch.ones_like(logits.float(), …": "only the shape is taken",
+    },
     wrong=(
         WrongAnswer(
             "ties stay",
@@ -177,6 +272,19 @@ TOP_K = Answers(
             "the shape is (2, 2), expected (2, 4)",
             "The places are the ids of the tokens: keep the shape, and hide what is out.",
         ),
+        WrongAnswer(
+            "the highest ids of those that tie",
+            _unstable,
+            "The lower id stays",
+            "Of tokens that tie those with the *lowest* ids stay: sort with `stable=True`, in "
+            "falling order, and do not turn a rising order round.",
+        ),
+        WrongAnswer(
+            "cut off from the graph",
+            _in_the_graph_no_more(my_top_k),
+            "no gradient reaches `logits`",
+            "What stays is the logit itself: `masked_fill` and `where` let gradients through.",
+        ),
     ),
 )
 
@@ -216,8 +324,48 @@ def _nucleus(enough=lambda total, p: total >= p, shift=True, back="scatter", ord
     return answer
 
 
+def _rolled(logits, p, least=1):
+    ranked, order = logits.sort(dim=-1, descending=True)
+    out = (ranked.softmax(-1).cumsum(-1) >= p).roll(least, -1)
+    out[:, :least] = False
+    return _out(logits, torch.zeros_like(out).scatter(-1, order, out))
+
+
+def _row_0_asks(logits, p, least=1):
+    nucleus = my_top_p(logits, p)
+    if int(nucleus[0].isfinite().sum()) >= least:
+        return nucleus
+    return _out(logits, logits < logits.topk(least).values[:, -1:])
+
+
+def _all_rows_ask(logits, p, least=1):
+    nucleus = my_top_p(logits, p)
+    if bool((nucleus.isfinite().sum(-1) >= least).all()):
+        return nucleus
+    return _out(logits, logits < logits.topk(least).values[:, -1:])
+
+
+def _summed_in_half(logits, p, least=1):
+    return _out(logits, my_top_p(logits.half(), p, least).isinf())
+
+
 TOP_P = Answers(
     reference=my_top_p,
+    equivalent={
+        "probs = … => ….detach()…": _PLACES,
+        "before = … => ….detach()…": _PLACES,
+        "enough… => …detach()…": _PLACES,
+        "out = … => ….detach()…": _PLACES,
+        "return … => …out.detach()…": _PLACES,
+        "ranked, order = … => ranked, order = logits.detach().sort(…": _PLACES,
+        "ranked, order = … => ranked, order = logits.sort(descending=True)": "-1 is the default",
+        "… => …dim=1…": _TWO_AXES,
+        "out = … => ….scatter(1, …": _TWO_AXES,
+        "… => ….double()": "only compared, and no less exactly",
+        "before = … => before = probs.cumsum(dim=-1) - probs.float()": "wrong by 1e-8 at most",
+        "out = … => out = enough.scatter(…": "every place is written over",
+        "out = … => out = torch.ones_like(…": "every place is written over",
+    },
     wrong=(
         WrongAnswer(
             "all rows' tokens removed from row 0",
@@ -281,6 +429,31 @@ TOP_P = Answers(
             "for the logits",
             "Return logits, so that the next rule, or the draw, can go on from them.",
         ),
+        WrongAnswer(
+            "moved by `least`",
+            _rolled,
+            "`least` asks for no more than `p` does",
+            "The mask was moved by `least` places instead of one: a nucleus that has enough gets "
+            "`least - 1` tokens more. Move by one, then spare the first `least`.",
+        ),
+        WrongAnswer(
+            "row 0 decides about `least`",
+            _row_0_asks,
+            "row 1 needs one, and two are asked for",
+            "Some rows have enough tokens and others have not: decide in every row.",
+        ),
+        WrongAnswer(
+            "all rows get `least` if one needs it",
+            _all_rows_ask,
+            "Row 1 needs three",
+            "A row whose nucleus is larger than `least` keeps its nucleus.",
+        ),
+        WrongAnswer(
+            "cut off from the graph",
+            _in_the_graph_no_more(my_top_p),
+            "no gradient reaches `logits`",
+            "What stays is the logit itself: `masked_fill` and `where` let gradients through.",
+        ),
     ),
 )
 
@@ -320,6 +493,14 @@ def _lower(z, a):
 
 PENALTY = Answers(
     reference=my_repetition_penalty,
+    equivalent={
+        "seen = … => ….detach()…": _PLACES,
+        "return … => …seen.detach()…": _PLACES,
+        "lowered = … => …logits >= 0,…": "0 divided or multiplied is 0",
+        "lowered = … => …logits.detach() > 0,…": "a sign carries no gradient",
+        "lowered = … => …logits.float() > 0,…": "float32 knows the sign",
+        "seen = … => …zeros_like(logits.float(),…": "only the shape is taken",
+    },
     wrong=(
         WrongAnswer(
             "divides whatever the sign",
@@ -368,6 +549,18 @@ PENALTY = Answers(
             "its penalty does not grow with that",
             "Only the first row's history was looked at. With one row nobody sees it.",
         ),
+        WrongAnswer(
+            "only logits above 1 divided",
+            _penalty(lambda z, a: torch.where(z > 1, z / a, z * a)),
+            "for logits=[[0.25, -0.25, 0]]",
+            "0.25 is positive: multiplied by the penalty it grows.",
+        ),
+        WrongAnswer(
+            "cut off from the graph",
+            lambda logits, ids, penalty: my_repetition_penalty(logits, ids, penalty).detach(),
+            "no gradient reaches `logits`",
+            "A new tensor made of numbers has no past; `where` lets gradients through.",
+        ),
     ),
 )
 
@@ -384,8 +577,19 @@ def my_min_p(logits, p):
     return logits.masked_fill(probs < p * probs.max(dim=-1, keepdim=True).values, -math.inf)
 
 
+def _min_p_by_exp(logits, p):
+    odds = logits.exp()
+    return _out(logits, ~(odds >= p * odds.amax(-1, keepdim=True)))
+
+
 MIN_P = Answers(
     reference=my_min_p,
+    equivalent={
+        "probs = … => ….detach()…": _PLACES,
+        "return … => …probs.detach()…": _PLACES,
+        "… => …dim=1…": _TWO_AXES,
+        "probs = … => ….double()": "only compared, and no less exactly",
+    },
     wrong=(
         WrongAnswer(
             "an absolute bound",
@@ -442,6 +646,19 @@ MIN_P = Answers(
             "Row 0 needs 0.07, row 1 needs 0.03",
             "That is top-p, which sums. Min-p looks at each token by itself.",
         ),
+        WrongAnswer(
+            "exp without softmax",
+            _min_p_by_exp,
+            "`exp(1000)` is infinite",
+            "The share is the same without the sum, but `exp` overflows: take `softmax`, or "
+            "compare z with max z + ln p.",
+        ),
+        WrongAnswer(
+            "cut off from the graph",
+            _in_the_graph_no_more(my_min_p),
+            "no gradient reaches `logits`",
+            "What stays is the logit itself: `masked_fill` and `where` let gradients through.",
+        ),
     ),
 )
 
@@ -473,8 +690,19 @@ def _first_end(ids, end_id):
     return int(ends[0]) + 1 if len(ends) else ids.size(1)
 
 
+def _one_column_more(ids, end_id):
+    finished = _cut(ids, end_id, None)
+    at = int((~_ended(ids, end_id)).sum(1).max()) + 1
+    return torch.cat([finished, torch.full_like(finished[:, :1], end_id)], 1)[:, :at]
+
+
 FINISH = Answers(
     reference=my_finish,
+    equivalent={
+        "… => ….detach()…": "ids carry no gradient",
+        "steps = … => steps = (~ended).sum(dim=1).max() + 1": "a slice takes a tensor of one",
+        "ended = … => ended = (ids.float() == …": "a vocabulary is below 2^24",
+    },
     wrong=(
         WrongAnswer(
             "the first row that ends, ends all",
@@ -516,6 +744,12 @@ FINISH = Answers(
             ],
             "the shape is (3,), expected (4,)",
             "The longest row lost its end token: it looks as if it had been cut off.",
+        ),
+        WrongAnswer(
+            "an end for those that never end",
+            _one_column_more,
+            "the shape is (2, 4), expected (2, 3)",
+            "A row that has not ended keeps what it has: nothing is added.",
         ),
     ),
 )

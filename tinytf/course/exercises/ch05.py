@@ -4,8 +4,17 @@ import math
 
 import torch
 
-from tinytf.course.expect import expect, same, tensor
-from tinytf.course.grading import Exercise
+from tinytf.course.expect import (
+    agrees,
+    expect,
+    gradients,
+    numbers,
+    precise,
+    same,
+    tensor,
+    travels,
+)
+from tinytf.course.grading import Exercise, hint
 
 # 05.1 the table of sines and cosines
 
@@ -20,6 +29,7 @@ def my_sinusoidal(max_len, d_model):
 
 
 def _values(max_len, d_model):
+    """Number by number, as the formula says."""
     angle = [[p / 10000 ** ((j - j % 2) / d_model) for j in range(d_model)] for p in range(max_len)]
     return torch.tensor(
         [[math.cos(a) if j % 2 else math.sin(a) for j, a in enumerate(row)] for row in angle]
@@ -35,21 +45,28 @@ def _sine_shape(answer):
 
 def _position_0(answer):
     """at position 0 sines are 0 and cosines are 1, in turn"""
-    got = tensor(answer(2, 4), "for max_len=2, d_model=4")
-    expect(got.dim() == 2 and len(got), "for max_len=2, d_model=4, there is no row 0")
     note = "Column 0 is a sine, column 1 the cosine of the same angle, and so on."
-    same(got[0], [0.0, 1.0, 0.0, 1.0], "for max_len=2, d_model=4, in row 0", note=note)
+    agrees(answer, _values, 1, 2, note=note)
+    agrees(answer, _values, 1, 4, note=note)
 
 
 def _frequencies(answer):
     """each pair turns more slowly than the one before"""
     note = "Pair i turns by 1 / 10000^(2i/d_model) radians per position."
-    same(answer(4, 6), _values(4, 6), "for max_len=4, d_model=6", note=note)
+    agrees(answer, _values, 2, 2, note=note)
+    agrees(answer, _values, 2, 4, note=note)
+    agrees(answer, _values, 4, 6, note=note)
 
 
 def _odd_width(answer):
     """an odd width ends on a sine"""
-    same(answer(3, 5), _values(3, 5), "for max_len=3, d_model=5", note="Three sines, two cosines.")
+    agrees(answer, _values, 2, 1, note="One sine, no cosine.")
+    agrees(answer, _values, 3, 5, note="Three sines, two cosines.")
+
+
+def _far_positions(answer):
+    """position 3,000 is as right as position 3"""
+    agrees(answer, _values, 3001, 4, tolerance=5e-4, note="Angles need float32, at least.")
 
 
 SINUSOIDAL = Exercise(
@@ -59,15 +76,15 @@ SINUSOIDAL = Exercise(
     minutes=12,
     statement=(
         "Write `my_sinusoidal(max_len, d_model)`: the paper's table, a row per position. Column "
-        "2i is a sine, column 2i + 1 the cosine of the same angle. It also has to work for an odd "
-        "`d_model`."
+        "2i is a sine, column 2i + 1 the cosine of the same angle. In float32, and for an odd "
+        "`d_model`, too."
     ),
     hint=(
         "`torch.arange(0, d_model, 2)` is 2i for every pair at once. Fill `table[:, 0::2]` and "
         "`table[:, 1::2]`; for an odd width there is one cosine fewer."
     ),
     function=my_sinusoidal,
-    tests=(_sine_shape, _position_0, _frequencies, _odd_width),
+    tests=(_sine_shape, _position_0, _frequencies, _odd_width, _far_positions),
 )
 
 
@@ -82,37 +99,40 @@ def my_shift_matrix(k, d_model):
     raise NotImplementedError
 
 
-def _moves(answer, k, positions, note):
-    table = _values(max(positions) + k + 1, 6)
-    M = tensor(answer(k, 6), f"for k={k}, d_model=6").float()
-    message = f"for k={k}, d_model=6, the shape is {tuple(M.shape)}, expected (6, 6)"
-    expect(M.shape == (6, 6), message)
+def _moves(answer, k, d_model, positions):
+    table = _values(max(positions) + max(k, 0) + 1, d_model).double()
+    where = f"for k={k}, d_model={d_model}"
+    M = tensor(answer(k, d_model), where).double()
+    message = f"{where}, the shape is {tuple(M.shape)}, expected {(d_model, d_model)}"
+    expect(M.shape == (d_model, d_model), message)
     for pos in positions:
-        where = f"for k={k}, d_model=6, M @ PE[{pos}]"
-        same(M @ table[pos], table[pos + k], where, tolerance=1e-4, note=note)
+        note = f"It must be PE[{pos + k}]."
+        same(M @ table[pos], table[pos + k], f"{where}, M @ PE[{pos}]", tolerance=1e-4, note=note)
 
 
 def _from_zero(answer):
     """it leads from position 0 to position k"""
-    _moves(answer, 2, [0], "It must be PE[2].")
+    _moves(answer, 2, 2, [0])
+    _moves(answer, 2, 6, [0])
 
 
+@hint("Is there a number in your matrix that depends on the position?")
 def _from_anywhere(answer):
     """the same matrix leads from any position to the one k further"""
-    _moves(answer, 3, [1, 5, 20], "One matrix has to serve every position.")
+    _moves(answer, 1, 2, [1, 2])
+    _moves(answer, 3, 6, [1, 5, 20])
+    _moves(answer, 3000, 4, [0, 7])
 
 
 def _standing(answer):
     """a step of 0 changes nothing"""
-    same(answer(0, 4), torch.eye(4), "for k=0, d_model=4", note="That is the identity.")
+    same(answer(0, 4), torch.eye(4), "for k=0, d_model=4", note="That is the identity.", dtype=True)
 
 
-def _steps_add_up(answer):
-    """two steps after one another are their sum"""
-    got = tensor(answer(2, 4), "for k=2, d_model=4").float()
-    expect(got.shape == (4, 4), f"for k=2, d_model=4, the shape is {tuple(got.shape)}")
-    where = "for d_model=4, the step of 2 after the step of 2"
-    same(got @ got, answer(4, 4), where, tolerance=1e-4, note="It must be the step of 4.")
+def _steps_back(answer):
+    """a step of -k leads back"""
+    _moves(answer, -1, 2, [1])
+    _moves(answer, -3, 6, [3, 8])
 
 
 SHIFT = Exercise(
@@ -122,14 +142,15 @@ SHIFT = Exercise(
     minutes=15,
     statement=(
         "Write `my_shift_matrix(k, d_model)`: the matrix M with `M @ PE[pos] == PE[pos + k]` for "
-        "every position. `d_model` is even, and PE's columns are sine, cosine, sine, cosine, …"
+        "every position, in float32; a negative `k` leads back. `d_model` is even, and PE's "
+        "columns are sine, cosine, sine, cosine, …"
     ),
     hint=(
         "sin(a + δ) = sin a cos δ + cos a sin δ and cos(a + δ) = cos a cos δ - sin a sin δ. Each "
         "pair has a 2 × 2 block on the diagonal, with δ = k / 10000^(2i/d_model)."
     ),
     function=my_shift_matrix,
-    tests=(_from_zero, _from_anywhere, _standing, _steps_add_up),
+    tests=(_from_zero, _from_anywhere, _standing, _steps_back),
 )
 
 
@@ -140,32 +161,32 @@ def my_rotate(x, start=0, base=10000.0):
     """Turn each neighbouring pair of x by its position times the pair's frequency.
 
     x is (..., T, D) with an even D, its first row at position `start`. Pair i, which is
-    (x[2i], x[2i + 1]), turns counterclockwise by position · base^(-2i / D).
+    (x[2i], x[2i + 1]), turns counterclockwise by position · base^(-2i / D). The result has the
+    dtype of x; angles are float32 even for half precision.
     """
     raise NotImplementedError
 
 
 PAIR = torch.tensor([[1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 2.0]])
-MANY = torch.arange(2 * 5 * 6.0).reshape(2, 5, 6).sin()
-_WHERE = "for x of shape (B=2, T=5, D=6)"
 
 
-def _expected(x, start, base=10000.0):
-    """Complex multiplication, an element at a time."""
-    out = torch.empty_like(x)
+def _turned(x, start=0, base=10000.0):
+    """An element at a time, each angle in Python's own numbers."""
+    rows = []
     for t in range(x.size(-2)):
+        row = []
         for i in range(0, x.size(-1), 2):
             angle = (start + t) / base ** (i / x.size(-1))
             c, s, a, b = math.cos(angle), math.sin(angle), x[..., t, i], x[..., t, i + 1]
-            out[..., t, i], out[..., t, i + 1] = a * c - b * s, a * s + b * c
-    return out
+            row += [a * c - b * s, a * s + b * c]
+        rows.append(torch.stack(row, dim=-1))
+    return torch.stack(rows, dim=-2)
 
 
 def _position_0_stays(answer):
     """position 0 is not turned"""
-    got = tensor(answer(MANY), _WHERE)
-    expect(got.shape == MANY.shape, f"{_WHERE}, the shape is {tuple(got.shape)}")
-    same(got[:, 0], MANY[:, 0], f"{_WHERE}, at position 0", note="Its angles are 0.")
+    agrees(answer, lambda x: x, torch.tensor([[1.0, 2.0]]), note="Its angles are 0.")
+    agrees(answer, lambda x: x, torch.tensor([[1.0, 2.0, 3.0, 4.0]]), note="Its angles are 0.")
 
 
 def _quarter(answer):
@@ -178,20 +199,52 @@ def _quarter(answer):
 
 def _keeps_norms(answer):
     """a turn changes no norm"""
-    got = tensor(answer(MANY), _WHERE).norm(dim=-1)
-    same(got, MANY.norm(dim=-1), f"{_WHERE}, the norms", tolerance=1e-4)
+    x = numbers(2, 5, 6, seed=1)
+    where = "for x of shape (B=2, T=5, D=6)"
+    same(tensor(answer(x), where).norm(dim=-1), x.norm(dim=-1), f"{where}, the norms", 1e-4)
 
 
 def _own_frequency(answer):
     """each pair has its frequency, which the base sets"""
     note = "Pair i turns by position · base^(-2i/D)."
-    same(answer(MANY, 0, 100.0), _expected(MANY, 0, 100.0), f"{_WHERE}, base=100", 1e-4, note)
+    agrees(answer, _turned, numbers(2, 4, seed=2), note=note)
+    agrees(answer, _turned, numbers(2, 4, seed=2), 0, 100.0, note=note)
+    agrees(answer, _turned, numbers(2, 5, 8, seed=3), 0, 100.0, tolerance=1e-4, note=note)
 
 
 def _starts(answer):
     """the first row stands at `start`"""
-    note = "The first row stands at position 7."
-    same(answer(MANY, 7), _expected(MANY, 7), f"{_WHERE}, start=7", 1e-4, note)
+    agrees(answer, _turned, numbers(1, 2, seed=4), 7, note="The first row stands at position 7.")
+    note = "The first row stands at position 3000."
+    agrees(answer, _turned, numbers(2, 2, 4, seed=5), 3000, tolerance=5e-4, note=note)
+
+
+def _leading_axes(answer):
+    """words are the last axis but one: without a batch, or with heads"""
+    agrees(answer, _turned, numbers(2, 3, 1, 2, seed=6), 1)
+    agrees(answer, _turned, numbers(2, 3, 5, 8, seed=7), 2, tolerance=1e-4)
+    agrees(answer, _turned, numbers(3, 1, 2, 4, 2, seed=8), tolerance=1e-4)
+
+
+def _rotary_dtype(answer):
+    """the result has the dtype of x, its angles all their digits"""
+    where = "for x of shape (3, 2) in bfloat16, start=301"
+    note = "bfloat16 has no 301: the angle has to be float32."
+    precise(answer, lambda x, start: _turned(x, start), numbers(3, 2, seed=9), 301,
+            dtype=torch.bfloat16, where=where, note=note)  # fmt: skip
+    precise(answer, _turned, numbers(2, 3, 4, seed=10), dtype=torch.float16)
+    precise(answer, _turned, numbers(2, 3, 4, seed=10), dtype=torch.float64, tolerance=1e-5)
+
+
+def _rotary_travels(answer):
+    """it turns where x is"""
+    travels(answer, numbers(2, 3, 4, seed=11), 1)
+
+
+def _rotary_gradient(answer):
+    """the gradient is turned back"""
+    gradients(answer, _turned, numbers(2, 2, seed=12), tolerance=1e-5)
+    gradients(answer, _turned, numbers(2, 3, 4, seed=13), 2, tolerance=1e-5)
 
 
 ROTATE = Exercise(
@@ -202,14 +255,25 @@ ROTATE = Exercise(
     statement=(
         "Write `my_rotate(x, start=0, base=10000.0)`: for `x` of shape `(..., T, D)`, turn each "
         "neighbouring pair `(x[2i], x[2i + 1])` counterclockwise by its position times "
-        "`base ** (-2i / D)`. The first row stands at position `start`."
+        "`base ** (-2i / D)`. The first row stands at position `start`. The result has the dtype "
+        "and the device of `x`, but angles are float32 even where `x` is in half precision."
     ),
     hint=(
         "A turn by a maps (x, y) to (x cos a - y sin a, x sin a + y cos a). "
         "`torch.stack([…], dim=-1).flatten(-2)` puts pairs back side by side."
     ),
     function=my_rotate,
-    tests=(_position_0_stays, _quarter, _keeps_norms, _own_frequency, _starts),
+    tests=(
+        _position_0_stays,
+        _quarter,
+        _keeps_norms,
+        _own_frequency,
+        _starts,
+        _leading_axes,
+        _rotary_dtype,
+        _rotary_travels,
+        _rotary_gradient,
+    ),
 )
 
 
@@ -226,6 +290,17 @@ def my_alibi_bias(num_heads, length):
 
 
 _HEADS = "for num_heads=4, length=3"
+
+
+def _alibi_loop(num_heads, length):
+    """Number by number."""
+    place = range(length)
+    return torch.tensor(
+        [
+            [[-abs(q - k) * 2.0 ** (-8 * (h + 1) / num_heads) for k in place] for q in place]
+            for h in range(num_heads)
+        ]
+    )
 
 
 def _bias_shape(answer):
@@ -260,6 +335,18 @@ def _slopes(answer):
     same(got[:, 1, 0], expected, where, note="Head h has the slope 2^(-8 (h + 1)/4).")
 
 
+def _any_heads(answer):
+    """the slopes follow the number of heads, and every table its length"""
+    note = "Head h has the slope 2^(-8 (h + 1)/num_heads)."
+    agrees(answer, _alibi_loop, 1, 2, note=note)
+    agrees(answer, _alibi_loop, 2, 2, note=note)
+    agrees(answer, _alibi_loop, 2, 1, note="A word is at distance 0 from itself.")
+    agrees(answer, _alibi_loop, 8, 5, note=note)
+    agrees(answer, _alibi_loop, 16, 3, note=note)
+    row = [-(2099 - key) / 256 for key in range(2100)]
+    same(answer(1, 2100)[0, -1], row, "for num_heads=1, length=2100, the last query")
+
+
 ALIBI = Exercise(
     id="05.4",
     title="linear biases",
@@ -272,7 +359,7 @@ ALIBI = Exercise(
     ),
     hint="`place[:, None] - place` is a table of distances; slopes need two axes of size 1 more.",
     function=my_alibi_bias,
-    tests=(_bias_shape, _falls, _both_sides, _slopes),
+    tests=(_bias_shape, _falls, _both_sides, _slopes, _any_heads),
 )
 
 

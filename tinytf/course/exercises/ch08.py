@@ -4,8 +4,19 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tinytf.course.expect import Mismatch, expect, same, short, tensor
-from tinytf.course.grading import Exercise, reference
+from tinytf.course.expect import (
+    Mismatch,
+    agrees,
+    expect,
+    gradients,
+    numbers,
+    same,
+    short,
+    tensor,
+    travels,
+)
+from tinytf.course.grading import Exercise, hint
+from tinytf.course.words import described
 
 # 08.1 an encoder layer from its parts
 
@@ -19,46 +30,96 @@ def my_encoder_layer(x, attend, think, norm_1, norm_2, norm_first):
     raise NotImplementedError
 
 
-X = torch.tensor([[[1.0, 0.0, 3.0], [2.0, 2.0, -1.0]]])
-
-
 def _attend(x):
-    return x.flip(1) + 0.5 * x.mean(dim=1, keepdim=True)
+    return x.flip(1) + 0.5 * x.mean(dim=1, keepdim=True) - 0.1 * x * x
 
 
 def _think(x):
-    return torch.relu(2 * x - 1)
+    return torch.relu(2 * x - 1) + 0.1 * x.flip(-1) * x
 
 
 def _norm_1(x):
-    return F.layer_norm(x, (3,)) * torch.tensor([1.0, 2.0, 0.5])
+    return F.layer_norm(x, x.shape[-1:]) * torch.arange(1, x.size(-1) + 1).to(x)
 
 
 def _norm_2(x):
-    return F.layer_norm(x, (3,)) + torch.tensor([0.0, 0.5, -1.0])
+    return F.layer_norm(x, x.shape[-1:]) + 0.5 * torch.arange(x.size(-1)).to(x)
+
+
+_PARTS = (_attend, _think, _norm_1, _norm_2)
+
+
+def _two_blocks(x, attend, think, norm_1, norm_2, norm_first):
+    """A block for each sublayer, in a loop."""
+    for sublayer, norm in ((attend, norm_1), (think, norm_2)):
+        x = x + sublayer(norm(x)) if norm_first else norm(x + sublayer(x))
+    return x
+
+
+def _torch_layer(norm_first):
+    """Torch's layer, its weights unlike each other, and its parts as functions."""
+    layer = nn.TransformerEncoderLayer(
+        4, 2, 6, dropout=0.0, batch_first=True, norm_first=norm_first, dtype=torch.float64
+    )
+    with torch.no_grad():
+        for seed, weight in enumerate(layer.parameters()):
+            weight.copy_(numbers(*weight.shape, seed=seed, scale=0.7, dtype=torch.float64))
+
+    def attend(x):
+        return layer.self_attn(x, x, x, need_weights=False)[0]
+
+    def think(x):
+        return layer.linear2(layer.linear1(x).relu())
+
+    return layer, (attend, think, layer.norm1, layer.norm2)
+
+
+def _layer_case(shape, norm_first):
+    return f"for x of shape {shape}, norm_first={norm_first}"
 
 
 def _layer(answer, norm_first, note):
-    got = answer(X, _attend, _think, _norm_1, _norm_2, norm_first)
-    expected = reference("08.1")(X, _attend, _think, _norm_1, _norm_2, norm_first)
-    where = f"for x of shape (1, 2, 3), norm_first={norm_first}"
-    same(got, expected, where, note=note)
+    for shape, seed in (((1, 1, 2), 1), ((1, 2, 3), 2), ((2, 3, 4), 3)):
+        x = numbers(*shape, seed=seed)
+        where = _layer_case(shape, norm_first)
+        agrees(answer, _two_blocks, x, *_PARTS, norm_first, note=note, where=where)
 
 
+@hint("Post-LN: the norm comes after the sum.")
 def _is_post(answer):
     """with norm_first=False it is the paper's layer"""
     _layer(answer, False, "Post-LN is norm(x + f(x)), twice.")
 
 
+@hint("Pre-LN: the norm comes before the sublayer, inside the sum.")
 def _is_pre(answer):
     """with norm_first=True it is the Pre-LN layer"""
     _layer(answer, True, "Pre-LN is x + f(norm(x)), twice.")
 
 
+@hint("What is added is x as it was, not a normalised x.")
 def _silent(answer):
     """if both sublayers say nothing, a Pre-LN layer hands on its input"""
-    got = answer(X, torch.zeros_like, torch.zeros_like, _norm_1, _norm_2, True)
-    same(got, X, "for sublayers that return zeros", note="The stream itself is not normalised.")
+    x = numbers(1, 2, 3, seed=2)
+    got = answer(x, torch.zeros_like, torch.zeros_like, _norm_1, _norm_2, True)
+    same(got, x, "for sublayers that return zeros", note="The stream itself is not normalised.")
+
+
+def _layer_is_torchs(answer):
+    """with the parts of torch's layer it is torch's layer, in float64 too"""
+    x = numbers(2, 3, 4, seed=4, dtype=torch.float64)
+    for norm_first in (False, True):
+        layer, parts = _torch_layer(norm_first)
+        where = f"for the parts of `nn.TransformerEncoderLayer`, norm_first={norm_first}"
+        got = agrees(answer, lambda x, *_: layer(x), x, *parts, norm_first, where=where)  # noqa: B023
+        same(got, layer(x), where)
+
+
+def _layer_gradients(answer):
+    """gradients reach x along every way"""
+    for norm_first in (False, True):
+        where = _layer_case((2, 3, 4), norm_first)
+        gradients(answer, _two_blocks, numbers(2, 3, 4, seed=5), *_PARTS, norm_first, where=where)
 
 
 LAYER = Exercise(
@@ -74,7 +135,7 @@ LAYER = Exercise(
     ),
     hint="Post-LN: `norm(x + f(x))`. Pre-LN: `x + f(norm(x))`. The second block reads the first.",
     function=my_encoder_layer,
-    tests=(_is_post, _is_pre, _silent),
+    tests=(_is_post, _is_pre, _silent, _layer_is_torchs, _layer_gradients),
 )
 
 
@@ -153,6 +214,50 @@ def _other_mask(answer):
     _agree(read, expected, IDS, "is read", "Here mask_id=20.")
 
 
+def _word_by_word(ids, drawn, fate, words, mask_id):
+    """Each word by itself."""
+    read, say = ids.clone(), torch.full_like(ids, -100)
+    for at in torch.cartesian_prod(*map(torch.arange, ids.shape)).reshape(-1, 2).tolist():
+        at = tuple(at)
+        if ids[at].item() in (0, 1, 2) or drawn[at].item() >= 0.15:
+            continue
+        say[at] = ids[at]
+        if fate[at].item() < 0.8:
+            read[at] = mask_id
+        elif fate[at].item() < 0.9:
+            read[at] = words[at]
+    return read, say
+
+
+@hint("`below 0.9` leaves 0.9 itself out.")
+def _ends(answer):
+    """a number that is 0.15, 0.8 or 0.9 itself is not below it"""
+    drawn = torch.tensor([[0.15, 0.15 - 1e-9, 0.1, 0.1, 0.1, 0.1]], dtype=torch.float64)
+    fate = torch.tensor([[0.1, 0.1, 0.8, 0.8 - 1e-9, 0.9, 0.9 - 1e-9]], dtype=torch.float64)
+    for i in range(6):
+        case = [part[:, i : i + 1] for part in (drawn, fate)]
+        arguments = torch.tensor([[5]]), *case, torch.tensor([[7]]), 10
+        where = f"for ids=[[5]], words=[[7]], drawn={case[0].item()!r}, fate={case[1].item()!r}"
+        agrees(answer, _word_by_word, *arguments, where=where)
+
+
+def _any_batch(answer):
+    """any batch is masked, of any size, and ids stay integers"""
+    for seed, shape in enumerate([(1, 1), (3, 1), (1, 7), (4, 9), (3, 40)]):
+        made = torch.Generator().manual_seed(seed)
+        ids = torch.randint(0, 9, shape, generator=made)
+        words = torch.randint(3, 9, shape, generator=made)
+        drawn = torch.rand(shape, generator=made) * 0.3
+        fate = 0.7 + 0.3 * torch.rand(shape, generator=made)
+        where = f"for {shape[0]} sentences of {shape[1]}"
+        agrees(answer, _word_by_word, ids, drawn, fate, words, 10, where=where)
+
+
+def _masked_travels(answer):
+    """it works on another device"""
+    travels(answer, IDS, DRAWN, FATE, WORDS, 10)
+
+
 MASKED = Exercise(
     id="08.2",
     title="hidden, swapped, kept",
@@ -168,7 +273,7 @@ MASKED = Exercise(
     ),
     hint="`torch.where(condition, words, ids)` and `masked_fill`; the order of two writes counts.",
     function=my_masked,
-    tests=(_reads, _says, _no_specials, _other_mask),
+    tests=(_reads, _says, _no_specials, _other_mask, _ends, _any_batch, _masked_travels),
 )
 
 
@@ -183,94 +288,182 @@ def my_sees_right(encode, x):
     raise NotImplementedError
 
 
-_MIX = torch.tensor(
-    [[2.0, 1, 3, 1, 2], [1, 2, 1, 2, 3], [3, 1, 2, 2, 1], [1, 3, 1, 2, 2], [2, 1, 2, 1, 3]]
-)
-_SEQUENCE = torch.tensor(
-    [
-        [
-            [1.0, 2.0, -0.5, 0.5], [0.5, -1.0, 2.0, 1.0], [3.0, 1.0, 0.5, -1.0],
-            [-2.0, 0.5, 1.0, 2.0], [1.5, 2.5, -1.0, 0.5],
-        ]
-    ]
-)  # fmt: skip
+def _table(length, sees):
+    """What output t may read: booleans (T, S)."""
+    at = torch.arange(length)
+    return sees(at[:, None], at[None, :]) & torch.ones(length, length, dtype=torch.bool)
 
 
-def _encoder(sees, itself=True, centred=False):
-    """An encoder in which output t reads the inputs s that sees(t, s) allows, and itself.
+def _encoder(allowed, enters=None, leaves=None, strength=0.1):
+    """An encoder in which output t mixes the inputs s where allowed (S, S) or (B, S, S) is true.
 
-    centred: each output has mean 0 over its features, as a LayerNorm makes it.
+    enters and leaves are what is done to the features before and after mixing.
     """
-    at = torch.arange(5)
-    allowed = sees(at[:, None], at[None, :])
-    allowed = allowed | torch.eye(5, dtype=torch.bool) if itself else allowed
+    mix = numbers(*allowed.shape[-2:], seed=7).abs() + 0.5
 
     def encode(x):
-        out = torch.tanh(0.1 * (_MIX * allowed).to(x) @ x)
-        return out - out.mean(dim=-1, keepdim=True) if centred else out
+        out = torch.tanh(strength * (mix * allowed).to(x) @ (enters(x) if enters else x))
+        return leaves(out) if leaves else out
 
     return encode
 
 
-_all = _encoder(lambda t, s: (t >= 0) & (s >= 0))
-_causal = _encoder(lambda t, s: s <= t)
-_anticausal = _encoder(lambda t, s: s >= t)
-_next = _encoder(lambda t, s: s <= t + 1)
-_not_last = _encoder(lambda t, s: (s < 4) & (t >= 0))
-_first_only = _encoder(lambda t, s: (s <= t) | (t == 0))
-_others = _encoder(lambda t, s: s != t, itself=False)
-_centred = _encoder(lambda t, s: (t >= 0) & (s >= 0), centred=True)
+_LENGTH, _WIDTH = 5, 4
+_EVERYTHING = torch.ones(_LENGTH, _LENGTH, dtype=torch.bool)
+_CAUSAL = _table(_LENGTH, lambda t, s: s <= t)
 
 
-def _verdict(answer, encode, expected, which):
-    got = answer(encode, _SEQUENCE)
-    where = f"for {which}, five words"
+def _sentences(batch=2, length=_LENGTH):
+    return numbers(batch, length, _WIDTH, seed=11, dtype=torch.float64)
+
+
+def _verdict(answer, encode, expected, which, x=None):
+    x = _sentences() if x is None else x
+    got = answer(encode, x)
+    words = ("one word", "two words", "three words", "four words", "five words")[x.size(1) - 1]
+    where = f"for {which}, {words}"
     expect(
         isinstance(got, bool) or (isinstance(got, torch.Tensor) and got.numel() == 1),
-        f"{where}, you return a {type(got).__name__}, expected True or False",
+        f"{where}, you return {described(got)}, expected True or False",
     )
     expect(bool(got) == expected, f"{where}, you say {bool(got)}, expected {expected}")
 
 
+def _sees_itself_only(answer):
+    """of two words, each must see the other or not"""
+    x = _sentences(1, 2)
+    everything = torch.ones(2, 2, dtype=torch.bool)
+    _verdict(answer, _encoder(everything), True, "an encoder that sees everything", x)
+    _verdict(answer, _encoder(everything.tril()), False, "a causal encoder", x)
+
+
+def _one_word(answer):
+    """one word has nothing to its right, so nothing is missing"""
+    x = _sentences(2, 1)
+    _verdict(answer, _encoder(torch.ones(1, 1, dtype=torch.bool)), True, "any encoder", x)
+
+
 def _says_yes(answer):
     """an encoder that sees everything passes"""
-    _verdict(answer, _all, True, "an encoder that sees everything")
+    _verdict(answer, _encoder(_EVERYTHING), True, "an encoder that sees everything")
 
 
 def _says_yes_again(answer):
     """one that sees only itself and the right passes: the left is not asked about"""
-    _verdict(answer, _anticausal, True, "an encoder that sees only itself and the right")
+    which = "an encoder that sees only itself and the right"
+    _verdict(answer, _encoder(_EVERYTHING.triu()), True, which)
 
 
 def _says_yes_to_others(answer):
     """one that sees all but the word itself passes: only the right is asked about"""
-    _verdict(answer, _others, True, "an encoder that sees all but the word itself")
+    which = "an encoder that sees all but the word itself"
+    _verdict(answer, _encoder(_table(_LENGTH, lambda t, s: s != t)), True, which)
 
 
 def _says_yes_centred(answer):
     """one that ends in a norm passes: its outputs have mean 0"""
     which = "an encoder that sees everything and whose outputs have mean 0, as after a norm"
-    _verdict(answer, _centred, True, which)
+    centred = _encoder(_EVERYTHING, leaves=lambda out: out - out.mean(dim=-1, keepdim=True))
+    _verdict(answer, centred, True, which)
+    # here the features of an output sum to 0 exactly
+    opposite = _encoder(_EVERYTHING, leaves=lambda out: torch.cat([out, -out], -1)[..., ::2])
+    _verdict(answer, opposite, True, which)
 
 
 def _says_no(answer):
     """a causal encoder does not pass"""
-    _verdict(answer, _causal, False, "a causal encoder")
+    _verdict(answer, _encoder(_CAUSAL), False, "a causal encoder")
 
 
 def _says_no_window(answer):
     """one that sees the next word and no further does not pass"""
-    _verdict(answer, _next, False, "an encoder that sees one word to the right")
+    window = _encoder(_table(_LENGTH, lambda t, s: s <= t + 1))
+    _verdict(answer, window, False, "an encoder that sees one word to the right")
 
 
 def _says_no_last(answer):
     """one that can't see the last word does not pass"""
-    _verdict(answer, _not_last, False, "an encoder that never sees the last word")
+    not_last = _encoder(_table(_LENGTH, lambda t, s: (s < _LENGTH - 1) & (t >= 0)))
+    _verdict(answer, not_last, False, "an encoder that never sees the last word")
 
 
 def _says_no_first(answer):
     """one in which only the first word sees the right does not pass"""
-    _verdict(answer, _first_only, False, "an encoder in which only the first word sees the right")
+    first_only = _encoder(_table(_LENGTH, lambda t, s: (s <= t) | (t == 0)))
+    _verdict(answer, first_only, False, "an encoder in which only the first word sees the right")
+
+
+def _says_no_only_last(answer):
+    """one in which a word sees itself and the last word does not pass"""
+    only_last = _encoder(_table(_LENGTH, lambda t, s: (s == t) | (s == _LENGTH - 1)))
+    which = "an encoder in which each word sees itself and the last word"
+    _verdict(answer, only_last, False, which)
+
+
+@hint("Ask for each output and each input to its right by themselves.")
+def _says_no_to_a_gap(answer):
+    """one place that one word cannot see is enough for a no"""
+    for t in range(_LENGTH):
+        for s in range(t + 1, _LENGTH):
+            allowed = _EVERYTHING.clone()
+            allowed[t, s] = False
+            which = f"an encoder that sees everything, but output {t} not input {s}"
+            _verdict(answer, _encoder(allowed), False, which)
+
+
+@hint("Look at each sentence by itself: a sum over the batch hides the one that is blind.")
+def _says_no_in_a_sentence(answer):
+    """every sentence of the batch counts"""
+    for blind in range(3):
+        allowed = _EVERYTHING.repeat(3, 1, 1)
+        allowed[blind] = _CAUSAL
+        which = f"an encoder that is causal in sentence {blind} of 3 only"
+        _verdict(answer, _encoder(allowed), False, which, _sentences(3))
+
+
+def _read(i):
+    return lambda x: x[..., i : i + 1].expand_as(x)
+
+
+def _kept(i):
+    return lambda out: out * (torch.arange(out.size(-1)) == i).to(out)
+
+
+@hint("A word is a vector: one feature of it that is seen is enough, whichever it is.")
+def _says_yes_by_a_feature(answer):
+    """one feature that is read is enough for a yes"""
+    for i in range(_WIDTH):
+        read = _encoder(_EVERYTHING, enters=_read(i))
+        _verdict(answer, read, True, f"an encoder that reads feature {i} of every word only")
+
+
+@hint("The output at a word is a vector: one feature of it that changes is enough.")
+def _says_yes_in_a_feature(answer):
+    """one feature that changes is enough for a yes"""
+    for i in range(_WIDTH):
+        said = _encoder(_EVERYTHING, leaves=_kept(i))
+        _verdict(answer, said, True, f"an encoder that changes feature {i} of every word only")
+
+
+def _says_yes_to_a_difference(answer):
+    """the features may be read in any way"""
+    read = _encoder(_EVERYTHING, enters=lambda x: (x[..., :1] - x[..., 1:2]).expand_as(x))
+    which = "an encoder that reads feature 0 less feature 1 of every word"
+    _verdict(answer, read, True, which)
+
+
+def _says_yes_to_a_whisper(answer):
+    """a small change is a change, and a word may be all zeros"""
+    quiet = _encoder(_EVERYTHING, strength=1e-5)
+    _verdict(answer, quiet, True, "an encoder that sees everything, with weights near 0.00001")
+    x = _sentences()
+    x[:, 3] = 0
+    _verdict(
+        answer, _encoder(_EVERYTHING), True, "an encoder that sees everything, word 3 all 0", x
+    )
+    _verdict(
+        answer, _encoder(_EVERYTHING), True, "float32, an encoder that sees everything", x.float()
+    )
 
 
 SEES = Exercise(
@@ -280,16 +473,19 @@ SEES = Exercise(
     minutes=15,
     statement=(
         "Write `my_sees_right(encode, x)`, the check that finds a causal encoder. `encode` maps "
-        "`(B, S, C)` to `(B, S, C)`; return `True` if *every* output can be changed by *every* "
-        "input to its right, otherwise `False`. Use gradients, or change one input at a time."
+        "`(B, S, C)` to `(B, S, C)`; return `True` if in every sentence *every* output can be "
+        "changed by *every* input to its right, otherwise `False`. A change is a change, however "
+        "small, and whichever features it is in. Use gradients, or change one input at a time."
     ),
     hint=(
         "For each t, `slope` of the section above, or the like: the gradient of `out[:, t]`, its "
         "features weighed at random, by `x`. Look at `[:, t + 1 :]`, and ask of each position "
-        "there whether it is exactly 0."
+        "there, in each sentence, whether it is exactly 0 in all features."
     ),
     function=my_sees_right,
     tests=(
+        _sees_itself_only,
+        _one_word,
         _says_yes,
         _says_yes_again,
         _says_yes_to_others,
@@ -298,6 +494,13 @@ SEES = Exercise(
         _says_no_window,
         _says_no_last,
         _says_no_first,
+        _says_no_only_last,
+        _says_no_to_a_gap,
+        _says_no_in_a_sentence,
+        _says_yes_by_a_feature,
+        _says_yes_in_a_feature,
+        _says_yes_to_a_difference,
+        _says_yes_to_a_whisper,
     ),
 )
 
@@ -313,12 +516,20 @@ def my_layers(make_layer, num_layers):
     raise NotImplementedError
 
 
-def _make():
-    return nn.Linear(3, 3)
+def _maker(kind=nn.Linear, dtype=torch.float32):
+    """A `make_layer` that keeps what it made, and each layer's weight as it was then."""
+    made, weights = [], []
+
+    def make_layer():
+        made.append(kind(3, 3, dtype=dtype))
+        weights.append(made[-1].weight.detach().clone())
+        return made[-1]
+
+    return make_layer, made, weights
 
 
-def _built(answer):
-    return answer(_make, 4)
+def _built(answer, num_layers=4):
+    return answer(_maker()[0], num_layers)
 
 
 _FOUR = "for num_layers=4"
@@ -326,9 +537,10 @@ _FOUR = "for num_layers=4"
 
 def _counts(answer):
     """there are num_layers layers"""
-    layers = _built(answer)
-    expect(hasattr(layers, "__len__"), f"{_FOUR}, you return a {type(layers).__name__}")
-    expect(len(layers) == 4, f"{_FOUR}, there are {len(layers)} layers")
+    for num_layers in (4, 1, 7):
+        where, layers = f"for num_layers={num_layers}", _built(answer, num_layers)
+        expect(hasattr(layers, "__len__"), f"{where}, you return {described(layers)}")
+        expect(len(layers) == num_layers, f"{where}, there are {len(layers)} layers")
 
 
 def _are_layers(answer):
@@ -341,10 +553,12 @@ def _are_layers(answer):
 def _is_list(answer):
     """the parameters of all layers are found by the model that holds them"""
     model = nn.Module()
-    model.layers = _built(answer)
+    model.layers = layers = _built(answer)
     found = sum(p.numel() for p in model.parameters())
     own = "each layer here has 12"
     expect(found == 48, f"{_FOUR}, the model has {found} parameters, expected 48: {own}")
+    expect(isinstance(layers, nn.ModuleList), f"{_FOUR}, you return {described(layers)}, "
+           "expected an `nn.ModuleList`")  # fmt: skip
 
 
 def _differ(answer):
@@ -358,6 +572,21 @@ def _differ(answer):
             )
 
 
+@hint("Each layer is one that `make_layer()` returned, as it returned it.")
+def _all_made(answer):
+    """every layer comes from a call of make_layer of its own, and is left as it was made"""
+    for dtype in (torch.float32, torch.float64):
+        make_layer, made, weights = _maker(dtype=dtype)
+        layers = list(answer(make_layer, 3))
+        where = "for num_layers=3"
+        expect(len(made) == 3, f"{where}, make_layer is called {len(made)} times, expected 3")
+        for i, layer in enumerate(layers):
+            at = [j for j in range(3) if made[j] is layer]
+            expect(at, f"{where}, layer {i} is not one that make_layer returned")
+            unchanged = layer.weight.dtype == dtype and torch.equal(layer.weight, weights[at[0]])
+            expect(unchanged, f"{where}, the weights of layer {i} are not those it was made with")
+
+
 STACK = Exercise(
     id="08.4",
     title="layers with weights of their own",
@@ -365,12 +594,12 @@ STACK = Exercise(
     minutes=5,
     statement=(
         "Write `my_layers(make_layer, num_layers)`: an `nn.ModuleList` of `num_layers` layers. "
-        "`make_layer()` makes one layer with fresh random weights. Each layer has weights of its "
-        "own, and no two start equal."
+        "`make_layer()` makes one layer with fresh random weights. Each layer is made by itself "
+        "and has weights of its own: no two start equal."
     ),
     hint="Call `make_layer` once for each layer, inside a list comprehension.",
     function=my_layers,
-    tests=(_counts, _are_layers, _is_list, _differ),
+    tests=(_counts, _are_layers, _is_list, _differ, _all_made),
 )
 
 

@@ -2,8 +2,18 @@
 
 import torch
 
-from tinytf.course.expect import expect, same, short, tensor
-from tinytf.course.grading import Exercise, reference
+from tinytf.course.expect import (
+    Counted,
+    agrees,
+    expect,
+    gradients,
+    numbers,
+    same,
+    short,
+    tensor,
+    travels,
+)
+from tinytf.course.grading import Exercise, hint
 
 # 09.1 shift right
 
@@ -64,12 +74,46 @@ def _never_the_answer(answer):
     )  # fmt: skip
 
 
+@hint("Use the arguments `bos`, `eos` and `pad`, which are other numbers here.")
 def _own_ids(answer):
     """the special ids are the arguments"""
     where = "for rows=[[3], [4, 0]], bos=8, eos=9, pad=5"
     reads, says = _both(answer, [[3], [4, 0]], 8, 9, 5)
     same(reads, [[8, 3, 5], [8, 4, 0]], f"{where}, reads", note="Here 0 is a word and 5 padding.")
     same(says, [[3, 9, 5], [4, 0, 9]], f"{where}, says", note="Here 0 is a word and 5 padding.")
+
+
+def _place_by_place(rows, bos, eos, pad):
+    """What stands at each place of each row."""
+    reads, says = [], []
+    for row in rows:
+        places = range(max(len(other) for other in rows) + 1)
+        reads.append([bos if t == 0 else row[t - 1] if t <= len(row) else pad for t in places])
+        says.append([row[t] if t < len(row) else eos if t == len(row) else pad for t in places])
+    return torch.tensor(reads), torch.tensor(says)
+
+
+def _any_rows(answer):
+    """rows of any lengths, of no word too"""
+    cases = (
+        ([[]], 1, 2, 0), ([[5]], 1, 2, 0), ([[5], [6], [7]], 1, 2, 0), ([[], [5, 5]], 1, 2, 0),
+        ([[4], [4, 5, 6, 7, 8, 9], [], [4, 4, 4]], 1, 2, 0),
+    )  # fmt: skip
+    for case in cases:
+        agrees(answer, _place_by_place, *case, dtype=False)
+
+
+def _one_id_for_all(answer):
+    """one id may have several jobs"""
+    note = "Here <eos> is the padding, too, as in GPT-2."
+    agrees(answer, _place_by_place, [[3, 4], [5]], 1, 2, 2, dtype=False, note=note)
+    note = "Here one id is <bos>, <eos> and padding, as in GPT-2."
+    agrees(answer, _place_by_place, [[3, 4], [5]], 2, 2, 2, dtype=False, note=note)
+
+
+def _large_ids(answer):
+    """a large id is not rounded"""
+    agrees(answer, _place_by_place, [[16777217, 50001], [33333]], 70001, 70003, 70005, dtype=False)
 
 
 SHIFT = Exercise(
@@ -80,11 +124,21 @@ SHIFT = Exercise(
     statement=(
         "Write `my_shift_right(rows, bos, eos, pad)` for a list of lists of word ids, of any "
         "lengths. It returns two integer tensors of one shape `(B, T)`: what the decoder reads, "
-        "and what it must say at the same place. Shorter rows are filled with `pad` on the right."
+        "and what it must say at the same place. One has `bos` and the words, the other the words "
+        "and `eos`; shorter rows are filled with `pad` on the right. `eos` is never read."
     ),
     hint="One gets `bos` in front, the other `eos` behind the last word; the padding comes last.",
     function=my_shift_right,
-    tests=(_two_of_a_shape, _reads, _says, _never_the_answer, _own_ids),
+    tests=(
+        _two_of_a_shape,
+        _reads,
+        _says,
+        _never_the_answer,
+        _own_ids,
+        _any_rows,
+        _one_id_for_all,
+        _large_ids,
+    ),
 )
 
 
@@ -167,6 +221,31 @@ def _other_pad(answer):
     same(got, [False, True, True], where, note="Here 9 is padding and 0 is a word.")
 
 
+def _pair_by_pair(ids, new, pad_id=0):
+    """Each new token and each token."""
+    batch, length = ids.shape
+    mask = torch.zeros(batch, 1, new, length, dtype=torch.bool)
+    for b in range(batch):
+        for i in range(new):
+            for key in range(length - new + i + 1):
+                mask[b, 0, i, key] = ids[b, key].item() != pad_id
+    return mask
+
+
+def _any_ids(answer):
+    """any batch, any number of new tokens"""
+    for case in (((1, 1), 1), ((2, 1), 1), ((1, 6), 1), ((3, 4), 2), ((2, 5), 4), ((3, 4), 4)):
+        (shape, new), made = case, torch.Generator().manual_seed(sum(case[0]))
+        ids = torch.randint(0, 4, shape, generator=made)
+        agrees(answer, _pair_by_pair, ids, new)
+        agrees(answer, _pair_by_pair, ids, new, 2)
+
+
+def _mask_travels(answer):
+    """the mask is on the device of the ids"""
+    travels(answer, IDS, 2)
+
+
 NEWEST = Exercise(
     id="09.2",
     title="the mask of the newest tokens",
@@ -191,6 +270,8 @@ NEWEST = Exercise(
         _padded_query,
         _all_new,
         _other_pad,
+        _any_ids,
+        _mask_travels,
     ),
 )
 
@@ -251,8 +332,8 @@ X = torch.tensor(
 )
 
 
-def _says_of(answer, function, wanted, what):
-    got = answer(function, X)
+def _says_of(answer, function, wanted, what, x=X):
+    got = answer(function, x)
     kind = type(got).__name__
     is_bool = isinstance(got, bool) or (isinstance(got, torch.Tensor) and got.numel() == 1)
     is_bool = is_bool or kind in ("bool_", "bool")
@@ -311,6 +392,99 @@ def _every_sentence(answer):
     _says_of(answer, _second_row, True, "one that leaks in the second sentence only")
 
 
+def _leak(t, s, sentence=None, reads=None, says=None, by=1.0):
+    """Causal, but `by` times input s enters output t.
+
+    reads and says are weights of the features that leak; sentence is the only one that leaks.
+    """
+
+    def run(x):
+        told = x[:, s] @ reads.to(x)[:, None] if reads is not None else x[:, s]
+        told = told * (says.to(x) if says is not None else 1.0)
+        if sentence is not None:
+            told = told * (torch.arange(x.size(0)) == sentence).to(x)[:, None]
+        at = (torch.arange(x.size(1)) == t).to(x)
+        return _PAST(x) + by * at[:, None] * told[:, None]
+
+    return run
+
+
+_PAIRS = [(t, s) for t in range(4) for s in range(t + 1, 4)]
+
+
+@hint("Ask for every output, and for all inputs after it.")
+def _each_pair(answer):
+    """whichever input it comes from, whichever output it goes to"""
+    for t, s in _PAIRS:
+        _says_of(answer, _leak(t, s), True, f"an output {t} that sees input {s} as well")
+
+
+def _each_sentence(answer):
+    """whichever sentence it is in"""
+    for b in range(2):
+        _says_of(
+            answer, _leak(1, 2, b), True, f"an output 1 that sees input 2, in sentence {b} only"
+        )
+
+
+def _features(*weights):
+    return torch.tensor(weights, dtype=torch.float64)
+
+
+def _each_feature(answer):
+    """whichever features it takes"""
+    for i in range(3):
+        one = torch.eye(3, dtype=torch.float64)[i]
+        what = f"an output 0 that sees feature {i} of input 2"
+        _says_of(answer, _leak(0, 2, reads=one), True, what)
+        what = f"an output 0 that sees input 2 in its feature {i}"
+        _says_of(answer, _leak(0, 2, says=one), True, what)
+
+
+@hint("What is the same in all features cancels here: a sum of features, or 1 added to each.")
+def _differences(answer):
+    """a leak that cancels in the sum of the features is one"""
+    reads = _leak(0, 2, reads=_features(1, -1, 0))
+    _says_of(answer, reads, True, "an output 0 that sees feature 0 less feature 1 of input 2")
+    says = _leak(0, 2, says=_features(1, -1, 0), reads=_features(1, 0, 0))
+    _says_of(answer, says, True, "an output 0 that has input 2 in feature 0, and less in feature 1")
+
+
+def _later_less_later(x):
+    """Causal, but the difference of inputs 2 and 3 enters output 0."""
+    return _leak(0, 2)(x) - _leak(0, 3)(x) + _PAST(x)
+
+
+@hint("Setting the later inputs to 0 changes nothing where they are 0. Use random numbers.")
+def _zero_words(answer):
+    """inputs that are all 0, or equal, do not hide it"""
+    x = X.clone()
+    x[:, 2:] = 0
+    _says_of(answer, _FUTURE, True, "the mean of the inputs after t, words 2 and 3 all 0", x)
+    _says_of(answer, _leak(1, 3), True, "an output 1 that sees input 3, which is all 0", x)
+    x[:, 2:] = X[:, :1]
+    what = "an output 0 that sees input 2 less input 3, which are equal"
+    _says_of(answer, _later_less_later, True, what, x)
+
+
+@hint("A threshold hides a small leak. What does not depend on the future is exactly the same.")
+def _small(answer):
+    """a small leak is a leak"""
+    what = "an output 0 that sees 1/10000 of input 2"
+    _says_of(answer, _leak(0, 2, by=1e-4), True, what, X.double())
+    _says_of(answer, _PAST, False, "the mean of inputs 0 to t, in float64", X.double())
+    what = "an output 0 that sees -1/10000 of input 3"
+    _says_of(answer, _leak(0, 3, by=-1e-4), True, what, X.double())
+
+
+def _shortest(answer):
+    """one position has no future, two have one"""
+    one, two = X[:, :1], X[:, :2]
+    _says_of(answer, lambda x: 2 * x, False, "one position", one)
+    _says_of(answer, lambda x: x.cumsum(1), False, "the sum so far of two positions", two)
+    _says_of(answer, lambda x: x.flip(1), True, "two positions that change places", two)
+
+
 LEAK = Exercise(
     id="09.3",
     title="does it leak?",
@@ -320,7 +494,7 @@ LEAK = Exercise(
         "You are given a function and an input `x` of shape `(B, T, C)`; the output has that "
         "shape too. You can't see its code, and it takes T positions, no fewer. Write "
         "`my_leaks(function, x)`: True if some output depends on an input at a later position, "
-        "False if position t depends on inputs 0 to t only."
+        "False if position t depends on inputs 0 to t only. A small leak is one, too."
     ),
     hint=(
         "For each t, `torch.autograd.grad` of output t in a random direction; look at the gradient "
@@ -337,6 +511,13 @@ LEAK = Exercise(
         _one_feature,
         _behind_a_norm,
         _every_sentence,
+        _each_pair,
+        _each_sentence,
+        _each_feature,
+        _differences,
+        _zero_words,
+        _small,
+        _shortest,
     ),
 )
 
@@ -405,6 +586,35 @@ def _at_the_start(answer):
     _gap(answer, _peeks_first, 3, "the sum, where the first place also counts all ids")
 
 
+def _looked_up(ids):
+    """Not causal, in float64, and with large numbers: rows of a table, and what comes after."""
+    table = numbers(9, 4, seed=3, dtype=torch.float64)
+    rows = table[ids]
+    later = rows.flip(1).cumsum(1).flip(1) - rows
+    return 1e6 + rows + 0.1 * later
+
+
+def _gap_of_each(function, ids):
+    """Sentence by sentence, position by position, feature by feature."""
+    largest = 0.0
+    for row in ids:
+        whole = function(row[None])[0].tolist()
+        for t in range(len(row)):
+            last = function(row[None, : t + 1])[0].tolist()[-1]
+            largest = max(largest, *(abs(a - b) for a, b in zip(whole[t], last, strict=True)))
+    return largest
+
+
+def _any_steps(answer):
+    """any number of sentences and steps, and ids stay integers"""
+    for shape in ((1, 1), (1, 2), (3, 1), (3, 2), (2, 6), (5, 3)):
+        ids = torch.randint(0, 9, shape, generator=torch.Generator().manual_seed(shape[1]))
+        got = answer(_looked_up, ids)
+        where = f"for a table of numbers near 1,000,000, ids={short(ids)}"
+        # a few digits only are left of numbers near 1,000,000: none in float32
+        same(got, _gap_of_each(_looked_up, ids), where, tolerance=1e-6)
+
+
 STEP = Exercise(
     id="09.4",
     title="step by step, and all at once",
@@ -418,7 +628,7 @@ STEP = Exercise(
     ),
     hint="`function(ids[:, : t + 1])[:, -1]` against `function(ids)[:, t]`.",
     function=my_step_gap,
-    tests=(_none, _found, _below_zero, _at_the_start),
+    tests=(_none, _found, _below_zero, _at_the_start, _any_steps),
 )
 
 
@@ -434,43 +644,57 @@ def my_decoder_layer(x, memory, self_attention, cross_attention, feed_forward, n
     raise NotImplementedError
 
 
-X_IN = torch.tensor([[[1.0, 2.0], [-1.0, 0.5], [2.0, -2.0]]])
-MEMORY = torch.tensor([[[3.0, 1.0], [0.5, -1.5]]])
+X_IN, MEMORY = numbers(2, 3, 4, seed=1), numbers(2, 5, 4, seed=2)
 
 
 def _own(y):
     """A stand-in for masked self-attention: the mean of the positions so far."""
     count = torch.arange(1, y.size(1) + 1)[:, None]
-    return y.cumsum(dim=1) / count * 2
+    return y.cumsum(dim=1) / count * 2 + 0.1 * y * y
 
 
 def _cross(y, memory):
     """A stand-in for cross-attention: unlike in its two arguments."""
-    return y * 0.5 + memory.mean(dim=1, keepdim=True) + 0.1 * memory.size(1)
+    return y * 0.5 + memory.mean(dim=1, keepdim=True) * (1 + 0.1 * y) + 0.1 * memory.size(1)
 
 
 def _ffn(y):
-    return y.relu() * 3 - 1
+    return y.relu() * 3 - 1 + 0.1 * y.flip(-1) * y
 
 
-NORMS = (lambda y: y * 0.5 + 1, lambda y: y * 0.25 - 1, lambda y: y * 2 + 0.5)
+NORMS = (
+    lambda y: y * 0.5 + 1,
+    lambda y: y * 0.25 - 1 + 0.1 * y * y,
+    lambda y: y * 2 + 0.5 - 0.1 * y * y,
+)
 _IN_TURN = "First self-attention, then cross-attention, each added to the stream."
+_SMALL = "for the small example"
 
 
-def _zero(*_):
-    return torch.zeros(1)
+def _in_a_loop(x, memory, self_attention, cross_attention, feed_forward, norms):
+    """A block for each sublayer, in a loop."""
+    sublayers = (self_attention, lambda y: cross_attention(y, memory), feed_forward)
+    for norm, sublayer in zip(norms, sublayers, strict=True):
+        x = sublayer(norm(x)) + x
+    return x
+
+
+def _zero(*arguments):
+    return torch.zeros_like(arguments[0])
 
 
 def _same_layer(answer, where, own=_own, cross=_cross, ffn=_ffn, norms=NORMS, note=""):
-    expected = reference("09.5")(X_IN, MEMORY, own, cross, ffn, norms)
-    same(answer(X_IN, MEMORY, own, cross, ffn, norms), expected, where, note=note)
+    for x, memory in ((X_IN[:1, :1, :2], MEMORY[:1, :1, :2]), (X_IN, MEMORY)):
+        agrees(answer, _in_a_loop, x, memory, own, cross, ffn, norms, note=note,
+               where=f"{where}, x of shape {tuple(x.shape)}")  # fmt: skip
 
 
 def _whole(answer):
     """it is the layer: three sublayers in order"""
-    _same_layer(answer, "for the small example")
+    _same_layer(answer, _SMALL)
 
 
+@hint("What is added is x as it was, not the normalised x.")
 def _stream(answer):
     """when the sublayers give nothing, x comes out as it went in"""
     _same_layer(
@@ -487,29 +711,19 @@ def _self_first(answer):
 
 def _ffn_once(answer):
     """there is one feed-forward network, at the end"""
-    count = []
-
-    def counted(y):
-        count.append(1)
-        return _ffn(y)
-
+    counted = Counted(_ffn)
     answer(X_IN, MEMORY, _own, _cross, counted, NORMS)
-    expect(len(count) == 1, f"feed_forward is called {len(count)} times, expected once")
+    expect(counted.count == 1, f"feed_forward is called {counted.count} times, expected once")
 
 
 def _ffn_last(answer):
     """the feed-forward network reads what both attentions left in the stream"""
-    read = []
-
-    def noting(y):
-        read.append(y)
-        return _ffn(y)
-
-    answer(X_IN, MEMORY, _own, _cross, noting, NORMS)
-    expect(len(read) > 0, "feed_forward is not called")
-    attended = reference("09.5")(X_IN, MEMORY, _own, _cross, _zero, NORMS)
+    counted = Counted(_ffn)
+    answer(X_IN, MEMORY, _own, _cross, counted, NORMS)
+    expect(counted.count > 0, "feed_forward is not called")
+    attended = _in_a_loop(X_IN, MEMORY, _own, _cross, _zero, NORMS)
     same(
-        read[-1],
+        counted.calls[-1][0],
         NORMS[2](attended),
         "what feed_forward is given",
         note="It has to be norms[2] of the stream after both attentions.",
@@ -518,18 +732,47 @@ def _ffn_last(answer):
 
 def _memory_is_read(answer):
     """cross-attention reads the memory as it is"""
-    read = []
-
-    def noting(y, memory):
-        read.append((y, memory))
-        return _cross(y, memory)
-
-    answer(X_IN, MEMORY, _own, noting, _ffn, NORMS)
-    expect(len(read) == 1, f"cross_attention is called {len(read)} times, expected once")
+    counted = Counted(_cross)
+    answer(X_IN, MEMORY, _own, counted, _ffn, NORMS)
+    expect(counted.count == 1, f"cross_attention is called {counted.count} times, expected once")
     same(
-        read[0][1], MEMORY, "the second argument of cross_attention",
+        counted.calls[0][1], MEMORY, "the second argument of cross_attention",
         note="It has to be the memory itself, which the encoder has normalised.",
     )  # fmt: skip
+
+
+def _equals_torchs(answer):
+    """with the parts of torch's decoder layer it is torch's layer"""
+    layer = torch.nn.TransformerDecoderLayer(
+        4, 2, 6, dropout=0.0, batch_first=True, norm_first=True, dtype=torch.float64
+    )
+    with torch.no_grad():
+        for seed, weight in enumerate(layer.parameters()):
+            weight.copy_(numbers(*weight.shape, seed=seed, scale=0.7, dtype=torch.float64))
+    future = torch.ones(3, 3, dtype=torch.bool).triu(1)
+
+    def own(y):
+        return layer.self_attn(y, y, y, attn_mask=future, need_weights=False)[0]
+
+    def cross(y, memory):
+        return layer.multihead_attn(y, memory, memory, need_weights=False)[0]
+
+    def ffn(y):
+        return layer.linear2(layer.linear1(y).relu())
+
+    def oracle(x, memory, *_):
+        return layer(x, memory, tgt_mask=future)
+
+    x, memory = (numbers(2, n, 4, seed=n, dtype=torch.float64) for n in (3, 5))
+    parts = (own, cross, ffn, (layer.norm1, layer.norm2, layer.norm3))
+    where = "for the parts of `nn.TransformerDecoderLayer`, in float64"
+    agrees(answer, oracle, x, memory, *parts, where=where)
+
+
+def _layer_gradients(answer):
+    """gradients reach x and the memory along every way"""
+    parts = (_own, _cross, _ffn, list(NORMS))
+    gradients(answer, _in_a_loop, X_IN, MEMORY, *parts, where=_SMALL)
 
 
 ORDER = Exercise(
@@ -545,7 +788,16 @@ ORDER = Exercise(
     ),
     hint="Three lines, each of the form `x = x + sublayer(norm(x))`.",
     function=my_decoder_layer,
-    tests=(_whole, _stream, _self_first, _ffn_once, _ffn_last, _memory_is_read),
+    tests=(
+        _whole,
+        _stream,
+        _self_first,
+        _ffn_once,
+        _ffn_last,
+        _memory_is_read,
+        _equals_torchs,
+        _layer_gradients,
+    ),
 )
 
 

@@ -4,8 +4,9 @@ import math
 
 import torch
 
-from tinytf.course.expect import expect, same, short
+from tinytf.course.expect import agrees, expect, gradients, numbers, same, tensor, travels
 from tinytf.course.grading import Exercise
+from tinytf.course.words import described, given, short
 
 # 11.1 a step of beam search
 
@@ -32,11 +33,37 @@ ONE_PARENT = torch.tensor([[-1.5, -1.2, -4.0, -1.3], [-0.1, -3.0, -3.0, -4.0]])
 _FAR = "for alive=[-1, -9] (the second prefix is far behind)"
 
 
+def _all_pairs(alive, log_probs):
+    """Every prefix with every token, one by one, sorted: (total, beam, token), the K best."""
+    rows = log_probs.double().tolist()
+    found = [
+        (before + after, beam, token)
+        for beam, (before, row) in enumerate(zip(alive.double().tolist(), rows, strict=True))
+        for token, after in enumerate(row)
+    ]
+    return sorted(found, reverse=True)[: len(rows)]
+
+
 def _three(answer, *arguments, where):
     got = answer(*arguments)
     fits = isinstance(got, tuple | list) and len(got) == 3
-    expect(fits, f"{where}, you return {type(got).__name__}, expected (totals, beams, tokens)")
+    expect(fits, f"{where}, you return {described(got)}, expected (totals, beams, tokens)")
     return got
+
+
+def _step(answer, alive, log_probs, note=""):
+    """All three, against every pair one by one."""
+    where = given(answer, (alive, log_probs))
+    totals, beams, tokens = zip(*_all_pairs(alive, log_probs), strict=True)
+    got = _three(answer, alive, log_probs, where=where)
+    exact = isinstance(got[0], torch.Tensor)  # a list of numbers has no dtype
+    totals = torch.tensor(totals, dtype=alive.dtype)
+    same(got[0], totals, f"{where}, totals", None if exact else 1e-6, note, dtype=exact)
+    for name, one, other in (("beams", got[1], beams), ("tokens", got[2], tokens)):
+        same(one, list(other), f"{where}, {name}", note=note)
+        kind = tensor(one, where).dtype
+        message = f"{where}, {name} are of {kind}: they are places, and must be whole numbers"
+        expect(not kind.is_floating_point, message)
 
 
 def _totals(answer):
@@ -61,6 +88,26 @@ def _one_parent(answer):
     same(got[1], [0, 0], f"{_FAR}, beams", note="Both of the best continue prefix 0.")
 
 
+def _first_step(answer):
+    """one prefix lives at first, and the others are at minus infinity"""
+    _step(answer, torch.tensor([-0.5]), torch.tensor([[-3.0, -0.1, -2.0]]))
+    nothing = torch.tensor([[-0.1, -0.2, -0.3], [-3.0, -1.0, -2.0]])
+    note = "Prefix 0 is no sentence (probability 0), and what continues it is none."
+    _step(answer, torch.tensor([-math.inf, 0.0]), nothing, note=note)
+
+
+def _sizes(answer):
+    """with any number of prefixes and tokens, however unlikely"""
+    _step(answer, numbers(4, seed=1), numbers(4, 3, seed=2), note="More prefixes than tokens.")
+    _step(answer, numbers(5, seed=3, scale=3), numbers(5, 40, seed=4))
+    double = torch.float64
+    _step(answer, numbers(2, seed=5, dtype=double), numbers(2, 3, seed=6, dtype=double))
+    alive = torch.tensor([-2000.02, -2000.01, -2000.03], dtype=double)
+    near = torch.tensor([[-3.0, -1.0], [-1.02, -4.0], [-5.0, -6.0]], dtype=double)
+    note = "Long prefixes that are nearly equally likely: float64 goes in, and has to stay."
+    _step(answer, alive, near, note)
+
+
 STEP = Exercise(
     id="11.1",
     title="a step of beam search",
@@ -74,7 +121,7 @@ STEP = Exercise(
     ),
     hint="Add up into (K, V), flatten, `topk`. Entry i of the flat tensor is row `i // V`.",
     function=my_beam_step,
-    tests=(_totals, _parents, _tokens, _one_parent),
+    tests=(_totals, _parents, _tokens, _one_parent, _first_step, _sizes),
 )
 
 
@@ -136,14 +183,42 @@ def _far_above(answer):
     _says(answer, (-2.0, 3, -3.0, 1.0, 25), True, "-2 / 5 = -0.4")
 
 
-def _still_above(answer):
-    """with alpha = 0 what is above may go on"""
-    _says(answer, (-2.0, 5, -3.0, 0.0, 25), True, "it is still above")
+def _not_too_short(answer):
+    """the longest sentence has max_len tokens, all of them"""
+    note = "the best that can come has n = 25 tokens, divisor 30 / 6, and -9.9 / 5 = -1.98"
+    _says(answer, (-9.9, 3, -2.0, 1.0, 25), True, note)
+    note = "with n = 1 the divisor is 1, and a sentence of one token is one"
+    _says(answer, (-2.9, 0, -3.0, 1.0, 1), True, note)
+    note = "the best that can come has n = 25 tokens, divisor 30 / 6, and -9.9 / 5 = -1.98"
+    _says(answer, (-9.9, 24, -2.0, 1.0, 25), True, note)
+    _says(answer, (-5.2, 7, -2.0, 0.6, 25), True, "-5.2 / 5^0.6 = -1.98")
 
 
-def _late(answer):
-    """a long prefix has little left to gain"""
-    _says(answer, (-12.0, 20, -2.0, 1.0, 25), False, "at 25 tokens the divisor is 5")
+def _not_too_long(answer):
+    """and no more than that"""
+    note = "the best that can come has n = 25 tokens, divisor 30 / 6, and -10.1 / 5 = -2.02"
+    _says(answer, (-10.1, 3, -2.0, 1.0, 25), False, note)
+    _says(answer, (-3.05, 0, -3.0, 1.0, 1), False, "with n = 1 the divisor is 1")
+    _says(answer, (-10.1, 24, -2.0, 1.0, 25), False, note)
+    _says(answer, (-5.3, 7, -2.0, 0.6, 25), False, "-5.3 / 5^0.6 = -2.02")
+
+
+def _a_tie(answer):
+    """as good as the worst is not above it"""
+    note = "at best it comes to -2 as well, and that is not above"
+    _says(answer, (-2.0, 3, -2.0, 0.0, 25), False, note)
+    _says(answer, (-10.0, 3, -2.0, 1.0, 25), False, "-10 / 5 is -2, and that is not above")
+    _says(answer, (0.0, 3, 0.0, 1.0, 25), False, "a certain sentence scores 0, at any length")
+
+
+def _strong_penalty(answer):
+    """an alpha above 1 or below it, and a prefix that is certain"""
+    _says(answer, (-49.0, 3, -2.0, 2.0, 25), True, "the divisor is 5² = 25, and -49 / 25 > -2")
+    _says(answer, (-51.0, 3, -2.0, 2.0, 25), False, "the divisor is 5² = 25, and -51 / 25 < -2")
+    _says(answer, (-4.4, 3, -2.0, 0.5, 25), True, "the divisor is √5, and -4.4 / √5 = -1.97")
+    _says(answer, (-4.5, 3, -2.0, 0.5, 25), False, "the divisor is √5, and -4.5 / √5 = -2.01")
+    _says(answer, (0.0, 3, -1e-6, 1.0, 25), True, "0 is above every negative score")
+    _says(answer, (-math.inf, 3, -9.0, 1.0, 25), False, "what is impossible stays impossible")
 
 
 STOP = Exercise(
@@ -153,8 +228,8 @@ STOP = Exercise(
     minutes=10,
     statement=(
         "Write `my_can_overtake(log_prob, length, worst, alpha, max_len)`: may a living prefix of "
-        "`length` tokens still end with a score above `worst`, that of the worst finished "
-        "hypothesis? A finished sentence of n tokens scores its log-probability / "
+        "`length` tokens (fewer than `max_len`) still end with a score above `worst`, that of the "
+        "worst finished hypothesis? A finished sentence of n tokens scores its log-probability / "
         "((5 + n) / 6)^α, with n at most `max_len`; log-probabilities are at most 0, α at least 0. "
         "Return `True` where some continuation could, else `False`."
     ),
@@ -167,8 +242,10 @@ STOP = Exercise(
         _barely,
         _above,
         _far_above,
-        _still_above,
-        _late,
+        _not_too_short,
+        _not_too_long,
+        _a_tie,
+        _strong_penalty,
     ),
 )
 
@@ -195,9 +272,28 @@ _MIXED = "for `the cat the cat is on a mat` against the same two"
 def _pair(answer, arguments, expected, where, note):
     got = answer(*arguments)
     fits = isinstance(got, tuple | list) and len(got) == 2
-    expect(fits, f"{where}, you return {type(got).__name__}, expected (matches, total)")
+    fits = fits and all(isinstance(part, int | float | torch.Tensor) for part in got)
+    expect(fits, f"{where}, you return {described(got)}, expected (matches, total)")
     same(torch.as_tensor([float(part) for part in got]), [float(e) for e in expected], where,
          note=note)  # fmt: skip
+
+
+def _one_by_one(translation, references, n):
+    """Each run of n words looked up in every reference, with no Counter."""
+
+    def runs(words):
+        return [words[i : i + n] for i in range(len(words)) if i + n <= len(words)]
+
+    def times(run, words):
+        return sum(run == other for other in runs(words))
+
+    here = runs(translation)
+    different = [run for i, run in enumerate(here) if run not in here[:i]]
+    found = sum(
+        min(times(run, translation), max(times(run, words) for words in references))
+        for run in different
+    )
+    return found, len(here)
 
 
 def _clipping(answer):
@@ -226,14 +322,47 @@ def _words_in_order(answer):
     _pair(answer, (["in", "to"], [["int", "o"]], 2), (0, 1), where, "These are other words.")
 
 
+def _same_word(answer):
+    """also runs of one word, and runs that have the same ends"""
+    where = "for `a a a` against `a a` and n = 2"
+    _pair(answer, (["a"] * 3, [["a"] * 2], 2), (1, 2), where, "`a a` is there twice, and once.")
+    where = "for `a b c` against `a x c` and n = 3"
+    note = "The words between the first and the last count."
+    _pair(answer, (list("abc"), [list("axc")], 3), (0, 1), where, note)
+
+
 def _too_short(answer):
     """a translation shorter than n has no n-grams"""
     _pair(answer, (["the"], CATS, 2), (0, 0), "for `the` and n = 2", "There is no pair of words.")
+    _pair(answer, (["the"], CATS, 4), (0, 0), "for `the` and n = 4", "No count is below 0.")
+    _pair(answer, ([], CATS, 1), (0, 0), "for a translation without words, n = 1", "")
+    _pair(answer, ([], CATS, 3), (0, 0), "for a translation without words, n = 3", "")
+
+
+def _short_reference(answer):
+    """and a reference shorter than n has none"""
+    cat = [["cat"], [], ["the", "cat"]]
+    where = "for `the cat sat` against `cat`, an empty text, and `the cat`, n = 2"
+    _pair(answer, (["the", "cat", "sat"], cat, 2), (1, 2), where, "The third has `the cat`.")
+    where = "for `cat` against `cat` and n = 1"
+    _pair(answer, (["cat"], [["cat"]], 1), (1, 1), where, "")
 
 
 def _second_reference(answer):
     """a word of the second reference counts"""
     _pair(answer, (["a"], CATS, 1), (1, 1), "for `a` against the same two", "It has `a`.")
+
+
+def _long_texts(answer):
+    """in longer texts, for every n from 1 to 4 and 1 to 3 references"""
+    chosen = numbers(4, 60, seed=3).abs().mul(2).long().clamp(max=3).tolist()
+    texts = [["".join("abcd"[i]) for i in row] for row in chosen]
+    for many in (1, 3):
+        for n in (1, 2, 3, 4):
+            references = [text[: 40 + 5 * i] for i, text in enumerate(texts[1 : 1 + many])]
+            where = f"for 60 words of 4 kinds against {many} such texts, n = {n}"
+            _pair(answer, (texts[0], references, n), _one_by_one(texts[0], references, n), where,
+                  "")  # fmt: skip
 
 
 CLIPPED = Exercise(
@@ -249,7 +378,17 @@ CLIPPED = Exercise(
     ),
     hint="`Counter`: `a & b` takes the smaller count of each key, `a | b` the larger.",
     function=my_clipped_matches,
-    tests=(_clipping, _either_reference, _bigrams, _words_in_order, _too_short, _second_reference),
+    tests=(
+        _clipping,
+        _either_reference,
+        _bigrams,
+        _words_in_order,
+        _same_word,
+        _too_short,
+        _short_reference,
+        _second_reference,
+        _long_texts,
+    ),
 )
 
 
@@ -286,6 +425,19 @@ def _of_the_corpus(answer):
     same(answer([4, 12], [8, 8]), 1.0, _EVEN, note="16 words for 16.")
 
 
+def _any_corpus(answer):
+    """of one sentence or of many, a word short or far too short"""
+    for lengths, reference_lengths, expected in (
+        ([9], [10], math.exp(-1 / 9)),
+        ([3, 1, 5], [4, 2, 4], math.exp(-1 / 9)),
+        ([1], [6], math.exp(-5)),
+        ([999_999], [1_000_000], math.exp(-1 / 999_999)),
+        ([0, 7, 0], [1, 5, 1], 1.0),
+    ):
+        where = f"for lengths={lengths} and reference_lengths={reference_lengths}"
+        same(answer(lengths, reference_lengths), expected, where, tolerance=1e-7)
+
+
 BREVITY = Exercise(
     id="11.4",
     title="the brevity penalty",
@@ -298,7 +450,7 @@ BREVITY = Exercise(
     ),
     hint="Sum first, divide once.",
     function=my_brevity_penalty,
-    tests=(_too_brief, _not_rewarded, _of_the_corpus),
+    tests=(_too_brief, _not_rewarded, _of_the_corpus, _any_corpus),
 )
 
 
@@ -323,10 +475,16 @@ _THREE = "for 3 positions in the cache and 3 new"
 _NINE = "after 9 positions, one by one"
 
 
+def _joined(cache, k, v):
+    """Position by position."""
+    old_k, old_v = cache if cache is not None else (k[:, :, :0], v[:, :, :0])
+    return tuple(torch.stack([*x.unbind(2), *y.unbind(2)], 2) for x, y in ((old_k, k), (old_v, v)))
+
+
 def _two(answer, *arguments, where):
     got = answer(*arguments)
     fits = isinstance(got, tuple | list) and len(got) == 2
-    expect(fits, f"{where}, you return {type(got).__name__}, expected (k, v)")
+    expect(fits, f"{where}, you return {described(got)}, expected (k, v)")
     return got
 
 
@@ -365,6 +523,19 @@ def _grows(answer):
         same(got, torch.cat([new + way * t for t in range(9)], 2), f"{_NINE}, {name}")
 
 
+def _any_kind(answer):
+    """in every dtype, on every device, with gradients and numbers of heads and widths of its own"""
+    for dtype in (torch.float32, torch.float64, torch.float16):
+        k, v, old = (numbers(3, 2, n, 5, seed=n, dtype=dtype) for n in (1, 1, 4))
+        where = f"for k, v of shape (3, 2, 1, 5) ({str(dtype).removeprefix('torch.')})"
+        agrees(answer, _joined, None, k, v, where=f"{where} and an empty cache")
+        agrees(answer, _joined, (old, old + 1), k, v + 2, where=f"{where} and 4 positions cached")
+    gradients(answer, _joined, None, k, v)
+    gradients(answer, _joined, (old, old + 1), k, v)
+    travels(answer, None, k, v)
+    travels(answer, (old, old + 1), k, v)
+
+
 CACHE = Exercise(
     id="11.5",
     title="a cache that grows",
@@ -377,7 +548,7 @@ CACHE = Exercise(
     ),
     hint="Positions are axis 2 of (B, H, T, D).",
     function=my_append,
-    tests=(_begins, _keys, _values, _several, _grows),
+    tests=(_begins, _keys, _values, _several, _grows, _any_kind),
 )
 
 

@@ -4,8 +4,9 @@ import math
 
 import torch
 
-from tinytf.course.expect import expect, same, short, tensor
-from tinytf.course.grading import Exercise
+from tinytf.course.expect import agrees, expect, gradients, numbers, same, tensor
+from tinytf.course.grading import Exercise, hint
+from tinytf.course.words import given, short
 
 INF = math.inf
 
@@ -31,14 +32,21 @@ FIVE = torch.tensor([6.0, 4.5, 4.0, -1.0, -2.0])
 
 
 def _finds(answer, logits, wished, note=""):
-    where = f"for logits={short(logits)}, wished={wished:g}"
+    few = logits.numel() <= 12
+    words = f"logits={short(logits, 6)}" if few else f"logits of shape {tuple(logits.shape)}"
+    where = f"for {words}, wished={wished:.4g}"
     got = tensor(answer(logits, wished), where)
     expect(got.numel() == 1, f"{where}, the shape is {tuple(got.shape)}, expected one number")
     t = float(got)
     expect(math.isfinite(t) and t > 0, f"{where}, you get T={short(got)}, which is no temperature")
     found = _nats(logits, t)
     message = f"{where}, you get T={t:.4g}, at which the entropy is {found:.4f} nats"
-    expect(abs(found - wished) < 2e-3, f"{message}, expected {wished:g}.{note}")
+    expect(abs(found - wished) < 1.001e-3, f"{message}, expected {wished:.4f}.{note}")
+
+
+def _finds_again(answer, logits, t, note=""):
+    """The temperature at which we measured the entropy."""
+    _finds(answer, logits, _nats(logits, t), f" It is T={t:g} at which it is that.{note}")
 
 
 def _cooler(answer):
@@ -56,6 +64,39 @@ def _other_logits(answer):
     _finds(answer, FIVE, 1.0)
 
 
+@hint("The statement names the interval: search all of it, from 0.01 to 100.")
+def _to_the_ends(answer):
+    """the temperature may lie anywhere between 0.01 and 100"""
+    small = torch.tensor([0.02, 0.0])
+    _finds_again(answer, small, 0.5)
+    _finds_again(answer, small, 0.05)
+    _finds_again(answer, small, 0.012)
+    large = torch.tensor([300.0, 0.0])
+    _finds_again(answer, large, 70.0)
+    _finds_again(answer, large, 99.5)
+
+
+def _to_a_thousandth(answer):
+    """the entropy is right to 0.001 nats, also where it rises steeply"""
+    steep = torch.tensor([0.1, 0.096, 0.0, -0.1])
+    for t in (0.011, 0.02, 0.037, 1.0):
+        _finds_again(answer, steep, t)
+    for t in (0.3, 3.0, 31.0, 95.0):
+        _finds_again(answer, numbers(50, seed=1, scale=2 + 6 * t), t)
+    _finds_again(answer, numbers(2000, seed=2), 1.5)
+
+
+@hint("`log_softmax` neither overflows nor takes the logarithm of 0.")
+def _extreme(answer):
+    """large logits, unlikely tokens, and ties are no trouble"""
+    note = " `exp` of such logits is infinite: subtract the largest first, as `softmax` does."
+    _finds_again(answer, torch.tensor([10002.0, 10001.0, 10000.0]), 2.0, note)
+    note = " The last token's probability rounds to 0, and 0 · log 0 is NaN."
+    _finds_again(answer, torch.tensor([2.0, 1.0, 0.0, -150.0]), 0.8, note)
+    _finds_again(answer, torch.tensor([1.0, 3.0, 3.0, 0.0]), 0.7, " Two tokens tie.")
+    _finds_again(answer, torch.tensor([-5.0, -3.0, -4.0], dtype=torch.float64), 1.7)
+
+
 TEMPERATURE = Exercise(
     id="13.1",
     title="the temperature for a wished entropy",
@@ -71,7 +112,7 @@ TEMPERATURE = Exercise(
         "keep the half in which the answer must lie. Fifty rounds are plenty."
     ),
     function=my_temperature,
-    tests=(_cooler, _warmer, _other_logits),
+    tests=(_cooler, _warmer, _other_logits, _to_the_ends, _to_a_thousandth, _extreme),
 )
 
 
@@ -88,6 +129,20 @@ def my_top_k(logits, k):
 
 ROWS = torch.tensor([[0.5, 3.0, 1.0, 2.0], [9.0, 8.0, 6.0, 7.0]])
 TIES = torch.tensor([[1.0, 2.0, 1.0, 0.0, 1.0]])
+
+
+def _ranked(logits):
+    """The ids of a row from the likeliest on; of equals the lowest id first."""
+    row = logits.tolist()
+    return sorted(range(len(row)), key=lambda i: (-row[i], i))
+
+
+def _k_by_rank(logits, k):
+    """Row by row, the first k of the ranking."""
+    stay = torch.zeros(logits.shape, dtype=torch.bool)
+    for b, row in enumerate(logits.detach()):
+        stay[b, _ranked(row)[:k]] = True
+    return torch.where(stay, logits, -INF)
 
 
 def _k_keeps(answer):
@@ -112,6 +167,30 @@ def _k_all(answer):
     same(answer(ROWS, 4), ROWS, f"for logits={short(ROWS)}, k=4")
 
 
+def _k_one(answer):
+    """k = 1 keeps one, in each of several rows"""
+    agrees(answer, _k_by_rank, torch.tensor([[1.0, 1.0]]), 1, note="The lower id stays.")
+    agrees(answer, _k_by_rank, torch.tensor([[-3.0], [2.0]]), 1)
+    agrees(answer, _k_by_rank, numbers(3, 5, seed=1), 1)
+
+
+def _k_many_ties(answer):
+    """in large vocabularies, with ties in every row, the lowest ids stay"""
+    agrees(answer, _k_by_rank, numbers(3, 7, seed=1).round(), 3)
+    agrees(answer, _k_by_rank, torch.zeros(2, 300), 7, note="All tie.")
+    agrees(answer, _k_by_rank, numbers(4, 300, seed=2).round(), 120)
+
+
+def _k_kinds(answer):
+    """what stays keeps its value, dtype and gradient"""
+    for dtype in (torch.float64, torch.float16, torch.bfloat16):
+        agrees(answer, _k_by_rank, numbers(2, 5, seed=3, dtype=dtype), 2)
+    agrees(answer, _k_by_rank, numbers(2, 5, seed=3, scale=1e6, shift=-1e8), 2)
+    near = torch.tensor([[1.0, 1.0 + 1e-12, 1.0 - 1e-12]], dtype=torch.float64)
+    agrees(answer, _k_by_rank, near, 1, note="They differ by 1e-12, in float64.")
+    gradients(answer, _k_by_rank, numbers(3, 5, seed=4), 2)
+
+
 TOP_K = Exercise(
     id="13.2",
     title="top-k, and no more than k",
@@ -123,11 +202,11 @@ TOP_K = Exercise(
         "those with the lowest ids stay."
     ),
     hint=(
-        "Rank, don't compare: `logits.argsort(dim=-1, descending=True, stable=True)[:, :k]` are "
-        "the ids that stay. `scatter` writes into a mask at such ids."
+        "A comparison with the k-th logit keeps all that tie. Rank the ids instead, with a sort "
+        "that leaves equals in order (`stable=True`), and hide all but the first k of the ranking."
     ),
     function=my_top_k,
-    tests=(_k_keeps, _k_ties, _k_all),
+    tests=(_k_keeps, _k_ties, _k_all, _k_one, _k_many_ties, _k_kinds),
 )
 
 
@@ -153,6 +232,39 @@ def _kept(answer, p, expected, note, rows=slice(None)):
     expect(got.dim() == 2 and got.size(1) == 4, f"{where}, the shape is {tuple(got.shape)}")
     kept = [row.isfinite().nonzero()[:, 0].tolist() for row in got]
     expect(kept == expected, f"{where}, you keep the tokens {kept}, expected {expected}. {note}")
+
+
+def _p_by_rank(logits, p, least=1):
+    """Row by row, token by token from the likeliest on, summed in float64."""
+    stay = torch.zeros(logits.shape, dtype=torch.bool)
+    for b, row in enumerate(logits.detach()):
+        probs, held = row.double().softmax(-1).tolist(), 0.0
+        for number, i in enumerate(_ranked(row)):
+            if held >= p and number >= least:
+                break
+            stay[b, i] = True
+            held += probs[i]
+    return torch.where(stay, logits, -INF)
+
+
+def _p_agrees(answer, logits, *arguments, note=""):
+    """The tokens kept, as ids, against the oracle."""
+    where = given(answer, (logits, *arguments))
+    got = tensor(answer(logits, *arguments), where)
+    message = f"{where}, the shape is {tuple(got.shape)}, expected {tuple(logits.shape)}"
+    expect(got.shape == logits.shape, message)
+    wanted = _p_by_rank(logits, *arguments).isfinite()
+    for b, (mine, theirs) in enumerate(zip(got.isfinite(), wanted, strict=True)):
+        kept, expected = (row.nonzero()[:, 0].tolist() for row in (mine, theirs))
+        message = f"{where}, in row {b} you keep the tokens {short(kept)}"
+        expect(kept == expected, f"{message}, expected {short(expected)}. {note}")
+
+
+def _p_counts(answer, logits, p, count, note):
+    """How many tokens of one row are kept, where it is open which."""
+    where = f"{given(answer, (logits, p))}"
+    kept = int(tensor(answer(logits, p), where).isfinite().sum())
+    expect(kept == count, f"{where}, you keep {kept} tokens, expected {count}. {note}")
 
 
 def _p_one_row(answer):
@@ -191,10 +303,64 @@ def _p_least(answer):
     )
 
 
+def _p_least_is_no_extra(answer):
+    """a nucleus that has as many already stays as it is"""
+    row = LOGITS[:1]
+    note = "0.5 + 0.25 reaches 0.7, and these are two: `least` asks for no more than `p` does."
+    _p_agrees(answer, row, 0.7, 2, note=note)
+    _p_agrees(answer, row, 0.8, 2, note="It takes three to reach 0.8, and two are asked for.")
+    _p_agrees(answer, row, 0.8, 3, note="It takes three to reach 0.8, and three are asked for.")
+
+
+def _p_least_row_by_row(answer):
+    """whether `least` matters is each row's own affair"""
+    note = "Row 0 needs two for 0.6 anyway; row 1 needs one, and two are asked for."
+    _p_agrees(answer, LOGITS, 0.6, 2, note=note)
+    note = "Row 0 needs one, and two are asked for; row 1 needs two for 0.6 anyway."
+    _p_agrees(answer, LOGITS.flip(0), 0.6, 2, note=note)
+    three = torch.tensor([[0.7, 0.2, 0.1], [0.4, 0.3, 0.3], [0.1, 0.1, 0.8]]).log()
+    _p_agrees(answer, three, 0.75, 2, note="Row 1 needs three for 0.75, the others two or one.")
+
+
+def _p_all(answer):
+    """p = 1 keeps all, p = 0 the `least` likeliest, and never are there more than all"""
+    even = torch.zeros(2, 4)
+    _p_agrees(answer, even, 1.0)
+    _p_agrees(answer, LOGITS, 0.0, note="One stays at least, even for p = 0.")
+    _p_agrees(answer, LOGITS, 0.0, 1)
+    _p_agrees(answer, LOGITS, 0.3, 4)
+    _p_agrees(answer, LOGITS, 0.9, 9, note="There are no more than four.")
+    _p_agrees(answer, torch.tensor([[3.0], [-2.0]]), 0.5, 1)
+
+
+def _p_many(answer):
+    """in larger vocabularies, for any p and `least`, however far apart the logits"""
+    for seed, (rows, size, p, least) in enumerate(
+        [(3, 7, 0.5, 1), (2, 40, 0.9, 3), (5, 40, 0.35, 12), (4, 9, 0.97, 1), (3, 30, 0.8, 6)]
+    ):
+        _p_agrees(answer, numbers(rows, size, seed=seed, scale=2), p, least)
+    far = numbers(3, 6, seed=7, scale=300, shift=1000)
+    _p_agrees(answer, far, 0.9, 1, note="`exp(1000)` is infinite; `softmax` is not.")
+    _p_agrees(answer, far, 0.9, 2, note="The second likeliest stays, at probability 0 even.")
+
+
 def _p_values(answer):
     """what stays keeps its logit"""
     expected = torch.where(torch.tensor([[False, True, True, False]]), LOGITS[:1], -INF)
     same(answer(LOGITS[:1], 0.7), expected, f"for the logits {short(LOGITS[:1])}, p=0.7")
+
+
+def _p_kinds(answer):
+    """and its dtype and its gradient"""
+    for dtype in (torch.float64, torch.float16):
+        few = torch.tensor([[0.1, 3.0, 1.0, 2.0], [4.0, 0.5, 2.0, 3.0]], dtype=dtype)
+        agrees(answer, _p_by_rank, few, 0.8)
+        agrees(answer, _p_by_rank, few, 0.8, 3)
+    near = torch.tensor([[0.0, 0.0, 0.0, 1e-10]], dtype=torch.float64)
+    note = "Token 3 holds a quarter and 1.9e-11, in float64."
+    agrees(answer, _p_by_rank, near, 0.25 + 1e-11, note=note)
+    _p_counts(answer, near, 0.25 + 3e-11, 2, note)
+    gradients(answer, _p_by_rank, numbers(3, 5, seed=4), 0.7, 2)
 
 
 TOP_P = Exercise(
@@ -205,16 +371,27 @@ TOP_P = Exercise(
     statement=(
         "Write `my_top_p(logits, p, least=1)`: of each row of `logits` (B, V) keep the fewest "
         "tokens whose probabilities sum to p or more; all others get `-inf`. A set that holds "
-        "exactly p is complete. But keep the `least` likeliest in any case."
+        "exactly p is complete. But keep the `least` likeliest in any case, even if fewer hold p."
     ),
     hint=(
-        "`ranked, order = logits.sort(dim=-1, descending=True)`, then sum. A token is out if the "
-        "likelier ones alone hold p already, and it is not one of the first `least`. The sorted "
-        "mask has to go back to the tokens' own places, in every row: "
-        "`torch.zeros_like(mask).scatter(-1, order, mask)`."
+        "Sort each row and sum. A token is out if the likelier ones alone hold p already, and it "
+        "is not one of the first `least`. What is out is then known in sorted order: `scatter` "
+        "takes it back to the tokens' own places, in every row."
     ),
     function=my_top_p,
-    tests=(_p_one_row, _p_rows, _p_exact, _p_never_empty, _p_least, _p_values),
+    tests=(
+        _p_one_row,
+        _p_rows,
+        _p_exact,
+        _p_never_empty,
+        _p_least,
+        _p_least_is_no_extra,
+        _p_least_row_by_row,
+        _p_all,
+        _p_many,
+        _p_values,
+        _p_kinds,
+    ),
 )
 
 
@@ -232,6 +409,18 @@ def my_repetition_penalty(logits, ids, penalty):
 SCORES = torch.tensor([[2.0, -1.0, 0.5, -4.0], [1.0, 3.0, -2.0, 0.0]])
 SAID = torch.tensor([[0, 1, 1], [2, 2, 2]])
 _SAID = f"for logits={short(SCORES)}, ids={short(SAID)}, penalty=2"
+
+
+def _one_at_a_time(logits, ids, penalty):
+    """Row by row, each token that occurs, once."""
+    rows = []
+    for row, said in zip(logits.unbind(), ids.tolist(), strict=True):
+        parts = list(row.unbind())
+        for token in sorted(set(said)):
+            positive = float(parts[token].detach()) > 0
+            parts[token] = parts[token] / penalty if positive else parts[token] * penalty
+        rows.append(torch.stack(parts))
+    return torch.stack(rows)
 
 
 def _positive(answer):
@@ -261,6 +450,34 @@ def _others(answer):
     same(got[0, 2:], [0.5, -4.0], f"{_SAID}, tokens 2 and 3 of row 0, which it has not said")
 
 
+def _small_logits(answer):
+    """logits near 0 by the same rule, and any penalty"""
+    small = torch.tensor([[0.25, -0.25, 0.0]])
+    agrees(answer, _one_at_a_time, small, torch.tensor([[0, 1, 2]]), 2.0)
+    agrees(answer, _one_at_a_time, small * 20, torch.tensor([[1, 0, 1, 1]]), 1.3)
+    agrees(answer, _one_at_a_time, small, torch.tensor([[1, 0]]), 1.0, note="1 changes nothing.")
+
+
+def _many_rows(answer):
+    """in larger batches, with ids that repeat or are few, and tokens that are hidden already"""
+    agrees(answer, _one_at_a_time, torch.tensor([[3.0]]), torch.tensor([[0]]), 1.5)
+    ids = numbers(3, 5, seed=1).abs().mul(3).long().clamp(max=6)
+    agrees(answer, _one_at_a_time, numbers(3, 7, seed=2, scale=3), ids, 1.2)
+    agrees(answer, _one_at_a_time, numbers(3, 7, seed=2, scale=3), ids[:, :1], 1.2)
+    agrees(answer, _one_at_a_time, numbers(2, 4, seed=3), ids[:2, :0], 1.2, note="Nothing said.")
+    hidden = torch.tensor([[-INF, 2.0], [1.0, -INF]])
+    agrees(answer, _one_at_a_time, hidden, torch.tensor([[0, 1], [1, 1]]), 1.2)
+
+
+def _penalty_kinds(answer):
+    """the logits keep their dtype, and gradients pass"""
+    ids = torch.tensor([[0, 1, 1], [3, 2, 3]])
+    for dtype in (torch.float64, torch.float16):
+        few = numbers(2, 5, seed=4, dtype=dtype)
+        agrees(answer, _one_at_a_time, few, ids, 1.5)
+    gradients(answer, _one_at_a_time, numbers(2, 5, seed=4), ids, 1.5)
+
+
 PENALTY = Exercise(
     id="13.4",
     title="a repetition penalty that penalises",
@@ -277,7 +494,15 @@ PENALTY = Exercise(
         "has said; `torch.where` chooses, twice."
     ),
     function=my_repetition_penalty,
-    tests=(_positive, _negative, _row_by_row, _others),
+    tests=(
+        _positive,
+        _negative,
+        _row_by_row,
+        _others,
+        _small_logits,
+        _many_rows,
+        _penalty_kinds,
+    ),
 )
 
 
@@ -304,6 +529,12 @@ def _min_p_keeps(answer, probs, p, expected, note):
     same(got, torch.where(torch.tensor(expected), probs.log(), -INF), where, note=note)
 
 
+def _by_ratio(logits, p):
+    """Token by token in float64: its probability over the row's best is e^(z - max z)."""
+    stay = [[math.exp(z - max(row)) >= p for z in row] for row in logits.detach().double().tolist()]
+    return torch.where(torch.tensor(stay), logits, -INF)
+
+
 def _m_relative(answer):
     """the bound is a share of the row's best"""
     note = "Row 0 needs 0.07, row 1 needs 0.03."
@@ -322,6 +553,25 @@ def _m_exact(answer):
     _min_p_keeps(answer, TWO_BEST, 1.0, [[True, True, False]], note)
 
 
+def _m_many(answer):
+    """for any p and any number of rows and tokens, however large the logits"""
+    agrees(answer, _by_ratio, torch.tensor([[2.0], [-1.0]]), 0.9)
+    for seed, (rows, size, p) in enumerate([(3, 7, 0.3), (2, 40, 0.05), (5, 12, 0.7), (4, 5, 0.9)]):
+        agrees(answer, _by_ratio, numbers(rows, size, seed=seed, scale=2), p)
+    far = torch.tensor([[1000.0, 999.0, 990.0], [-1000.0, -1001.0, -999.5]])
+    agrees(answer, _by_ratio, far, 0.3, note="`exp(1000)` is infinite; `softmax` is not.")
+
+
+def _m_kinds(answer):
+    """what stays keeps its value, dtype and gradient"""
+    for dtype in (torch.float64, torch.float16):
+        few = torch.tensor([[0.1, 3.0, 1.0, 2.0], [4.0, 0.5, 2.0, 3.0]], dtype=dtype)
+        agrees(answer, _by_ratio, few, 0.3)
+    near = torch.tensor([[0.0, -1e-9, 0.0]], dtype=torch.float64)
+    agrees(answer, _by_ratio, near, 1.0, note="Token 1 is a little less likely, in float64.")
+    gradients(answer, _by_ratio, numbers(3, 5, seed=4), 0.3)
+
+
 MIN_P = Exercise(
     id="13.5",
     title="min-p",
@@ -333,7 +583,7 @@ MIN_P = Exercise(
     ),
     hint="The bound is one number a row: `p * probs.max(dim=-1, keepdim=True).values`.",
     function=my_min_p,
-    tests=(_m_relative, _m_best, _m_exact),
+    tests=(_m_relative, _m_best, _m_exact, _m_many, _m_kinds),
 )
 
 
@@ -352,6 +602,15 @@ def my_finish(ids, end_id):
 DRAWN = torch.tensor([[5, 9, 3, 9, 4, 4], [5, 6, 7, 9, 8, 8], [9, 1, 2, 3, 3, 3]])
 LONG = torch.tensor([[5, 6, 7], [9, 1, 2]])
 _DRAWN = f"for ids={short(DRAWN)}, end_id=9"
+
+
+def _row_after_row(ids, end_id):
+    """Each row up to its first end, then filled to the longest."""
+    rows = []
+    for row in ids.tolist():
+        rows.append(row[: row.index(end_id) + 1] if end_id in row else row)
+    width = max(map(len, rows))
+    return torch.tensor([row + [end_id] * (width - len(row)) for row in rows])
 
 
 def _f_filled(answer):
@@ -379,6 +638,22 @@ def _f_never(answer):
     same(answer(LONG, 9), [[5, 6, 7], [9, 9, 9]], where, note="Row 0 has not ended.")
 
 
+def _f_edges(answer):
+    """also where all end at once, at the first token or the last, or end_id is 0"""
+    agrees(answer, _row_after_row, torch.tensor([[9]]), 9)
+    agrees(answer, _row_after_row, torch.tensor([[4]]), 9)
+    agrees(answer, _row_after_row, torch.tensor([[9, 4], [9, 9]]), 9, note="All end at once.")
+    agrees(answer, _row_after_row, torch.tensor([[4, 9], [5, 9]]), 9)
+    agrees(answer, _row_after_row, torch.tensor([[7, 0, 3, 2], [0, 7, 3, 3]]), 0)
+
+
+def _f_many(answer):
+    """in larger batches"""
+    for seed in range(4):
+        drawn = numbers(5, 13, seed=seed).abs().mul(3).long()
+        agrees(answer, _row_after_row, drawn, 3)
+
+
 FINISH = Exercise(
     id="13.6",
     title="rows that end, each on its own",
@@ -391,7 +666,7 @@ FINISH = Exercise(
     ),
     hint="`(ids == end_id).cumsum(dim=1) > 0` is True from each row's first end on.",
     function=my_finish,
-    tests=(_f_filled, _f_kept, _f_never),
+    tests=(_f_filled, _f_kept, _f_never, _f_edges, _f_many),
 )
 
 

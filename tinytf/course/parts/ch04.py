@@ -1,6 +1,7 @@
 """Chapter 04: several heads, and the cache of keys and values."""
 
 import torch
+from torch import nn
 
 from tinytf.attention import KeyValueCache, explicit_attention
 from tinytf.course.parts import Part, arrived, shapes, twin
@@ -62,7 +63,40 @@ def _dropped(layer):
     return module(wide(2, 4, 12, seed=1))
 
 
+def _maps(*sizes, bias=True):
+    return [twin(nn.Linear, 3, size, bias) for size in sizes]
+
+
+class _Doubled(nn.Linear):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+def _hooked(f):
+    maps = _maps(4, 4)
+    maps[1].register_forward_hook(lambda module, inputs, out: out + 1)
+    return f(wide(2, 5, 3, seed=1), *maps)
+
+
+def _together_gradients(f):
+    x, maps = learned(2, 5, 3, seed=1), nn.ModuleList(_maps(4, 2))
+    return arrived(torch.cat(f(x, *maps), dim=-1), x, module=maps)
+
+
 PARTS = (
+    Part(
+        "tinytf.attention.apply_together",
+        {
+            "there is one map": lambda f: f(wide(2, 5, 3, seed=1), *_maps(4)),
+            "there are three, of other sizes": lambda f: f(wide(2, 5, 3, seed=1), *_maps(4, 2, 7)),
+            "there are no biases": lambda f: f(wide(2, 5, 3, seed=1), *_maps(4, 2, bias=False)),
+            "one has a hook": _hooked,
+            "one is of another class": lambda f: f(
+                wide(2, 5, 3, seed=1), *_maps(4), twin(_Doubled, 3, 4)
+            ),
+            "gradients go back to x and to every map": _together_gradients,
+        },
+    ),
     Part(
         "tinytf.attention.KeyValueCache",
         {

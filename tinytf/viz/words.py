@@ -50,17 +50,20 @@ def word_odds(odds, ax=None, *, top=8, title=None, truth=None, colors=None):
     """
     if not isinstance(odds, Mapping) or not odds:
         raise ValueError(f"odds needs at least one {{who: {{word: probability}}}}, got {odds!r}")
-    words = {word for said in odds.values() for word in said}
-    most = {word: max(float(said.get(word, 0.0)) for said in odds.values()) for word in words}
+    words = {word for probabilities in odds.values() for word in probabilities}
+    most = {
+        word: max(float(probabilities.get(word, 0.0)) for probabilities in odds.values())
+        for word in words
+    }
     last = list(odds.values())[-1]
     shown = sorted(words, key=lambda word: (-most[word], word))[:top]
     shown.sort(key=lambda word: (-float(last.get(word, 0.0)), -most[word], word))
     ax = new_axes(ax, (8, 0.42 * len(shown) + 1.5))
     height = 0.8 / len(odds)
-    for index, (who, said) in enumerate(odds.items()):
+    for index, (who, probabilities) in enumerate(odds.items()):
         at = np.arange(len(shown)) + (index - (len(odds) - 1) / 2) * height
         color = CYCLE[(colors or {}).get(who, index) % len(CYCLE)]
-        values = [float(said.get(word, 0.0)) for word in shown]
+        values = [float(probabilities.get(word, 0.0)) for word in shown]
         ax.barh(at, values, height * 0.92, color=color, label=label(who))
     ax.set_yticks(range(len(shown)), [label(word) for word in shown])
     for tick, word in zip(ax.get_yticklabels(), shown, strict=True):

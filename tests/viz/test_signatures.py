@@ -1,0 +1,21 @@
+"""What a figure's function asks of its caller."""
+
+import inspect
+
+import pytest
+
+from tinytf import viz
+
+FUNCTIONS = [name for name in viz.__all__ if inspect.isroutine(getattr(viz, name))]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_figure_takes_at_most_seven_arguments(name):
+    assert len(inspect.signature(getattr(viz, name)).parameters) <= 7
+
+
+def test_what_axes_do_not_know_is_refused():
+    with pytest.raises(AttributeError, match="xlable"):
+        viz.lines(None, {"a": [1, 2]}, xlable="step")
+    with pytest.raises(AttributeError, match="colourbar"):
+        viz.heatmap([[0.5, 0.5]], colourbar=False)
