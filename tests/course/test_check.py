@@ -57,7 +57,7 @@ def test_other_right_answers_pass():
         longest = max(map(len, rows)) + 2
         rows = [[bos, *row, eos] + [pad] * (longest - 2 - len(row)) for row in rows]
         full = torch.tensor(rows)
-        return full[:, :-1], full[:, 1:]
+        return full[:, :-1].masked_fill(full[:, :-1] == eos, pad), full[:, 1:]
 
     def counted_first(optimizer, batches, loss_and_tokens):
         total = sum(loss_and_tokens(batch)[1] for batch in batches)
