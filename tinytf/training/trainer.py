@@ -41,8 +41,7 @@ class Trainer:
 
     In a `team` of several processes each has its own Trainer, equal but for the team. Together they
     take the steps that one would, to rounding; only the main one writes. With dropout, what is
-    dropped depends on the seed, the step and the process, so a run resumes to the bit in a team as
-    large.
+    dropped depends on seed, step and process, so a run resumes to the bit in a team as large.
     """
 
     def __init__(
@@ -170,9 +169,8 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         if not team.alone:
             torch.manual_seed((c.seed * c.steps + self.step) * team.world_size + team.rank)
-        total, tokens = add_up_gradients(
-            self.objective, micro, c.label_smoothing, c.precision, team
-        )
+        settings = (c.label_smoothing, c.precision)
+        total, tokens = add_up_gradients(self.objective, micro, *settings, team)
         check_finite("loss", total, step, lr)
         norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), c.clip))
         check_finite("gradient's norm", norm, step, lr)
