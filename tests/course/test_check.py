@@ -53,10 +53,11 @@ def test_other_right_answers_pass():
         )
 
     def sliced(target_ids, bos, eos, pad):
-        rows = [[w for w in row if w != pad] for row in target_ids.tolist()]
-        longest = max(map(len, rows)) + 2
-        rows = [[bos, *row, eos] + [pad] * (longest - 2 - len(row)) for row in rows]
-        full = torch.tensor(rows)
+        rows, columns = target_ids.shape
+        full = target_ids.new_full((rows, columns + 2), pad)
+        full[:, 0], full[:, 1:-1] = bos, target_ids
+        ends = (target_ids != pad).sum(dim=1) + 1
+        full[torch.arange(rows, device=full.device), ends] = eos
         return full[:, :-1].masked_fill(full[:, :-1] == eos, pad), full[:, 1:]
 
     def counted_first(optimizer, batches, loss_and_tokens):
