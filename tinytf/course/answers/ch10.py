@@ -192,6 +192,11 @@ def _eos_read(target_ids, bos, eos, pad):
     return _padded_with(labels[:, :-1], first=bos), labels
 
 
+def _cpu_column(target_ids, bos, eos, pad):
+    labels = teacher_forcing(target_ids, bos, eos, pad)[1]
+    return torch.cat([torch.full((target_ids.size(0), 1), bos), target_ids], 1), labels
+
+
 TEACHER_FORCING = Answers(
     reference=teacher_forcing,
     equivalent={
@@ -205,6 +210,13 @@ TEACHER_FORCING = Answers(
             "for the input, you get [[1, 7, 8, 9], [1, 5, 2, 0]]",
             "The labels, shifted by one, have their eos in the rows that are not the longest. "
             "After eos nothing is left to say, so it is never read.",
+        ),
+        WrongAnswer(
+            "a column on the CPU",
+            _cpu_column,
+            "on another device than the CPU it fails",
+            "`torch.full` makes its tensor on the CPU. `torch.full_like`, or `device=...`, makes "
+            "it where the words are.",
         ),
         WrongAnswer(
             "0 taken for the padding",

@@ -146,6 +146,7 @@ BLOCKS = Answers(
     equivalent={
         "… => ….detach()…": "ids carry no gradient",
         "return … => …detach()…": "ids carry no gradient",
+        "ids_… => ….reshape(…": "as good as `view`, and more patient",
         "count = … => count = (len(ids.float()) …": "only the length is taken",
     },
     wrong=(

@@ -74,6 +74,8 @@ def _any_sizes(answer):
     agrees(answer, _network, numbers(1, 3, seed=1), *_weights(3, 5, seed=2), tolerance=1e-4)
     agrees(answer, _network, numbers(4, 4, seed=3), *_weights(4, 4, seed=4), tolerance=1e-4)
     agrees(answer, _network, numbers(5, 2, seed=5), *_weights(2, 1, seed=6), tolerance=1e-4)
+    large = numbers(2, 3, seed=10, scale=1000.0)
+    agrees(answer, _network, large, *_weights(3, 4, seed=11), tolerance=1e-3)
 
 
 def _ffn_dtype(answer):

@@ -254,7 +254,10 @@ def _filters():
 def _itself(answer):
     """the lists hold every model's own parameters, whatever their dtype and number of axes"""
     for make, where in ((_double, "for a GPT in float64"), (_filters, "for filters")):
+        kinds = {p.dtype for p in make().parameters()}
         model, (decayed, others) = _listed(answer, make, where)
+        cast = {p.dtype for p in model.parameters()} != kinds
+        expect(not cast, f"{where}, the model's parameters have another dtype after your call")
         for name, p in model.named_parameters():
             right, wrong = (decayed, others) if p.dim() > 1 else (others, decayed)
             message = f"{where}, {name} {tuple(p.shape)} is in the wrong list, or in none or twice"
@@ -315,6 +318,10 @@ def _cut_otherwise(answer):
     same(answer(losses, _PLAIN), 7.5 / math.log(2) / 15, where, note=note)
 
 
+def _in_float64(got):
+    return torch.tensor(got, dtype=torch.float64) if isinstance(got, float) else got
+
+
 def _any_losses(answer):
     """for one token, for many, and in float64"""
     one = torch.tensor([math.log(2)])
@@ -325,10 +332,12 @@ def _any_losses(answer):
         expected = sum(losses.tolist()) / math.log(2) / 13
         where = f"for 100 losses ({str(dtype).removeprefix('torch.')}) and a text of 13 bytes"
         exact = 1e-12 if dtype == torch.float64 else 1e-5
-        same(answer(losses, text), torch.tensor(expected, dtype=dtype), where, exact)
+        got = tensor(_in_float64(answer(losses, text)), where)
+        same(got, torch.tensor(expected, dtype=torch.float64), where, exact)
     many = torch.full((1000,), 5.001, dtype=torch.float64)
     where = "for 1000 losses of 5.001 nats and a text of 4000 bytes"
-    same(answer(many, "text" * 1000), 5.001 / math.log(2) / 4, where, 1e-12)
+    expected = torch.tensor(5.001 / math.log(2) / 4, dtype=torch.float64)
+    same(_in_float64(answer(many, "text" * 1000)), expected, where, 1e-12)
 
 
 BITS = Exercise(
