@@ -85,7 +85,7 @@ def test_modes_beat_what_is_known_and_keep_it_where_nothing_does(translator, pai
 
 def test_modes_say_where_they_have_no_proof(novice, pairs, monkeypatch):
     unlikely = Decoded([[EOS]] * len(pairs), [-60.0] * len(pairs))
-    hasty = functools.partial(best_of_all, most=0)
+    hasty = functools.partial(best_of_all, most=1)
     monkeypatch.setattr("tinytf.studies.decoding.best_of_all", hasty)
     with pytest.raises(RuntimeError, match="gave up after"):
         modes(novice, pairs, unlikely)
