@@ -15,6 +15,7 @@ import pytest
 import torch
 from benchmarks import (
     BENCHMARKS,
+    against,
     attention,
     contestants,
     decoding,
@@ -406,3 +407,22 @@ def test_post_norm_start_is_a_model_of_ours():
         pytest.skip("needs transformers")
     assert isinstance(found["tinytf post-norm"].model, Transformer)
     assert found["tinytf post-norm"].model.config.norm == "post"
+
+
+def test_two_checkouts_are_compared_turn_by_turn(monkeypatch, capsys):
+    command, asked = importlib.import_module("benchmarks.__main__"), []
+    speeds = {against.HERE: iter((3.0, 8.0)), FOLDER.resolve(): iter((2.0, 4.0))}
+
+    def medians(checkout, arguments):
+        asked.append((checkout, arguments))
+        return {("t", "both"): next(speeds[checkout]), ("t", checkout.name): 1.0}
+
+    monkeypatch.setattr(against, "medians", medians)
+    arguments = ["phrasebook", "--cpu", "--against", str(FOLDER), "--turns", "2", "--threads", "1"]
+    assert command.main(arguments) == 0
+    told = capsys.readouterr().out
+    assert "t, both  1.750 (1.625-1.875)  5500.00   3000.00" in told
+    assert FOLDER.name not in told  # a row that only one of them has
+    here, there = against.HERE, FOLDER.resolve()
+    assert [checkout for checkout, _ in asked] == [here, there, there, here]
+    assert all(given == ["phrasebook", "--cpu", "--threads", "1"] for _, given in asked)

@@ -3,7 +3,8 @@
 Without a name it lists them; `all` runs all. Every benchmark warms up, takes turns, and prints
 ratios first, then medians with their quartiles, with the machine's own limits beside them. --cpu
 counts the processor's time instead of the clock's, for a machine that is busy (then use one
-thread). Peers of Hugging Face need `pip install transformers`.
+thread). --against runs another checkout's in turn with this one's and says what is slower. Peers of
+Hugging Face need `pip install transformers`.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from pathlib import Path
 if __name__ == "__main__":  # for `benchmarks` and `support`
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from benchmarks import BENCHMARKS
+from benchmarks import BENCHMARKS, against
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -32,6 +33,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--cpu", action="store_true", help="the processor's time instead of the clock's")
     add("--device", choices=["cpu", "cuda", "mps"], help="default: the best here")
     add("--json", type=Path, metavar="FILE", help="also write everything to a file")
+    add("--against", type=Path, metavar="CHECKOUT", help="this checkout's time over that one's")
+    add("--turns", type=int, default=4, help="--against: how often both are run")
     add("--base", action="store_true", help="training_step: width 512, 6+6 layers")
     add("--small", action="store_true", help="gpt_*: the size of GPT-2 small")
     add("--dropout", type=float, default=0.0, help="*training_step")
@@ -50,12 +53,25 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     return options
 
 
+def passed_on(arguments: list[str] | None, options: argparse.Namespace) -> list[str]:
+    """Give the options of the command line that each checkout gets: all but names and turns."""
+    left = list(sys.argv[1:] if arguments is None else arguments)
+    for option in ("--against", "--turns", "--json"):
+        if option in left:
+            del left[left.index(option) : left.index(option) + 2]
+    return [argument for argument in left if argument not in options.names]
+
+
 def main(arguments: list[str] | None = None) -> int:
     """List or run; returns the exit status."""
     options = parse(arguments)
     if not options.names:
         for name, summary in BENCHMARKS.items():
             print(f"{name:18} {summary}")
+        return 0
+    names = BENCHMARKS if "all" in options.names else options.names
+    if options.against:
+        against.run(options.against, names, passed_on(arguments, options), options.turns)
         return 0
     import torch
 
@@ -70,7 +86,7 @@ def main(arguments: list[str] | None = None) -> int:
     where = report.machine(device)
     print(", ".join(f"{key} {value}" for key, value in where.items()))
     records = []
-    for name in BENCHMARKS if "all" in options.names else options.names:
+    for name in names:
         print(f"\n== {name}: {BENCHMARKS[name]}")
         torch.manual_seed(0)
         told = report.Report(name)

@@ -138,7 +138,7 @@ def _other(draw: random.Random, tensor: torch.Tensor) -> torch.Tensor:
     if rank and tensor.size(0) > 1:
         changes.append(lambda: tensor[:-1])
     if tensor.is_floating_point():
-        changes.append(lambda: torch.full_like(tensor, draw.choice([float("nan"), 1e30, -1.0])))
+        changes.append(lambda: torch.full_like(tensor, draw.choice([float("nan"), 3e4, -1.0])))
     return draw.choice(changes)().clone().contiguous()
 
 

@@ -1,6 +1,5 @@
 """Broken files: each is loaded in a process of its own kind, since a load may end the process."""
 
-import gc
 import os
 import random
 import resource
@@ -117,8 +116,6 @@ def _outcome(specimen: Specimen, broken: Path, whole: str, breakage: str) -> tup
         return "clear error", str(error)
     except Exception as error:
         return "raw error", f"{type(error).__name__}: {error}"
-    finally:
-        gc.collect()
     if loaded == whole:
         return "unharmed", ""
     digested = specimen.kind in ("run", "model") and breakage in ("truncate", "flip", "overwrite")

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tinytf.attention import explicit_attention, fused_attention
-from tinytf.gpt import GPT, GPTConfig
+from tinytf.gpt import GPTConfig
 from tinytf.inspect import attention_layers
 from tinytf.studies.cost import (
     ROWS,
@@ -16,7 +16,6 @@ from tinytf.studies.cost import (
     shares,
     whole_loss,
 )
-from tinytf.studies.cost_gpu import _Graphed, cost_gpu
 from tinytf.training.losses import (
     _gains_by_parts,
     next_token_loss,
@@ -85,23 +84,3 @@ def test_shares_of_a_steps_time_add_up(rung):
     assert sum(found.values()) == pytest.approx(1, abs=0.01)
     for kind in ("linear maps", "attention", "output and loss", "optimiser"):
         assert found[kind] > 0
-
-
-def test_the_step_that_becomes_a_graph_is_the_models():
-    model = GPT(TINY).eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.5)
-    ids, cache = torch.randint(61, (1, 16)), model.decoder.new_cache()
-    with torch.no_grad():
-        model(ids[:, :15], cache)
-        step = object.__new__(_Graphed)  # capturing takes a GPU
-        step.model, step.ids = model, ids[:, 15:]
-        step.room = [(layer.k, layer.v) for layer in cache]
-        found = [step.step() for _ in range(2)]
-        assert found[0] == found[1] == model(ids)[:, -1].argmax(dim=-1)
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_the_gpus_study_says_what_it_needs():
-    with pytest.raises(RuntimeError, match="needs a CUDA GPU, and torch sees none"):
-        cost_gpu()

@@ -5,12 +5,10 @@ import copy
 import pytest
 import torch
 
-from tinytf import studies
 from tinytf.attention import MultiHeadAttention
 from tinytf.data.phrasebook import Phrasebook
 from tinytf.masks import causal_mask
 from tinytf.studies import encoder as lab
-from tinytf.studies import encoder_tables
 from tinytf.text.words import EOS, WordTokenizer
 
 TEXT = "the animal did not cross the street because it was too tired"
@@ -66,20 +64,6 @@ def test_training_is_the_same_each_time_and_brings_the_loss_down(book):
     assert one[-5:].mean() < 0.8 * one[:5].mean()
 
 
-def test_starts(book):
-    words = WordTokenizer(book.source_words)
-    models = {kind: lab.build(words, 0, start=kind) for kind in ("own", "equal")}
-    alike = {kind: encoder_tables.likeness(model) for kind, model in models.items()}
-    assert abs(alike["own"]) < 0.05
-    assert alike["equal"] == pytest.approx(1)
-    sizes = [
-        sum(p.numel() for p in lab.build(words, 0, start=kind).encoder.parameters())
-        for kind in ("own", "shared")
-    ]
-    norm = 2 * lab.WIDTH
-    assert sizes[0] - norm == 3 * (sizes[1] - norm)
-
-
 def test_a_probe_finds_what_is_linear_and_not_what_is_not_there():
     x, noise = torch.randn(600, 8), torch.randn(600, 8)
     y = (x[:, 0] + x[:, 1] > 0).long() + (x[:, 2] > 1).long()
@@ -110,10 +94,3 @@ def test_layer_losses_find_what_a_layer_holds_and_a_constant_guess_is_the_entrop
     model.embedding.weight.data[:-1] = 0  # the words before the blank are gone, too
     blind = lab.layer_losses(model, known, asked, steps=60).mean(dim=1)
     assert blind.min() > 0.8 * lab.constant_losses(known, asked).mean()
-
-
-@pytest.mark.parametrize("name", ["cloze", "start", "bug", "senses", "layers"])
-def test_tables_ship_with_five_seeds_and_their_command(name):
-    study = studies.load(f"encoder_{name}")
-    assert study["command"] == f"python -m tinytf.studies encoder_{name}"
-    assert {row["seed"] for row in study["rows"] if "seed" in row} == set(range(5))

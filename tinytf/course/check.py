@@ -6,6 +6,8 @@ import linecache
 import time
 from dataclasses import dataclass
 
+import torch
+
 from tinytf.course.contain import Outlet, TooLong, contained
 from tinytf.course.display import BAD, GOOD, QUIET, block, inline, show, sign, tag
 from tinytf.course.evidence import Watched, alike, start_evidence
@@ -119,6 +121,7 @@ def grade(exercise, answer, seconds=8.0, until_wrong=False):
     if not callable(answer):
         reason = f"the answer is a {type(answer).__name__}; pass the function itself"
         return Result(exercise, "not yet", reason=reason)
+    _load_meta_device()
     with Outlet():
         verdicts, reason = _verdicts(exercise, answer, seconds, until_wrong)
     if reason:
@@ -132,6 +135,13 @@ def grade(exercise, answer, seconds=8.0, until_wrong=False):
     crashed = failed[0].crashed
     hint = "" if crashed else failed[0].hint
     return Result(exercise, "failed", held, problems, mistake, hint=hint, crashed=crashed)
+
+
+@functools.cache
+def _load_meta_device():
+    """Have torch load what its meta device needs: seconds, once, that no answer is to pay for."""
+    square = torch.zeros(2, 2, device="meta")
+    (square @ square.mT).softmax(-1)
 
 
 @dataclass(frozen=True)
@@ -151,7 +161,7 @@ def _verdicts(exercise, answer, seconds, until_wrong=False):
     watched = Watched(answer, exercise.function, exercise.changes)
     end, verdicts = time.monotonic() + seconds, []
     for test in exercise.tests:
-        left = min(end - time.monotonic(), seconds / 2)
+        left = max(min(end - time.monotonic(), seconds / 2), 0.05)
         verdict, error, changed = _verdict(test, watched, left)
         if not verdicts:
             reason = _not_yet(exercise, answer, verdict, error)
@@ -171,7 +181,7 @@ def _verdict(test, watched, seconds):
     """The verdict of one test, the error that it ended with, and the settings that it changed."""
     says = inspect.getdoc(test).splitlines()[0]
     trail = start_evidence()
-    done = contained(lambda: test(watched), max(seconds, 0.05))
+    done = contained(lambda: test(watched), seconds)
     error, found = done.error, None
     if isinstance(error, TooLong):
         found = f"it ran for more than {seconds:.1g} s and was stopped: does a loop never end?"

@@ -22,7 +22,7 @@ def expect(holds, message):
 
 def numbers(*shape, seed, scale=1.0, shift=0.0, dtype=torch.float32):
     """Normal random numbers, the same in every run: no two rows, columns or axes are alike."""
-    drawn = torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    drawn = torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     return (drawn * scale + shift).to(dtype)
 
 

@@ -55,8 +55,8 @@ def activation_bytes(
     For `next_token_loss` on a (batch, length) GPT, or `sequence_loss` on an encoder-decoder with
     sources of `length` and targets of `target` tokens, no padding among them; float32, dropout 0,
     with all logits in existence. "attention maps" holds what has a number per query and key: with
-    `fused` attention, that is our masks alone. Raises ValueError if `target` is missing, or is
-    given for a GPT.
+    `fused` attention, that is the masks of padding alone. Raises ValueError if `target` is missing,
+    or is given for a GPT.
     """
     at_least_one(length=length, batch=batch)
     if isinstance(config, GPTConfig) != (target is None):
@@ -64,7 +64,7 @@ def activation_bytes(
     kept = _Kept(config, batch, fused)
     if target is None:
         for _ in range(config.num_layers):
-            kept.attend(length, masks=length**2 if length > 1 else 0)
+            kept.attend(length, masks=_causal(length, fused))
             kept.feed_forward(length)
         ids = 16 * batch * length  # the tokens read and those to say, 8 bytes each
         kept.end(length, norm=True)
@@ -72,7 +72,7 @@ def activation_bytes(
         for _ in range(config.num_layers):
             kept.attend(length, masks=batch * length)
             kept.feed_forward(length)
-            kept.attend(target, masks=batch * target**2)
+            kept.attend(target, masks=_causal(target, fused))
             kept.attend(target, length, masks=batch * length)
             kept.feed_forward(target)
         pre = config.norm == "pre"
@@ -81,6 +81,11 @@ def activation_bytes(
         kept.end(target, norm=pre)
     kept.bytes["the rest"] += ids + 4  # the loss divides by a number of its own
     return kept.bytes
+
+
+def _causal(length: int, fused: bool) -> int:
+    """The places of a causal mask: the kernel needs none, nor does a single token."""
+    return 0 if fused or length == 1 else length**2
 
 
 class _Kept:

@@ -101,13 +101,20 @@ class Bug(NamedTuple):
     cached: bool = False  # whether it writes with a cache
 
 
+def _mask_targets(model: Transformer, mask: Callable[[Tensor], Tensor]) -> None:
+    """Give the decoder `mask(tgt)` in place of its own mask."""
+    decode, run = model.decode, model.decoder.forward
+
+    def planted(tgt: Tensor, *rest) -> Tensor:
+        model.decoder.forward = lambda x, memory, _, *others: run(x, memory, mask(tgt), *others)
+        return decode(tgt, *rest)
+
+    model.decode = planted
+
+
 def _invert(model: Transformer) -> None:
     """Let each target position see what comes after it, and nothing else."""
-
-    def mask(tgt: Tensor, start: int) -> Tensor:
-        return ~causal_mask(tgt.size(1), tgt.device) & padding_mask(tgt)
-
-    model._target_mask = mask
+    _mask_targets(model, lambda tgt: ~causal_mask(tgt.size(1), tgt.device) & padding_mask(tgt))
     for layer in model.decoder.layers:
         layer.self_attention.attention = minus_1e9
 
@@ -124,7 +131,7 @@ def minus_1e9(
 
 def _forget(model: Transformer) -> None:
     """Use the caller's padding mask in place of the causal one."""
-    model._target_mask = lambda tgt, start: padding_mask(tgt)
+    _mask_targets(model, padding_mask)
 
 
 def _bare_memory(model: Transformer) -> None:

@@ -7,6 +7,16 @@ import torch
 from tinytf.course.exercises.ch05 import _values
 from tinytf.course.grading import Answers, WrongAnswer
 
+_NO_GRADIENT = "positions and angles have no gradient to lose"
+_FLOAT32 = "it is float32 already, or will be, or small whole numbers"
+_MORE_DIGITS = "more digits on the way to float32"
+
+
+def _alike(line, why, *changes):
+    """Harmless mutants of a line: what is replaced, and by what, with … for itself."""
+    return {f"{line} => {line.replace(old, new.replace('…', old), 1)}": why for old, new in changes}
+
+
 # 05.1 the table of sines and cosines
 
 
@@ -120,7 +130,69 @@ SINUSOIDAL = Answers(
             "float16 counts in twos from 2048 on, bfloat16 from 256 on: neighbours get one row.",
         ),
     ),
-    equivalent={},
+    equivalent={
+        **_alike(
+            "position = torch.arange(max_len)[:, None]", _NO_GRADIENT, ("None]", "….detach()")
+        ),
+        **_alike("position = torch.arange(max_len)[:, None]", _FLOAT32, ("None]", "….float()")),
+        **_alike(
+            "position = torch.arange(max_len)[:, None]", _MORE_DIGITS, ("None]", "….double()")
+        ),
+        **_alike(
+            "angle = position / 10000 ** (torch.arange(0, d_model, 2) / d_model)",
+            _NO_GRADIENT,
+            ("position / 10000 ** (torch.arange(0, d_model, 2) / d_model)", "(…).detach()"),
+            ("position", "….detach()"),
+        ),
+        **_alike(
+            "angle = position / 10000 ** (torch.arange(0, d_model, 2) / d_model)",
+            _FLOAT32,
+            ("position / 10000 ** (torch.arange(0, d_model, 2) / d_model)", "(…).float()"),
+            ("position", "….float()"),
+        ),
+        **_alike(
+            "angle = position / 10000 ** (torch.arange(0, d_model, 2) / d_model)",
+            _MORE_DIGITS,
+            ("position / 10000 ** (torch.arange(0, d_model, 2) / d_model)", "(…).double()"),
+        ),
+        **_alike("table = torch.empty(max_len, d_model)", _NO_GRADIENT, ("model)", "….detach()")),
+        **_alike("table = torch.empty(max_len, d_model)", _FLOAT32, ("model)", "….float()")),
+        **_alike(
+            "table[:, 0::2] = angle.sin()",
+            _NO_GRADIENT,
+            (")", "….detach()"),
+            ("table", "….detach()"),
+            ("angle", "….detach()"),
+        ),
+        **_alike(
+            "table[:, 0::2] = angle.sin()",
+            _FLOAT32,
+            (")", "….float()"),
+            ("table", "….float()"),
+            ("angle", "….float()"),
+        ),
+        **_alike("table[:, 0::2] = angle.sin()", _MORE_DIGITS, (")", "….double()")),
+        **_alike("table[:, 0::2] = angle.sin()", "a slice starts at 0", ("0", "")),
+        **_alike(
+            "table[:, 1::2] = angle.cos()[:, :d_model // 2]",
+            _NO_GRADIENT,
+            (" 2]", "….detach()"),
+            ("table", "….detach()"),
+            ("angle", "….detach()"),
+        ),
+        **_alike(
+            "table[:, 1::2] = angle.cos()[:, :d_model // 2]",
+            _FLOAT32,
+            (" 2]", "….float()"),
+            ("table", "….float()"),
+            ("angle", "….float()"),
+        ),
+        **_alike(
+            "table[:, 1::2] = angle.cos()[:, :d_model // 2]", _MORE_DIGITS, (" 2]", "….double()")
+        ),
+        **_alike("return table", _NO_GRADIENT, ("table", "….detach()")),
+        **_alike("return table", _FLOAT32, ("table", "….float()")),
+    },
 )
 
 
@@ -203,7 +275,34 @@ SHIFT = Answers(
             "A step of -k leads back: cos(-δ) = cos δ, but sin(-δ) = -sin δ.",
         ),
     ),
-    equivalent={},
+    equivalent={
+        **_alike("M = torch.zeros(d_model, d_model)", _NO_GRADIENT, ("model)", "….detach()")),
+        **_alike("M = torch.zeros(d_model, d_model)", _FLOAT32, ("model)", "….float()")),
+        **_alike("return M", _NO_GRADIENT, ("M", "….detach()")),
+        **_alike("return M", _FLOAT32, ("M", "….float()")),
+        **_alike(
+            "for i in range(0, d_model, 2):",
+            "d_model is even: the last i is d_model - 2",
+            ("model", "… - 1"),
+        ),
+        **_alike(
+            "M[i:i + 2, i:i + 2] = torch.tensor([[cos, sin], [-sin, cos]])",
+            _NO_GRADIENT,
+            (")", "….detach()"),
+            ("M", "….detach()"),
+        ),
+        **_alike(
+            "M[i:i + 2, i:i + 2] = torch.tensor([[cos, sin], [-sin, cos]])",
+            _FLOAT32,
+            (")", "….float()"),
+            ("M", "….float()"),
+        ),
+        **_alike(
+            "M[i:i + 2, i:i + 2] = torch.tensor([[cos, sin], [-sin, cos]])",
+            _MORE_DIGITS,
+            (")", "….double()"),
+        ),
+    },
 )
 
 
@@ -356,7 +455,86 @@ ROTATE = Answers(
             "`detach`, `.data` and `no_grad` out of it.",
         ),
     ),
-    equivalent={},
+    equivalent={
+        **_alike(
+            "position = torch.arange(start, start + T, device=x.device)[:, None]",
+            _NO_GRADIENT,
+            ("None]", "….detach()"),
+        ),
+        **_alike(
+            "position = torch.arange(start, start + T, device=x.device)[:, None]",
+            _FLOAT32,
+            ("None]", "….float()"),
+        ),
+        **_alike(
+            "position = torch.arange(start, start + T, device=x.device)[:, None]",
+            _MORE_DIGITS,
+            ("None]", "….double()"),
+        ),
+        **_alike(
+            "angle = position * base ** (-torch.arange(0, D, 2, device=x.device) / D)",
+            _NO_GRADIENT,
+            ("position * base ** (-torch.arange(0, D, 2, device=x.device) / D)", "(…).detach()"),
+            ("position", "….detach()"),
+        ),
+        **_alike(
+            "angle = position * base ** (-torch.arange(0, D, 2, device=x.device) / D)",
+            _FLOAT32,
+            ("position * base ** (-torch.arange(0, D, 2, device=x.device) / D)", "(…).float()"),
+            ("position", "….float()"),
+        ),
+        **_alike(
+            "angle = position * base ** (-torch.arange(0, D, 2, device=x.device) / D)",
+            _MORE_DIGITS,
+            ("position * base ** (-torch.arange(0, D, 2, device=x.device) / D)", "(…).double()"),
+        ),
+        **_alike(
+            "turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1)",
+            _FLOAT32,
+            ("1)", "….float()"),
+            ("even", "….float()"),
+            ("cos", "….float()"),
+            ("odd", "….float()"),
+            ("sin", "….float()"),
+            (" even", "….float()"),
+            ("even * sin", "….float()"),
+            ("+ odd", "….float()"),
+            ("odd * cos", "….float()"),
+        ),
+        **_alike(
+            "turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1)",
+            _MORE_DIGITS,
+            ("1)", "….double()"),
+        ),
+        **_alike(
+            "turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1)",
+            _NO_GRADIENT,
+            ("cos", "….detach()"),
+            ("sin", "….detach()"),
+            ("even * sin", "….detach()"),
+            ("odd * cos", "….detach()"),
+        ),
+        **_alike(
+            "even, odd = (x[..., 0::2], x[..., 1::2])",
+            _FLOAT32,
+            ("x", "….float()"),
+            (" x", "….float()"),
+        ),
+        **_alike("even, odd = (x[..., 0::2], x[..., 1::2])", "a slice starts at 0", ("0", "")),
+        **_alike(
+            "cos, sin = (angle.cos(), angle.sin())",
+            _NO_GRADIENT,
+            ("angle", "….detach()"),
+            (" angle", "….detach()"),
+        ),
+        **_alike(
+            "cos, sin = (angle.cos(), angle.sin())",
+            _FLOAT32,
+            ("angle", "….float()"),
+            (" angle", "….float()"),
+        ),
+        **_alike("return turned.flatten(-2).to(x.dtype)", _FLOAT32, ("turned", "….float()")),
+    },
 )
 
 
@@ -445,7 +623,36 @@ ALIBI = Answers(
             "-8/H to -8, in steps of 8/H.",
         ),
     ),
-    equivalent={},
+    equivalent={
+        **_alike(
+            "slopes = 2 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)",
+            _NO_GRADIENT,
+            ("2 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)", "(…).detach()"),
+        ),
+        **_alike(
+            "slopes = 2 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)",
+            _FLOAT32,
+            ("2 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)", "(…).float()"),
+        ),
+        **_alike("place = torch.arange(length)", _NO_GRADIENT, ("length)", "….detach()")),
+        **_alike("place = torch.arange(length)", _FLOAT32, ("length)", "….float()")),
+        **_alike(
+            "return -slopes[:, None, None] * (place[:, None] - place).abs()",
+            _NO_GRADIENT,
+            ("-slopes[:, None, None] * (place[:, None] - place).abs()", "(…).detach()"),
+            ("slopes", "….detach()"),
+            (" place", "….detach()"),
+            ("place", "….detach()"),
+        ),
+        **_alike(
+            "return -slopes[:, None, None] * (place[:, None] - place).abs()",
+            _FLOAT32,
+            ("-slopes[:, None, None] * (place[:, None] - place).abs()", "(…).float()"),
+            ("slopes", "….float()"),
+            (" place", "….float()"),
+            ("place", "….float()"),
+        ),
+    },
 )
 
 ANSWERS = {

@@ -215,6 +215,9 @@ def _on_the_cpu(x, weight, eps=1e-6):
     return out
 
 
+_MEAN_SQUARE = "mean_square = wide.square().mean(dim=-1, keepdim=True)"
+_RMS = "return (wide / torch.sqrt(mean_square + eps)).to(x.dtype) * weight"
+
 RMS = Answers(
     reference=my_rms_norm,
     wrong=(
@@ -331,7 +334,18 @@ RMS = Answers(
             "`torch.zeros_like(x)`.",
         ),
     ),
-    equivalent={},
+    equivalent={
+        "wide = x.float() => wide = x.float().float()": "it is float32 already",
+        "wide = x.float() => wide = x.float().double()": "more digits on the way",
+        f"{_MEAN_SQUARE} => {_MEAN_SQUARE}.float()": "it is float32 already",
+        f"{_MEAN_SQUARE} => {_MEAN_SQUARE}.double()": "more digits on the way",
+        f"{_MEAN_SQUARE} => {_MEAN_SQUARE.replace('wide', 'wide.float()')}": (
+            "it is float32 already"
+        ),
+        f"{_RMS} => {_RMS.replace('x.dtype', 'weight.dtype')}": "weight has the dtype of x",
+        f"{_RMS} => {_RMS.replace('wide', 'wide.float()')}": "it is float32 already",
+        f"{_RMS} => {_RMS.replace('mean_square', 'mean_square.float()')}": "it is float32 already",
+    },
 )
 
 
@@ -379,6 +393,8 @@ def _called_twice(x, sublayers, norms, dropout):
             x = x + dropout(sublayer(norms[i](x)))
     return norms[-1](x)
 
+
+_ZIP = "for sublayer, norm in zip(sublayers, norms[:-1]"
 
 PRE = Answers(
     reference=my_pre_norm_stack,
@@ -471,7 +487,12 @@ PRE = Answers(
             "`.data` and `no_grad` out of it.",
         ),
     ),
-    equivalent={},
+    equivalent={
+        f"{_ZIP}, strict=True): => {_ZIP}):": "there is a norm for each sublayer, as is promised",
+        f"{_ZIP}, strict=True): => {_ZIP}, strict=False):": (
+            "there is a norm for each sublayer, as is promised"
+        ),
+    },
 )
 
 
@@ -521,6 +542,8 @@ def _cleared_in_place(x, real, eps=1e-5):
     x[~real] = 0.0
     return my_batch_norm(x, real, eps)
 
+
+_CLEARED = "return y.where(real[..., None], 0.0)"
 
 BATCHNORM = Answers(
     reference=my_batch_norm,
@@ -649,7 +672,13 @@ BATCHNORM = Answers(
             "tensor.",
         ),
     ),
-    equivalent={},
+    equivalent={
+        "tokens = x[real] => tokens = x[real.detach()]": "booleans have no gradient to lose",
+        f"{_CLEARED} => {_CLEARED.replace('real', 'real.detach()')}": (
+            "booleans have no gradient to lose"
+        ),
+        f"{_CLEARED} => {_CLEARED.replace('0.0', '-0.0')}": "-0.0 equals 0.0, and adds like it",
+    },
 )
 
 ANSWERS = {

@@ -56,9 +56,26 @@ def _from_the_start(x, attend, think, norm_1, norm_2, norm_first):
     return norm_2(x + think(norm_1(x + attend(x))))
 
 
+def _in_place(x, attend, think, norm_1, norm_2, norm_first):
+    if norm_first:
+        x += attend(norm_1(x))
+        return x + think(norm_2(x))
+    x += attend(x)
+    x = norm_1(x)
+    return norm_2(x + think(x))
+
+
 LAYER = Answers(
     reference=my_encoder_layer,
+    equivalent={},
     wrong=(
+        WrongAnswer(
+            "the caller's x changed",
+            _in_place,
+            "changes the caller's `x`",
+            "`x += ...` writes into the tensor that the layer was given, which others still read. "
+            "`x = x + ...` makes a new one.",
+        ),
         WrongAnswer(
             "the norm inside the sum",
             _inner,
@@ -173,9 +190,28 @@ def _says_what_it_reads(ids, drawn, fate, words, mask_id):
     return read, read.masked_fill(~chosen, -100)
 
 
+def _overwrites_the_batch(ids, drawn, fate, words, mask_id):
+    chosen, hidden, swapped = _masks(ids, drawn, fate)
+    say = ids.masked_fill(~chosen, -100)
+    ids[hidden] = mask_id
+    ids[swapped] = words[swapped]
+    return ids, say
+
+
 MASKED = Answers(
     reference=my_masked,
+    equivalent={
+        "… => ….detach()…": "ids and masks carry no gradient",
+        "… => …(ids.float() >= 3)": "small ids are the same in float32",
+    },
     wrong=(
+        WrongAnswer(
+            "the batch overwritten",
+            _overwrites_the_batch,
+            "changes the caller's `ids`",
+            "The next epoch would read a sentence that is hidden already, and have to say <mask>. "
+            "Work on a copy: `ids.clone()`, or `torch.where`.",
+        ),
         WrongAnswer(
             "padding and <eos> chosen",
             _chosen_specials,
@@ -328,9 +364,104 @@ def _sum(encode, x):
     return bool((slope.abs().sum(dim=(0, 2)) > 0).all())
 
 
+def _last_input(encode, x):
+    changed = x.clone()
+    changed[:, -1] += torch.randn_like(x[:, -1])
+    return bool((encode(changed) != encode(x)).any(-1)[:, :-1].all())
+
+
+def _first_sentence(encode, x):
+    x = x.detach().requires_grad_()
+    out = encode(x)
+    for t in range(x.size(1) - 1):
+        (slope,) = torch.autograd.grad(out[0, t], x, torch.randn_like(out[0, t]), retain_graph=True)
+        if not (slope[0, t + 1 :] != 0).any(-1).all():
+            return False
+    return True
+
+
+def _summed_over_batch(encode, x):
+    table = _table(encode, x)
+    return bool(table[torch.ones_like(table).triu(1)].all())
+
+
+def _first_feature_read(encode, x):
+    for s in range(1, x.size(1)):
+        changed = x.clone()
+        changed[:, s, 0] += 1
+        if not (encode(changed) != encode(x)).any(-1)[:, :s].all():
+            return False
+    return True
+
+
+def _first_feature_said(encode, x):
+    for s in range(1, x.size(1)):
+        changed = x.clone()
+        changed[:, s] += torch.randn_like(x[:, s])
+        if not (encode(changed) != encode(x))[:, :s, 0].all():
+            return False
+    return True
+
+
+def _set_to_zero(encode, x):
+    for s in range(1, x.size(1)):
+        changed = x.clone()
+        changed[:, s] = 0
+        if not (encode(changed) != encode(x)).any(-1)[:, :s].all():
+            return False
+    return True
+
+
 SEES = Answers(
     reference=my_sees_right,
+    equivalent={
+        "… => ….detach()…": "a slope is looked at, and nothing is trained by it",
+        "… => ….float()…": "only whether a slope is 0 counts",
+        "… => ….double()…": "only whether a slope is 0 counts",
+        "… => ….half()…": "only whether a slope is 0 counts",
+        "… => ….to(…)": "a direction of any dtype is one",
+        "direction = … => direction = torch.randn(out[:, t].shape)": "so is one of float32",
+        "… => for t in range(x.size(1)…):": "the last word has nothing to its right",
+        "… => for t in range(out.size(1) - 1):": "out is as long as x",
+        "direction = … => direction = torch.randn(x[:, t].shape).to(out)": "out has the shape of x",
+    },
     wrong=(
+        WrongAnswer(
+            "only the last input",
+            _last_input,
+            "sees itself and the last word, five words, you say True",
+            "Here each word sees the last one and no other. Change each input to the right.",
+        ),
+        WrongAnswer(
+            "only the first sentence",
+            _first_sentence,
+            "causal in sentence 1 of 3 only, five words, you say True",
+            "A mask is made for each sentence, and may be wrong in some. Look at all of them.",
+        ),
+        WrongAnswer(
+            "the batch summed",
+            _summed_over_batch,
+            "causal in sentence 0 of 3 only, five words, you say True",
+            "Summed over the batch, the slopes of a sentence that sees hide one that does not.",
+        ),
+        WrongAnswer(
+            "only the first feature read",
+            _first_feature_read,
+            "reads feature 1 of every word only, five words, you say False",
+            "A word is a vector. Change all its features, by different amounts.",
+        ),
+        WrongAnswer(
+            "only the first feature said",
+            _first_feature_said,
+            "changes feature 1 of every word only, five words, you say False",
+            "A word is a vector, and a change of any of its features is one.",
+        ),
+        WrongAnswer(
+            "set to 0",
+            _set_to_zero,
+            "word 3 all 0, five words, you say False",
+            "Setting a word to 0 changes nothing where it is 0 already. Add random numbers.",
+        ),
         WrongAnswer(
             "looks to the left",
             _left,
@@ -403,9 +534,25 @@ def my_layers(make_layer, num_layers):
     return nn.ModuleList([make_layer() for _ in range(num_layers)])
 
 
+def _noisy_copies(make_layer, num_layers):
+    layers = nn.ModuleList([copy.deepcopy(one) for one in [make_layer()] * num_layers])
+    with torch.no_grad():
+        for weight in layers.parameters():
+            weight += 1e-3 * torch.randn_like(weight)
+    return layers
+
+
 STACK = Answers(
     reference=my_layers,
+    equivalent={},
     wrong=(
+        WrongAnswer(
+            "copies with noise",
+            _noisy_copies,
+            "make_layer is called 1 times, expected 3",
+            "A little noise makes copies unequal and leaves them alike: all begin as one layer. "
+            "Make each by itself.",
+        ),
         WrongAnswer(
             "one layer, four times",
             lambda make_layer, num_layers: nn.ModuleList([make_layer()] * num_layers),

@@ -27,9 +27,49 @@ def _filled(rows, pad):
     return torch.tensor([[*row, *[pad] * (width - len(row))] for row in rows])
 
 
+def _reads_labels(rows, bos, eos, pad):
+    says = _filled([[*row, eos] for row in rows], pad)
+    return torch.cat([torch.full_like(says[:, :1], bos), says[:, :-1]], 1), says
+
+
+def _changes_rows(rows, bos, eos, pad):
+    reads = _filled([[bos, *row] for row in rows], pad)
+    for row in rows:
+        row.append(eos)
+    return reads, _filled(rows, pad)
+
+
 SHIFT = Answers(
     reference=my_shift_right,
+    equivalent={
+        "… => ….detach()…": "ids carry no gradient",
+        "… => …).double()": "an id below 9 · 10¹⁵ is the same in float64, and is stored as integer",
+    },
     wrong=(
+        WrongAnswer(
+            "<eos> read in the shorter rows",
+            _reads_labels,
+            "reads, you get [[1, 7, 8, 9, 8], [1, 5, 6, 2, 0]]",
+            "What must be said, shifted by one, has an <eos> in all rows but the longest. "
+            "After <eos> nothing is left to say, so it is never read.",
+        ),
+        WrongAnswer(
+            "<eos> read as well, and both filled up",
+            lambda rows, bos, eos, pad: (
+                _filled([[bos, *row, eos] for row in rows], pad),
+                _filled([[*row, eos, pad] for row in rows], pad),
+            ),
+            "the shapes are (2, 6) and (2, 6)",
+            "After <eos> there is nothing left to say, so it is never read: T is the longest row "
+            "plus 1, not plus 2.",
+        ),
+        WrongAnswer(
+            "the caller's rows changed",
+            _changes_rows,
+            "changes the caller's `rows",
+            "`row.append` writes into the list that was given; the next epoch finds another <eos> "
+            "in it. `[*row, eos]` is a new list.",
+        ),
         WrongAnswer(
             "not shifted",
             lambda rows, bos, eos, pad: (
@@ -135,6 +175,10 @@ def _real(ids, pad_id):
 
 NEWEST = Answers(
     reference=my_newest_mask,
+    equivalent={
+        "… => ….detach()…": "ids and masks carry no gradient",
+        "… => …(ids.float() != pad_id)…": "ids of a vocabulary are the same in float32",
+    },
     wrong=(
         WrongAnswer(
             "the triangle starts in the corner",
@@ -271,9 +315,63 @@ def _first_feature(function, x):
     return False
 
 
+def _future_to_zero(function, x):
+    for t in range(x.size(1) - 1):
+        changed = x.clone()
+        changed[:, t + 1 :] = 0
+        if (function(changed) != function(x))[:, : t + 1].any():
+            return True
+    return False
+
+
+def _threshold(function, x):
+    return bool((_jacobian(function, x).triu(1) > 1e-3).any())
+
+
+def _one_added(function, x):
+    for s in range(1, x.size(1)):
+        changed = x.clone()
+        changed[:, s] += 1
+        if (function(changed) != function(x))[:, :s].any():
+            return True
+    return False
+
+
 LEAK = Answers(
     reference=my_leaks,
+    equivalent={
+        "… => ….detach()…": "a slope is looked at, and nothing is trained by it",
+        "… => ….float()…": "only whether a slope is 0 counts",
+        "… => ….double()…": "only whether a slope is 0 counts",
+        "… => ….half()…": "only whether a slope is 0 counts",
+        "… => …square()…": "only whether a slope is 0 counts",
+        "… => direction = out[:, t]": "a direction that is not 0; rounding keeps slopes from 0",
+        "… => direction = torch.randn_like(x[:, t])": "out has the shape of x",
+        "… => for t in range(out.size(1) - 1):": "out is as long as x",
+        "… => grad, = …, retain_graph=True, materialize_grads=True)": "it implies allow_unused",
+        "… => grad, = …, retain_graph=True, allow_unused=True)": "every function here uses x",
+        "… => grad, = …, materialize_grads=False)": "every function here uses x",
+    },
     wrong=(
+        WrongAnswer(
+            "the future set to 0",
+            _future_to_zero,
+            "input 3, which is all 0, you return False",
+            "Where the future is 0 already, that changes nothing. Put random numbers in its place.",
+        ),
+        WrongAnswer(
+            "a threshold",
+            _threshold,
+            "an output 0 that sees 1/10000 of input 2, you return False",
+            "A model learns to make use of a small leak. What does not depend on the future has "
+            "slope 0, exactly.",
+        ),
+        WrongAnswer(
+            "1 added to every feature",
+            _one_added,
+            "feature 0 less feature 1 of input 2, you return False",
+            "A difference of two features, or a norm, does not notice it. Add random numbers.",
+        ),
         WrongAnswer(
             "only from the last input to the first output",
             _last_to_first,
@@ -372,6 +470,12 @@ def _gaps(function, ids, cut=1, place=-1, places=None):
 
 STEP = Answers(
     reference=my_step_gap,
+    equivalent={
+        "… => ….detach()…": "ids carry no gradient, and the gap is a number",
+        "… => whole = function(ids).double()": "float64 holds whatever was computed",
+        "… => return max(gaps)": "a tensor of one number is a number, too",
+        "… => …for t in range(whole.size(1))]": "the output is as long as the ids",
+    },
     wrong=(
         WrongAnswer(
             "only the last position",
@@ -501,9 +605,23 @@ def _swapped(x, memory, self_attention, cross_attention, feed_forward, norms):
     return x + feed_forward(norms[2](x))
 
 
+def _in_place(x, memory, self_attention, cross_attention, feed_forward, norms):
+    x += self_attention(norms[0](x))
+    x = x + cross_attention(norms[1](x), memory)
+    return x + feed_forward(norms[2](x))
+
+
 ORDER = Answers(
     reference=my_decoder_layer,
+    equivalent={},
     wrong=(
+        WrongAnswer(
+            "the caller's x changed",
+            _in_place,
+            "changes the caller's `x`",
+            "`x += ...` writes into the tensor that the layer was given, which others still read. "
+            "`x = x + ...` makes a new one.",
+        ),
         WrongAnswer(
             "post-norm",
             _ordered(post=True),

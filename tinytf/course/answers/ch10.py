@@ -45,9 +45,35 @@ def _shifted_twice(logits, targets, epsilon, pad_id):
     return smoothed_loss(logits[:, :-1], targets[:, 1:], epsilon, pad_id)
 
 
+def _by_exp(logits, targets, epsilon, pad_id):
+    p = logits.exp() / logits.exp().sum(-1, keepdim=True)
+    log_p = p.log()
+    hit = log_p.gather(-1, targets[..., None]).squeeze(-1)
+    return (-(1 - epsilon) * hit - epsilon * log_p.mean(-1))[targets != pad_id].mean()
+
+
 SMOOTHED_LOSS = Answers(
     reference=smoothed_loss,
+    equivalent={
+        "… => real = (targets != pad_id).detach()": "ids and masks carry no gradient",
+        "… => …targets.detach()…": "ids and masks carry no gradient",
+        "… => …real.detach()…": "ids and masks carry no gradient",
+        "… => real = targets.float() != pad_id": "ids of a vocabulary are the same in float32",
+    },
     wrong=(
+        WrongAnswer(
+            "exp, divide, log",
+            _by_exp,
+            "for logits=[[[200, 0, -3]]]",
+            "exp(200) is too large for a number, and what is left is NaN. `log_softmax` takes the "
+            "largest logit away first.",
+        ),
+        WrongAnswer(
+            "a plain number",
+            lambda *arguments: smoothed_loss(*arguments).item(),
+            "no gradient reaches `logits`",
+            "`.item()` forgets where the number came from: `backward` has nothing to go back on.",
+        ),
         WrongAnswer(
             "padding counted",
             _loss_variant(average=lambda each, real: each.mean()),
@@ -113,8 +139,8 @@ SMOOTHED_LOSS = Answers(
 def teacher_forcing(target_ids, bos, eos, pad):
     """What the decoder reads and what it has to say, (B, T) -> two of (B, T + 1).
 
-    target_ids holds words, padded on the right. The input starts with bos; the labels are the
-    words, then eos, then padding.
+    target_ids holds words, padded on the right. The input is bos, then the words, then padding;
+    the labels are the words, then eos, then padding.
     """
     column = target_ids[:, :1]
     decoder_input = torch.cat([torch.full_like(column, bos), target_ids], 1)
@@ -161,9 +187,43 @@ def _bos_in_labels(target_ids, bos, eos, pad):
     return decoder_input, ends
 
 
+def _eos_read(target_ids, bos, eos, pad):
+    labels = teacher_forcing(target_ids, bos, eos, pad)[1]
+    return _padded_with(labels[:, :-1], first=bos), labels
+
+
+def _cpu_column(target_ids, bos, eos, pad):
+    labels = teacher_forcing(target_ids, bos, eos, pad)[1]
+    return torch.cat([torch.full((target_ids.size(0), 1), bos), target_ids], 1), labels
+
+
 TEACHER_FORCING = Answers(
     reference=teacher_forcing,
+    equivalent={
+        "… => ….detach()…": "ids carry no gradient",
+        "… => …(target_ids.float() != pad)…": "ids of a vocabulary are the same in float32",
+    },
     wrong=(
+        WrongAnswer(
+            "eos read in the shorter rows",
+            _eos_read,
+            "for the input, you get [[1, 7, 8, 9], [1, 5, 2, 0]]",
+            "The labels, shifted by one, have their eos in the rows that are not the longest. "
+            "After eos nothing is left to say, so it is never read.",
+        ),
+        WrongAnswer(
+            "a column on the CPU",
+            _cpu_column,
+            "on another device than the CPU it fails",
+            "`torch.full` makes its tensor on the CPU. `torch.full_like`, or `device=...`, makes "
+            "it where the words are.",
+        ),
+        WrongAnswer(
+            "0 taken for the padding",
+            lambda target_ids, bos, eos, pad: teacher_forcing(target_ids, bos, eos, 0),
+            "Here 0 is a word and 5 is padding",
+            "Another vocabulary has another padding: use `pad`.",
+        ),
         WrongAnswer(
             "input equals labels",
             _unshifted,
@@ -231,6 +291,7 @@ def noam(step, d_model, warmup):
 
 NOAM = Answers(
     reference=noam,
+    equivalent={},
     wrong=(
         WrongAnswer(
             "step 0 divides by zero",
@@ -300,7 +361,8 @@ def accumulated_step(optimizer, batches, loss_and_tokens):
         total += tokens
     for group in optimizer.param_groups:
         for parameter in group["params"]:
-            parameter.grad /= total
+            if parameter.grad is not None:
+                parameter.grad /= total
     optimizer.step()
 
 
@@ -324,9 +386,44 @@ def _step_variant(divisor=None, zero_each=False, zero_first=True, steps=1):
     return step
 
 
+def _first_group(optimizer, batches, loss_and_tokens):
+    optimizer.zero_grad()
+    total = 0
+    for batch in batches:
+        loss, tokens = loss_and_tokens(batch)
+        loss.backward()
+        total += tokens
+    for parameter in optimizer.param_groups[0]["params"]:
+        parameter.grad /= total
+    optimizer.step()
+
+
+def _one_backward(optimizer, batches, loss_and_tokens):
+    optimizer.zero_grad()
+    losses, tokens = zip(*[loss_and_tokens(batch) for batch in batches], strict=True)
+    (sum(losses) / sum(tokens)).backward()
+    optimizer.step()
+
+
 ACCUMULATION = Answers(
     reference=accumulated_step,
+    equivalent={
+        "loss.backward() => loss.float().backward()": "the slope of a cast is 1",
+    },
     wrong=(
+        WrongAnswer(
+            "only the first group divided",
+            _first_group,
+            "in two groups, for group 1",
+            "An optimizer may have several groups of weights; divide the gradients of all.",
+        ),
+        WrongAnswer(
+            "one backward for all",
+            _one_backward,
+            "`backward` frees each before the next",
+            "The step is right, and until `backward` every batch is held in memory: as much as "
+            "one big batch takes.",
+        ),
         WrongAnswer(
             "never divides",
             _step_variant(divisor=lambda tokens, batches: 1),

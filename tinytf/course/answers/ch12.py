@@ -41,6 +41,7 @@ def _counter(**off):
 
 PARAMETERS = Answers(
     reference=my_gpt_parameters,
+    equivalent={},
     wrong=(
         WrongAnswer(
             "untied head",
@@ -131,6 +132,10 @@ def _inner(ids, length):
     return block[:, :-1], block[:, 1:]
 
 
+def _from_floats(ids, length):
+    return tuple(part.float() for part in my_blocks(ids, length))
+
+
 def _windows(ids, length):
     rows = ids.unfold(0, length + 1, 1)
     return rows[:, :-1], rows[:, 1:]
@@ -138,6 +143,12 @@ def _windows(ids, length):
 
 BLOCKS = Answers(
     reference=my_blocks,
+    equivalent={
+        "… => ….detach()…": "ids carry no gradient",
+        "return … => …detach()…": "ids carry no gradient",
+        "ids_… => ….reshape(…": "as good as `view`, and more patient",
+        "count = … => count = (len(ids.float()) …": "only the length is taken",
+    },
     wrong=(
         WrongAnswer(
             "not shifted",
@@ -195,6 +206,12 @@ BLOCKS = Answers(
             "nothing follows the eighth token",
             "The last target was made up. Leave the block out instead.",
         ),
+        WrongAnswer(
+            "ids as floats",
+            _from_floats,
+            "the dtype is float32, expected int64",
+            "An embedding looks rows up by whole numbers.",
+        ),
     ),
 )
 
@@ -230,6 +247,7 @@ def _of_modules(model):
 
 DECAY = Answers(
     reference=my_decay_groups,
+    equivalent={},
     wrong=(
         WrongAnswer(
             "everything decays",
@@ -277,6 +295,12 @@ DECAY = Answers(
             "Walking through modules meets the tied matrix twice; an optimiser refuses or updates "
             "it twice. `model.parameters()` gives it once.",
         ),
+        WrongAnswer(
+            "exactly two axes",
+            _grouped(lambda name, p: p.dim() == 2),
+            "for filters, images.weight (4, 3, 2, 2) is in the wrong list",
+            "A filter for images has four axes, and is as much a matrix: more than one is enough.",
+        ),
     ),
 )
 
@@ -294,6 +318,10 @@ def my_bits_per_byte(losses, text):
 
 BITS = Answers(
     reference=my_bits_per_byte,
+    equivalent={
+        "return … => return losses.sum() / …": "a tensor of one is a number, too",
+        "return … => return losses.detach()…": "a number has no gradient",
+    },
     wrong=(
         WrongAnswer(
             "nats",
@@ -332,6 +360,12 @@ BITS = Answers(
             "in bits, for the text's 15 bytes",
             "That is the share of the file's size, between 0 and 1: a compression ratio.",
         ),
+        WrongAnswer(
+            "rounded",
+            lambda losses, text: round(my_bits_per_byte(losses, text), 4),
+            "for 100 losses",
+            "Round where a number is printed, not where it is computed.",
+        ),
     ),
 )
 
@@ -361,6 +395,10 @@ def _mask(join=lambda c, m: c & m[:, None, None, :], none=lambda c: c, diagonal=
 
 MASKS = Answers(
     reference=my_gpt_mask,
+    equivalent={
+        "… => ….detach()…": "a mask carries no gradient",
+        "return … => …attention_mask.float().bool()…": "0 stays 0",
+    },
     wrong=(
         WrongAnswer(
             "the mask given replaces the causal one",
@@ -420,6 +458,15 @@ MASKS = Answers(
             "3 of 9 are True",
             "The targets are moved by one, so a position may see its own token: it has to say the "
             "next.",
+        ),
+        WrongAnswer(
+            "only padding on the right",
+            _mask(
+                lambda c, m: c & (torch.arange(m.size(1)) < m.sum(1, keepdim=True))[:, None, None]
+            ),
+            "Padding on the left",
+            "Counting the real tokens says how many there are, not where: prompts are padded on "
+            "the left.",
         ),
     ),
 )

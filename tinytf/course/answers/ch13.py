@@ -205,7 +205,16 @@ _TWO_AXES = "there are two axes: 1 is the last"
 
 TOP_K = Answers(
     reference=my_top_k,
-    equivalent={},
+    equivalent={
+        "order = … => ….detach()…": _PLACES,
+        "out = … => ….detach()…": _PLACES,
+        "return … => …out.detach()…": _PLACES,
+        "order = … => order = logits.argsort(descending=True, stable=True)": "-1 is the default",
+        "order = … => …dim=1,…": _TWO_AXES,
+        "out = … => ….scatter(1, …": _TWO_AXES,
+        "out = … => out = torch.ones_like(order, …": "order has the shape of the logits",
+        "out = … => out = torch.ones_like(logits.float(), …": "only the shape is taken",
+    },
     wrong=(
         WrongAnswer(
             "ties stay",
@@ -342,7 +351,21 @@ def _summed_in_half(logits, p, least=1):
 
 TOP_P = Answers(
     reference=my_top_p,
-    equivalent={},
+    equivalent={
+        "probs = … => ….detach()…": _PLACES,
+        "before = … => ….detach()…": _PLACES,
+        "enough… => …detach()…": _PLACES,
+        "out = … => ….detach()…": _PLACES,
+        "return … => …out.detach()…": _PLACES,
+        "ranked, order = … => ranked, order = logits.detach().sort(…": _PLACES,
+        "ranked, order = … => ranked, order = logits.sort(descending=True)": "-1 is the default",
+        "… => …dim=1…": _TWO_AXES,
+        "out = … => ….scatter(1, …": _TWO_AXES,
+        "… => ….double()": "only compared, and no less exactly",
+        "before = … => before = probs.cumsum(dim=-1) - probs.float()": "wrong by 1e-8 at most",
+        "out = … => out = enough.scatter(…": "every place is written over",
+        "out = … => out = torch.ones_like(…": "every place is written over",
+    },
     wrong=(
         WrongAnswer(
             "all rows' tokens removed from row 0",
@@ -470,7 +493,14 @@ def _lower(z, a):
 
 PENALTY = Answers(
     reference=my_repetition_penalty,
-    equivalent={},
+    equivalent={
+        "seen = … => ….detach()…": _PLACES,
+        "return … => …seen.detach()…": _PLACES,
+        "lowered = … => …logits >= 0,…": "0 divided or multiplied is 0",
+        "lowered = … => …logits.detach() > 0,…": "a sign carries no gradient",
+        "lowered = … => …logits.float() > 0,…": "float32 knows the sign",
+        "seen = … => …zeros_like(logits.float(),…": "only the shape is taken",
+    },
     wrong=(
         WrongAnswer(
             "divides whatever the sign",
@@ -554,7 +584,12 @@ def _min_p_by_exp(logits, p):
 
 MIN_P = Answers(
     reference=my_min_p,
-    equivalent={},
+    equivalent={
+        "probs = … => ….detach()…": _PLACES,
+        "return … => …probs.detach()…": _PLACES,
+        "… => …dim=1…": _TWO_AXES,
+        "probs = … => ….double()": "only compared, and no less exactly",
+    },
     wrong=(
         WrongAnswer(
             "an absolute bound",
@@ -663,7 +698,11 @@ def _one_column_more(ids, end_id):
 
 FINISH = Answers(
     reference=my_finish,
-    equivalent={},
+    equivalent={
+        "… => ….detach()…": "ids carry no gradient",
+        "steps = … => steps = (~ended).sum(dim=1).max() + 1": "a slice takes a tensor of one",
+        "ended = … => ended = (ids.float() == …": "a vocabulary is below 2^24",
+    },
     wrong=(
         WrongAnswer(
             "the first row that ends, ends all",

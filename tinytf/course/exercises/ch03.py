@@ -166,7 +166,8 @@ WEIGHTS = Exercise(
     statement=(
         "Write `my_attention_weights(q, k, mask=None)`: the softmax over keys of the scaled dot "
         "products. `mask` is boolean and `True` means *may attend*; it broadcasts against the "
-        "scores. A query whose mask row is all `False` gets a row of zeros, with a finite gradient."
+        "scores. A query whose mask row is all `False` gets a row of zeros, with a finite "
+        "gradient. The weights keep the dtype of `q` and `k`, half precision too."
     ),
     hint=(
         "Hide a score before the softmax by giving it a very negative, finite value such as "

@@ -74,11 +74,14 @@ def _any_sizes(answer):
     agrees(answer, _network, numbers(1, 3, seed=1), *_weights(3, 5, seed=2), tolerance=1e-4)
     agrees(answer, _network, numbers(4, 4, seed=3), *_weights(4, 4, seed=4), tolerance=1e-4)
     agrees(answer, _network, numbers(5, 2, seed=5), *_weights(2, 1, seed=6), tolerance=1e-4)
+    large = numbers(2, 3, seed=10, scale=1000.0)
+    agrees(answer, _network, large, *_weights(3, 4, seed=11), tolerance=1e-3)
 
 
 def _ffn_dtype(answer):
     """it works in the dtype of its arguments, and where they are"""
-    agrees(answer, _network, X.double(), *(w.double() for w in (W_1, B_1, W_2, B_2)))
+    x = numbers(3, 2, seed=10, dtype=torch.float64)
+    agrees(answer, _network, x, *_weights(2, 4, seed=11, dtype=torch.float64))
     precise(answer, _network, X, W_1, B_1, W_2, B_2, dtype=torch.bfloat16)
     travels(answer, X, W_1, B_1, W_2, B_2)
 
@@ -253,7 +256,9 @@ def _memory_sizes(answer):
 
 def _memory_dtype(answer):
     """it works in the dtype of its arguments, and where they are"""
-    agrees(answer, _recall, *(part.double() for part in _memory(3, 5, seed=13)))
+    double = [numbers(*part.shape, seed=i, dtype=torch.float64)
+              for i, part in enumerate(_memory(3, 5, seed=13))]  # fmt: skip
+    agrees(answer, _recall, *double)
     travels(answer, *_memory(3, 5, seed=13))
 
 
@@ -351,7 +356,9 @@ def _far_gates(answer):
 
 def _gated_dtype(answer):
     """it works in the dtype of its arguments, and where they are"""
-    agrees(answer, _swiglu, X.double(), GATE.double(), UP.double(), DOWN.double())
+    double = [numbers(*part.shape, seed=i, dtype=torch.float64)
+              for i, part in enumerate((X, GATE, UP, DOWN))]  # fmt: skip
+    agrees(answer, _swiglu, *double)
     travels(answer, X, GATE, UP, DOWN)
 
 
@@ -408,6 +415,7 @@ def _two_thirds(answer):
 def _rounds_up(answer):
     """it is rounded up"""
     same(answer(2048), 1366, "for d_ff=2048", note="Two thirds of it are 1365.33.")
+    same(answer(7), 5, "for d_ff=7", note="Two thirds of it are 4.67.")
 
 
 def _llama(answer):

@@ -421,26 +421,33 @@ def _says_no_in_a_sentence(answer):
         _verdict(answer, _encoder(allowed), False, which, _sentences(3))
 
 
-def _one_feature_in(i):
-    def enters(x):
-        return x * (torch.arange(x.size(-1)) == i).to(x)
+def _read(i):
+    return lambda x: x[..., i : i + 1].expand_as(x)
 
-    return enters
+
+def _kept(i):
+    return lambda out: out * (torch.arange(out.size(-1)) == i).to(out)
 
 
 @hint("A word is a vector: one feature of it that is seen is enough, whichever it is.")
 def _says_yes_by_a_feature(answer):
-    """one feature that is read, or changes, is enough for a yes"""
+    """one feature that is read is enough for a yes"""
     for i in range(_WIDTH):
-        read = _encoder(_EVERYTHING, enters=_one_feature_in(i))
+        read = _encoder(_EVERYTHING, enters=_read(i))
         _verdict(answer, read, True, f"an encoder that reads feature {i} of every word only")
-        said = _encoder(_EVERYTHING, leaves=_one_feature_in(i))
+
+
+@hint("The output at a word is a vector: one feature of it that changes is enough.")
+def _says_yes_in_a_feature(answer):
+    """one feature that changes is enough for a yes"""
+    for i in range(_WIDTH):
+        said = _encoder(_EVERYTHING, leaves=_kept(i))
         _verdict(answer, said, True, f"an encoder that changes feature {i} of every word only")
 
 
 def _says_yes_to_a_difference(answer):
     """the features may be read in any way"""
-    read = _encoder(_EVERYTHING, enters=lambda x: x[..., :1] - x[..., 1:2])
+    read = _encoder(_EVERYTHING, enters=lambda x: (x[..., :1] - x[..., 1:2]).expand_as(x))
     which = "an encoder that reads feature 0 less feature 1 of every word"
     _verdict(answer, read, True, which)
 
@@ -491,6 +498,7 @@ SEES = Exercise(
         _says_no_to_a_gap,
         _says_no_in_a_sentence,
         _says_yes_by_a_feature,
+        _says_yes_in_a_feature,
         _says_yes_to_a_difference,
         _says_yes_to_a_whisper,
     ),

@@ -763,7 +763,7 @@ def _equals_torchs(answer):
     def oracle(x, memory, *_):
         return layer(x, memory, tgt_mask=future)
 
-    x, memory = X_IN.double(), MEMORY.double()
+    x, memory = (numbers(2, n, 4, seed=n, dtype=torch.float64) for n in (3, 5))
     parts = (own, cross, ffn, (layer.norm1, layer.norm2, layer.norm3))
     where = "for the parts of `nn.TransformerDecoderLayer`, in float64"
     agrees(answer, oracle, x, memory, *parts, where=where)

@@ -6,8 +6,19 @@ import torch
 from torch.nn import functional as F
 
 from tinytf.course.evidence import copied
-from tinytf.course.expect import expect, same, short, tensor
-from tinytf.course.grading import Exercise
+from tinytf.course.expect import (
+    Counted,
+    agrees,
+    expect,
+    gradients,
+    numbers,
+    same,
+    saved,
+    short,
+    tensor,
+    travels,
+)
+from tinytf.course.grading import Exercise, hint
 
 PAD, BOS, EOS = 0, 1, 2
 
@@ -72,6 +83,49 @@ def _pads_do_not_count(answer):
     expect(quiet.numel() == 1 and torch.allclose(quiet, changed), message)
 
 
+def _torchs(logits, targets, epsilon, pad_id):
+    """The mean over the real tokens, by torch."""
+    return F.cross_entropy(
+        logits.flatten(0, 1), targets.flatten(), ignore_index=pad_id, label_smoothing=epsilon
+    )
+
+
+_PADDED = torch.tensor([[1, 4, 3, 3], [0, 2, 1, 4], [4, 3, 3, 3]])  # 3 is padding, 0 a word
+
+
+@hint("The padding has the id `pad_id`, and 0 may be a word.")
+def _any_batch(answer):
+    """any batch, with any id for padding"""
+    agrees(answer, _torchs, numbers(1, 1, 3, seed=1), torch.tensor([[0]]), 0.1, 2)
+    agrees(answer, _torchs, numbers(3, 1, 2, seed=2), torch.tensor([[0], [1], [0]]), 0.1, 1)
+    agrees(answer, _torchs, numbers(1, 3, 2, seed=3), torch.tensor([[0, 0, 1]]), 0.3, 1)
+    for epsilon in (0.0, 0.1, 1.0):
+        agrees(answer, _torchs, numbers(3, 4, 5, seed=4), _PADDED, epsilon, 3)
+
+
+@hint("`log_softmax` takes the largest logit away first; `exp` of 200 is too large for a number.")
+def _large_logits(answer):
+    """large logits are no trouble"""
+    logits = torch.tensor([[[200.0, 0.0, -3.0]]])
+    agrees(answer, _torchs, logits, torch.tensor([[0]]), 0.0, 2)
+    agrees(answer, _torchs, logits, torch.tensor([[1]]), 0.1, 2)
+    agrees(answer, _torchs, numbers(3, 4, 5, seed=5, scale=1e4), _PADDED, 0.1, 3)
+
+
+@hint("The loss is a tensor that knows its way back: no `.item()`, `.detach()` or `no_grad`.")
+def _loss_gradients(answer):
+    """it can be trained with: the gradient reaches every logit"""
+    for epsilon in (0.0, 0.2):
+        gradients(answer, _torchs, numbers(3, 4, 5, seed=6), _PADDED, epsilon, 3)
+
+
+def _in_float64(answer):
+    """float64 stays float64"""
+    logits = numbers(3, 4, 5, seed=7, dtype=torch.float64)
+    for epsilon in (0.2, 1.0):
+        agrees(answer, _torchs, logits, _PADDED, epsilon, 3)
+
+
 SMOOTHED_LOSS = Exercise(
     id="10.1",
     title="label-smoothed loss without the padding",
@@ -80,11 +134,21 @@ SMOOTHED_LOSS = Exercise(
     statement=(
         "Write `smoothed_loss(logits, targets, epsilon, pad_id)`: the cross-entropy with a target "
         "distribution that puts $1-\\epsilon$ on the right word and shares $\\epsilon$ equally "
-        "among all $V$ words, averaged over the real tokens of the whole batch."
+        "among all $V$ words, averaged over the real tokens of the whole batch. It is a tensor to "
+        "call `backward` on, and stands logits of any size."
     ),
     hint="`log_softmax`, `gather` for the target, `mean(-1)` for the shared part, then `[real]`.",
     function=smoothed_loss,
-    tests=(_no_smoothing, _pads_do_not_count, _uniform, _smoothed),
+    tests=(
+        _no_smoothing,
+        _pads_do_not_count,
+        _uniform,
+        _smoothed,
+        _any_batch,
+        _large_logits,
+        _loss_gradients,
+        _in_float64,
+    ),
 )
 
 
@@ -94,8 +158,8 @@ SMOOTHED_LOSS = Exercise(
 def teacher_forcing(target_ids, bos, eos, pad):
     """What the decoder reads and what it has to say, (B, T) -> two of (B, T + 1).
 
-    target_ids holds words, padded on the right. The input starts with bos; the labels are the
-    words, then eos, then padding.
+    target_ids holds words, padded on the right. The input is bos, then the words, then padding;
+    the labels are the words, then eos, then padding.
     """
     raise NotImplementedError
 
@@ -144,6 +208,48 @@ def _one_behind(answer):
                 expect(got.shape == (2, 4) and got[b, t] == row[t - 1], message)
 
 
+def _eos_unread(answer):
+    """the input ends in padding: eos is never read"""
+    note = "After eos nothing is left to say, so nobody reads it."
+    wanted = [[1, 7, 8, 9], [1, 5, 0, 0]]
+    same(_pair(answer)[0], wanted, f"{_WORDS}, for the input", note=note)
+
+
+def _row_by_row(target_ids, bos, eos, pad):
+    """Lists, a row at a time."""
+    reads, says = [], []
+    for row in target_ids.tolist():
+        words = row[: row.index(pad)] if pad in row else row
+        blank = [pad] * (len(row) - len(words))
+        reads.append([bos, *words, *blank])
+        says.append([*words, eos, *blank])
+    return torch.tensor(reads), torch.tensor(says)
+
+
+@hint("Use the arguments `bos`, `eos` and `pad`, which are other numbers here.")
+def _own_ids(answer):
+    """the special ids are the arguments"""
+    note = "Here 0 is a word and 5 is padding."
+    agrees(answer, _row_by_row, torch.tensor([[0, 3], [4, 5]]), 8, 9, 5, note=note)
+    note = "Here eos is the padding, too, as in GPT-2."
+    agrees(answer, _row_by_row, torch.tensor([[3, 4, 7], [5, 2, 2]]), 1, 2, 2, note=note)
+
+
+def _any_words(answer):
+    """any batch: of one word, without padding, with a sentence of no word; ids stay integers"""
+    agrees(answer, _row_by_row, torch.tensor([[5]]), BOS, EOS, PAD)
+    agrees(answer, _row_by_row, torch.tensor([[5, 6], [7, 8], [9, 9]]), BOS, EOS, PAD)
+    rows = [[0, 0, 0, 0], [4, 0, 0, 0], [4, 4, 0, 0], [9, 8, 7, 0], [6, 5, 6, 5]]
+    agrees(answer, _row_by_row, torch.tensor(rows), BOS, EOS, PAD)
+    large = torch.tensor([[16777217, 50001], [33333, 0]])
+    agrees(answer, _row_by_row, large, 70001, 70003, PAD)
+
+
+def _forcing_travels(answer):
+    """it works on another device"""
+    travels(answer, WORDS, BOS, EOS, PAD)
+
+
 TEACHER_FORCING = Exercise(
     id="10.2",
     title="shift right",
@@ -152,11 +258,21 @@ TEACHER_FORCING = Exercise(
     statement=(
         "Write `teacher_forcing(target_ids, bos, eos, pad)` for a batch of words padded on the "
         "right, `(B, T)`. It returns `(decoder_input, labels)`, both `(B, T + 1)`: the labels are "
-        "the words, then `eos`, then padding; the input starts with `bos` and is one word behind."
+        "the words, then `eos`, then padding; the input is `bos`, then the words, then padding. "
+        "`eos` is never read."
     ),
     hint="Add a column in front for the input, behind for the labels; `scatter` puts the `eos`.",
     function=teacher_forcing,
-    tests=(_pair_shape, _labels_end, _input_starts, _one_behind),
+    tests=(
+        _pair_shape,
+        _labels_end,
+        _input_starts,
+        _one_behind,
+        _eos_unread,
+        _own_ids,
+        _any_words,
+        _forcing_travels,
+    ),
 )
 
 
@@ -207,6 +323,17 @@ def _step_zero(answer):
     same(got, 0.25 / 1000, where, note="Schedulers ask for step 0 first; count it as step 1.")
 
 
+def _papers(answer):
+    """with the paper's numbers it is the paper's rate"""
+    cases = (
+        (1, 512, 4000, 1.7469281e-07), (2000, 512, 4000, 3.4938562e-04),
+        (4000, 512, 4000, 6.9877124e-04), (100000, 512, 4000, 1.3975425e-04), (3, 9, 1, 0.19245009),
+    )  # fmt: skip
+    for step, d_model, warmup, rate in cases:
+        got, where = _rate(answer, step, d_model, warmup)
+        same(got / rate, 1.0, f"{where}, expected {rate:.4g}, your rate divided by that")
+
+
 NOAM = Exercise(
     id="10.3",
     title="the paper's learning rate",
@@ -219,7 +346,7 @@ NOAM = Exercise(
     ),
     hint="The two branches cross at `step == warmup`; the smaller one is the rate.",
     function=noam,
-    tests=(_rises, _peak, _falls, _wider_is_slower, _step_zero),
+    tests=(_rises, _peak, _falls, _wider_is_slower, _step_zero, _papers),
 )
 
 
@@ -284,6 +411,63 @@ def _starts_clean(answer):
     _moved(answer, EVEN, 2.5, note, stale=5.0)
 
 
+def _model(seed=1):
+    """Two weights in groups of their own rates, and one weight that no batch uses."""
+    first = numbers(3, 2, seed=seed, dtype=torch.float64).requires_grad_()
+    second = numbers(2, seed=seed + 1, dtype=torch.float64).requires_grad_()
+    unused = numbers(2, seed=seed + 2, dtype=torch.float64).requires_grad_()
+    groups = [{"params": [first], "lr": 0.5}, {"params": [second, unused], "lr": 0.1}]
+    return [first, second, unused], torch.optim.SGD(groups, lr=1.0)
+
+
+def _summed(parameters, batch):
+    """A loss with a product in it, so that autograd has something to keep."""
+    return ((batch @ parameters[0]).tanh() * parameters[1]).square().sum(), len(batch)
+
+
+def _stepped(answer, batches):
+    """The parameters after a step on these batches, what autograd held, and the calls."""
+    parameters, optimizer = _model()
+    loss_and_tokens = Counted(lambda batch: _summed(parameters, batch))
+    optimizer.step = Counted(optimizer.step)
+    with saved() as memory:
+        answer(optimizer, batches, loss_and_tokens)
+    return [p.detach() for p in parameters], memory.peak, optimizer.step.count
+
+
+_BATCHES = [numbers(n, 3, seed=n, dtype=torch.float64) for n in (5, 2, 7, 1)]
+
+
+@hint("Every weight of every group takes part: `for group in optimizer.param_groups`.")
+def _every_group(answer):
+    """every weight of every group moves as on one big batch; one without a gradient stays"""
+    parameters, _ = _model()
+    loss, tokens = _summed(parameters, torch.cat(_BATCHES))
+    (loss / tokens).backward()
+    rates = (0.5, 0.1, 0.1)
+    moved = zip(parameters, rates, strict=True)
+    wanted = [(p - r * p.grad if p.grad is not None else p).detach() for p, r in moved]
+    got, _, steps = _stepped(answer, _BATCHES)
+    where = "for batches of 5, 2, 7 and 1 tokens and three weights in two groups, for "
+    for name, one, other in zip(
+        ("group 0", "group 1", "a weight not used"), got, wanted, strict=True
+    ):
+        same(one, other, where + name)
+    expect(steps == 1, f"optimizer.step is called {steps} times, expected once")
+
+
+@hint("`loss.backward()` belongs inside the loop: it frees what the batch has kept.")
+def _frees(answer):
+    """a batch's memory is freed before the next: backward batch by batch"""
+    _, alone, _ = _stepped(answer, _BATCHES[:1])
+    _, peak, _ = _stepped(answer, _BATCHES[:1] * 6)
+    message = (
+        f"autograd holds {alone} numbers for one batch, and {peak} at one time for six of this "
+        "size; called batch by batch, `backward` frees each before the next"
+    )
+    expect(peak < 2 * alone or alone == 0, message)
+
+
 ACCUMULATION = Exercise(
     id="10.4",
     title="gradient accumulation",
@@ -298,7 +482,7 @@ ACCUMULATION = Exercise(
     hint="`backward` adds to `.grad`. Clear once, add up all batches, divide once by all tokens.",
     function=accumulated_step,
     changes=("optimizer",),
-    tests=(_one_batch, _even, _uneven, _starts_clean),
+    tests=(_one_batch, _even, _uneven, _starts_clean, _every_group, _frees),
 )
 
 

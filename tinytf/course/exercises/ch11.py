@@ -530,6 +530,8 @@ def _any_kind(answer):
         where = f"for k, v of shape (3, 2, 1, 5) ({str(dtype).removeprefix('torch.')})"
         agrees(answer, _joined, None, k, v, where=f"{where} and an empty cache")
         agrees(answer, _joined, (old, old + 1), k, v + 2, where=f"{where} and 4 positions cached")
+    long = numbers(1, 2, 70, 3, seed=5)
+    agrees(answer, _joined, (long, long + 1), long[:, :, :5] + 2, long[:, :, :5] + 3)
     gradients(answer, _joined, None, k, v)
     gradients(answer, _joined, (old, old + 1), k, v)
     travels(answer, None, k, v)

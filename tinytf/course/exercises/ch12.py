@@ -6,8 +6,9 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
-from tinytf.course.expect import expect, same, short, tensor
+from tinytf.course.expect import agrees, expect, numbers, same, tensor
 from tinytf.course.grading import Exercise
+from tinytf.course.words import short
 from tinytf.gpt import GPT, GPTConfig
 
 # 12.1 count a GPT
@@ -122,6 +123,25 @@ def _says(answer):
     same(say, [[8, 15, 16, 23], [42, 7, 9, 1]], f"{_WHERE}, what is said", note=note)
 
 
+def _one_by_one(ids, length):
+    """Block by block, as long as a token follows the block."""
+    starts = [i for i in range(0, len(ids), length) if i + length < len(ids)]
+    rows = [[ids[i + shift : i + shift + length].tolist() for i in starts] for shift in (0, 1)]
+    return tuple(torch.tensor(part, dtype=ids.dtype).reshape(-1, length) for part in rows)
+
+
+def _any_text(answer):
+    """for any text and length, ids stay whole numbers"""
+    agrees(answer, _one_by_one, torch.tensor([7, 5]), 1)
+    agrees(answer, _one_by_one, torch.tensor([7, 5, 6, 50_256]), 1)
+    agrees(answer, _one_by_one, torch.tensor([7, 5, 6]), 3, note="No block has a token after it.")
+    agrees(answer, _one_by_one, torch.tensor([7, 5, 6, 2]), 3)
+    text = numbers(50, seed=1).abs().mul(20_000).long()
+    for length in (3, 7, 8, 49):
+        agrees(answer, _one_by_one, text, length)
+    agrees(answer, _one_by_one, text.int()[::2], 4, note="Every second token of a text, in int32.")
+
+
 BLOCKS = Exercise(
     id="12.2",
     title="cut a text into blocks",
@@ -134,7 +154,7 @@ BLOCKS = Exercise(
     ),
     hint="The last token of a block has a target too: the first token of the next block.",
     function=my_blocks,
-    tests=(_shapes, _reads, _says),
+    tests=(_shapes, _reads, _says, _any_text),
 )
 
 
@@ -217,6 +237,33 @@ def _other_names(answer):
         expect((name in decayed) == (p.dim() > 1), f"{where}, {name} {tuple(p.shape)} {must} decay")
 
 
+def _double():
+    """Two layers in float64: what is listed has to be the parameter itself."""
+    config = GPTConfig(vocab_size=9, d_model=6, num_heads=3, num_layers=2, max_len=4)
+    return GPT(config).double()
+
+
+def _filters():
+    """Parameters with more than two axes, or one alone."""
+    parts = {"images": nn.Conv2d(3, 4, 2), "steps": nn.Conv1d(2, 3, 2, bias=False)}
+    model = nn.ModuleDict(parts)
+    model.register_parameter("temperature", nn.Parameter(torch.tensor(1.0)))
+    return model
+
+
+def _itself(answer):
+    """the lists hold every model's own parameters, whatever their dtype and number of axes"""
+    for make, where in ((_double, "for a GPT in float64"), (_filters, "for filters")):
+        kinds = {p.dtype for p in make().parameters()}
+        model, (decayed, others) = _listed(answer, make, where)
+        cast = {p.dtype for p in model.parameters()} != kinds
+        expect(not cast, f"{where}, the model's parameters have another dtype after your call")
+        for name, p in model.named_parameters():
+            right, wrong = (decayed, others) if p.dim() > 1 else (others, decayed)
+            message = f"{where}, {name} {tuple(p.shape)} is in the wrong list, or in none or twice"
+            expect(right.count(name) == 1 and name not in wrong, message)
+
+
 DECAY = Exercise(
     id="12.3",
     title="what decays",
@@ -229,7 +276,7 @@ DECAY = Exercise(
     ),
     hint="`model.parameters()` names a shared parameter once. How many axes has a bias?",
     function=my_decay_groups,
-    tests=(_matrices, _vectors, _once, _other_names),
+    tests=(_matrices, _vectors, _once, _other_names, _itself),
 )
 
 
@@ -271,6 +318,28 @@ def _cut_otherwise(answer):
     same(answer(losses, _PLAIN), 7.5 / math.log(2) / 15, where, note=note)
 
 
+def _in_float64(got):
+    return torch.tensor(got, dtype=torch.float64) if isinstance(got, float) else got
+
+
+def _any_losses(answer):
+    """for one token, for many, and in float64"""
+    one = torch.tensor([math.log(2)])
+    same(answer(one, "a"), 1.0, f"for losses={short(one)} nats and the text `a`", note="1 bit.")
+    text = "\u00e9\U0001f431 caf\u00e9\n"  # 1 to 4 bytes a character
+    for dtype in (torch.float32, torch.float64):
+        losses = numbers(100, seed=1, dtype=dtype).abs()
+        expected = sum(losses.tolist()) / math.log(2) / 13
+        where = f"for 100 losses ({str(dtype).removeprefix('torch.')}) and a text of 13 bytes"
+        exact = 1e-12 if dtype == torch.float64 else 1e-5
+        got = tensor(_in_float64(answer(losses, text)), where)
+        same(got, torch.tensor(expected, dtype=torch.float64), where, exact)
+    many = torch.full((1000,), 5.001, dtype=torch.float64)
+    where = "for 1000 losses of 5.001 nats and a text of 4000 bytes"
+    expected = torch.tensor(5.001 / math.log(2) / 4, dtype=torch.float64)
+    same(_in_float64(answer(many, "text" * 1000)), expected, where, 1e-12)
+
+
 BITS = Exercise(
     id="12.4",
     title="bits per byte",
@@ -282,7 +351,7 @@ BITS = Exercise(
     ),
     hint="A bit is ln 2 nats. Add up the tokens; divide by the bytes of `text.encode()`.",
     function=my_bits_per_byte,
-    tests=(_in_bits, _in_bytes, _cut_otherwise),
+    tests=(_in_bits, _in_bytes, _cut_otherwise, _any_losses),
 )
 
 
@@ -341,6 +410,27 @@ def _padded(answer):
         expect(bool(got[b, 0, t, s]), message)
 
 
+def _pair_by_pair(length, attention_mask=None):
+    """Query by query, key by key."""
+    rows = [[1] * length] if attention_mask is None else attention_mask.tolist()
+    pairs = [
+        [[[s <= t and bool(row[s]) for s in range(length)] for t in range(length)]] for row in rows
+    ]
+    return torch.tensor(pairs)
+
+
+def _any_batch(answer):
+    """for any length and batch, padding on either side or in between, as numbers or booleans"""
+    agrees(answer, _pair_by_pair, 1)
+    agrees(answer, _pair_by_pair, 5)
+    agrees(answer, _pair_by_pair, 1, torch.tensor([[1], [0]]))
+    agrees(answer, _pair_by_pair, 2, torch.tensor([[0, 1]]), note="Padding on the left.")
+    agrees(answer, _pair_by_pair, 3, torch.tensor([[1, 0, 1]]))
+    real = numbers(3, 5, seed=1) > -0.5
+    for mask in (real, real.long(), real.float()):
+        agrees(answer, _pair_by_pair, 5, mask)
+
+
 MASKS = Exercise(
     id="12.5",
     title="causal and padded",
@@ -354,7 +444,7 @@ MASKS = Exercise(
     ),
     hint="Both must hold: `causal & real`, with axes for the heads and the queries.",
     function=my_gpt_mask,
-    tests=(_none, _ones, _padded),
+    tests=(_none, _ones, _padded, _any_batch),
 )
 
 

@@ -32,7 +32,9 @@ FIVE = torch.tensor([6.0, 4.5, 4.0, -1.0, -2.0])
 
 
 def _finds(answer, logits, wished, note=""):
-    where = f"for logits={short(logits, 6)}, wished={wished:.4g}"
+    few = logits.numel() <= 12
+    words = f"logits={short(logits, 6)}" if few else f"logits of shape {tuple(logits.shape)}"
+    where = f"for {words}, wished={wished:.4g}"
     got = tensor(answer(logits, wished), where)
     expect(got.numel() == 1, f"{where}, the shape is {tuple(got.shape)}, expected one number")
     t = float(got)
@@ -81,6 +83,7 @@ def _to_a_thousandth(answer):
         _finds_again(answer, steep, t)
     for t in (0.3, 3.0, 31.0, 95.0):
         _finds_again(answer, numbers(50, seed=1, scale=2 + 6 * t), t)
+    _finds_again(answer, numbers(2000, seed=2), 1.5)
 
 
 @hint("`log_softmax` neither overflows nor takes the logarithm of 0.")
@@ -257,6 +260,13 @@ def _p_agrees(answer, logits, *arguments, note=""):
         expect(kept == expected, f"{message}, expected {short(expected)}. {note}")
 
 
+def _p_counts(answer, logits, p, count, note):
+    """How many tokens of one row are kept, where it is open which."""
+    where = f"{given(answer, (logits, p))}"
+    kept = int(tensor(answer(logits, p), where).isfinite().sum())
+    expect(kept == count, f"{where}, you keep {kept} tokens, expected {count}. {note}")
+
+
 def _p_one_row(answer):
     """in one row, it keeps what it takes to reach p"""
     _kept(answer, 0.7, [[1, 2]], "0.5 + 0.25 reaches 0.7, and fewer do not.", slice(0, 1))
@@ -313,9 +323,10 @@ def _p_least_row_by_row(answer):
 
 
 def _p_all(answer):
-    """p = 1 keeps all, a p of 0 or below the `least` likeliest, and one token is kept"""
+    """p = 1 keeps all, p = 0 the `least` likeliest, and never are there more than all"""
     even = torch.zeros(2, 4)
     _p_agrees(answer, even, 1.0)
+    _p_agrees(answer, LOGITS, 0.0, note="One stays at least, even for p = 0.")
     _p_agrees(answer, LOGITS, 0.0, 1)
     _p_agrees(answer, LOGITS, 0.3, 4)
     _p_agrees(answer, LOGITS, 0.9, 9, note="There are no more than four.")
@@ -345,8 +356,10 @@ def _p_kinds(answer):
         few = torch.tensor([[0.1, 3.0, 1.0, 2.0], [4.0, 0.5, 2.0, 3.0]], dtype=dtype)
         agrees(answer, _p_by_rank, few, 0.8)
         agrees(answer, _p_by_rank, few, 0.8, 3)
-    near = torch.tensor([[0.0, 0.0, 1e-7]], dtype=torch.float64)
-    agrees(answer, _p_by_rank, near, 1 / 3, note="Token 2 alone holds a little over a third.")
+    near = torch.tensor([[0.0, 0.0, 0.0, 1e-10]], dtype=torch.float64)
+    note = "Token 3 holds a quarter and 1.9e-11, in float64."
+    agrees(answer, _p_by_rank, near, 0.25 + 1e-11, note=note)
+    _p_counts(answer, near, 0.25 + 3e-11, 2, note)
     gradients(answer, _p_by_rank, numbers(3, 5, seed=4), 0.7, 2)
 
 
@@ -462,7 +475,8 @@ def _penalty_kinds(answer):
     for dtype in (torch.float64, torch.float16):
         few = numbers(2, 5, seed=4, dtype=dtype)
         agrees(answer, _one_at_a_time, few, ids, 1.5)
-    gradients(answer, _one_at_a_time, numbers(2, 5, seed=4), ids, 1.5)
+    once = torch.tensor([[0, 1], [3, 2]])  # scatter's gradient counts what is written twice
+    gradients(answer, _one_at_a_time, numbers(2, 5, seed=4), once, 1.5)
 
 
 PENALTY = Exercise(

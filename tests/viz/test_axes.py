@@ -1,4 +1,4 @@
-"""What a figure's function asks of its caller."""
+"""What figures may be told about their axes, and how much a figure asks of its caller."""
 
 import inspect
 

@@ -1,0 +1,72 @@
+"""A small slice of the campaign of faults; `python -m tests.faults` runs all of it."""
+
+import os
+import time
+
+import pytest
+from faults import specimens
+from faults.files import try_files
+from faults.processes import FAULTS, try_processes
+from faults.report import BAD, Case, table
+
+from tinytf.cli import train
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+
+
+def assert_nothing_is_lost(cases):
+    """All of them were tried, and none came to a bad end."""
+    bad = [case for case in cases if case.outcome in BAD]
+    assert not bad, "\n" + "\n".join(map(str, bad)) + "\n" + table(cases)
+
+
+def test_broken_files_are_refused_or_mean_what_they_say(tmp_path):
+    cases = list(try_files(tmp_path, seed=7, count=124, until=time.monotonic() + 600))
+    assert len(cases) == 124
+    assert_nothing_is_lost(cases)
+    assert {case.outcome for case in cases} >= {"clear error", "unharmed"}
+
+
+def test_stopped_runs_lose_nothing(tmp_path, monkeypatch):
+    for name in ("build", "exact_match"):  # the campaign puts others there
+        monkeypatch.setattr(train, name, getattr(train, name))
+    monkeypatch.setattr(train.Phrasebook, "sample", train.Phrasebook.sample)
+    count = len(FAULTS)
+    cases = list(try_processes(tmp_path, seed=7, count=count, until=time.monotonic() + 600))
+    assert len(cases) == count
+    assert_nothing_is_lost(cases)
+
+
+# ---- the campaign can see what it looks for
+
+
+def test_a_crash_a_raw_error_and_a_loss_are_told_apart(tmp_path, monkeypatch):
+    """Loaders that end the process, raise anything, or take damage for whole."""
+    ends = {
+        "crash": lambda folder: os._exit(99),
+        "raw error": lambda folder: {}["missing"],
+        "lost": lambda folder: "other" if "broken" in str(folder) else "whole",
+    }
+
+    def make(folder):
+        for name in ends:
+            (folder / name).mkdir()
+            (folder / name / "file").write_bytes(bytes(99))
+
+    def load(name):
+        return lambda folder: "whole" if folder.name == name else ends[name](folder)
+
+    wrong = [specimens.Specimen(name, "model", ("file",), load(name)) for name in ends]
+    monkeypatch.setattr("faults.files.make", make)
+    monkeypatch.setattr("faults.files.specimens", lambda: wrong)
+    cases = list(try_files(tmp_path, seed=0, count=6, until=time.monotonic() + 60))
+    assert [case.outcome for case in cases] == ["crash", "raw error", "lost"] * 2
+
+
+def test_the_table_adds_up():
+    lines = table([Case("a", "x", "lost"), Case("a", "y", "crash"), Case("bb", "z", "unharmed")])
+    assert lines.splitlines()[1:] == [
+        "a           2            0         0         0          0      1     1",
+        "bb          1            0         1         0          0      0     0",
+        "in all      3            0         1         0          0      1     1",
+    ]
