@@ -58,13 +58,13 @@ def test_every_entry_of_a_config_may_be_anything(made):
     names = [*config, "n_inner", "n_ctx", "head_dim", "rope_theta", "rope_parameters", "dropout",
              "resid_pdrop", "pad_token_id", "type_vocab_size", "decoder_vocab_size"]  # fmt: skip
     for name in dict.fromkeys(names):
-        for value in draw.sample(VALUES, 6):
+        for value in draw.sample(VALUES, 3):
             (folder / "config.json").write_text(json.dumps(config | {name: value}))
             faults += outcome(load, folder) is not None
         without = {n: v for n, v in config.items() if n != name}
         (folder / "config.json").write_text(json.dumps(without))
         outcome(load, folder)
-    assert faults > 40
+    assert faults > 20
 
 
 def test_configs_of_several_changes(made):
