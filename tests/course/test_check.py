@@ -61,7 +61,8 @@ def test_other_right_answers_pass():
         return full[:, :-1].masked_fill(full[:, :-1] == eos, pad), full[:, 1:]
 
     def counted_first(optimizer, batches, loss_and_tokens):
-        total = sum(loss_and_tokens(batch)[1] for batch in batches)
+        with torch.no_grad():
+            total = sum(loss_and_tokens(batch)[1] for batch in batches)
         optimizer.zero_grad()
         for batch in batches:
             (loss_and_tokens(batch)[0] / total).backward()
