@@ -21,7 +21,7 @@ def load(name: str) -> dict:
 
     Raises FileNotFoundError naming the studies there are.
     """
-    path = table(name)
+    path = table(name, FOLDER)
     if not path.is_file():
         there = ", ".join(sorted(p.stem for p in FOLDER.glob("*.json"))) or "none"
         raise FileNotFoundError(f"no study {name!r}; there are: {there}")
@@ -42,6 +42,6 @@ def save(name: str, rows: list[dict], folder: Path = FOLDER) -> None:
     write_atomically(table(name, folder), text.encode())
 
 
-def table(name: str, folder: Path = FOLDER) -> Path:
+def table(name: str, folder: Path) -> Path:
     """Name the file of a study's rows."""
     return folder / f"{name}.json"

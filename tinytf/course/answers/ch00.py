@@ -149,7 +149,7 @@ EXACT_SHARE = Answers(
         f"{_SHARE} => {_SHARE.replace('/ len(gold)', '/ len(outputs)')}": _AS_MANY,
         f"{_SHARE} => {_SHARE.replace('list(o)', 'o')}": _LISTS,
         f"{_SHARE} => {_SHARE.replace('list(g)', 'g')}": _LISTS,
-        f"{_SHARE} => {_SHARE.replace('outputs, gold', 'gold, outputs')}": "equality is mutual",
+        f"{_SHARE} => {_SHARE.replace('outputs, gold', 'gold, outputs')}": "two lists are equal from both sides",
         f"{_SHARE} => {_SHARE.replace(', strict=True', '')}": _AS_MANY,
         f"{_SHARE} => {_SHARE.replace('strict=True', 'strict=False')}": _AS_MANY,
     },
@@ -251,7 +251,7 @@ ALIGNMENT = Answers(
         WrongAnswer(
             "the largest weight of the whole map",
             _largest_of_all,
-            "for weights=",
+            "you get 0, expected 0.8333",
             "Each target word has a row and a largest weight of its own.",
         ),
     ),

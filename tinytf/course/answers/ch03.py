@@ -144,7 +144,7 @@ WEIGHTS = Answers(
         ),
     ),
     equivalent={
-        f"{_END} => return scores.softmax(-1).masked_fill(~mask, -0.0)": "-0.0 equals 0.0",
+        f"{_END} => return scores.softmax(-1).masked_fill(~mask, -0.0)": "-0.0 is equal to 0.0",
         f"{_HIDE} => {_HIDE.replace('~mask', '~mask.detach()')}": _BOOLEAN,
         f"{_END} => {_END.replace('~mask', '~mask.detach()')}": _BOOLEAN,
         f"{_SCORES} => {_SCORES.replace('q.size', 'k.size')}": "q and k have one width",

@@ -397,7 +397,7 @@ MASKS = Answers(
     reference=my_gpt_mask,
     equivalent={
         "… => ….detach()…": "a mask carries no gradient",
-        "return … => …attention_mask.float().bool()…": "0 stays 0",
+        "return … => …attention_mask.float().bool()…": "as a boolean 0 stays 0",
     },
     wrong=(
         WrongAnswer(
