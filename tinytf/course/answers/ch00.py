@@ -6,6 +6,8 @@ _WHOLE = "whole numbers carry no gradient"
 _AS_MANY = "there is one gold sentence for each output"
 _LISTS = "sentences are lists already"
 _SHARE = "return sum((list(o) == list(g) for o, g in zip(outputs, gold, strict=True))) / len(gold)"
+_TURNED = _SHARE.replace("outputs, gold", "gold, outputs")
+_SHARE_TURNED = f"{_SHARE} => {_TURNED}"
 _BEST = "best = weights.argmax(dim=-1).tolist()"
 
 # 00.1 where each word looks
@@ -149,7 +151,7 @@ EXACT_SHARE = Answers(
         f"{_SHARE} => {_SHARE.replace('/ len(gold)', '/ len(outputs)')}": _AS_MANY,
         f"{_SHARE} => {_SHARE.replace('list(o)', 'o')}": _LISTS,
         f"{_SHARE} => {_SHARE.replace('list(g)', 'g')}": _LISTS,
-        f"{_SHARE} => {_SHARE.replace('outputs, gold', 'gold, outputs')}": "two lists are equal from both sides",
+        _SHARE_TURNED: "it is equal from both sides",
         f"{_SHARE} => {_SHARE.replace(', strict=True', '')}": _AS_MANY,
         f"{_SHARE} => {_SHARE.replace('strict=True', 'strict=False')}": _AS_MANY,
     },

@@ -348,7 +348,7 @@ LEAK = Answers(
         "… => direction = out[:, t]": "a direction that is not 0; rounding keeps slopes from 0",
         "… => direction = torch.randn_like(x[:, t])": "out has the shape of x",
         "… => for t in range(out.size(1) - 1):": "out is as long as x",
-        "… => grad, = …, retain_graph=True, materialize_grads=True)": "it implies that unused inputs are allowed",
+        "… => grad, = …, retain_graph=True, materialize_grads=True)": "this allows unused ones",
         "… => grad, = …, retain_graph=True, allow_unused=True)": "every function here uses x",
         "… => grad, = …, materialize_grads=False)": "every function here uses x",
     },
