@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -62,6 +63,14 @@ def test_a_device_is_not_replaced(run, idle, capsys):
     assert "could not write /dev/null: it is a device, not a file" in capsys.readouterr().err
 
 
+@pytest.fixture
+def open_folder():
+    """A folder that every user may read; what pytest makes is its own user's alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
 AS_NOBODY = """
 import os, sys
 import torch, tinytf.cli.train as train, tinytf.cli.pretrain as pretrain, tinytf.cli.write as write
@@ -78,11 +87,9 @@ print(write.main(["a", "--model", secret]))
 
 
 @unix
-def test_what_is_not_permitted_is_called_that(tmp_path):
+def test_what_is_not_permitted_is_called_that(open_folder):
     """And not a missing file. As root there are no permissions: the child gives that up."""
-    for folder in [tmp_path, *tmp_path.parents][:3]:
-        folder.chmod(0o755)
-    closed, readonly, secret = (tmp_path / name for name in ("closed", "readonly", "secret"))
+    closed, readonly, secret = (open_folder / name for name in ("closed", "readonly", "secret"))
     closed.mkdir(mode=0o555)
     readonly.write_text("x")
     readonly.chmod(0o444)

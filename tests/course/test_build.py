@@ -27,7 +27,7 @@ plt.show()"""
 WIDGET = """import ipywidgets
 display(ipywidgets.IntSlider(total))"""
 NOISE = """import time
-print(f"{time.perf_counter():.9f} tokens at {id(object()):#x}")"""
+print(f"{time.perf_counter_ns()} tokens at {id(object()):#x}")"""
 
 
 def made(*cells):
