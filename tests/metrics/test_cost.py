@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from metrics_support import explicit, gpt, pairs, text, transformer
 from support import bounded
 
 from tinytf.attention import MultiHeadAttention, explicit_attention
@@ -22,8 +23,6 @@ from tinytf.metrics.cost import (
 )
 from tinytf.metrics.counting import count_flops, count_parameters
 from tinytf.training.losses import (
-    Batch,
-    TextBatch,
     next_token_loss,
     sequence_loss,
 )
@@ -34,32 +33,6 @@ sizes = st.integers(1, 9)
 
 def total(products, **options):
     return sum(flops(products, **options).values())
-
-
-def gpt(**changes):
-    shape = {"vocab_size": 13, "d_model": 12, "num_heads": 3, "num_layers": 2, "d_ff": 20}
-    return GPT(GPTConfig(**shape | {"max_len": 32} | changes))
-
-
-def transformer(**changes):
-    shape = {"d_model": 12, "num_heads": 3, "num_layers": 2, "d_ff": 20, "dropout": 0.0}
-    return Transformer(TransformerConfig(11, 13, **shape | {"max_len": 32} | changes))
-
-
-def explicit(model):
-    for layer in attention_layers(model).values():
-        layer.attention = explicit_attention
-    return model
-
-
-def pairs(batch, source, target):
-    src, tgt, out = (torch.randint(3, 11, (batch, n)) for n in (source, target, target))
-    return Batch(src, tgt, out)
-
-
-def text(batch, length):
-    ids = torch.randint(13, (2, batch, length))
-    return TextBatch(ids[0], ids[1])
 
 
 @bounded

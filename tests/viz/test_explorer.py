@@ -8,62 +8,16 @@ import matplotlib
 import numpy as np
 import pytest
 import torch
+from viz_support import GOLD, PINYIN, SOURCE, TARGET, drawn, example, ticks, weights
 
 from tinytf import viz
 from tinytf.viz import example as example_module
-from tinytf.viz import explorer, style
+from tinytf.viz import explorer
 
 matplotlib.use("Agg")
 
 
-SOURCE = ["the", "cat", "sat", "on", "the", "mat", "<eos>"]
-
-
-TARGET = ["猫", "坐", "在", "垫子", "上", "<eos>"]
-
-
-PINYIN = ["māo", "zuò", "zài", "diànzi", "shàng", "<eos>"]
-
-
-GOLD = [(1, 0), (2, 1), (3, 2), (5, 3), (3, 4), (6, 5)]
-
-
 pytestmark = pytest.mark.usefixtures("house_style")
-
-
-@pytest.fixture
-def no_cjk(monkeypatch):
-    monkeypatch.setattr(style.font, "register", lambda: style.BASE_FONT)
-    viz.use_house_style()
-
-
-def weights(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).softmax(-1)
-
-
-def example(layers=2, heads=4, **changes):
-    t, s = len(TARGET), len(SOURCE)
-    cross = weights(layers, heads, t, s)
-    links = torch.zeros(t, s)
-    for source, target in GOLD:
-        links[target, source] = 1
-    cross[1, 2] = 0.05 / s + 0.95 * links  # one head is the aligner
-    scores = torch.randn(layers, heads, t, t, generator=torch.Generator().manual_seed(1))
-    future = torch.ones(t, t).triu(1).bool()
-    decoder = scores.masked_fill(future, -torch.inf).softmax(-1)
-    attention = {"cross": cross, "encoder": weights(layers, heads, s, s), "decoder": decoder}
-    whole = {"source": SOURCE, "target": TARGET, "pinyin": PINYIN, "gold": GOLD}
-    return whole | {"attention": attention} | changes
-
-
-def drawn(ax):
-    """The axes' matrix, after a real rendering (which is where a missing glyph would warn)."""
-    ax.figure.canvas.draw()
-    return np.asarray(ax.collections[0].get_array())
-
-
-def ticks(axis):
-    return [tick.get_text() for tick in axis.get_ticklabels()]
 
 
 # The explorer ----------------------------------------------------------------------------------
@@ -232,24 +186,6 @@ def test_explorer_saves_a_page(tmp_path):
     path = tmp_path / "page.html"
     viz.attention_explorer([example()]).save(path)
     assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
-
-
-@pytest.fixture
-def shown(monkeypatch):
-    ipywidgets = pytest.importorskip("ipywidgets")
-    displayed = []
-
-    class Handle:
-        def update(self, data, raw):
-            displayed.append(data)
-
-    def display(data, raw, display_id=None):
-        displayed.append(data)
-        return Handle() if display_id else None
-
-    monkeypatch.setattr("IPython.display.display", display)
-    assert ipywidgets
-    return displayed
 
 
 def long_example(size, heads=2):

@@ -19,24 +19,6 @@ def scale_line(k=1.0):
     return viz.lines(None, {"y": [0, k]})
 
 
-@pytest.fixture
-def shown(monkeypatch):
-    ipywidgets = pytest.importorskip("ipywidgets")
-    displayed = []
-
-    class Handle:
-        def update(self, data, raw):
-            displayed.append(data)
-
-    def display(data, raw, display_id=None):
-        displayed.append(data)
-        return Handle() if display_id else None
-
-    monkeypatch.setattr("IPython.display.display", display)
-    assert ipywidgets
-    return displayed
-
-
 def test_explore_leaves_a_still_and_redraws(shown):
     explored = viz.explore(scale_line, k=(0.0, 4.0, 1.0))
     still = shown[-1]["image/png"]
