@@ -9,6 +9,7 @@ import pytest
 from nbclient import NotebookClient
 
 from tinytf.course import building
+from tinytf.course.__main__ import main
 from tinytf.course.building import build_copy, built, mode
 from tinytf.course.graduate import outcome
 from tinytf.feedforward import FeedForward
@@ -126,3 +127,48 @@ def test_another_mode_is_refused(monkeypatch):
     monkeypatch.setenv("TINYTF_MODE", "solve")
     with pytest.raises(ValueError, match="'solve' is not one of read, build"):
         mode()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "notebooks").mkdir()
+    text = json.dumps(notebook(*PAGE))
+    (tmp_path / "notebooks" / "07_it.ipynb").write_text(text)
+    return tmp_path
+
+
+def copied(folder, *options):
+    places = ["--notebooks", str(folder / "notebooks"), "--to", str(folder / "mine")]
+    return main(["copy", *options, *places])
+
+
+@pytest.mark.parametrize(("mode", "stubs"), [("read", 0), ("build", 1)])
+def test_a_copy_is_made_to_read_or_to_build(mode, stubs, folder, capsys):
+    assert copied(folder, "--mode", mode) == 0
+    text = (folder / "mine" / "07_it.ipynb").read_text()
+    assert text.count("raise NotImplementedError") == stubs
+    assert "07_it.ipynb" in capsys.readouterr().out
+
+
+def test_the_environment_chooses_the_mode_of_copies(folder, monkeypatch, capsys):
+    monkeypatch.setenv("TINYTF_MODE", "build")
+    assert copied(folder, "7") == 0
+    assert "NotImplementedError" in (folder / "mine" / "07_it.ipynb").read_text()
+    monkeypatch.setenv("TINYTF_MODE", "solve")
+    assert copied(folder) == 1
+    assert "'solve' is not one of read, build" in capsys.readouterr().err
+
+
+def test_a_readers_copy_is_never_overwritten(folder, capsys):
+    assert copied(folder) == 0
+    mine = folder / "mine" / "07_it.ipynb"
+    mine.write_text("what I wrote")
+    assert copied(folder, "--mode", "build") == 0
+    assert mine.read_text() == "what I wrote"
+    assert "kept, it is yours" in capsys.readouterr().out
+
+
+def test_a_chapter_that_is_not_there_is_named(folder, capsys):
+    assert copied(folder, "08") == 1
+    assert "no such chapter" in capsys.readouterr().err
+    assert not (folder / "mine").exists()

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from tinytf.course.commands import attack, build, claims, exercises, readme, report
+from tinytf.course.commands import attack, build, claims, copy, exercises, readme, report
 from tinytf.course.commands import map as parts
 
 
@@ -14,7 +14,7 @@ def main(arguments=None):
             stream.reconfigure(encoding="utf-8")
     parser = argparse.ArgumentParser(prog="python -m tinytf.course", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    for command in (build, readme, parts, report, claims, exercises, attack):
+    for command in (build, readme, copy, parts, report, claims, exercises, attack):
         command.add(commands).set_defaults(run=command.run)
     options = parser.parse_args(arguments)
     folder = getattr(options, "notebooks", None)

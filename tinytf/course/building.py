@@ -22,9 +22,10 @@ from tinytf.course.check import grade
 from tinytf.course.display import BAD, GOOD, QUIET, block, inline, show, sign
 from tinytf.course.grading import Exercise
 from tinytf.course.graduate import resolve, stand
+from tinytf.course.notebooks import tree
 from tinytf.course.parts import parts
 
-__all__ = ["MODES", "build_copy", "built", "graded", "graduations", "mode", "part_of"]
+__all__ = ["MODES", "build_copy", "built", "graded", "graduations", "mode", "part_of", "read_copy"]
 
 MODES = ("read", "build")
 _TYPES_UNREAD = __future__.annotations.compiler_flag
@@ -132,15 +133,21 @@ def build_copy(notebook, solved=False):
     `notebook` is what `json.load` gives of the file. With `solved`, the definitions stay and are
     tested: the copy of a reader who has written everything.
     """
+    fresh = read_copy(notebook)
+    for number, targets in _definition_cells(fresh["cells"]).items():
+        cell = fresh["cells"][number]
+        text = _with_parts("".join(cell["source"]), targets, solved)
+        cell["source"] = text.splitlines(keepends=True)
+    return fresh
+
+
+def read_copy(notebook):
+    """A chapter as a reader meets it: a new notebook without outputs, which give nothing away."""
     fresh = copy.deepcopy(notebook)
     fresh.get("metadata", {}).pop("widgets", None)
-    targets = _definition_cells(fresh["cells"])
-    for number, cell in enumerate(fresh["cells"]):
+    for cell in fresh["cells"]:
         if cell["cell_type"] == "code":
             cell["outputs"], cell["execution_count"] = [], None
-        if number in targets:
-            source = _with_parts("".join(cell["source"]), targets[number], solved)
-            cell["source"] = source.splitlines(keepends=True)
     return fresh
 
 
@@ -148,19 +155,19 @@ def _definition_cells(cells):
     """{cell number: {name: target}}: the last definition of each name before it graduates."""
     last, chosen = {}, {}
     for number, cell in enumerate(cells):
-        tree = _tree(cell)
-        for node in tree.body:
+        cell_tree = _tree(cell)
+        for node in cell_tree.body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
                 last[node.name] = number
-        for name, target in graduations(tree):
+        for name, target in graduations(cell_tree):
             if name in last and part_of(name, target) in parts():
                 chosen.setdefault(last[name], {})[name] = target
     return chosen
 
 
-def graduations(tree):
+def graduations(cell_tree):
     """The (name, target) of each call of `graduate` in a cell's syntax tree."""
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    calls = [node for node in ast.walk(cell_tree) if isinstance(node, ast.Call)]
     calls = [call for call in calls if getattr(call.func, "id", "") == "graduate"]
     return [(call.args[0].id, call.args[1].value) for call in calls if len(call.args) == 2]
 
@@ -175,8 +182,8 @@ def _tree(cell):
     if cell["cell_type"] != "code":
         return ast.Module([], [])
     try:
-        return ast.parse("".join(cell["source"]))
-    except SyntaxError:  # a magic, or a cell that shows an error
+        return tree("".join(cell["source"]))
+    except SyntaxError:  # a cell that shows an error
         return ast.Module([], [])
 
 
