@@ -166,7 +166,8 @@ def test_the_future_cannot_reach_the_past(attention, exact):
     model = small(exact, attention)
     src, tgt = random_ids([5], 11, exact), random_ids([6], 9, exact, end=False)
     x = model.tgt_embedding(tgt).detach().requires_grad_()
-    hidden = model.decoder(x, model.encode(src))
+    memory = model.encode(src)
+    hidden, _ = model.decoder(x, memory.states, memory.mask[:, 0, 0])
     for t in range(6):
         (grad,) = torch.autograd.grad(hidden[:, t].sum(), x, retain_graph=True)
         assert (grad[:, t + 1 :] == 0).all()
