@@ -73,7 +73,7 @@ READ = Answers(
         WrongAnswer(
             "the state is not carried on",
             _read(keep=False),
-            "The second word is 0",
+            "The second state is tanh",
             "Every step starts from zeros: no word knows what was before it.",
         ),
         WrongAnswer(
@@ -103,7 +103,7 @@ READ = Answers(
         WrongAnswer(
             "two bends",
             _read_two_bends,
-            "The second word is 0",
+            "The second state is tanh",
             "The sum is made first, then bent: tanh(W x + U h + b), once.",
         ),
         WrongAnswer(
@@ -127,7 +127,7 @@ READ = Answers(
         WrongAnswer(
             "read from the end",
             _read_backwards,
-            "The second word is 0",
+            "The second state is tanh",
             "That is the other direction. It has its use below, beside this one.",
         ),
         WrongAnswer(
@@ -585,14 +585,14 @@ SHARES = Answers(
         WrongAnswer(
             "a hit beside another link counted twice",
             _within((-1, 1), also_on=True),
-            "A hit is not beside the other link",
+            "a hit is not beside the other link",
             "Where two linked words stand side by side, the largest weight on one is beside the "
             "other too. Ask for `beside` only of those that are not `on`.",
         ),
         WrongAnswer(
             "only the first link",
             _within((-1, 1), first=True),
-            "2 is beside 3",
+            "3 is linked",
             "A target word may come from several source words; any of them is a hit.",
         ),
         WrongAnswer(

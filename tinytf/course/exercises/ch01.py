@@ -52,8 +52,8 @@ def _read_a_word(answer):
 def _read_goes_on(answer):
     """the second state is made of the first"""
     W, U, b = torch.tensor([[1.0]]), torch.tensor([[0.5]]), torch.tensor([0.0])
-    note = "The second word is 0: its state is tanh(0.5 · the first state)."
-    agrees(answer, _read_slowly, torch.tensor([[[1.0], [0.0]]]), W, U, b, note=note)
+    note = "The second state is tanh(-0.4 + 0.5 · the first)."
+    agrees(answer, _read_slowly, torch.tensor([[[0.8], [-0.4]]]), W, U, b, note=note)
 
 
 def _read_maps(answer):
@@ -474,7 +474,10 @@ def _shares_direction(answer):
 
 def _shares_neighbours(answer):
     """of several linked words any is a hit, and a hit is nothing else"""
-    weights, note = _row(0.1, 0.1, 0.2, 0.6), "A hit is not beside the other link as well."
+    weights, note = (
+        _row(0.1, 0.1, 0.2, 0.6),
+        "3 is linked, and a hit is not beside the other link as well.",
+    )
     _shares(answer, weights, [(2, 0), (3, 0)], [1, 0, 0], note)
     _shares(answer, _row(0.1, 0.1, 0.6, 0.2), [(0, 0), (3, 0)], [0, 1, 0], "2 is beside 3.")
     _shares(answer, _row(0.1, 0.1, 0.6, 0.2), [(3, 0), (0, 0)], [0, 1, 0], "2 is beside 3.")
