@@ -68,7 +68,10 @@ def _read_detached(x, W, U, b):
 
 READ = Answers(
     reference=my_read,
-    equivalent={},
+    equivalent={
+        "h = x.new_zeros(x.size(0), b.size(0)) => …": "zeros, as many and of the same kind: W, U "
+        "and b are as long, and zeros of one sentence broadcast to all",
+    },
     wrong=(
         WrongAnswer(
             "the state is not carried on",
@@ -255,7 +258,12 @@ def _vector_interleaved(states, mask):
 
 ONE_VECTOR = Answers(
     reference=my_one_vector,
-    equivalent={},
+    equivalent={
+        "last = mask.sum(dim=1) - 1 => …detach()…": "places carry no gradient",
+        "return … => …, last.detach()], …": "places carry no gradient",
+        "return … => …torch.arange(len(…": "all are as long as the batch",
+        "return … => …back[:, 0]], dim=1)": "the pieces have two axes: the last is axis 1",
+    },
     wrong=(
         WrongAnswer(
             "as it was",
@@ -375,7 +383,11 @@ def _best_alone(s, states, W, U, v, mask):
 
 ADDITIVE = Answers(
     reference=my_additive_attention,
-    equivalent={},
+    equivalent={
+        "weights = … => weights = scores….softmax(dim=1)": "scores have two axes: the last is 1",
+        "return … => return (weights[:, None] @ states)[:, -1]": "that axis has one entry",
+        "weights = … => …~mask.detach()…": "a mask carries no gradient",
+    },
     wrong=(
         WrongAnswer(
             "no tanh",
@@ -567,7 +579,11 @@ def _within_one(weights, gold):
 
 SHARES = Answers(
     reference=my_alignment_shares,
-    equivalent={},
+    equivalent={
+        "best = … => best = weights[target].argmax()": "a tensor of one number counts as it",
+        "best = … => …weights.detach()…": "a place carries no gradient",
+        "distance = … => …abs(source - best)…": "a distance has no sign",
+    },
     wrong=(
         WrongAnswer(
             "counts links, not words",
@@ -667,7 +683,11 @@ def _jacobian(read, x):
 
 HEARS = Answers(
     reference=my_hears,
-    equivalent={},
+    equivalent={
+        "… => ….detach()…": "True and False carry no gradient",
+        "… => …x.detach())": "the slopes are taken afresh",
+        "slopes = … => ….double()": "what is not 0 is not 0 with more digits",
+    },
     wrong=(
         WrongAnswer(
             "outputs added up",

@@ -34,10 +34,11 @@ def _read_slowly(x, W, U, b):
     return torch.stack(sentences)
 
 
-def _reader(inputs, hidden, seed):
+def _reader(inputs, hidden, seed, dtype=torch.float32):
     """W, U and b of these sizes; no two numbers are alike."""
-    W = numbers(hidden, inputs, seed=seed, scale=0.6)
-    return W, numbers(hidden, hidden, seed=seed + 1, scale=0.6), numbers(hidden, seed=seed + 2)
+    W = numbers(hidden, inputs, seed=seed, scale=0.6, dtype=dtype)
+    U = numbers(hidden, hidden, seed=seed + 1, scale=0.6, dtype=dtype)
+    return W, U, numbers(hidden, seed=seed + 2, dtype=dtype)
 
 
 def _read_a_word(answer):
@@ -88,9 +89,9 @@ def _read_is_torchs(answer):
 
 def _read_dtype(answer):
     """numbers keep their dtype, and gradients reach every word and weight"""
-    x, weights = numbers(2, 3, 2, seed=8), _reader(2, 3, seed=9)
-    agrees(answer, _read_slowly, x.double(), *(w.double() for w in weights))
-    gradients(answer, _read_slowly, x, *weights)
+    x = numbers(2, 3, 2, seed=8, dtype=torch.float64)
+    agrees(answer, _read_slowly, x, *_reader(2, 3, seed=9, dtype=torch.float64))
+    gradients(answer, _read_slowly, x, *_reader(2, 3, seed=9))
 
 
 READ = Exercise(
@@ -169,7 +170,8 @@ FORGET_BIAS = Exercise(
     statement=(
         "Write `my_forget_bias(steps, share)`: with which bias is `share` of $c$ left after "
         "`steps` steps, if the forget gate is $\\sigma(b)$ at every step and nothing is written? "
-        "Then ask it for a half after 80 words, and look whether the figure above agrees."
+        "Then ask it for a half after 80 words. (In a whole LSTM more arrives than by $c$ alone: "
+        "there is a way through $h$ as well.)"
     ),
     hint="First the gate: which number, multiplied `steps` times, gives `share`? Then the number "
     "whose sigmoid is that gate.",
@@ -495,6 +497,8 @@ def _shares_mass(answer):
     """the largest weight decides, not how much lies there"""
     _shares(answer, _row(0.3, 0.25, 0.25, 0.2), [(0, 0)], [1, 0, 0],
             "0.3 is little, and the largest.")  # fmt: skip
+    close = torch.tensor([[0.4, 0.4 + 1e-10, 0.2]], dtype=torch.float64)
+    _shares(answer, close, [(1, 0)], [1, 0, 0], "The second weight is larger by 1e-10.")
 
 
 def _shares_many(answer):
@@ -598,6 +602,8 @@ def _hears_weakly(answer):
     _hears(
         answer, weak, "x plus 0.0001 of the word before", ["100", "110", "011"], "Not 0 is True."
     )
+    faint = lambda x: 1e-50 * _before(x)  # noqa: E731
+    _hears(answer, faint, "1e-50 of the word before", ["000", "100", "010"], "Not 0 is True.")
     less = lambda x: x - 3 * _before(x)  # noqa: E731
     _hears(answer, less, "x minus 3 times the word before", ["100", "110", "011"], "Below 0, too.")
 
