@@ -98,7 +98,7 @@ READ = Exercise(
     id="01.1",
     title="read a batch of sentences",
     difficulty=1,
-    minutes=8,
+    minutes=6,
     statement=(
         "Write `my_read(x, W, U, b)`: what the loop above does, in torch and for several sentences "
         "at once. `x` is `(B, T, I)`; return the state after *every* word, `(B, T, H)`. One loop, "
@@ -382,7 +382,7 @@ ADDITIVE = Exercise(
     id="01.4",
     title="Bahdanau's attention",
     difficulty=2,
-    minutes=12,
+    minutes=10,
     statement=(
         "Write `my_additive_attention(s, states, W, U, v, mask)`: the context of one decoder step, "
         "for a batch. The score of state $h_j$ is $v^\\top\\tanh(W s + U h_j)$; the context is the "
@@ -626,7 +626,7 @@ HEARS = Exercise(
     id="01.6",
     title="who hears whom",
     difficulty=2,
-    minutes=10,
+    minutes=8,
     statement=(
         "Design a check. `read` maps words `(T, C)` to outputs `(T, D)`. Write "
         "`my_hears(read, x)`: a boolean `(T, T)` whose entry `[t, s]` says whether output t "
