@@ -12,12 +12,12 @@ from torch import nn
 
 from tinytf.apps.translator import Translator
 from tinytf.decoding.search import beam_search, greedy
+from tinytf.related.contexts import additive_weights
 from tinytf.related.recurrent import GRUCell, unroll
 from tinytf.related.recurrent_seq2seq import (
     RecurrentConfig,
     RecurrentEncoder,
     RecurrentSeq2Seq,
-    additive_weights,
     record_alignment,
 )
 from tinytf.text.words import BOS, PAD, WordTokenizer
@@ -111,32 +111,6 @@ def test_the_encoder_is_our_cell_unrolled_both_ways(exact):
         expected = torch.cat([unroll(cells[""], alone), back], dim=-1)[0]
         torch.testing.assert_close(states[row, :length], expected, **TIGHT)
         assert (states[row, length:] == 0).all()
-
-
-def test_additive_weights_are_the_papers(exact):
-    query, keys = torch.randn(2, 4, device=exact), torch.randn(2, 5, 4, device=exact)
-    v = torch.randn(4, device=exact)
-    mask = torch.tensor([[1, 1, 1, 1, 1], [1, 0, 1, 0, 0]], device=exact).bool()
-    weights = additive_weights(query, keys, v, mask)
-    for b in range(2):
-        e = {
-            j: sum(float(v[a]) * math.tanh(float(query[b, a] + keys[b, j, a])) for a in range(4))
-            for j in range(5)
-            if mask[b, j]
-        }
-        total = sum(math.exp(score) for score in e.values())
-        expected = [math.exp(e[j]) / total if j in e else 0.0 for j in range(5)]
-        torch.testing.assert_close(weights[b].tolist(), expected, atol=1e-5, rtol=1e-5)
-
-
-def test_additive_weights_with_nothing_to_attend_to_are_zero(exact):
-    query = torch.randn(2, 4, device=exact, requires_grad=True)
-    keys, v = torch.randn(2, 5, 4, device=exact), torch.randn(4, device=exact)
-    mask = torch.tensor([[True] * 5, [False] * 5], device=exact)
-    weights = additive_weights(query, keys, v, mask)
-    torch.testing.assert_close(weights.sum(-1), torch.tensor([1.0, 0.0], device=exact))
-    weights.square().sum().backward()
-    assert query.grad.isfinite().all()
 
 
 @BOTH
