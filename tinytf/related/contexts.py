@@ -25,8 +25,10 @@ def additive_weights(query: Tensor, keys: Tensor, v: Tensor, mask: Tensor) -> Te
 class AdditiveAttention(nn.Module):
     """A context of its own for every step: the source states, mixed by `additive_weights`.
 
-    Source: Bahdanau et al. 2015, section 3.1. `weights` is the function that does the work;
-    `record_alignment` wraps it to look inside.
+    `w` maps the decoder's H numbers to the query, `u` the 2H of a source state to its key, neither
+    with a bias; `v` (H,) starts uniform between -H^-0.5 and H^-0.5. `weights` is the function that
+    does the work, kept as an attribute so that it can be wrapped (`record_alignment`). Source:
+    Bahdanau et al. 2015, section 3.1.
     """
 
     def __init__(self, hidden: int) -> None:

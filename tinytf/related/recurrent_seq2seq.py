@@ -59,7 +59,8 @@ class RecurrentConfig:
 class RecurrentEncoder(nn.Module):
     """A bidirectional GRU: each state knows the words before it and the words after it.
 
-    `nn.GRU` is the fused form of unrolling `GRUCell` both ways. Padding is never read.
+    `gru` is an `nn.GRU` of `hidden` numbers each way, batch first: the fused form of unrolling
+    `GRUCell` both ways. Padding is never read.
     """
 
     def __init__(self, d_model: int, hidden: int) -> None:
@@ -83,8 +84,11 @@ class RecurrentEncoder(nn.Module):
 class RecurrentDecoder(nn.Module):
     """A GRU that reads the word before and a context, and writes the next word's features.
 
-    `context` decides what it sees of the source: `FixedContext` or `AdditiveAttention`. Source:
-    Bahdanau et al. 2015, appendix A.2.2, with one tanh layer in the place of maxout.
+    `context` decides what it sees of the source: `FixedContext` or `AdditiveAttention`. `start`
+    (H to H, then tanh) makes the first state of where the right-to-left reader stopped; `cell` is
+    a `GRUCell` that reads word and context, in this order; `merge`, then tanh, maps state, context
+    and word, in this order, to C numbers. Source: Bahdanau et al. 2015, appendix A.2.2, with one
+    tanh layer in the place of maxout.
     """
 
     def __init__(self, d_model: int, hidden: int, context: nn.Module) -> None:

@@ -8,6 +8,7 @@ from .style import COLOURS, label
 __all__ = ["draw_gates", "draw_reach", "draw_two_networks", "draw_unrolled"]
 
 QUIET = "#6b7280"
+STEP = 1.65  # units from word to word of two networks
 
 
 def draw_unrolled(words, vectors, states):
@@ -79,10 +80,10 @@ def draw_two_networks(source, target, weights=None):
     `source` and `target` are words; with `weights` (one for each source word) the decoder's second
     step looks at all states, the more the thicker the line. Returns the Diagram.
     """
-    step, left = 1.9, 0.9
-    first = left + step * len(source) + 1.5
+    left = 0.9
+    first = left + STEP * len(source) + 1.2
     d = Diagram(
-        first + step * len(target) - 1.0, 5.0 if weights else 4.0,
+        first + STEP * len(target) - 0.7, 5.4 if weights else 4.4,
         f"An encoder reads {' '.join(source)}, a decoder writes {len(target)} Chinese words: "
         + _between(source, weights),
     )  # fmt: skip
@@ -91,8 +92,8 @@ def draw_two_networks(source, target, weights=None):
     decoder = _row(d, first, read, target, "s", "decoder")
     for state, word in zip(decoder, target, strict=True):
         x = state.x if weights else state.x + 0.15
-        d.arrow((x, state.top[1]), (x, 2.5 if weights else 3.3))
-        d.text(x, 2.75 if weights else 3.55, label(word), size=10)
+        d.arrow((x, state.top[1]), (x, 2.95 if weights else 3.75))
+        d.text(x, 3.2 if weights else 4.0, label(word), size=10)
     if weights:
         _look(d, encoder, decoder[1], weights)
     else:
@@ -114,29 +115,30 @@ def _row(d, left, read, made, name, role):
     """A row of states, each made of the word under it and of the state before."""
     states = []
     for t, word in enumerate(read[: len(made)], start=1):
-        x = left + 1.9 * (t - 1)
-        state = d.box(x, 1.5, f"${name}_{t}$", role=role)
-        d.text(x, 0.35, word, size=10)
-        d.arrow((x, 0.55), state.bottom)
+        x = left + STEP * (t - 1)
+        state = d.box(x, 1.95, f"${name}_{t}$", role=role)
+        d.text(x, 0.85, word, size=10)
+        d.arrow((x, 1.05), state.bottom)
         if states:
             d.arrow(states[-1], state)
         states.append(state)
+    d.text((states[0].x + states[-1].x) / 2, 0.25, role, color=QUIET)
     return states
 
 
 def _feed(d, last, decoder):
     """One vector between the two, and a rail from it to every step."""
-    vector = d.box((last.x + decoder[0].x) / 2, 2.55, "one vector", role="memory")
+    vector = d.box((last.x + decoder[0].x) / 2, 3.0, "one vector", role="memory")
     d.arrow(last.top, (vector.x - 0.3, vector.bottom[1]))
     end = decoder[-1].x - 0.15
-    d.ax.plot([vector.right[0], end], [2.55, 2.55], color=COLOURS["memory"], linewidth=1.8)
+    d.ax.plot([vector.right[0], end], [3.0, 3.0], color=COLOURS["memory"], linewidth=1.8)
     for state in decoder:
-        d.arrow((state.x - 0.15, 2.55), (state.x - 0.15, state.top[1]), role="memory")
+        d.arrow((state.x - 0.15, 3.0), (state.x - 0.15, state.top[1]), role="memory")
 
 
 def _look(d, encoder, state, weights):
     """The decoder step's context above it, with a line from every encoder state."""
-    context = d.box((encoder[-1].x + state.x) / 2, 4.2, "context", shape="Σ α h", role="attention")
+    context = d.box((encoder[-1].x + state.x) / 2, 4.65, "context", shape="Σ α h", role="attention")
     for place, weight in zip(encoder, weights, strict=True):
         d.ax.annotate(
             "", context.left, place.top, zorder=1.4,
@@ -145,7 +147,7 @@ def _look(d, encoder, state, weights):
                 "alpha": 0.35 + 0.65 * weight, "shrinkA": 1, "shrinkB": 1,
             },
         )  # fmt: skip
-        d.text(place.x - 0.38, 2.05, f"{weight:.2f}", size=9)
+        d.text(place.x - 0.38, 2.5, f"{weight:.2f}", size=9)
     d.arrow(context.right, (state.x - 0.2, state.top[1]), bend=-0.15, role="attention")
 
 
