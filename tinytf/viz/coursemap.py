@@ -84,9 +84,8 @@ def course_map(chapter, ax=None):
     ax.set_axis_off()
     everything = [(text, chapters) for *_, text, chapters in _ENCLOSING + _PARTS]
     everything += [(text, (number,)) for number, text in _AROUND]
-    today = dict.fromkeys(
-        " ".join(text.replace("-\n", "-").split()) for text, found in everything if chapter in found
-    )
+    today = [text for text, found in everything if chapter in found]
+    today = dict.fromkeys(" ".join(text.replace("-\n", "-").split()) for text in today)
     return alt(
         ax,
         "The Transformer's parts with the chapters that build them. English runs through "
