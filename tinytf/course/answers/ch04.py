@@ -153,6 +153,9 @@ def _side_by_side(heads, x):
     return heads.reshape(x.shape)
 
 
+_LATER = "later = torch.ones_like(scores, dtype=torch.bool).triu(1)"
+_SCORES = "scores = q @ k.mT / math.sqrt(q.size(-1))"
+
 REPAIR = Answers(
     reference=my_causal_heads,
     wrong=(
@@ -250,7 +253,18 @@ REPAIR = Answers(
             "`.data` and `no_grad` out of it.",
         ),
     ),
-    equivalent={},
+    equivalent={
+        f"{_LATER} => {_LATER}.detach()": "booleans have no gradient to lose",
+        f"{_LATER} => later = torch.ones_like(scores.detach(), dtype=torch.bool).triu(1)": (
+            "only the shape and the device of the scores are taken"
+        ),
+        f"{_LATER} => later = torch.ones_like(scores.float(), dtype=torch.bool).triu(1)": (
+            "only the shape and the device of the scores are taken"
+        ),
+        "… => ….masked_fill(later.detach(), -math.inf).…": "booleans have no gradient to lose",
+        f"{_SCORES} => {_SCORES.replace('q.size', 'k.size')}": "queries and keys are D wide",
+        f"{_SCORES} => {_SCORES.replace('q.size', 'v.size')}": "values are D wide, too",
+    },
 )
 
 
