@@ -48,7 +48,7 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
     ),
     Chapter(
         "04", "Multi-head and cross-attention",
-        "Why look several times at once, and from where?", 80,
+        "Why look several times at once, and from where?", 115,
         "attention and its masks (chapter 03)",
     ),
     Chapter(

@@ -69,23 +69,31 @@ def draw_split(table, num_heads):
     return d.ax
 
 
-def draw_heads(named):
-    """Draw heads as tables of the numbers they hold: {name: (H, T, D)}, a row for each name."""
+def draw_heads(named, blank=False):
+    """Draw heads as tables of the numbers they hold: {name: (H, T, D)}, a row for each name.
+
+    With `blank`, cells that hold 0 are grey and empty, as in a mask.
+    """
     tables = {name: as_array(heads, name, ndim=3) for name, heads in named.items()}
     shapes = [table.shape for table in tables.values()]
     across, words, width = (max(shape[axis] for shape in shapes) for axis in range(3))
-    cell = 0.56
+    cell, role = 0.56, "weights" if blank else "query"
     step, high = cell * width + 1.3, cell * words + 1.1
-    d = Diagram(
-        3.0 + step * across, high * len(tables),
-        alt=". ".join(f"{name}: {len(t)} heads of {words} rows" for name, t in tables.items()),
-    )  # fmt: skip
+    says = ". ".join(f"{name}: {_spoken(heads)}" for name, heads in tables.items())
+    d = Diagram(3.0 + step * across, high * len(tables), alt=says)
     for i, (name, heads) in enumerate(tables.items()):
         y = high * (len(tables) - i - 0.5) - 0.2
         d.text(0.3, y, name, align="left")
         for h, table in enumerate(heads):
-            d.matrix(3.0 + step * (h + 0.4), y, table, title=f"head {h}", role="query", cell=cell)
+            x, hidden = 3.0 + step * (h + 0.4), table == 0 if blank else None
+            d.matrix(x, y, table, title=f"head {h}", role=role, hidden=hidden, cell=cell)
     return d.ax
+
+
+def _spoken(heads):
+    """The rows of numbers that heads (H, T, D) hold, in words."""
+    rows = [", ".join(" ".join(f"{n:g}" for n in row) for row in table) for table in heads]
+    return "; ".join(f"head {h} has the rows {row}" for h, row in enumerate(rows))
 
 
 def draw_three_attentions(source, target, source_mask, target_mask):

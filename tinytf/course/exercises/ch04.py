@@ -84,7 +84,7 @@ SPLIT = Exercise(
     id="04.1",
     title="split into heads",
     difficulty=1,
-    minutes=10,
+    minutes=8,
     statement=(
         "Write `my_split_heads(x, num_heads)`: from `(B, T, C)` to `(B, H, T, D)`, where head h "
         "gets slice h of every word's vector. Raise `ValueError` if `num_heads` does not divide C."
@@ -205,7 +205,7 @@ REPAIR = Exercise(
     id="04.2",
     title="repair a causal attention",
     difficulty=2,
-    minutes=20,
+    minutes=15,
     statement=(
         "`suspect`, above, has four lines that print the right shape and are wrong. Write "
         "`my_causal_heads(x, w_q, w_k, w_v, w_o, num_heads)`, which does what `suspect` should: "
@@ -294,7 +294,7 @@ MULTI = Exercise(
     id="04.3",
     title="multi-head cross-attention",
     difficulty=2,
-    minutes=20,
+    minutes=15,
     statement=(
         "Write `my_multi_head(x, memory, w_q, w_k, w_v, w_o, num_heads)`: queries from `x`, keys "
         "and values from `memory`, each map `(C, C)` multiplied from the right, split into heads, "
@@ -394,7 +394,7 @@ CROSS = Exercise(
     id="04.4",
     title="the mask of cross-attention",
     difficulty=1,
-    minutes=8,
+    minutes=6,
     statement=(
         "Write `my_cross_mask(src_ids, tgt_ids, pad_id=0)`: which source words `(B, S)` each "
         "target word `(B, T)` may look at, boolean, `True` = may, of four axes `(B, 1, T, S)` (T "
