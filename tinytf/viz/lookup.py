@@ -48,7 +48,7 @@ def draw_steps(q, k, v, mask=None, words=None):
         )
         for i, (x, (title, values, role, grey)) in enumerate(zip(places, shown, strict=True))
     ]
-    for left, right, sign in zip(boxes, boxes[1:], ("softmax", "·", "="), strict=False):
+    for left, right, sign in zip(boxes, boxes[1:], ("softmax", "×", "="), strict=False):
         start, end = left.right[0], right.left[0]
         if sign == "softmax":
             d.arrow((start + 0.1, top), (end - 0.1, top))
