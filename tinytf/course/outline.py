@@ -43,7 +43,7 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
     ),
     Chapter(
         "03", "Scaled dot-product attention",
-        "How does one word look up what it needs in the others?", 75,
+        "How does one word look up what it needs in the others?", 90,
         "a word is a vector (chapter 02)",
     ),
     Chapter(
