@@ -217,6 +217,22 @@ REPAIR = Answers(
             "`triu()` has the diagonal too, so word 0 sees nothing at all: `triu(1)`.",
         ),
         WrongAnswer(
+            "one word too far",
+            _causal_variant(
+                triangle=lambda scores: torch.ones_like(scores, dtype=torch.bool).triu(2)
+            ),
+            "Row 0 is x[0] @ w_v @ w_o",
+            "`triu(2)` leaves the next word to be seen, the very one to be predicted: `triu(1)`.",
+        ),
+        WrongAnswer(
+            "hidden with -10,000",
+            _causal_variant(
+                hide=lambda scores, later: scores.masked_fill(later, -1e4).softmax(dim=-1)
+            ),
+            "can have a weight of 0 before",
+            "A score of its own can be lower still. Hide with -∞, or the least number there is.",
+        ),
+        WrongAnswer(
             "hidden scores set to 0",
             _causal_variant(
                 hide=lambda scores, later: scores.masked_fill(later, 0.0).softmax(dim=-1)
