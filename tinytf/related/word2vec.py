@@ -61,9 +61,8 @@ def context_windows(rows: Sequence[Sequence[int]], window: int = 2) -> tuple[Ten
         padded = [PAD] * window + list(row) + [PAD] * window
         for i, centre in enumerate(row):
             if len(row) > 1:
-                contexts.append(
-                    padded[i : i + window] + padded[i + window + 1 : i + 2 * window + 1]
-                )
+                before, after = padded[i : i + window], padded[i + window + 1 : i + 2 * window + 1]
+                contexts.append(before + after)
                 centres.append(centre)
     if not centres:
         raise ValueError(f"none of the {len(rows)} sentences has two words")

@@ -1,5 +1,7 @@
 """Drawings of chapter 02: text becomes vectors, merges join bytes, a lookup is a product, CBOW."""
 
+from itertools import pairwise
+
 from tinytf.viz.diagram import Diagram
 from tinytf.viz.style import as_array, label
 
@@ -71,7 +73,7 @@ def draw_merges(word, merges, tokens):
         x = 1.9 + step * (i + 0.5)
         row.append((letter, drawing.box(x, 0.45, _name(tokens[letter]), role="input")))
     drawing.text(1.7, 0.45, "bytes", size=9, align="right")
-    for number, (place, pair, new) in enumerate(steps, start=1):
+    for number, (place, _, new) in enumerate(steps, start=1):
         y = 0.45 + rise * number
         (_, one), (_, other) = row[place : place + 2]
         box = drawing.box(
@@ -90,7 +92,7 @@ def _steps(ids, merges):
     """(place, pair, new id) of each merge, in the order in which they are done."""
     ids, done = list(ids), []
     while True:
-        pairs = list(zip(ids, ids[1:], strict=False))
+        pairs = list(pairwise(ids))
         known = [pair for pair in pairs if pair in merges]
         if not known:
             return done

@@ -13,7 +13,6 @@ from tinytf.course.expect import (
     numbers,
     record,
     short,
-    travels,
 )
 from tinytf.course.grading import Exercise, hint
 
@@ -207,8 +206,9 @@ def _as_it_is(answer):
 
 def _learned(answer):
     """200 ids and twelve merges, as training would have done it"""
-    merges = {(1, 2): 10, (2, 3): 11, (3, 3): 12, (10, 1): 13, (11, 12): 14, (2, 2): 15,
-              (13, 3): 16, (10, 10): 17, (1, 11): 18, (15, 1): 19, (12, 12): 20, (3, 1): 21}  # fmt: skip
+    pairs = [(1, 2), (2, 3), (3, 3), (10, 1), (11, 12), (2, 2), (13, 3), (10, 10), (1, 11),
+             (15, 1), (12, 12), (3, 1)]  # fmt: skip
+    merges = {pair: 10 + i for i, pair in enumerate(pairs)}
     ids = _drawn(200, 3, seed=2)
     _gives(answer, (ids, merges), _by_rank(ids, merges))
 
@@ -380,7 +380,7 @@ def _batch(answer):
 
 
 def _in_its_dtype(answer):
-    """ids may be int32, and the result has the dtype and device of grad"""
+    """ids may be int32, and the result has the dtype of grad"""
     ids = torch.tensor([[3, 0, 3], [1, 0, 0]])
     agrees(answer, _autograd, ids.int(), numbers(2, 3, 4, seed=5), 5)
     agrees(answer, _autograd, ids, numbers(2, 3, 4, seed=6, dtype=torch.float64), 5)
@@ -404,8 +404,8 @@ GRADIENT = Exercise(
         "result is (V, C), in the dtype of `grad`. A row that was not used gets 0; one that was "
         "used several times gets the sum."
     ),
-    hint="The lookup is a product, one-hot × table. The gradient of `A @ W` in `W` is `A.T @ grad`. "
-    "(Or look up `index_add`.)",
+    hint="The lookup is a product, one-hot × table. The gradient of `A @ W` in `W` is "
+    "`A.T @ grad`. (Or look up `index_add`.)",
     function=my_lookup_gradient,
     tests=(_first_row, _twice, _batch, _in_its_dtype, _linear),
 )
