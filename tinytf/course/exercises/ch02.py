@@ -115,7 +115,7 @@ MERGE = Exercise(
     id="02.1",
     title="merge a pair",
     difficulty=1,
-    minutes=8,
+    minutes=6,
     statement=(
         "Counting is done; now the pair is to be replaced. Write `my_merge_pair(ids, pair, "
         "new_id)`: a new list in which `new_id` stands wherever the two ids of `pair` stood next "
@@ -217,7 +217,7 @@ ENCODE = Exercise(
     id="02.2",
     title="repair the encoder",
     difficulty=2,
-    minutes=12,
+    minutes=10,
     statement=(
         "`hasty_encode`, above, merges whatever known pair stands furthest to the left. Repair it: "
         "write `my_encode(ids, merges)`, which merges as training did. `merges` maps a pair to its "
@@ -311,7 +311,7 @@ TEXTS = Exercise(
     id="02.3",
     title="texts that find a fault",
     difficulty=2,
-    minutes=10,
+    minutes=8,
     statement=(
         "A tokenizer has to give every text back. Here are six that don't, each with one fault: "
         "`ends` drops white space at both ends; `spaces` makes one space of several; `lines` turns "
@@ -396,7 +396,7 @@ GRADIENT = Exercise(
     id="02.4",
     title="the gradient of a lookup",
     difficulty=2,
-    minutes=12,
+    minutes=10,
     statement=(
         "Training needs the way back: how does the loss change with the numbers of the table? "
         "Write `my_lookup_gradient(ids, grad, vocab_size)` without autograd. `ids` is (B, T); "
@@ -506,7 +506,7 @@ NEAREST = Exercise(
     id="02.5",
     title="nearest words",
     difficulty=1,
-    minutes=8,
+    minutes=6,
     statement=(
         "Write `my_nearest(vectors, query, k)`: the ids of the `k` rows of `vectors` with the "
         "largest cosine to the row number `query`, best first, that row left out."

@@ -1,9 +1,12 @@
 """Chapter 02: words and their ids, byte-level BPE, the embedding, vectors from neighbours."""
 
 from collections import Counter
+from types import SimpleNamespace
 
 import torch
+from torch import nn
 
+from tinytf.course.expect import numbers
 from tinytf.course.parts import Part, arrived, shapes, twin
 
 CONTEXT = torch.tensor([[3, 4, 5, 0], [6, 3, 3, 9], [0, 0, 0, 7]])
@@ -30,6 +33,37 @@ def _embedded_gradients(embedding):
 def _drawn(embedding):
     torch.manual_seed(0)
     return embedding(400, 64).weight.detach().std()
+
+
+def _echo(tied):
+    """A model of a table and an output, both (7, 5), that keeps to one matrix by `tied`."""
+    model = tied()
+    model.config = SimpleNamespace(tie_output=True)
+    model.table = nn.Parameter(numbers(7, 5, seed=1))
+    model.output = nn.Linear(5, 7, bias=False)
+    return model
+
+
+def _tied(tied):
+    model = _echo(tied)
+    model.tie()
+    return model
+
+
+def _one(model):
+    return [model.output.weight is model.table, len(list(model.parameters())), model.table]
+
+
+def _loaded(tied, assign):
+    model = _tied(tied)
+    other = numbers(7, 5, seed=2)
+    model.load_state_dict({"table": other, "output.weight": other.clone()}, assign=assign)
+    return _one(model)
+
+
+def _emptied(model):
+    model.to_empty(device="cpu")
+    return _one(model)[:2]
 
 
 PARTS = (
@@ -96,6 +130,18 @@ PARTS = (
             "the scale is given": lambda e: twin(e, 7, 5, scale=0.5)(IDS),
             "it starts with small numbers": _drawn,
             "gradients go back to the rows": _embedded_gradients,
+        },
+    ),
+    Part(
+        "tinytf.embedding.TiedOutput",
+        {
+            "it is tied": lambda tied: _one(_tied(tied)),
+            "it is not": lambda tied: _one(_echo(tied)),
+            "it moves to float64": lambda tied: _one(_tied(tied).double()),
+            "every tensor is made anew": lambda tied: _emptied(_tied(tied)),
+            "it was not tied, and every tensor is made anew": lambda tied: _emptied(_echo(tied)),
+            "a state is loaded": lambda tied: _loaded(tied, assign=False),
+            "a state's own tensors are put in": lambda tied: _loaded(tied, assign=True),
         },
     ),
     Part(
