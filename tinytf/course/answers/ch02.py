@@ -57,6 +57,15 @@ def _loses_the_last(ids, pair, new_id):
     return merged
 
 
+def _not_at_the_end(ids, pair, new_id):
+    merged, i = [], 0
+    while i < len(ids):
+        found = i < len(ids) - 2 and tuple(ids[i : i + 2]) == tuple(pair)
+        merged.append(new_id if found else ids[i])
+        i += 2 if found else 1
+    return merged
+
+
 def _second_stays(ids, pair, new_id):
     return [new_id if tuple(ids[i : i + 2]) == tuple(pair) else one for i, one in enumerate(ids)]
 
@@ -132,6 +141,12 @@ MERGE = Answers(
             "for ids=[2, 1, 3]",
             "A loop that stops one short of the end never copies the last id. Text would lose its "
             "ending.",
+        ),
+        WrongAnswer(
+            "the pair at the end is missed",
+            _not_at_the_end,
+            "for ids=[1, 2]",
+            "The last place where a pair may begin is `len(ids) - 2`: ask whether `i + 1 < len(ids)`.",
         ),
         WrongAnswer(
             "in either order",
@@ -612,6 +627,18 @@ NEAREST = Answers(
             "the angle counts",
             "`dim=0` divides each column by its norm. A word is a row: `dim=-1`, and "
             "`keepdim=True` so that the shapes meet.",
+        ),
+        WrongAnswer(
+            "the best comes last",
+            lambda vectors, query, k: my_nearest(vectors, query, k).flip(0),
+            "you get [1, 2], expected [2, 1]",
+            "These are the right words in the wrong order: the largest cosine comes first.",
+        ),
+        WrongAnswer(
+            "in the order of the ids",
+            lambda vectors, query, k: my_nearest(vectors, query, k).sort().values,
+            "you get [1, 2, 3, 4, 5]",
+            "These are the right words, but sorted by id: the largest cosine comes first.",
         ),
         WrongAnswer(
             "zero for itself",
