@@ -146,7 +146,7 @@ MERGE = Answers(
             "the pair at the end is missed",
             _not_at_the_end,
             "for ids=[1, 2]",
-            "A pair may begin at `len(ids) - 2`, the last place but one: ask for `i + 1 < len(ids)`.",
+            "A pair may begin at `len(ids) - 2`, the last place but one: `i + 1 < len(ids)`.",
         ),
         WrongAnswer(
             "in either order",
