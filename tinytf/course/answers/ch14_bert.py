@@ -194,6 +194,23 @@ def _low_for_infinite(start, end, allowed):
     return my_best_span(start, end, torch.ones_like(allowed))
 
 
+def _beats_zero(start, end, allowed):
+    best, found = 0.0, (0, 0)
+    for i in range(len(start)):
+        for j in range(i, len(start)):
+            if allowed[i] and allowed[j] and start[i] + end[j] > best:
+                best, found = start[i] + end[j], (i, j)
+    return found
+
+
+def _best_few(start, end, allowed):
+    few = [x.masked_fill(~allowed, -torch.inf).topk(min(20, len(x))).indices for x in (start, end)]
+    near = torch.zeros(len(start), len(start), dtype=torch.bool)
+    near[few[0][:, None], few[1]] = True
+    near[few[0], few[0]] = True
+    return _search(lambda i, j, a: i <= j and a[i] and a[j] and near[i, j])(start, end, allowed)
+
+
 def _ends_hidden_in_place(start, end, allowed):
     start[~allowed] = end[~allowed] = -torch.inf
     return my_best_span(start, end, allowed)
@@ -308,6 +325,19 @@ SPAN = Answers(
             _low_for_infinite,
             "-10,000 is not low enough",
             "A score may be lower than any number that you choose, except -∞.",
+        ),
+        WrongAnswer(
+            "the best so far begins at 0",
+            _beats_zero,
+            "all scores are negative",
+            "Where all sums are negative none beats 0: begin with -∞, or with the first span.",
+        ),
+        WrongAnswer(
+            "only the best few starts and ends",
+            _best_few,
+            "From 30 to 30 is 0.5",
+            "A list of the 20 best starts and ends, as in Hugging Face's example, is quick and "
+            "may miss the best pair: good starts may all stand behind good ends.",
         ),
         WrongAnswer(
             "the scores overwritten",

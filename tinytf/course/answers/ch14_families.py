@@ -278,6 +278,12 @@ INFILL = Answers(
             "Where the length is 0 no token may go.",
         ),
         WrongAnswer(
+            "a token too many",
+            lambda ids, spans, mask_id: my_infill(ids, [(s, n + 1) for s, n in spans], mask_id),
+            "spans=[(1, 1)], mask_id=50, you get [11, 50], expected [11, 50, 13]",
+            "A slice stops before its end: `ids[start : start + length]` are `length` tokens.",
+        ),
+        WrongAnswer(
             "gaps closed",
             lambda ids, spans, mask_id: [t for t in my_infill(ids, spans, mask_id) if t != mask_id],
             "spans=[(1, 1)], mask_id=50, you get [11, 13], expected",

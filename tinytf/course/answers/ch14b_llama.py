@@ -56,7 +56,7 @@ CACHE = Answers(
         WrongAnswer(
             "d_model for each head",
             _bytes(width=lambda d, h, g: d),
-            "Each of 6 key heads keeps",
+            "Each of 10 key heads keeps",
             "The heads share d_model: each is d_model / num_heads wide.",
         ),
         WrongAnswer(
@@ -76,6 +76,19 @@ CACHE = Answers(
             _bytes(tokens=lambda t: t - 1),
             "for num_layers=1, num_heads=1, num_kv_heads=1, d_model=3, length=1",
             "All `length` tokens have been read, the last one too: the next one will look at it.",
+        ),
+        WrongAnswer(
+            "a place for the next token, too",
+            _bytes(tokens=lambda t: t + 1),
+            "3 numbers of a key and 3 of a value",
+            "`length` tokens have been read: so many keys and values are kept, and no more.",
+        ),
+        WrongAnswer(
+            "as many heads as share a key head",
+            _bytes(heads=lambda h, g: h // g),
+            "Each of 10 key heads keeps",
+            "num_heads / num_kv_heads is how many queries share one key head. Kept are all "
+            "num_kv_heads of these.",
         ),
         WrongAnswer(
             "numbers, not bytes",

@@ -268,19 +268,19 @@ OCCLUSION = Answers(
         WrongAnswer(
             "turned round",
             _turned_round,
-            "Without patch 0 the log-probability of class 0",
+            "Without patch 0 the log-probability of class 1",
             "A fall is before less after: the patches an answer needs have positive numbers.",
         ),
         WrongAnswer(
             "all hidden but one",
             _alone,
-            "Without patch 0 the log-probability of class 0",
+            "Without patch 0 the log-probability of class 1",
             "This reads one patch at a time. What a patch says alone is another question.",
         ),
         WrongAnswer(
             "all hidden up to this one",
             _one_after_another,
-            "Patch 1 speaks for class 1",
+            "falls",
             "Each patch is hidden alone: the others are seen again.",
         ),
         WrongAnswer(
@@ -293,7 +293,7 @@ OCCLUSION = Answers(
         WrongAnswer(
             "probabilities",
             _plain_probabilities,
-            "Without patch 0 the log-probability of class 0",
+            "Without patch 0 the log-probability of class 1",
             "In probabilities nothing seems needed once a model is sure. Log-probabilities still "
             "tell .999 from .9999.",
         ),
@@ -339,7 +339,7 @@ OCCLUSION = Answers(
         WrongAnswer(
             "never compared with the whole",
             _without_the_whole,
-            "Without patch 0 the log-probability of class 0",
+            "Without patch 0 the log-probability of class 1",
             "That is how unsure the model is without the patch. How unsure was it with all?",
         ),
         WrongAnswer(

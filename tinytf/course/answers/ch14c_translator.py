@@ -181,6 +181,56 @@ REORDER = Answers(
             "means. The part's name does.",
         ),
         WrongAnswer(
+            "the decoder's own sublayers forgotten",
+            _all_but(
+                [
+                    "decoder.layers.0.self",
+                    "decoder.layers.1.self",
+                    "decoder.layers.0.feed",
+                    "decoder.layers.1.feed",
+                ]
+            ),
+            "in decoder.layers.0.self_attention.w_q.weight",
+            "Each sublayer of the decoder reads and writes its stream: self-attention, "
+            "cross-attention and the feed-forward network.",
+        ),
+        WrongAnswer(
+            "of cross-attention only the keys",
+            _all_but([f"cross_attention.w_{part}" for part in "qvo"]),
+            "in decoder.layers.0.cross_attention.w_q.weight",
+            "Its queries read the decoder's stream, its values the encoder's, and `w_o` writes.",
+        ),
+        WrongAnswer(
+            "the decoder's last norm forgotten",
+            _all_but(["decoder.final_norm"]),
+            "in decoder.final_norm.weight",
+            "Encoder and decoder have a last norm each.",
+        ),
+        WrongAnswer(
+            "one norm of many",
+            _all_but([f"residual_{i}.norm" for i in (1, 2)]),
+            "residual_1.norm.weight",
+            "Every sublayer has a norm, and every norm a gain and a bias per feature.",
+        ),
+        WrongAnswer(
+            "most of the decoder forgotten",
+            _all_but(
+                [
+                    "decoder.layers.0.self",
+                    "decoder.layers.1.self",
+                    "feed_forward",
+                    "cross_attention.w_q",
+                    "cross_attention.w_v",
+                    "cross_attention.w_o",
+                    "decoder.final_norm",
+                    "residual",
+                ]
+            ),
+            "in encoder.layers.0.feed_forward.w_1.weight",
+            "A tensor here and there is right. The model is one thing: all that reads or writes "
+            "its stream has to agree.",
+        ),
+        WrongAnswer(
             "the first layer only",
             _all_but([".layers.1."]),
             "layers.1.",

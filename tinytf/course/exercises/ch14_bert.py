@@ -60,8 +60,9 @@ def _ids(answer):
 
 def _marks(answer):
     """the marks have the ids that are given"""
-    (ids, _), (expected, _), where = _pair(answer, [4], [5, 6], 101, 102)
-    expect(ids == expected, f"{where}, the ids are {ids}, expected {expected}")
+    got, expected, where = _pair(answer, [4], [5, 6], 101, 102)
+    for mine, right, name in zip(got, expected, ("ids", "segments"), strict=True):
+        expect(mine == right, f"{where}, the {name} are {mine}, expected {right}")
 
 
 def _segments(answer):
@@ -204,6 +205,15 @@ def _long(answer):
         _spans(answer, start, end, note=note, where=where)
 
 
+def _crossed(answer):
+    """good starts may stand behind all good ends"""
+    _spans(answer, _row(0, 2, 3), _row(3, 2, 0), note="From 1 to 1 is 2 + 2 = 4.")
+    start = torch.arange(60.0)
+    start[30] += 0.5
+    where = "for 60 words, starts 0, 1, 2, … 59, but 30.5 at 30, and ends 0, -1, -2, … -59"
+    _spans(answer, start, -torch.arange(60.0), note="From 30 to 30 is 0.5.", where=where)
+
+
 def _any_scores(answer):
     """for any scores, drawn at random, and any text"""
     for size, seed in ((2, 1), (5, 2), (11, 3), (30, 4)):
@@ -239,6 +249,7 @@ SPAN = Exercise(
         _sums,
         _hole,
         _long,
+        _crossed,
         _far_below,
         _any_scores,
     ),

@@ -42,36 +42,36 @@ def _bytes(answer, *sizes, expected, note):
 def _one_token(answer):
     """one layer keeps a key and a value of each key head"""
     _bytes(answer, 1, 1, 1, 3, 1, 1, expected=6, note="3 numbers of a key and 3 of a value.")
-    note = "Each of 6 key heads keeps 18 / 6 = 3 numbers of a key and 3 of a value."
-    _bytes(answer, 1, 6, 6, 18, 1, 1, expected=36, note=note)
+    note = "Each of 10 key heads keeps 30 / 10 = 3 numbers of a key and 3 of a value."
+    _bytes(answer, 1, 10, 10, 30, 1, 1, expected=60, note=note)
 
 
 def _groups(answer):
     """query heads are not kept"""
-    note = "Two heads, as wide as the queries': 18 / 6 = 3 numbers, twice."
-    _bytes(answer, 1, 6, 2, 18, 1, 1, expected=12, note=note)
+    note = "Two heads, as wide as the queries': 30 / 10 = 3 numbers, twice."
+    _bytes(answer, 1, 10, 2, 30, 1, 1, expected=12, note=note)
 
 
 def _layers(answer):
     """every layer keeps its own"""
-    _bytes(answer, 5, 6, 2, 18, 1, 1, expected=60, note="12 bytes in each of 5 layers.")
+    _bytes(answer, 5, 10, 2, 30, 1, 1, expected=60, note="12 bytes in each of 5 layers.")
 
 
 def _tokens(answer):
     """every token is kept once"""
-    _bytes(answer, 1, 6, 2, 18, 7, 1, expected=84, note="12 bytes for each of 7 tokens.")
-    _bytes(answer, 1, 6, 2, 18, 0, 1, expected=0, note="Nothing has been read.")
+    _bytes(answer, 1, 10, 2, 30, 7, 1, expected=84, note="12 bytes for each of 7 tokens.")
+    _bytes(answer, 1, 10, 2, 30, 0, 1, expected=0, note="Nothing has been read.")
 
 
 def _numbers_in_bytes(answer):
     """each number takes so many bytes, two if nothing is said"""
-    _bytes(answer, 1, 6, 2, 18, 1, 4, expected=48, note="12 numbers of 4 bytes.")
-    _bytes(answer, 1, 6, 2, 18, 1, expected=24, note="12 numbers; bytes_per_number is 2.")
+    _bytes(answer, 1, 10, 2, 30, 1, 4, expected=48, note="12 numbers of 4 bytes.")
+    _bytes(answer, 1, 10, 2, 30, 1, expected=24, note="12 numbers; bytes_per_number is 2.")
 
 
 def _all_together(answer):
     """layers, tokens and bytes multiply, in large models too"""
-    _bytes(answer, 5, 6, 2, 18, 7, 4, expected=1680, note="12 · 5 · 7 · 4.")
+    _bytes(answer, 5, 10, 2, 30, 7, 4, expected=1680, note="12 · 5 · 7 · 4.")
     note = "This is Llama 3's smallest model after 8,192 tokens: a gibibyte."
     _bytes(answer, 32, 32, 8, 4096, 8192, expected=2**30, note=note)
 
@@ -235,9 +235,9 @@ def _one_query(answer):
 def _own_questions(answer):
     """the heads of a group share keys, and each asks its own question"""
     k, v = (torch.tensor(x).view(1, 1, 2, 1) for x in ([[1.0], [-1.0]], [[10.0], [20.0]]))
-    where = "for 2 query heads with q=3 and q=-3, and one key head with keys 1, -1, values 10, 20"
-    note = "Head 0 reads the first value, nearly 10; head 1 the second, nearly 20."
-    agrees(answer, _head_by_head, _across(3.0, -3.0), k, v, where=where, note=note)
+    where = "for 3 query heads, q=3, 0 and -3, and one key head with keys 1, -1, values 10, 20"
+    note = "Head 0 reads the first value, nearly 10; head 1 both, 15; head 2 the second, nearly 20."
+    agrees(answer, _head_by_head, _across(3.0, 0.0, -3.0), k, v, where=where, note=note)
 
 
 def _own_places(answer):

@@ -195,15 +195,15 @@ def _falls(answer, says, note="", pixels=None, where="", tolerance=1e-5):
 
 def _needed(answer):
     """a patch that speaks for the answer is missed"""
-    note = "Without patch 0 the log-probability of class 0, the answer, falls by 1 nat."
-    _falls(answer, [[2.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.0, 0.0]], note)
+    note = "Without patch 0 the log-probability of class 1, the answer, falls by 1 nat."
+    _falls(answer, [[0.0, 2.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.0]], note)
     _falls(answer, [[3.0, 0.0]], "Without its only patch both classes are as likely.")
 
 
 def _in_the_way(answer):
     """a patch that speaks against the answer is missed less than nothing"""
-    note = "Patch 1 speaks for class 1: without it the answer, class 0, gains."
-    _falls(answer, [[4.0, 0.0], [0.0, 3.0]], note)
+    note = "Patch 0 speaks for class 1: without it the answer, class 0, gains."
+    _falls(answer, [[0.0, 3.0], [4.0, 0.0]], note)
 
 
 def _no_matter(answer):
