@@ -88,6 +88,18 @@ PAIR = Answers(
             "A [SEP] belongs to the sentence that it ends.",
         ),
         WrongAnswer(
+            "segments first",
+            lambda *given: my_pair(*given)[::-1],
+            "the ids are [0, 0, 0, 1, 1]",
+            "Return the ids first, then the segments.",
+        ),
+        WrongAnswer(
+            "segments as floats",
+            lambda *given: (my_pair(*given)[0], [float(x) for x in my_pair(*given)[1]]),
+            "for segments you return a list that holds 0, expected whole numbers",
+            "A table of embeddings looks rows up by whole numbers.",
+        ),
+        WrongAnswer(
             "marks without a segment",
             _paired(segments=lambda f, s: [0] * f + [1] * s),
             "2 segments for 5 ids",
@@ -189,9 +201,9 @@ def _at_most(words):
 
 
 def _low_for_infinite(start, end, allowed):
-    low = -10_000.0
-    start, end = start.masked_fill(~allowed, low), end.masked_fill(~allowed, low)
-    return my_best_span(start, end, torch.ones_like(allowed))
+    possible = (allowed[:, None] & allowed[None, :]).triu()
+    best = int((start[:, None] + end).masked_fill(~possible, -10_000.0).argmax())
+    return best // len(start), best % len(start)
 
 
 def _beats_zero(start, end, allowed):

@@ -329,6 +329,11 @@ def _in_float32(q, k, v):
     return my_grouped_attention(q.float(), k.float(), v.float())
 
 
+def _q_overwritten(q, k, v):
+    q /= math.sqrt(q.size(-1))
+    return _attend(q, *(_right(x, q.size(1)) for x in (k, v)), scale=1.0)
+
+
 GROUPED = Answers(
     reference=my_grouped_attention,
     equivalent={
@@ -436,6 +441,19 @@ GROUPED = Answers(
             _in_float32,
             "the dtype is float32, expected float64",
             "`.float()` makes float32 of whatever came in. Hand back the dtype of q.",
+        ),
+        WrongAnswer(
+            "cut off from the graph",
+            torch.no_grad()(my_grouped_attention),
+            "no gradient reaches `q`",
+            "The numbers are right, and nothing would learn: leave `no_grad` and `detach` out.",
+        ),
+        WrongAnswer(
+            "q overwritten",
+            _q_overwritten,
+            "your code changes the caller's `q`",
+            "`q /= …` works in the caller's memory, and `backward` then finds other numbers than "
+            "were read. `q / …` is a new tensor.",
         ),
         WrongAnswer(
             "keys cut off from the graph",

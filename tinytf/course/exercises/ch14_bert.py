@@ -168,14 +168,22 @@ def _where_allowed(answer):
     _spans(answer, _row(9, -2, -4, 0), _row(9, -4, -3, 0), text, note)
 
 
+_LOW = torch.tensor([-7e4, -6e4, 0.0])
+_NOT_LAST = torch.tensor([True, True, False])
+
+
 @hint("Which number is below every score there may be?")
 def _far_below(answer):
-    """scores may be any numbers"""
-    low = torch.tensor([-7e4, -6e4, 0.0]), torch.tensor([-7e4, -6e4, 0.0])
-    text = torch.tensor([True, True, False])
+    """scores may be far below 0"""
     note = "A place that is not allowed loses to any score: -10,000 is not low enough."
-    _spans(answer, *low, text, note)
-    _spans(answer, *(x.double() * 1e7 for x in low), text, "-1,000,000,000 is not low enough.")
+    _spans(answer, _LOW, _LOW, _NOT_LAST, note)
+
+
+@hint("Which number is below every score there may be?")
+def _any_numbers(answer):
+    """however far below 0, and however close, in float64"""
+    low, note = _LOW.double() * 1e7, "-1,000,000,000 is not low enough."
+    _spans(answer, low, low, _NOT_LAST, note)
     one, more = torch.tensor([[1, 1], [1, 1 + 1e-9]], dtype=torch.float64)
     note = "The second score is larger by 1e-9, which float64 can tell."
     _spans(answer, more, one, note=note, where="for start=[1, 1 + 1e-9] and end=[1, 1]")
@@ -251,6 +259,7 @@ SPAN = Exercise(
         _long,
         _crossed,
         _far_below,
+        _any_numbers,
         _any_scores,
     ),
 )

@@ -323,8 +323,9 @@ FILL = Exercise(
         "to 1."
     ),
     hint=(
-        "By Bayes' rule, P(word | left, right) goes with P(word | left) · P(right | left, "
-        "word): the model's probability of the whole row with that word in it. Score V rows."
+        "By Bayes' rule, P(word | left, right) is in proportion to P(word | left) · "
+        "P(right | left, word): the model's probability of the whole row with that word in it. "
+        "Score V rows."
     ),
     function=my_fill,
     tests=(_last, _in_the_middle, _early, _unseen, _any_sizes, _long_row),
