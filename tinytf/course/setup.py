@@ -14,9 +14,11 @@ def setup(seed=0):
     import torch
 
     from tinytf.support.device import choose_device
+    from tinytf.viz.spoken import speak_in_notebooks
     from tinytf.viz.style import use_house_style
 
     use_house_style()
+    speak_in_notebooks()
     random.seed(seed)
     numpy.random.seed(seed)
     torch.manual_seed(seed)

@@ -12,6 +12,7 @@ from .coursemap import course_map
 from .curves import learning_curve
 from .decoder import cost_dots, verdicts
 from .decoding import beam_tree
+from .diagram import Box, Diagram
 from .embedding import plane, token_rows, word_map
 from .explorer import AttentionExplorer, attention_explorer, attention_still
 from .families import spoiled_rows
@@ -23,18 +24,23 @@ from .llama import head_groups, seed_dots
 from .norms import norm_groups
 from .positional import positional_curves, positional_heatmap, rotations, scheme_curves
 from .sampling import settings_plane, text_strips, token_bars
+from .spoken import alt
 from .statistics import activation_statistics, bars, histogram, lines
-from .style import ATTENTION, CYCLE, SIGNED, label, labels, use_house_style
+from .style import ATTENTION, COLOURS, CYCLE, SIGNED, label, labels, use_house_style
 from .widgets import explore
 from .words import word_odds, word_paths
 
 __all__ = [
     "ATTENTION",
+    "COLOURS",
     "CYCLE",
     "SIGNED",
     "AttentionExplorer",
+    "Box",
+    "Diagram",
     "activation_statistics",
     "alignment_grid",
+    "alt",
     "attention_explorer",
     "attention_still",
     "bars",

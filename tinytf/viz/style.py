@@ -33,6 +33,33 @@ SIGNED = LinearSegmentedColormap.from_list(
     ("#08264d", "#2676b1", "#9fcae3", "#fafafa", "#f3b98a", "#d9730d", "#6b2c05"),
 )
 CYCLE = ("#0d6cb0", "#de8f05", "#0a8f6a", "#c2410c", "#9c5fb5", "#4fb3e8", "#8a6d4f", "#6b7280")
+# One colour for one thing in the whole course.
+COLOURS = {
+    "plain": "#6b7280",
+    "input": "#6b7280",
+    "query": "#0d6cb0",
+    "key": "#de8f05",
+    "value": "#0a8f6a",
+    "weights": "#0d4f8b",
+    "output": "#9c5fb5",
+    "mask": "#c2410c",
+    "encoder": "#4fb3e8",
+    "decoder": "#9c5fb5",
+    "memory": "#4fb3e8",
+    "residual": "#1d2733",
+    "norm": "#8a6d4f",
+    "feedforward": "#0a8f6a",
+    "attention": "#0d6cb0",
+    "embedding": "#de8f05",
+    "position": "#c2410c",
+    "loss": "#c2410c",
+    "Pre-LN": "#0d6cb0",
+    "Post-LN": "#de8f05",
+    "no norm": "#6b7280",
+    "LayerNorm": "#0a8f6a",
+    "RMSNorm": "#9c5fb5",
+    "BatchNorm": "#8a6d4f",
+}
 
 BASE_FONT = "DejaVu Sans"
 _VISIBLE = {"\n": "↵", "\t": "⇥", "\r": "␍"}
