@@ -467,6 +467,14 @@ FILL = Answers(
             "How many words there are is what the model says: the last axis of its scores.",
         ),
         WrongAnswer(
+            "words up to the largest in the row",
+            lambda log_probs, ids, at: _scored()(
+                lambda row: log_probs(row)[:, : int(ids.max()) + 1], ids, at
+            ),
+            "the shape is (8,), expected (11,)",
+            "The word that is missing may be none of those in the row: ask about all V.",
+        ),
+        WrongAnswer(
             "the row overwritten",
             _in_place,
             "your code changes the caller's `ids`",

@@ -188,6 +188,8 @@ def _any_numbers(answer):
     note = "The second score is larger by 1e-9, which float64 can tell."
     _spans(answer, more, one, note=note, where="for start=[1, 1 + 1e-9] and end=[1, 1]")
     _spans(answer, one, more, note=note, where="for start=[1, 1] and end=[1, 1 + 1e-9]")
+    where = "for start=[1 + 1e-9, 1] and end=[1, 1 + 1e-9]"
+    _spans(answer, more.flip(0), more, note="From 0 to 1 is 2 + 2e-9.", where=where)
 
 
 def _sums(answer):

@@ -292,7 +292,7 @@ def _unseen(answer):
 
 def _any_sizes(answer):
     """for more words than places, and for one word, in float64"""
-    _fills(answer, Language(11, seed=3), [7, 10, 2], 1)
+    _fills(answer, Language(11, seed=3), [7, 3, 2], 1)
     _fills(answer, Language(1, seed=4), [0, 0, 0], 1, "The only word there is has probability 1.")
     _fills(answer, Language(6, seed=5, dtype=torch.float64), [5, 1, 0, 3], 2)
 

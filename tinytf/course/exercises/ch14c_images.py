@@ -220,6 +220,8 @@ def _any_class(answer):
     _falls(answer, [[2.0, 0.0], [0.0, 3.0]], note)
     note = "The answer is class 1 with all, and class 0 without patch 0. Keep to class 1."
     _falls(answer, [[0.0, 2.0], [0.0, 2.0], [3.0, 0.0]], note)
+    note = "The scores are -4 and -2, so the answer is class 1."
+    _falls(answer, [[-4.0, -1.0], [0.0, -1.0]], note)
 
 
 def _this_image(answer):
