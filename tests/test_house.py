@@ -34,7 +34,6 @@ NOT_YET_BUILT = {
     "llama": ["Llama", "LlamaConfig", "PRESETS"],
     "masks": ["CAUSAL", "written_out"],
     "norm": ["LayerNorm", "RMSNorm"],
-    "relative": ["AlibiAttention", "half_split_order"],
     "transformer": ["Memory", "Transformer", "TransformerConfig"],
 }  # fmt: skip
 
