@@ -12,7 +12,7 @@ from .positional import rotations
 from .spoken import alt
 from .style import COLOURS, INK, PAPER, as_array, label
 
-HANDS = ("query", "position")  # colours of the hands of a clock, the fast one first
+HANDS = ("position", "plain")  # colours of the hands of a clock, the fast one first
 WIDE = 2.9  # units from clock to clock
 
 
@@ -34,7 +34,7 @@ def draw_counting(digits, waves):
         )  # fmt: skip
     hands = [str(k) for k in range(columns)]
     heatmap(waves, rows, hands, axes[1], scale="signed", colorbar="sine", xlabel="hand",
-            ylabel="", title="sines, half as fast each")  # fmt: skip
+            ylabel="", title="the same with waves")  # fmt: skip
     alt(
         figure,
         f"Two tables with a row for each number from 0 to {count - 1}. In binary the first digit "
@@ -145,8 +145,8 @@ def draw_bias(scores, bias, words):
         "on the diagonal and more negative with every step away from it; their sum; and the "
         "weights, its softmax, largest near the diagonal.",
     )  # fmt: skip
-    columns = (("scores", scores, "query"), ("bias", bias, "position"),
-               ("sum", total, "query"), ("weights", weights, None))  # fmt: skip
+    columns = (("scores", scores, "weights"), ("bias", bias, "position"),
+               ("sum", total, "weights"), ("weights", weights, None))  # fmt: skip
     for i, (title, table, role) in enumerate(columns):
         x = 1.2 + step * i + side / 2
         d.matrix(x, side / 2 + 0.3, table, words if i == 0 else None, words, title, role, cell=cell)
