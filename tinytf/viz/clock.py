@@ -25,16 +25,16 @@ def draw_counting(digits, waves):
     figure, axes = plt.subplots(1, 2, figsize=(9, 0.28 * count + 1.7))
     powers = [f"{2**k}s" for k in range(columns)]
     rows = [str(number) for number in range(count)]
-    heatmap(digits, rows, powers, axes[0], annotate=False, colorbar=False, xlabel="digit", ylabel="position",
-            title="counting in binary")  # fmt: skip
+    heatmap(digits, rows, powers, axes[0], annotate=False, colorbar=False, xlabel="digit",
+            ylabel="position", title="counting in binary")  # fmt: skip
     for (row, column), digit in np.ndenumerate(digits):
         axes[0].text(
             column, row, f"{digit:.0f}", ha="center", va="center", size=SMALL,
             color=PAPER if digit else INK,
         )  # fmt: skip
     hands = [str(k) for k in range(columns)]
-    heatmap(waves, rows, hands, axes[1], annotate=False, scale="signed", colorbar="sine", xlabel="hand",
-            ylabel="", title="the same with waves")  # fmt: skip
+    heatmap(waves, rows, hands, axes[1], annotate=False, scale="signed", colorbar="sine",
+            xlabel="hand", ylabel="", title="the same with waves")  # fmt: skip
     alt(
         figure,
         f"Two tables with a row for each number from 0 to {count - 1}. In binary the first digit "

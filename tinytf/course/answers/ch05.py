@@ -232,6 +232,18 @@ TABLE_TEST = Answers(
     reference=my_table_test,
     wrong=(
         WrongAnswer(
+            "True, whatever comes",
+            lambda encode: encode(4, 4) is not None,
+            "hands that get faster",
+            "A test that can't fail tests nothing.",
+        ),
+        WrongAnswer(
+            "True and False exchanged",
+            lambda encode: not my_table_test(encode),
+            "expected True",
+            "The right table is the one that gets True.",
+        ),
+        WrongAnswer(
             "properties, not values",
             _properties,
             "hands that get faster",
@@ -778,6 +790,11 @@ ALIBI = Answers(
         ),
         **_alike(
             "place = torch.arange(length, device=device)", _NO_GRADIENT, ("device)", "….detach()")
+        ),
+        **_alike(
+            "place = torch.arange(length, device=device)",
+            "half precision has all whole numbers up to 2,048, more words than a loop has time for",
+            ("device)", "….half()"),
         ),
         **_alike("place = torch.arange(length, device=device)", _FLOAT32, ("device)", "….float()")),
         **_alike(
