@@ -52,7 +52,7 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
         "attention and its masks (chapter 03)",
     ),
     Chapter(
-        "05", "Positional encoding", "How does attention know the order of the words?", 130,
+        "05", "Positional encoding", "How does attention know the order of the words?", 135,
         "attention and its masks (chapter 03), heads (chapter 04)",
     ),
     Chapter(
