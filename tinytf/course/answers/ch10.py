@@ -52,7 +52,20 @@ def _flat_mask(model, src, tgt):
 
 FORWARD = Answers(
     reference=my_forward,
-    equivalent=None,
+    equivalent={
+        "… => ….detach()": "ids and masks carry no gradient",
+        "… => …(src.detach())…": "ids and masks carry no gradient",
+        "… => ….detach()…": "ids and masks carry no gradient",
+        "ahead = causal_mask(tgt.size(1), tgt.device) & padding_mask(tgt, pad) => "
+        "ahead = causal_mask(tgt.size(1), tgt.device)": "padding on the right is later than every "
+        "word, so the causal mask hides it",
+        "… => …padding_mask(src.float(), pad)": "ids of a vocabulary are the same in float32",
+        "… => …padding_mask(tgt.float(), pad)": "ids of a vocabulary are the same in float32",
+        "… => …causal_mask(tgt.size(1)) & …": "another device was not asked for",
+        "… => …model.device…": "model and ids are on one device",
+        "… => …src.device…": "model and ids are on one device",
+        "… => …mask.device…": "model and ids are on one device",
+    },
     wrong=(
         WrongAnswer(
             "no positions for the source",
@@ -278,7 +291,10 @@ def _three_parts(up, down, after=lambda lr: 0.0):
 
 SCHEDULE = Answers(
     reference=my_rate,
-    equivalent=None,
+    equivalent={
+        "… => rise, left = ((steps - step) / fall, step / warmup)": "the least has no order",
+        "… => …max(-0.0, …": "-0.0 equals 0.0",
+    },
     wrong=(
         WrongAnswer(
             "starts at 0",

@@ -1,5 +1,6 @@
 """Chapter 10: what training a Transformer needs besides the model."""
 
+import functools
 import math
 
 import torch
@@ -47,114 +48,121 @@ def my_forward(model, src, tgt):
 ```"""
 
 
-def _translator(pad_id=0, norm="pre", seed=1, **choices):
-    """A small model in float64 with weights of all sizes; two tables and an output of its own."""
+def _translator(pad_id=0, norm="pre", dtype=torch.float64):
+    """A small model with weights of all sizes; two tables and an output of its own."""
     config = TransformerConfig(
-        9, 7, d_model=8, num_heads=2, num_layers=2, d_ff=12, dropout=0.0, max_len=12, norm=norm,
-        pad_id=pad_id, tie_output=False, **choices,
+        9, 7, d_model=8, num_heads=2, num_layers=1, d_ff=12, dropout=0.0, max_len=12, norm=norm,
+        pad_id=pad_id, tie_output=False,
     )  # fmt: skip
-    model = Transformer(config).double().eval()
+    model = Transformer(config).to(dtype).eval()
     with torch.no_grad():
         for i, parameter in enumerate(model.parameters()):
-            drawn = numbers(*parameter.shape, seed=seed + i, scale=0.4, dtype=torch.float64)
+            drawn = numbers(*parameter.shape, seed=i + 1, scale=0.6, dtype=torch.float64)
             parameter.copy_(drawn + (1.0 if parameter.dim() == 1 else 0.0))
     return model
 
 
 def _explicit(model, src, tgt):
-    """Position by position: one prefix at a time, each sentence alone and without its padding."""
-    pad = model.config.pad_id
-    out = []
+    """Prefix by prefix, each sentence alone and without its padding: logits at words, (N, V)."""
+    pad, rows = model.config.pad_id, []
     for source, target in zip(src.tolist(), tgt.tolist(), strict=True):
         words = torch.tensor([[word for word in source if word != pad]])
         real = padding_mask(words, pad)
         memory = model.encoder(model.positions(model.src_embedding(words)), real)
-        rows = []
-        for t in range(1, len(target) + 1):
-            prefix = torch.tensor([target[:t]])
-            y = model.positions(model.tgt_embedding(prefix))
-            ahead = torch.ones(t, t).tril().bool() & padding_mask(prefix, pad)
+        for t in range(1, sum(word != pad for word in target) + 1):
+            y = model.positions(model.tgt_embedding(torch.tensor([target[:t]])))
+            ahead = torch.ones(t, t).tril().bool()[None, None]
             rows.append(model.output(model.decoder(y, memory, ahead, real))[0, -1])
-        out.append(torch.stack(rows))
-    return torch.stack(out)
+    return torch.stack(rows)
 
 
-ONE, ONE_SAID = torch.tensor([[4, 3, 5]]), torch.tensor([[1, 6, 3, 5]])
-TWO = torch.tensor([[4, 3, 5, 8, 2], [7, 7, 2, 0, 0], [3, 2, 0, 0, 0]])
-TWO_SAID = torch.tensor([[1, 6, 3, 5], [1, 5, 0, 0], [1, 4, 4, 0]])
+@functools.cache
+def _expected(pad_id, norm, dtype, src, tgt):
+    """What `_explicit` gives of nested tuples of ids."""
+    model = _translator(pad_id, norm, dtype)
+    return _explicit(model, torch.tensor(src), torch.tensor(tgt)).detach()
 
 
-def _forward_agrees(answer, model, src, tgt, note):
-    pad = model.config.pad_id
-    where = f"for src={short(src)}, tgt={short(tgt)}, pad_id={pad}, norm={model.config.norm!r}"
-    got = tensor(answer(model, src, tgt), where)
-    expected = _explicit(model, src, tgt).detach()
-    expect(
-        got.shape == expected.shape,
-        f"{where}, you return shape {tuple(got.shape)}, expected {tuple(expected.shape)}",
-    )
-    real = tgt != pad
-    same(got.detach()[real], expected[real], f"{where}, for the logits at words", note=note)
+@functools.cache
+def _expected_gradients(src, tgt):
+    model = _translator()
+    return _gradients(model, _explicit(model, torch.tensor(src), torch.tensor(tgt)))
+
+
+def _gradients(model, out):
+    """The gradient of a weighted sum of logits at words to each weight, by name."""
+    scale = numbers(*out.shape, seed=9, dtype=torch.float64)
+    names, weights = zip(*model.named_parameters(), strict=True)
+    found = torch.autograd.grad((out * scale).sum(), weights, allow_unused=True)
+    return dict(zip(names, found, strict=True))
+
+
+SENTENCE, SAID = ((4, 3, 5),), ((1, 6, 3, 5),)
+THREE = ((4, 3, 5, 8, 2), (7, 7, 2, 0, 0), (3, 2, 0, 0, 0))
+THREE_SAID = ((1, 6, 3, 5), (1, 5, 0, 0), (1, 4, 4, 0))
+ZERO_IS_A_WORD = ((4, 0, 5, 8, 2), (7, 7, 2, 6, 6), (3, 2, 6, 6, 6))
+ZERO_IS_SAID = ((1, 5, 0, 5), (1, 5, 6, 6), (1, 4, 4, 6))
+
+
+def _forward_agrees(answer, src, tgt, note, pad_id=0, norm="pre", dtype=torch.float64):
+    ids, said = torch.tensor(src), torch.tensor(tgt)
+    where = f"for src={short(ids)}, tgt={short(said)}, pad_id={pad_id}, norm={norm!r}"
+    got = tensor(answer(_translator(pad_id, norm, dtype), ids, said), where)
+    shape = (*said.shape, 7)
+    message = f"{where}, you return shape {tuple(got.shape)}, expected {shape}"
+    expect(tuple(got.shape) == shape, message)
+    expect(got.dtype == dtype, f"{where}, you return {got.dtype} of a model in {dtype}")
+    expected = _expected(pad_id, norm, dtype, src, tgt)
+    same(got.detach()[said != pad_id], expected, f"{where}, for the logits at words", note=note)
 
 
 def _first_word(answer):
     """the logits after <bos>, with nothing to hide"""
     note = "One source word, one target word: only tables, positions and the output matter."
-    _forward_agrees(answer, _translator(), torch.tensor([[4]]), torch.tensor([[1]]), note)
+    for dtype in (torch.float64, torch.float32):
+        _forward_agrees(answer, ((4,),), ((1,),), note, dtype=dtype)
 
 
 @hint("Both sides get their positions before the first layer.")
 def _source_order(answer):
     """the order of the source's words matters"""
     note = "Attention alone can't see the source's order."
-    _forward_agrees(answer, _translator(), ONE, torch.tensor([[1]]), note)
+    _forward_agrees(answer, SENTENCE, ((1,),), note)
 
 
 @hint("A position of the target may look at itself and what is before it.")
 def _sees_no_future(answer):
     """no position sees a later one"""
     note = "All prefixes at once must agree with prefix by prefix."
-    _forward_agrees(answer, _translator(), ONE, ONE_SAID, note)
+    _forward_agrees(answer, SENTENCE, SAID, note)
 
 
 @hint("The source's mask is `padding_mask(src, model.config.pad_id)`, of shape (B, 1, 1, S).")
 def _padded(answer):
     """sentences of different lengths in one batch, each as if it were alone"""
     note = "Padding may not matter, in the encoder or in cross-attention."
-    _forward_agrees(answer, _translator(), TWO, TWO_SAID, note)
+    _forward_agrees(answer, THREE, THREE_SAID, note)
 
 
 @hint("The id of the padding is `model.config.pad_id`; here 0 is a word.")
 def _other_padding(answer):
     """another id for the padding, and the paper's norm"""
-    src, tgt = TWO.clone(), TWO_SAID.clone()
-    src[TWO == 0], tgt[TWO_SAID == 0] = 6, 2
-    src[0, 1], tgt[0, 2] = 0, 0
-    tgt[0, 1] = 5
     note = "Here 0 is a word."
-    _forward_agrees(answer, _translator(6, "post"), src, tgt.where(tgt != 2, 6), note)
+    _forward_agrees(answer, ZERO_IS_A_WORD, ZERO_IS_SAID, note, 6, "post")
 
 
 @hint("The result is trained with: no `no_grad`, `detach` or new tensors on the way.")
 def _can_be_trained(answer):
     """the gradient reaches every weight that it should"""
-    src, tgt = TWO[:2], TWO_SAID[:2]
-    found = []
-    for function in (answer, _explicit):
-        model = _translator()
-        out = function(model, src, tgt)[tgt != 0]
-        expect(
-            out.requires_grad,
-            f"for src={short(src)}, tgt={short(tgt)}, no gradient goes back from your logits",
-        )
-        scale = numbers(*out.shape, seed=9, dtype=torch.float64)
-        names, weights = zip(*model.named_parameters(), strict=True)
-        grads = torch.autograd.grad((out * scale).sum(), weights, allow_unused=True)
-        found.append(dict(zip(names, grads, strict=True)))
-    for name, wanted in found[1].items():
-        got = found[0][name]
-        expect(got is not None, f"no gradient reaches `{name}`")
-        same(got, wanted, f"for the gradient to `{name}`", tolerance=1e-6)
+    ids, said = torch.tensor(THREE), torch.tensor(THREE_SAID)
+    where = f"for src={short(ids)}, tgt={short(said)}"
+    model = _translator()
+    out = answer(model, ids, said)
+    expect(getattr(out, "requires_grad", False), f"{where}, no gradient goes back from your logits")
+    found = _gradients(model, out[said != PAD])
+    for name, wanted in _expected_gradients(THREE, THREE_SAID).items():
+        expect(found[name] is not None, f"{where}, no gradient reaches `{name}`")
+        same(found[name], wanted, f"{where}, for the gradient to `{name}`")
 
 
 FORWARD = Exercise(
