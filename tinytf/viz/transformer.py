@@ -1,10 +1,15 @@
 """Drawings of the whole Transformer, of what it reads and must say, and of a training step."""
 
+import matplotlib.pyplot as plt
+
+from tinytf.viz.attention import heatmap
+from tinytf.viz.curves import learning_curve
 from tinytf.viz.diagram import Diagram
-from tinytf.viz.style import COLOURS, label
+from tinytf.viz.statistics import lines
+from tinytf.viz.style import COLOURS, CYCLE, MASKED, label
 
 
-def transformer_frame(placeholders=(), shapes=None):
+def draw_transformer(placeholders=(), shapes=None):
     """Draw source and target ids on their way through a Transformer; returns the Axes.
 
     The parts named in `placeholders` ("encoder", "decoder", "positions") are pale: not there yet.
@@ -52,7 +57,7 @@ def transformer_frame(placeholders=(), shapes=None):
     return d.ax
 
 
-def teacher_forcing(source, reads, says, pinyin=None):
+def draw_teacher_forcing(source, reads, says, pinyin=None):
     """Draw what the encoder reads, and under it what the decoder reads and must say.
 
     `pinyin` maps a word to its sound, for the words that have one. Returns the Axes.
@@ -85,7 +90,7 @@ def teacher_forcing(source, reads, says, pinyin=None):
     return d.ax
 
 
-def training_step():
+def draw_training_step():
     """Draw one training step as a circle of what is computed; returns the Axes."""
     d = Diagram(
         16.4, 4.6,
@@ -116,16 +121,54 @@ def confidence(shares, losses, ax=None):
 
     `losses` maps a name to its values at `shares`; the least of each is marked. Returns the Axes.
     """
-    from tinytf.viz.statistics import lines
-
     ax = lines(shares, losses, ax, markers=False, xlabel="probability given to the right word",
                ylabel="loss, nats", ylim=(0, None))  # fmt: skip
     for line, values in zip(ax.lines, losses.values(), strict=True):
         best = min(range(len(values)), key=lambda i: float(values[i]))
+        if best == len(values) - 1:  # it falls to the end
+            continue
         ax.plot(float(shares[best]), float(values[best]), "o", color=line.get_color(), zorder=5)
         ax.annotate(
             f"least at {float(shares[best]):.2f}", (float(shares[best]), float(values[best])),
             xytext=(-14, 22), textcoords="offset points", ha="right", color=COLOURS["plain"],
             arrowprops={"arrowstyle": "-", "color": COLOURS["plain"]},
         )  # fmt: skip
+    return ax
+
+
+def who_looks(masks):
+    """Draw {title: boolean mask (who, at what)} side by side; returns the Axes, in order."""
+    axes = plt.subplots(1, len(masks), figsize=(4 * len(masks), 3.6))[1]
+    for ax, (title, mask) in zip(axes, masks.items(), strict=True):
+        heatmap(mask.float(), ax=ax, mask=mask, colorbar=None, annotate=False)
+        ax.set(title=title, xlabel="looked at", ylabel="who looks")
+    return list(axes)
+
+
+def asked_for(targets, said, vocabulary):
+    """Draw {title: distribution (T, V)} asked for at each position; returns the Axes, in order."""
+    axes = plt.subplots(1, len(targets), figsize=(6.5 * len(targets), 4.4))[1]
+    for ax, (title, asked) in zip(axes, targets.items(), strict=True):
+        heatmap(asked, said, vocabulary, ax, annotate=True, colorbar=None)
+        ax.set(title=title, xlabel="vocabulary", ylabel="to be said")
+    return list(axes)
+
+
+def warm_up_curves(histories):
+    """Draw losses of {(norm, with warm-up): history}; a norm has its colour, without is dashed."""
+    named = {f"{norm}, {'with' if warm else 'without'}": h for (norm, warm), h in histories.items()}
+    colors = {name: CYCLE.index(COLOURS[name.partition(",")[0]]) for name in named}
+    ax = learning_curve(named, smooth=5, ylabel="smoothed loss, nats per word", colors=colors)
+    for line in ax.lines:
+        line.set_linestyle("--" if "without" in line.get_label() else "-")
+    ax.legend(title="warm-up")
+    return ax
+
+
+def by_length(shares, trained):
+    """Draw {words: share right}, lengths up to `trained`, the longest trained on, in grey."""
+    right = {"right": list(shares.values())}
+    words = {"xlabel": "words in the English sentence", "ylabel": "share without a mistake"}
+    ax = lines(list(shares), right, legend=False, ylim=(0, 1.05), **words)
+    ax.axvspan(min(shares) - 0.3, trained + 0.3, color=MASKED, zorder=0)
     return ax
