@@ -303,6 +303,15 @@ SCHEDULE = Answers(
             "Steps count from 1. A first step of rate 0 does nothing, and lr comes a step late.",
         ),
         WrongAnswer(
+            "divided in whole numbers",
+            lambda step, lr, warmup, steps, fall: (
+                lr * max(0, min(1, step // warmup, (steps - step) // fall))
+            ),
+            "One of twenty steps down",
+            "`//` rounds down: until the end of the warm-up the rate is 0, and in the fall it is 0 "
+            "again. `/` gives the share of the way.",
+        ),
+        WrongAnswer(
             "arrives a step late",
             _three_parts(lambda s, w: s / (w + 1), lambda left, f: left / f),
             "The first of ten steps",

@@ -48,13 +48,23 @@ def my_forward(model, src, tgt):
 ```"""
 
 
+class _Parts(Transformer):
+    """A model that has its parts and no way of its own to call them."""
+
+    def forward(self, *_):
+        """Refuse."""
+        raise RuntimeError("encode, decode and forward are yours to write, from the parts")
+
+    encode = decode = forward
+
+
 def _translator(pad_id=0, norm="pre", dtype=torch.float64):
     """A small model with weights of all sizes; two tables and an output of its own."""
     config = TransformerConfig(
         9, 7, d_model=8, num_heads=2, num_layers=1, d_ff=12, dropout=0.0, max_len=12, norm=norm,
         pad_id=pad_id, tie_output=False,
     )  # fmt: skip
-    model = Transformer(config).to(dtype).eval()
+    model = _Parts(config).to(dtype).eval()
     with torch.no_grad():
         for i, parameter in enumerate(model.parameters()):
             drawn = numbers(*parameter.shape, seed=i + 1, scale=0.6, dtype=torch.float64)
