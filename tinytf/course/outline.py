@@ -30,7 +30,7 @@ class Chapter(NamedTuple):
 
 CHAPTERS = (  # in the order of reading; 14 has three parts
     Chapter(
-        "00", "Start here", "What does a Transformer look at when it translates?", 40,
+        "00", "Start here", "What does a Transformer look at when it translates?", 50,
     ),
     Chapter(
         "01", "From recurrence to attention",
@@ -43,12 +43,12 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
     ),
     Chapter(
         "03", "Scaled dot-product attention",
-        "How does one word look up what it needs in the others?", 75,
+        "How does one word look up what it needs in the others?", 90,
         "a word is a vector (chapter 02)",
     ),
     Chapter(
         "04", "Multi-head and cross-attention",
-        "Why look several times at once, and from where?", 80,
+        "Why look several times at once, and from where?", 115,
         "attention and its masks (chapter 03)",
     ),
     Chapter(
