@@ -38,7 +38,7 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
         "Python and a little PyTorch",
     ),
     Chapter(
-        "02", "Tokens and embeddings", "How does text become vectors?", 80,
+        "02", "Tokens and embeddings", "How does text become vectors?", 115,
         "Python and a little PyTorch",
     ),
     Chapter(
