@@ -9,7 +9,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytf.checks import values_can_be_read
-from tinytf.positional import PositionalEncoding, sinusoidal_encoding
 
 __all__ = ["TiedOutput", "TokenEmbedding", "check_ids"]
 
@@ -57,8 +56,8 @@ class TiedOutput(nn.Module):
     """A model whose `output` may share its matrix with an embedding `table`, and then keeps to it.
 
     Wherever the model goes (`to_empty` on another device makes every tensor anew) and whatever it
-    loads (`assign=True` puts the state's own tensors in), what was one parameter stays one, and
-    positions that are computed are tabulated again. Source of tying: Press and Wolf 2017.
+    loads (`assign=True` puts the state's own tensors in), what was one parameter stays one. Source
+    of tying: Press and Wolf 2017.
     """
 
     def __init__(self) -> None:
@@ -69,24 +68,11 @@ class TiedOutput(nn.Module):
         """Make the output's matrix and the embedding table one parameter."""
         self.output.weight = self.table
 
-    @property
-    def device(self) -> torch.device:
-        """The device the parameters are on."""
-        return self.table.device
-
-    def position_table(self) -> Tensor:
-        """Tabulate the positions, (max_len, C): what no state holds, since it can be computed."""
-        return sinusoidal_encoding(self.config.max_len, self.config.d_model)
-
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         tied = getattr(self.output, "weight", None) is self.table
-        positions = getattr(self, "positions", None)
-        computed = isinstance(positions, PositionalEncoding) and positions.table.is_meta
         super()._apply(fn, recurse)
         if tied:
             self.tie()
-        if computed and not positions.table.is_meta:
-            positions.table.copy_(self.position_table())
         return self
 
 

@@ -1,8 +1,10 @@
 """The Transformer of Vaswani et al. 2017: embeddings, encoder, decoder, output."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
+import torch
 from torch import Tensor, nn
 
 from tinytf.blocks import (
@@ -19,7 +21,7 @@ from tinytf.embedding import TiedOutput, TokenEmbedding
 from tinytf.feedforward import ACTIVATIONS
 from tinytf.initialisation import normal, xavier
 from tinytf.masks import padding_mask
-from tinytf.positional import PositionalEncoding
+from tinytf.positional import PositionalEncoding, sinusoidal_encoding
 from tinytf.residual import RESIDUALS
 
 __all__ = ["EncoderDecoder", "Memory", "Transformer", "TransformerConfig"]
@@ -66,7 +68,31 @@ class Memory(NamedTuple):
     mask: Tensor  # (B, 1, 1, S), True at real source tokens
 
 
-class EncoderDecoder(TiedOutput):
+class Movable(TiedOutput):
+    """A tied model that says where it is, and tabulates its positions anew where all is made anew.
+
+    `to_empty` on another device makes every tensor without its numbers, and no state holds what can
+    be computed.
+    """
+
+    @property
+    def device(self) -> torch.device:
+        """The device the parameters are on."""
+        return self.table.device
+
+    def position_table(self) -> Tensor:
+        """Tabulate the positions, (max_len, C)."""
+        return sinusoidal_encoding(self.config.max_len, self.config.d_model)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        was_empty = self.positions.table.is_meta
+        super()._apply(fn, recurse)
+        if was_empty and not self.positions.table.is_meta:
+            self.positions.table.copy_(self.position_table())
+        return self
+
+
+class EncoderDecoder(Movable):
     """How the parts of a translator call each other; which parts, a subclass says.
 
     It has `src_embedding`, `tgt_embedding`, `positions`, `encoder`, `decoder`, `output` and a
