@@ -1,5 +1,7 @@
 """Drawings of chapter 06: the way around, where the norm goes, whose numbers a norm averages."""
 
+import itertools
+
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Polygon
 
@@ -53,44 +55,44 @@ def draw_norm_places():
     """Draw one block of Post-LN and one of Pre-LN side by side, read upwards; returns the Axes."""
     d = Diagram(
         14.2, 6.9,
-        "Left, Post-LN: the stream x goes into the sublayer and around it, dropout acts on what the "
-        "sublayer returns, both are added, and the sum is normalised: the norm stands on the "
+        "Left, Post-LN: the stream x goes into the sublayer and around it, dropout acts on what "
+        "the sublayer returns, both are added, and the sum is normalised: the norm stands on the "
         "stream. Right, Pre-LN: the norm stands on the branch, before the sublayer; on the stream "
         "there is nothing but the addition.",
     )  # fmt: skip
-    for left, name, chain in (
-        (2.0, "Post-LN", ["sublayer", "dropout"]),
-        (8.9, "Pre-LN", ["norm", "sublayer", "dropout"]),
-    ):
-        d.ax.text(left + 0.9, 6.55, name, ha="center", va="center", size=TEXT + 2, weight="bold",
-                  color=_dark(COLOURS[name]))  # fmt: skip
-        top = 4.75 if name == "Pre-LN" else 4.25
-        x = d.box(left, 0.5, "x", shape="(B, T, C)", role="residual")
-        plus = d.box(left, top, "+", role="residual", size=(0.5, 0.5))
-        below, first = (left, 1.25), True
-        for i, word in enumerate(chain):
-            role = {"norm": "norm", "sublayer": "attention", "dropout": "plain"}[word]
-            box = d.box(left + 2.3, 1.85 + 0.95 * i, word, role=role, size=(1.9, 0.62))
-            if first:
-                d.ax.plot([below[0], box.x], [below[1]] * 2, color=INK, linewidth=1.5)
-                d.arrow((box.x, below[1]), box)
-            else:
-                d.arrow(above, box)
-            above, first = box, False
-        d.ax.plot([above.x] * 2, [above.top[1], top], color=INK, linewidth=1.5)
-        d.arrow((above.x, top), plus)
-        if name == "Post-LN":
-            d.arrow(x, plus, role="residual")
-            norm = d.box(left, 5.25, "norm", role="norm", size=(1.5, 0.62))
-            d.arrow(plus, norm, role="residual")
-            d.arrow(norm.top, (left, 6.2), role="residual")
-            d.text(norm.right[0] + 0.15, norm.y, "on the stream", size=SMALL, align="left")
-        else:
-            d.arrow(x, plus, role="residual")
-            d.arrow(plus.top, (left, 6.2), role="residual")
-            d.text(left + 3.4, 1.85, "on the branch", size=SMALL, align="left")
-        d.text(left - 0.2, 2.6, "the stream", size=SMALL, align="right")
+    plus = _block(d, 2.0, "Post-LN", ["sublayer", "dropout"], meet=4.25)
+    norm = d.box(2.0, 5.25, "norm", role="norm", size=(1.5, 0.62))
+    d.arrow(plus, norm, role="residual")
+    d.arrow(norm.top, (2.0, 6.2), role="residual")
+    d.text(norm.right[0] + 0.15, norm.y, "on the stream", size=SMALL, align="left")
+    plus = _block(d, 8.9, "Pre-LN", ["norm", "sublayer", "dropout"], meet=4.75)
+    d.arrow(plus.top, (8.9, 6.2), role="residual")
+    d.text(12.3, 1.85, "on the branch", size=SMALL, align="left")
     return d.ax
+
+
+def _block(d, left, name, branch, meet):
+    """A stream upwards from x, and a branch of boxes that meets it in a sum; returns that."""
+    d.ax.text(
+        left + 0.9, 6.55, name, ha="center", va="center", size=TEXT + 2, weight="bold",
+        color=_dark(COLOURS[name]),
+    )  # fmt: skip
+    x = d.box(left, 0.5, "x", shape="(B, T, C)", role="residual")
+    plus = d.box(left, meet, "+", role="residual", size=(0.5, 0.5))
+    d.arrow(x, plus, role="residual")
+    d.text(left - 0.2, 2.6, "the stream", size=SMALL, align="right")
+    roles = {"norm": "norm", "sublayer": "attention", "dropout": "plain"}
+    boxes = [
+        d.box(left + 2.3, 1.85 + 0.95 * i, word, role=roles[word], size=(1.9, 0.62))
+        for i, word in enumerate(branch)
+    ]
+    d.ax.plot([left, boxes[0].x], [1.25, 1.25], color=INK, linewidth=1.5)
+    d.arrow((boxes[0].x, 1.25), boxes[0])
+    for below, above in itertools.pairwise(boxes):
+        d.arrow(below, above)
+    d.ax.plot([boxes[-1].x] * 2, [boxes[-1].top[1], meet], color=INK, linewidth=1.5)
+    d.arrow((boxes[-1].x, meet), plus)
+    return plus
 
 
 def draw_averaged(*norms, sizes=(3, 5, 6)):
