@@ -27,13 +27,11 @@ NOT_YET_BUILT = {
     "embedding": ["TiedOutput", "TokenEmbedding"],
     "feedforward": ["gated_width"],
     "gpt": ["GPT", "GPTConfig", "PRESETS"],
-    "initialisation": ["normal", "scale_residual", "xavier"],
     "inspect": [
         "Record", "ablate_heads", "attention_layers", "record", "replace", "weights_of",
     ],
     "llama": ["Llama", "LlamaConfig", "PRESETS"],
     "masks": ["CAUSAL", "written_out"],
-    "norm": ["LayerNorm", "RMSNorm"],
     "relative": ["AlibiAttention", "half_split_order"],
     "transformer": ["Memory", "Transformer", "TransformerConfig"],
 }  # fmt: skip
