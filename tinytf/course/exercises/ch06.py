@@ -173,7 +173,7 @@ LAYER = Exercise(
     id="06.1",
     title="repair a LayerNorm",
     difficulty=2,
-    minutes=10,
+    minutes=8,
     statement=(
         "This module runs and gives back the right shape. Five things in it are wrong: one keeps "
         "it from learning, one harms the caller, and three give other numbers than `layer_norm`."
@@ -286,7 +286,7 @@ RMS = Exercise(
     id="06.2",
     title="RMSNorm that survives float16",
     difficulty=2,
-    minutes=10,
+    minutes=8,
     statement=(
         "Write `my_rms_norm(x, weight, eps=1e-6)` for `x` of shape `(..., C)`: each token divided "
         "by √(mean square + eps), times `weight`. It has to be right for float16 input such as "
@@ -516,7 +516,7 @@ PRE = Exercise(
     id="06.3",
     title="a Pre-LN stack, as a module",
     difficulty=2,
-    minutes=12,
+    minutes=10,
     statement=(
         "Write the module `MyPreLNStack(sublayers, d_model, dropout=0.1)`: a whole Pre-LN stack. "
         "`sublayers` is a list of modules that map `(B, T, C)` to `(B, T, C)`. Each reads the "
