@@ -8,6 +8,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import LinearSegmentedColormap, to_rgba
 from matplotlib.patches import Polygon
 
+from .spoken import alt
 from .style import CYCLE, INK, as_array, labels, new_axes
 
 GREYS = LinearSegmentedColormap.from_list("tinytf.greys", ("#ffffff", "#c3c9d1"))
@@ -49,7 +50,18 @@ def norm_groups(x, groups, words, ax=None, *, cell=None, shown=8, pad="<pad>", c
     ax.set(xlim=(-MARGIN, wide - MARGIN), ylim=(high - tall, high))
     ax.set_aspect("equal")
     ax.axis("off")
-    return ax
+    return alt(ax, _said(groups, padding))
+
+
+def _said(groups, padding):
+    """The groups in words, for who can't see them."""
+    parts = []
+    for title, group in groups.items():
+        tokens, features = group.any(axis=2), group.any(axis=(0, 1))
+        size = f"{_many(int(tokens.sum()), 'token')} × {_many(int(features.sum()), 'feature')}"
+        pads = int((tokens & padding).sum())
+        parts.append(f"{' '.join(title.split())}: {size}, {pads} of them padding.")
+    return "Which numbers share a statistic. " + " ".join(parts)
 
 
 def _check(x, groups, words, cell, shown):
