@@ -56,7 +56,8 @@ PAGE = (
 
 
 def test_only_the_last_definition_before_it_graduates_becomes_a_stub():
-    cells = build_copy(notebook(*PAGE))["cells"]
+    how, *cells = build_copy(notebook(*PAGE))["cells"]
+    assert "What you are to write, in this order: `gelu`." in "".join(how["source"])
     assert "".join(cells[1]["source"]) == PAGE[1]
     assert "".join(cells[3]["source"]) == PAGE[3]
     stub = "".join(cells[2]["source"])
@@ -64,6 +65,26 @@ def test_only_the_last_definition_before_it_graduates_becomes_a_stub():
     assert "erf" not in stub
     assert "Hendrycks and Gimpel" in stub  # the package's description
     assert stub.endswith('gelu = built(gelu, "tinytf.feedforward")')
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("Return it. Raises ValueError if a.b is 3.5. Source: X.", "Return it. Source: X."),
+        ("Return it.\n\nShapes.\n\nRaises ValueError for\nrank 3.", "Return it.\n\nShapes."),
+        ("Raises a number to a power.", "Raises a number to a power."),
+        ("It raises the price.", "It raises the price."),
+    ],
+)
+def test_errors_are_not_asked_of_the_reader(said, asked):
+    assert building._asked(said) == asked
+
+
+def test_no_stub_of_a_chapter_promises_an_error():
+    cells = build_copy(chapter("03"))["cells"]
+    stubs = ["".join(cell["source"]) for cell in cells if "= built(" in "".join(cell["source"])]
+    assert len(stubs) > 2
+    assert not any("Raises" in stub for stub in stubs)
 
 
 def test_the_copy_has_no_outputs_and_leaves_the_chapter_as_it_was():
@@ -110,7 +131,9 @@ def test_a_stub_is_stood_in_for_among_the_notebooks_own_names(capsys):
         'stands = built(explicit_attention, "tinytf.attention")\n',
         names,
     )
-    assert "still to be written; until then the package's stands in" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "still to be written; until then the package's stands in" in said
+    assert "It will be tested when one query mixes two values; when there are sentences" in said
     with pytest.raises(TypeError, match="str"):  # it calls the reader's weights
         names["stands"](1, 2, 3)
 

@@ -67,6 +67,18 @@ def test_published_sizes_are_described_as_hugging_face_describes_them():
     assert gpt2.from_config(said) == GPTConfig.preset("gpt2")
 
 
+@pytest.mark.parametrize(
+    "kind", [{"norm": "post"}, {"activation": "relu"}, {"tie_output": False}], ids=lambda k: min(k)
+)
+def test_a_model_that_is_no_gpt2_is_not_saved_as_one(tmp_path, kind):
+    sizes = {"vocab_size": 11, "d_model": 8, "num_heads": 2, "num_layers": 1, "max_len": 8}
+    model = GPT(GPTConfig(**sizes, **kind))
+    ((name, value),) = kind.items()
+    with pytest.raises(ValueError, match=f"{name}': {value!r}"):
+        gpt2.save(model, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 # ---- public names
 
 

@@ -12,17 +12,25 @@ def no_cjk(monkeypatch):
     viz.use_house_style()
 
 
+class Displayed(list):
+    """What was displayed; `about` is the metadata of the last."""
+
+    about = None
+
+
 @pytest.fixture
 def shown(monkeypatch):
     ipywidgets = pytest.importorskip("ipywidgets")
-    displayed = []
+    displayed = Displayed()
 
     class Handle:
-        def update(self, data, raw):
+        def update(self, data, raw, metadata):
             displayed.append(data)
+            displayed.about = metadata
 
-    def display(data, raw, display_id=None):
+    def display(data, raw, metadata=None, display_id=None):
         displayed.append(data)
+        displayed.about = metadata
         return Handle() if display_id else None
 
     monkeypatch.setattr("IPython.display.display", display)

@@ -25,7 +25,10 @@ def test_lines_say_their_names_ends_and_range():
 
 def test_a_heat_map_says_its_size_and_range():
     said = spoken(viz.heatmap(torch.tensor([[0.25, 0.75], [1.0, 0.0]]), ["a", "b"], ["c", "d"]))
-    assert "A heat map of 2 × 2 values, between 0 and 1." in said
+    assert said.startswith(
+        "A heat map of 2 × 2 values, between 0 and 1, the largest in row b, column c."
+    )
+    assert said.count("heat map") == 1  # the scale of colours beside it is none
 
 
 def test_bars_say_their_words_and_range():

@@ -28,6 +28,7 @@ def test_explore_leaves_a_still_and_redraws(shown):
     assert len(shown) == 3
     assert shown[-1]["image/png"] != still
     assert "k=4.0" in shown[-1]["text/plain"]
+    assert shown.about["image/png"]["alt"].startswith("y: from 0 to 4,")
 
 
 def test_explore_fails_the_cell_when_the_first_drawing_fails(shown):

@@ -14,6 +14,7 @@ import copy
 import inspect
 import linecache
 import os
+import re
 import sys
 import textwrap
 from dataclasses import replace
@@ -28,6 +29,14 @@ from tinytf.course.parts import parts
 __all__ = ["MODES", "build_copy", "built", "graded", "graduations", "mode", "part_of", "read_copy"]
 
 MODES = ("read", "build")
+HOW_TO_BUILD = """
+**This copy is for building.** What you are to write, in this order: {waiting}. Each stands as its
+first line with a description of what it does; the last line of its cell, `name = built(name, …)`,
+tests what you wrote. Once all its tests hold, everything below runs on yours, and `graduate` says
+so. Until then the package's version stands in, and nothing stops. Where the text says "ours", or
+shows a definition as finished, it speaks of the package's version. Checks of the arguments, and the
+errors that they raise, are not asked of you.
+"""
 _TYPES_UNREAD = __future__.annotations.compiler_flag
 
 
@@ -116,7 +125,8 @@ def _show(part, result):
         symbol, colour, lines = "✓", GOOD, []
     elif result.not_yet:
         words = f"{name}: {result.reason}; until then the package's stands in"
-        symbol, colour, lines = "…", QUIET, []
+        symbol, colour = "…", QUIET
+        lines = [f"It will be tested when {'; when '.join(map(_sentence, part.tests))}."]
     else:
         total = len(result.held) + len(result.problems)
         words = f"{name}: {len(result.held)} of {total} tests hold; the package's stands in"
@@ -125,6 +135,10 @@ def _show(part, result):
     markup = f"{sign(colour, symbol)} {inline(words)}"
     markup += "".join(f'<div style="padding-left: 1.4em">{inline(line)}</div>' for line in lines)
     show(text, block(colour, markup), {"built": {"name": part.name, "status": result.status}})
+
+
+def _sentence(test):
+    return " ".join(test.__doc__.split())
 
 
 def build_copy(notebook, solved=False):
@@ -138,7 +152,24 @@ def build_copy(notebook, solved=False):
         cell = fresh["cells"][number]
         text = _with_parts("".join(cell["source"]), targets, solved)
         cell["source"] = text.splitlines(keepends=True)
+    if names := [name for stubs in _stubs(fresh["cells"]) for name in stubs]:
+        first = fresh["cells"][0]["cell_type"] == "markdown"  # the title
+        fresh["cells"].insert(int(first), _how_to_build(names))
     return fresh
+
+
+def _how_to_build(names):
+    """The cell that says what a build copy is, and which definitions wait in it."""
+    waiting = ", ".join(f"`{name}`" for name in names)
+    source = HOW_TO_BUILD.format(waiting=waiting).strip().splitlines(keepends=True)
+    return {"cell_type": "markdown", "id": "how-to-build", "metadata": {}, "source": source}
+
+
+def _stubs(cells):
+    """The names that each cell of a build copy tests by `built`."""
+    for cell in cells:
+        calls = [node for node in ast.walk(_tree(cell)) if isinstance(node, ast.Call)]
+        yield [call.args[0].id for call in calls if getattr(call.func, "id", "") == "built"]
 
 
 def read_copy(notebook):
@@ -203,11 +234,14 @@ def _with_parts(source, targets, solved):
 
 
 def stub(node, lines, package):
-    """A definition's signature, the package's description of it, and nothing more."""
+    """A definition's signature, the package's description of it, and nothing more.
+
+    What the description says of errors goes: the page's version has no checks.
+    """
     if isinstance(node, ast.FunctionDef):
         return _function_stub(node, lines, package, "")
     head = lines[_first(node) - 1 : node.lineno]
-    body = [textwrap.indent(_quoted(inspect.getdoc(package)), "    ")]
+    body = [textwrap.indent(_quoted(_asked(inspect.getdoc(package))), "    ")]
     for part in node.body:
         if isinstance(part, ast.FunctionDef):
             public = not part.name.startswith("_") or part.name.startswith("__")
@@ -226,8 +260,15 @@ def _function_stub(node, lines, package, indent):
         head.pop()
     description = getattr(package, "fget", package)
     text = inspect.getdoc(description) if getattr(description, "__doc__", None) else None
-    body = [textwrap.indent(_quoted(text), indent + "    ")] if text else []
+    body = [textwrap.indent(_quoted(_asked(text)), indent + "    ")] if text else []
     return "\n".join([*head, *body, f"{indent}    raise NotImplementedError"])
+
+
+def _asked(text):
+    """A description without its sentences on errors."""
+    return re.sub(
+        r"(^|\s+)Raises\s+\w*Error\b.*?(?:\.(?=\s|$)|$)", "", text, flags=re.DOTALL
+    ).strip()
 
 
 def _first(node):

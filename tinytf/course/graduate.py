@@ -31,7 +31,11 @@ def graduate(local_object, target):
     counterpart = resolve(target, name)
     if result := outcome(local_object):
         yours = f"`{name}` graduates: yours passes all {len(result.held)} tests"
-        sentence = yours if result.passed else f"`{name}`: the package's stands here, not yet yours"
+        sentence = (
+            yours
+            if result.passed
+            else f"`{name}`: yours does not pass yet, the package's stands in"
+        )
         colour, symbol = (GOOD, "✓") if result.passed else (QUIET, "…")
         show(f"{symbol} {sentence}", block(colour, f"{sign(colour, symbol)} {inline(sentence)}"))
         return

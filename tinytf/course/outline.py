@@ -30,7 +30,7 @@ class Chapter(NamedTuple):
 
 CHAPTERS = (  # in the order of reading; 14 has three parts
     Chapter(
-        "00", "Start here", "What does a Transformer look at when it translates?", 40,
+        "00", "Start here", "What does a Transformer look at when it translates?", 50,
     ),
     Chapter(
         "01", "From recurrence to attention",

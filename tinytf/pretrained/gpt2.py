@@ -47,6 +47,7 @@ LAYER = (
     ("mlp.c_fc", ("feed_forward.w_1",)),
     ("mlp.c_proj", ("feed_forward.w_2",)),
 )
+KINDS = {"norm": "pre", "activation": "gelu_tanh", "tie_output": True}  # what makes a GPT a GPT-2
 MASKS = re.compile(
     r"(transformer\.)?h\.\d+\.attn\.(masked_)?bias"
 )  # constants that old files hold besides weights
@@ -72,8 +73,15 @@ class _GPT2(Family):
             raise CheckpointError(f"the config can't be used: {error}") from error
 
     def to_config(self, model: GPT) -> dict[str, Any]:
-        """Say the sizes in the words of Hugging Face's config.json."""
+        """Say the sizes in the words of Hugging Face's config.json.
+
+        Raises ValueError for a model that is no GPT-2: a norm, an activation or an output of
+        another kind, which the file could not say.
+        """
         config = model.config
+        kinds = {name: getattr(config, name) for name in KINDS}
+        if kinds != KINDS:
+            raise ValueError(f"GPT-2's format holds a model of {KINDS}; this one is of {kinds}")
         end = 50256 if config.vocab_size == 50257 else None
         return (
             {name: values[0] for name, values in FIXED.items()}

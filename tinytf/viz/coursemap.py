@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 from matplotlib.patches import FancyBboxPatch
 
+from .spoken import alt
 from .style import CYCLE, FAINT, INK, PAPER
 
 TODAY = CYCLE[0]
@@ -81,7 +82,16 @@ def course_map(chapter, ax=None):
         _part(ax, place * 1.5357, 0, 1.45, 0.85, text, (number,), chapter == number)
     ax.set(xlim=(-0.1, 12.3), ylim=(-0.1, 5.95))
     ax.set_axis_off()
-    return ax
+    everything = [(text, chapters) for *_, text, chapters in _ENCLOSING + _PARTS]
+    everything += [(text, (number,)) for number, text in _AROUND]
+    today = [text for text, found in everything if chapter in found]
+    today = dict.fromkeys(" ".join(text.replace("-\n", "-").split()) for text in today)
+    return alt(
+        ax,
+        "The Transformer's parts with the chapters that build them. English runs through "
+        "embeddings, positions and encoder layers to a memory, which the decoder layers read while "
+        f"they write the Chinese. Coloured, for chapter {chapter:02d}: {', '.join(today)}.",
+    )
 
 
 def _part(ax, x, y, width, height, text, chapters, today):

@@ -72,7 +72,9 @@ def _figure(thing):
 
 
 def _described(ax):
-    """An Axes in words, or nothing where there is nothing on it."""
+    """An Axes in words, or nothing where there is nothing on it, or only a scale of colours."""
+    if ax.get_label() == "<colorbar>":
+        return ""
     axes = [name for name in (ax.get_xlabel(), ax.get_ylabel()) if name]
     parts = [_sentence(ax.get_title()), *_lines(ax), *_heat_maps(ax)]
     bars = [patch for container in ax.containers for patch in container.patches]
@@ -107,7 +109,18 @@ def _heat_maps(ax):
         values = np.ma.compressed(np.ma.masked_invalid(mesh.get_array()))
         if values.size:
             shape = " × ".join(map(str, mesh.get_array().shape))
-            yield f"A heat map of {shape} values, {_range(values)}."
+            yield f"A heat map of {shape} values, {_range(values)}{_peak(ax, mesh.get_array())}."
+
+
+def _peak(ax, values):
+    """Where a heat map with words on both sides is largest."""
+    values = np.ma.filled(np.ma.masked_invalid(values).astype(float), -np.inf)
+    words = [[t.get_text() for t in axis.get_ticklabels()] for axis in (ax.yaxis, ax.xaxis)]
+    if values.ndim != 2 or list(map(len, words)) != list(values.shape):
+        return ""
+    row, column = np.unravel_index(values.argmax(), values.shape)
+    names = " ".join(words[0][row].split()), " ".join(words[1][column].split())
+    return f", the largest in row {names[0]}, column {names[1]}" if all(names) else ""
 
 
 def _range(values):

@@ -6,20 +6,22 @@ import io
 
 import matplotlib.pyplot as plt
 
+from tinytf.viz.spoken import spoken
+
 
 class Explored:
     """What `explore` returns: the controls, and `update(**values)`, which they call."""
 
     def __init__(self, draw, controls, handle=None):
         self.draw, self.controls, self.handle = draw, controls, handle
-        self.picture = None
+        self.picture = self.about = None
 
     def update(self, **values):
         """Draw with the controls' values, `values` taking precedence, and show the new picture."""
         arguments = {name: control.value for name, control in self.controls.items()} | values
-        self.picture = _picture(self.draw, arguments)
+        self.picture, self.about = _picture(self.draw, arguments)
         if self.handle is not None:
-            self.handle.update(self.picture, raw=True)
+            self.handle.update(self.picture, raw=True, metadata=self.about)
         return self.picture
 
     def _ipython_display_(self):
@@ -46,7 +48,7 @@ def explore(draw, **controls):
     box = ipywidgets.VBox([ipywidgets.HBox(list(made.values()), layout=_wrap(ipywidgets)), message])
     ranges = ", ".join(f"{name} = {control.value}" for name, control in made.items())
     display({**_bundle(box), "text/plain": f"{ranges} (run this cell to move them)"}, raw=True)
-    explored.handle = display(first, raw=True, display_id=True)
+    explored.handle = display(first, raw=True, metadata=explored.about, display_id=True)
 
     def moved(_):
         try:
@@ -87,20 +89,22 @@ def _bundle(widget):
 
 
 def _picture(draw, arguments):
-    """The figure `draw` leaves, as PNG; closed, so that no front end shows it a second time."""
+    """The figure `draw` leaves, as PNG, and what is said of it.
+
+    It is closed, so that no front end shows it a second time.
+    """
     before = set(plt.get_fignums())
     try:
         figure = _figure(draw(**arguments), before)
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", bbox_inches="tight")
+        said = spoken(figure)
     finally:
         for number in set(plt.get_fignums()) - before:
             plt.close(number)
     text = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
-    return {
-        "image/png": base64.b64encode(buffer.getvalue()).decode(),
-        "text/plain": f"figure: {text}",
-    }
+    picture = base64.b64encode(buffer.getvalue()).decode()
+    return {"image/png": picture, "text/plain": f"figure: {text}"}, {"image/png": {"alt": said}}
 
 
 def _figure(result, before):

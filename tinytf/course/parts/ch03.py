@@ -33,8 +33,17 @@ def _mix_gradients(f):
 
 
 def _dropped(f):
-    torch.manual_seed(0)
-    return f(*(wide(2, 8, 4, seed=n) for n in (1, 2, 3)), None, 0.25)
+    """What dropout does, whatever way it is drawn: some weights go, the others grow."""
+    q, k = wide(64, 4, seed=1), wide(32, 4, seed=2)
+    plain, *twice = (f(q, k, torch.eye(32).double(), None, p) for p in (0.0, 0.25, 0.25))
+    kept = [mixed != 0 for mixed in twice]
+    return {
+        "about a quarter of the weights are 0": all(
+            0.7 < part.double().mean() < 0.8 for part in kept
+        ),
+        "a weight that is kept is divided by": (plain / twice[0])[kept[0]].mean(),
+        "each time others are dropped": not torch.equal(*kept),
+    }
 
 
 def _half(f):
