@@ -100,7 +100,7 @@ LAYER = Answers(
         WrongAnswer(
             "as it was",
             _handed_over(BROKEN),
-            "you get [[[-inf, -inf, 0, inf]]]",
+            "you get [[[nan, nan, nan, nan]]]",
             "Nothing is repaired yet.",
         ),
         WrongAnswer(
@@ -507,33 +507,33 @@ PRE = Answers(
         WrongAnswer(
             "the normalised x is added",
             _stack_variant(_normalised_stream),
-            "one sublayer, which adds 5",
+            "one sublayer, which squares",
             "`x = norm(x)` overwrote the stream, so every layer normalises it again, and the way "
             "around passes through each norm.",
         ),
         WrongAnswer(
             "Post-LN",
             _stack_variant(lambda x, _, f, norm, dropout: norm(x + dropout(f(x)))),
-            "one sublayer, which adds 5",
+            "one sublayer, which squares",
             "This normalises the sum: the paper's order, Post-LN.",
         ),
         WrongAnswer(
             "no norm at the end",
             _stack_variant(last=False),
-            "one sublayer, which adds 5",
+            "one sublayer, which squares",
             "The stream has grown with every sublayer: return `self.final_norm(x)`.",
         ),
         WrongAnswer(
             "norm after the sublayer",
             _stack_variant(lambda x, _, f, norm, dropout: x + dropout(norm(f(x)))),
-            "one sublayer, which adds 5",
+            "one sublayer, which squares",
             "Here the sublayer reads the stream as it is, which grows with depth. Normalise "
             "before the sublayer.",
         ),
         WrongAnswer(
             "no way around",
             _stack_variant(lambda _, read, f, norm, dropout: dropout(f(norm(read)))),
-            "one sublayer, which adds 5",
+            "one sublayer, which squares",
             "The residual is missing: add `x`.",
         ),
         WrongAnswer(
