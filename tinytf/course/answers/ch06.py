@@ -227,7 +227,191 @@ LAYER = Answers(
 )
 
 
-# 06.2 RMSNorm that survives float16
+# 06.2 a Pre-LN stack
+
+
+class MyPreLNStack(nn.Module):
+    """A Pre-LN stack of sublayers: modules that map (B, T, C) to (B, T, C), C = d_model.
+
+    Its parts are called `sublayers`, `norms` (a LayerNorm for each sublayer), `dropout`, and
+    `final_norm`, the LayerNorm at the end.
+    """
+
+    def __init__(self, sublayers, d_model, dropout=0.1):
+        super().__init__()
+        self.sublayers = nn.ModuleList(sublayers)
+        self.norms = nn.ModuleList(LayerNorm(d_model) for _ in sublayers)
+        self.dropout = nn.Dropout(dropout)
+        self.final_norm = LayerNorm(d_model)
+
+    def forward(self, x):
+        """Map (B, T, C) to (B, T, C)."""
+        for sublayer, norm in zip(self.sublayers, self.norms):
+            x = x + self.dropout(sublayer(norm(x)))
+        return self.final_norm(x)
+
+
+def _stack_variant(
+    step=None, last=True, listed=nn.ModuleList, shared=False, stale=False, drop=nn.Dropout, twice=1
+):
+    """A `MyPreLNStack` with one thing wrong; `step` is what one sublayer does."""
+    step = step or (lambda x, read, sublayer, norm, dropout: x + dropout(sublayer(norm(read))))
+
+    class MyPreLNStack(nn.Module):
+        def __init__(self, sublayers, d_model, dropout=0.1):
+            super().__init__()
+            self.sublayers = listed(sublayers)
+            one = LayerNorm(d_model)
+            self.norms = listed([one if shared else LayerNorm(d_model) for _ in sublayers])
+            self.dropout = drop(dropout)
+            self.final_norm = LayerNorm(d_model)
+
+        def forward(self, x):
+            first = x
+            for sublayer, norm in zip(self.sublayers, self.norms, strict=True):
+                for _ in range(twice):
+                    said = step(x, first if stale else x, sublayer, norm, self.dropout)
+                x = said
+            return self.final_norm(x) if last else x
+
+    return MyPreLNStack
+
+
+def _normalised_stream(x, _, sublayer, norm, dropout):
+    x = norm(x)
+    return x + dropout(sublayer(x))
+
+
+def _added_in_place(x, _, sublayer, norm, dropout):
+    x += dropout(sublayer(norm(x)))
+    return x
+
+
+class _Always(nn.Module):
+    """Dropout that does not know the evaluation mode."""
+
+    def __init__(self, p):
+        super().__init__()
+        self.p = p
+
+    def forward(self, x):
+        return F.dropout(x, self.p)
+
+
+PRE = Answers(
+    reference=MyPreLNStack,
+    wrong=(
+        WrongAnswer(
+            "the normalised x is added",
+            _stack_variant(_normalised_stream),
+            "one sublayer, which squares",
+            "`x = norm(x)` overwrote the stream, so every layer normalises it again, and the way "
+            "around passes through each norm.",
+        ),
+        WrongAnswer(
+            "Post-LN",
+            _stack_variant(lambda x, _, f, norm, dropout: norm(x + dropout(f(x)))),
+            "one sublayer, which squares",
+            "This normalises the sum: the paper's order, Post-LN.",
+        ),
+        WrongAnswer(
+            "no norm at the end",
+            _stack_variant(last=False),
+            "one sublayer, which squares",
+            "The stream has grown with every sublayer: return `self.final_norm(x)`.",
+        ),
+        WrongAnswer(
+            "norm after the sublayer",
+            _stack_variant(lambda x, _, f, norm, dropout: x + dropout(norm(f(x)))),
+            "one sublayer, which squares",
+            "Here the sublayer reads the stream as it is, which grows with depth. Normalise "
+            "before the sublayer.",
+        ),
+        WrongAnswer(
+            "no way around",
+            _stack_variant(lambda _, read, f, norm, dropout: dropout(f(norm(read)))),
+            "one sublayer, which squares",
+            "The residual is missing: add `x`.",
+        ),
+        WrongAnswer(
+            "modules in a plain list",
+            _stack_variant(listed=list),
+            "there is no parameter `norms.0.weight`",
+            "`parameters()` does not look into Python lists, so what stands there is never "
+            "trained, moved or saved. `nn.ModuleList` holds modules.",
+        ),
+        WrongAnswer(
+            "one norm for all",
+            _stack_variant(shared=True),
+            "there is no parameter `norms.1.weight`",
+            "Every sublayer has a norm of its own, with its own gain and bias.",
+        ),
+        WrongAnswer(
+            "all read the input",
+            _stack_variant(stale=True),
+            "for two linear maps, random gains and biases",
+            "Each sublayer reads what the ones before it added, too: keep the sum in one variable, "
+            "and read that.",
+        ),
+        WrongAnswer(
+            "each sublayer called twice",
+            _stack_variant(twice=2),
+            "called [2, 2, 2] times",
+            "Twice the work, and dropout inside a sublayer draws anew: keep what it returned in "
+            "a variable.",
+        ),
+        WrongAnswer(
+            "dropout on the sum",
+            _stack_variant(lambda x, _, f, norm, dropout: dropout(x + f(norm(x)))),
+            "only the last norm acts",
+            "Dropout on the sum drops parts of the stream itself, at every layer anew.",
+        ),
+        WrongAnswer(
+            "dropout on the input",
+            _stack_variant(lambda x, _, f, norm, dropout: x + f(dropout(norm(x)))),
+            "only the last norm acts",
+            "Section 5.4 of the paper puts dropout on the output of each sublayer.",
+        ),
+        WrongAnswer(
+            "dropout forgotten",
+            _stack_variant(lambda x, _, f, norm, __: x + f(norm(x))),
+            "only the last norm acts",
+            "`self.dropout` was made and is not called.",
+        ),
+        WrongAnswer(
+            "dropout in use, too",
+            _stack_variant(drop=_Always),
+            "after .eval()",
+            "`F.dropout` drops in every mode unless it is told `training=self.training`; "
+            "`nn.Dropout` knows its mode.",
+        ),
+        WrongAnswer(
+            "x overwritten",
+            _stack_variant(_added_in_place),
+            "after the call, the caller's x",
+            "`x += …` works in the caller's memory, and `backward` then finds numbers that are no "
+            "longer what a layer read. Write `x = x + …`.",
+        ),
+        WrongAnswer(
+            "cut off from the graph",
+            _stack_variant(
+                lambda x, _, f, norm, dropout: x.detach() + dropout(f(norm(x.detach())))
+            ),
+            "no gradient reaches `x`",
+            "The numbers are right, but nothing below the stack would learn: leave `detach`, "
+            "`.data` and `no_grad` out of it.",
+        ),
+    ),
+    equivalent={
+        "self.norms = … => ….float()": "a new LayerNorm is in float32",
+        "self.final_norm = … => ….float()": "a new LayerNorm is in float32",
+        "self.dropout = … => self.dropout = nn.Dropout(dropout).…": "dropout has no weights",
+        "self.sublayers = … => self.float().…": "there is no weight yet",
+    },
+)
+
+
+# 06.3 RMSNorm that survives float16
 
 
 def my_rms_norm(x, weight, eps=1e-6):
@@ -430,190 +614,6 @@ RMS = Answers(
 )
 
 
-# 06.3 a Pre-LN stack
-
-
-class MyPreLNStack(nn.Module):
-    """A Pre-LN stack of sublayers: modules that map (B, T, C) to (B, T, C), C = d_model.
-
-    Its parts are called `sublayers`, `norms` (a LayerNorm for each sublayer), `dropout`, and
-    `final_norm`, the LayerNorm at the end.
-    """
-
-    def __init__(self, sublayers, d_model, dropout=0.1):
-        super().__init__()
-        self.sublayers = nn.ModuleList(sublayers)
-        self.norms = nn.ModuleList(LayerNorm(d_model) for _ in sublayers)
-        self.dropout = nn.Dropout(dropout)
-        self.final_norm = LayerNorm(d_model)
-
-    def forward(self, x):
-        """Map (B, T, C) to (B, T, C)."""
-        for sublayer, norm in zip(self.sublayers, self.norms):
-            x = x + self.dropout(sublayer(norm(x)))
-        return self.final_norm(x)
-
-
-def _stack_variant(
-    step=None, last=True, listed=nn.ModuleList, shared=False, stale=False, drop=nn.Dropout, twice=1
-):
-    """A `MyPreLNStack` with one thing wrong; `step` is what one sublayer does."""
-    step = step or (lambda x, read, sublayer, norm, dropout: x + dropout(sublayer(norm(read))))
-
-    class MyPreLNStack(nn.Module):
-        def __init__(self, sublayers, d_model, dropout=0.1):
-            super().__init__()
-            self.sublayers = listed(sublayers)
-            one = LayerNorm(d_model)
-            self.norms = listed([one if shared else LayerNorm(d_model) for _ in sublayers])
-            self.dropout = drop(dropout)
-            self.final_norm = LayerNorm(d_model)
-
-        def forward(self, x):
-            first = x
-            for sublayer, norm in zip(self.sublayers, self.norms, strict=True):
-                for _ in range(twice):
-                    said = step(x, first if stale else x, sublayer, norm, self.dropout)
-                x = said
-            return self.final_norm(x) if last else x
-
-    return MyPreLNStack
-
-
-def _normalised_stream(x, _, sublayer, norm, dropout):
-    x = norm(x)
-    return x + dropout(sublayer(x))
-
-
-def _added_in_place(x, _, sublayer, norm, dropout):
-    x += dropout(sublayer(norm(x)))
-    return x
-
-
-class _Always(nn.Module):
-    """Dropout that does not know the evaluation mode."""
-
-    def __init__(self, p):
-        super().__init__()
-        self.p = p
-
-    def forward(self, x):
-        return F.dropout(x, self.p)
-
-
-PRE = Answers(
-    reference=MyPreLNStack,
-    wrong=(
-        WrongAnswer(
-            "the normalised x is added",
-            _stack_variant(_normalised_stream),
-            "one sublayer, which squares",
-            "`x = norm(x)` overwrote the stream, so every layer normalises it again, and the way "
-            "around passes through each norm.",
-        ),
-        WrongAnswer(
-            "Post-LN",
-            _stack_variant(lambda x, _, f, norm, dropout: norm(x + dropout(f(x)))),
-            "one sublayer, which squares",
-            "This normalises the sum: the paper's order, Post-LN.",
-        ),
-        WrongAnswer(
-            "no norm at the end",
-            _stack_variant(last=False),
-            "one sublayer, which squares",
-            "The stream has grown with every sublayer: return `self.final_norm(x)`.",
-        ),
-        WrongAnswer(
-            "norm after the sublayer",
-            _stack_variant(lambda x, _, f, norm, dropout: x + dropout(norm(f(x)))),
-            "one sublayer, which squares",
-            "Here the sublayer reads the stream as it is, which grows with depth. Normalise "
-            "before the sublayer.",
-        ),
-        WrongAnswer(
-            "no way around",
-            _stack_variant(lambda _, read, f, norm, dropout: dropout(f(norm(read)))),
-            "one sublayer, which squares",
-            "The residual is missing: add `x`.",
-        ),
-        WrongAnswer(
-            "modules in a plain list",
-            _stack_variant(listed=list),
-            "there is no parameter `norms.0.weight`",
-            "`parameters()` does not look into Python lists, so what stands there is never "
-            "trained, moved or saved. `nn.ModuleList` holds modules.",
-        ),
-        WrongAnswer(
-            "one norm for all",
-            _stack_variant(shared=True),
-            "there is no parameter `norms.1.weight`",
-            "Every sublayer has a norm of its own, with its own gain and bias.",
-        ),
-        WrongAnswer(
-            "all read the input",
-            _stack_variant(stale=True),
-            "for two linear maps, random gains and biases",
-            "Each sublayer reads what the ones before it added, too: keep the sum in one variable, "
-            "and read that.",
-        ),
-        WrongAnswer(
-            "each sublayer called twice",
-            _stack_variant(twice=2),
-            "called [2, 2, 2] times",
-            "Twice the work, and dropout inside a sublayer draws anew: keep what it returned in "
-            "a variable.",
-        ),
-        WrongAnswer(
-            "dropout on the sum",
-            _stack_variant(lambda x, _, f, norm, dropout: dropout(x + f(norm(x)))),
-            "only the last norm acts",
-            "Dropout on the sum drops parts of the stream itself, at every layer anew.",
-        ),
-        WrongAnswer(
-            "dropout on the input",
-            _stack_variant(lambda x, _, f, norm, dropout: x + f(dropout(norm(x)))),
-            "only the last norm acts",
-            "Section 5.4 of the paper puts dropout on the output of each sublayer.",
-        ),
-        WrongAnswer(
-            "dropout forgotten",
-            _stack_variant(lambda x, _, f, norm, __: x + f(norm(x))),
-            "only the last norm acts",
-            "`self.dropout` was made and is not called.",
-        ),
-        WrongAnswer(
-            "dropout in use, too",
-            _stack_variant(drop=_Always),
-            "after .eval()",
-            "`F.dropout` drops in every mode unless it is told `training=self.training`; "
-            "`nn.Dropout` knows its mode.",
-        ),
-        WrongAnswer(
-            "x overwritten",
-            _stack_variant(_added_in_place),
-            "after the call, the caller's x",
-            "`x += …` works in the caller's memory, and `backward` then finds numbers that are no "
-            "longer what a layer read. Write `x = x + …`.",
-        ),
-        WrongAnswer(
-            "cut off from the graph",
-            _stack_variant(
-                lambda x, _, f, norm, dropout: x.detach() + dropout(f(norm(x.detach())))
-            ),
-            "no gradient reaches `x`",
-            "The numbers are right, but nothing below the stack would learn: leave `detach`, "
-            "`.data` and `no_grad` out of it.",
-        ),
-    ),
-    equivalent={
-        "self.norms = … => ….float()": "a new LayerNorm is in float32",
-        "self.final_norm = … => ….float()": "a new LayerNorm is in float32",
-        "self.dropout = … => self.dropout = nn.Dropout(dropout).…": "dropout has no weights",
-        "self.sublayers = … => self.float().…": "there is no weight yet",
-    },
-)
-
-
 # 06.4 BatchNorm that leaves padding out
 
 
@@ -801,7 +801,7 @@ BATCHNORM = Answers(
 
 ANSWERS = {
     "06.1": LAYER,
-    "06.2": RMS,
-    "06.3": PRE,
+    "06.2": PRE,
+    "06.3": RMS,
     "06.4": BATCHNORM,
 }

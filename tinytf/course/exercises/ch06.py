@@ -1,4 +1,4 @@
-"""Chapter 06: LayerNorm repaired, RMSNorm in half precision, a Pre-LN stack, BatchNorm."""
+"""Chapter 06: LayerNorm repaired, a Pre-LN stack, RMSNorm in half precision, BatchNorm."""
 
 import torch
 from torch import nn
@@ -201,118 +201,7 @@ LAYER = Exercise(
 )
 
 
-# 06.2 RMSNorm that survives float16
-
-
-def my_rms_norm(x, weight, eps=1e-6):
-    """Each token of x (..., C) divided by the root of its mean square, times weight (C,).
-
-    Right for float16 too: the squares are taken in float32, and the result has the dtype of x.
-    """
-    raise NotImplementedError
-
-
-def _rms_norm(x, weight, eps=1e-6):
-    """Token by token, its squares added one by one, in float64."""
-    out = []
-    for token in x.double().reshape(-1, x.size(-1)):
-        size = sum(number**2 for number in token) / len(token)
-        out.append(token / (size + eps) ** 0.5 * weight.double())
-    return torch.stack(out).reshape(x.shape).to(x.dtype)
-
-
-def _rms_one(answer):
-    """a token comes out with mean square 1, its mean left in"""
-    note = "Its mean square is 12.5; the mean is not taken out."
-    agrees(answer, _rms_norm, TOKENS[0, 0], ONE, note=note)
-    agrees(answer, _rms_norm, TOKENS[:, 0], ONE, note="Each token has its own mean square.")
-    agrees(answer, _rms_norm, TOKENS, ONE, note="Each token has its own mean square.")
-
-
-def _rms_gain(answer):
-    """then comes the gain, feature by feature"""
-    agrees(answer, _rms_norm, TOKENS[0, 0], GAIN)
-    agrees(answer, _rms_norm, numbers(2, 3, 5, seed=1), numbers(5, seed=2))
-    agrees(answer, _rms_norm, numbers(2, 1, 3, 4, seed=3), GAIN)
-
-
-def _rms_eps(answer):
-    """eps is added to the mean square"""
-    note = "eps goes inside the root: √(mean square + eps)."
-    agrees(answer, _rms_norm, TINY[0, 0], ONE, 1e-5, note=note)
-    agrees(answer, _rms_norm, TINY[0, 0], ONE, note="Without an eps it is 1e-6.")
-
-
-def _rms_zero(answer):
-    """a token of zeros stays zeros, a token of one number becomes its sign"""
-    agrees(answer, _rms_norm, torch.zeros(4), ONE, note="0 is not divided by 0.")
-    agrees(answer, _rms_norm, torch.tensor([[-3.0], [0.0], [5.0]]), ONE[:1], note="C = 1.")
-
-
-@hint("The largest number of float16 is 65,504. Which of your steps can pass it?")
-def _half_square(answer):
-    """in float16 a number above 256 has a square"""
-    token, note = torch.tensor([300.0, 0.0, 0.0, 0.0]), "300² is past 65,504, its mean is not."
-    precise(answer, _rms_norm, token, ONE, dtype=torch.float16, note=note)
-
-
-@hint("The largest number of float16 is 65,504. Which of your steps can pass it?")
-def _half(answer):
-    """in float16 large numbers come out right, in float16"""
-    large = torch.tensor([100.0, 200.0, 300.0, 600.0])
-    precise(answer, _rms_norm, large, ONE, dtype=torch.float16, note="300² is past 65,504.")
-    precise(answer, _rms_norm, TOKENS * 100, GAIN, dtype=torch.float16)
-    precise(answer, _rms_norm, TOKENS, GAIN, dtype=torch.bfloat16)
-
-
-@hint("The smallest number of float16 above 0 is 6e-8. Which of your steps can pass below it?")
-def _half_tiny(answer):
-    """in float16 tiny numbers come out right, too"""
-    note = "0.0001² is 1e-8; float16's smallest number is 6e-8."
-    where = "for x=[0.0001, 0.0002, 0.0003, 0.0006] (float16), eps=1e-8"
-    precise(answer, _rms_norm, TOKENS[0, 0] * 1e-4, ONE, 1e-8, dtype=torch.float16,
-            where=where, note=note)  # fmt: skip
-
-
-def _rms_travels(answer):
-    """it works where x is"""
-    travels(answer, numbers(2, 3, 4, seed=4), GAIN)
-
-
-def _rms_gradient(answer):
-    """the mean square takes part in the gradient"""
-    gradients(answer, _rms_norm, TOKENS[0, 0], GAIN, tolerance=1e-5)
-    gradients(answer, _rms_norm, numbers(2, 3, 5, seed=5), numbers(5, seed=6), tolerance=1e-5)
-
-
-RMS = Exercise(
-    id="06.2",
-    title="RMSNorm that survives float16",
-    difficulty=2,
-    minutes=8,
-    statement=(
-        "Write `my_rms_norm(x, weight, eps=1e-6)` for `x` of shape `(..., C)`: each token divided "
-        "by √(mean square + eps), times `weight`. It has to be right for float16 input such as "
-        "[100, 200, 300, 600], or a millionth of it, and give back the dtype of `x`, which "
-        "`weight` has, too."
-    ),
-    hint="The largest number of float16 is 65,504. Which of your steps can pass it?",
-    function=my_rms_norm,
-    tests=(
-        _rms_one,
-        _rms_gain,
-        _rms_eps,
-        _rms_zero,
-        _half_square,
-        _half,
-        _half_tiny,
-        _rms_travels,
-        _rms_gradient,
-    ),
-)
-
-
-# 06.3 a Pre-LN stack
+# 06.2 a Pre-LN stack
 
 
 class MyPreLNStack(nn.Module):
@@ -520,7 +409,7 @@ def _stack_gradient(answer):
 
 
 PRE = Exercise(
-    id="06.3",
+    id="06.2",
     title="a Pre-LN stack, as a module",
     difficulty=2,
     minutes=10,
@@ -543,6 +432,117 @@ PRE = Exercise(
         _not_in_use,
         _stream_kept,
         _stack_gradient,
+    ),
+)
+
+
+# 06.3 RMSNorm that survives float16
+
+
+def my_rms_norm(x, weight, eps=1e-6):
+    """Each token of x (..., C) divided by the root of its mean square, times weight (C,).
+
+    Right for float16 too: the squares are taken in float32, and the result has the dtype of x.
+    """
+    raise NotImplementedError
+
+
+def _rms_norm(x, weight, eps=1e-6):
+    """Token by token, its squares added one by one, in float64."""
+    out = []
+    for token in x.double().reshape(-1, x.size(-1)):
+        size = sum(number**2 for number in token) / len(token)
+        out.append(token / (size + eps) ** 0.5 * weight.double())
+    return torch.stack(out).reshape(x.shape).to(x.dtype)
+
+
+def _rms_one(answer):
+    """a token comes out with mean square 1, its mean left in"""
+    note = "Its mean square is 12.5; the mean is not taken out."
+    agrees(answer, _rms_norm, TOKENS[0, 0], ONE, note=note)
+    agrees(answer, _rms_norm, TOKENS[:, 0], ONE, note="Each token has its own mean square.")
+    agrees(answer, _rms_norm, TOKENS, ONE, note="Each token has its own mean square.")
+
+
+def _rms_gain(answer):
+    """then comes the gain, feature by feature"""
+    agrees(answer, _rms_norm, TOKENS[0, 0], GAIN)
+    agrees(answer, _rms_norm, numbers(2, 3, 5, seed=1), numbers(5, seed=2))
+    agrees(answer, _rms_norm, numbers(2, 1, 3, 4, seed=3), GAIN)
+
+
+def _rms_eps(answer):
+    """eps is added to the mean square"""
+    note = "eps goes inside the root: √(mean square + eps)."
+    agrees(answer, _rms_norm, TINY[0, 0], ONE, 1e-5, note=note)
+    agrees(answer, _rms_norm, TINY[0, 0], ONE, note="Without an eps it is 1e-6.")
+
+
+def _rms_zero(answer):
+    """a token of zeros stays zeros, a token of one number becomes its sign"""
+    agrees(answer, _rms_norm, torch.zeros(4), ONE, note="0 is not divided by 0.")
+    agrees(answer, _rms_norm, torch.tensor([[-3.0], [0.0], [5.0]]), ONE[:1], note="C = 1.")
+
+
+@hint("The largest number of float16 is 65,504. Which of your steps can pass it?")
+def _half_square(answer):
+    """in float16 a number above 256 has a square"""
+    token, note = torch.tensor([300.0, 0.0, 0.0, 0.0]), "300² is past 65,504, its mean is not."
+    precise(answer, _rms_norm, token, ONE, dtype=torch.float16, note=note)
+
+
+@hint("The largest number of float16 is 65,504. Which of your steps can pass it?")
+def _half(answer):
+    """in float16 large numbers come out right, in float16"""
+    large = torch.tensor([100.0, 200.0, 300.0, 600.0])
+    precise(answer, _rms_norm, large, ONE, dtype=torch.float16, note="300² is past 65,504.")
+    precise(answer, _rms_norm, TOKENS * 100, GAIN, dtype=torch.float16)
+    precise(answer, _rms_norm, TOKENS, GAIN, dtype=torch.bfloat16)
+
+
+@hint("The smallest number of float16 above 0 is 6e-8. Which of your steps can pass below it?")
+def _half_tiny(answer):
+    """in float16 tiny numbers come out right, too"""
+    note = "0.0001² is 1e-8; float16's smallest number is 6e-8."
+    where = "for x=[0.0001, 0.0002, 0.0003, 0.0006] (float16), eps=1e-8"
+    precise(answer, _rms_norm, TOKENS[0, 0] * 1e-4, ONE, 1e-8, dtype=torch.float16,
+            where=where, note=note)  # fmt: skip
+
+
+def _rms_travels(answer):
+    """it works where x is"""
+    travels(answer, numbers(2, 3, 4, seed=4), GAIN)
+
+
+def _rms_gradient(answer):
+    """the mean square takes part in the gradient"""
+    gradients(answer, _rms_norm, TOKENS[0, 0], GAIN, tolerance=1e-5)
+    gradients(answer, _rms_norm, numbers(2, 3, 5, seed=5), numbers(5, seed=6), tolerance=1e-5)
+
+
+RMS = Exercise(
+    id="06.3",
+    title="RMSNorm that survives float16",
+    difficulty=2,
+    minutes=8,
+    statement=(
+        "Write `my_rms_norm(x, weight, eps=1e-6)` for `x` of shape `(..., C)`: each token divided "
+        "by √(mean square + eps), times `weight`. It has to be right for float16 input such as "
+        "[100, 200, 300, 600], or a millionth of it, and give back the dtype of `x`, which "
+        "`weight` has, too."
+    ),
+    hint="The largest number of float16 is 65,504. Which of your steps can pass it?",
+    function=my_rms_norm,
+    tests=(
+        _rms_one,
+        _rms_gain,
+        _rms_eps,
+        _rms_zero,
+        _half_square,
+        _half,
+        _half_tiny,
+        _rms_travels,
+        _rms_gradient,
     ),
 )
 
@@ -690,4 +690,4 @@ BATCHNORM = Exercise(
 )
 
 
-EXERCISES = (LAYER, RMS, PRE, BATCHNORM)
+EXERCISES = (LAYER, PRE, RMS, BATCHNORM)
