@@ -56,7 +56,7 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
         "attention and its masks (chapter 03), heads (chapter 04)",
     ),
     Chapter(
-        "06", "Residuals and normalisation", "What keeps a deep stack trainable?", 95,
+        "06", "Residuals and normalisation", "What keeps a deep stack trainable?", 100,
         "chapters 02 to 05, and what a gradient is",
     ),
     Chapter(
