@@ -13,6 +13,7 @@ import pytest
 from tinytf.course.__main__ import main
 from tinytf.course.build import BuildError, changes, dump, load, mark_varying, read, run, settle
 from tinytf.course.notebooks import NotebookError
+from tinytf.course.outline import CHAPTERS
 
 CLAIM = """def claim(id, sentence, measured, relation, bound):  # as tinytf's, which imports torch
     assert measured < bound, "ClaimError: " + id
@@ -211,10 +212,11 @@ def test_the_head_follows_the_outline(tmp_path, capsys):
     path = tmp_path / "03_it.ipynb"
     text = "# Three\n\n**What?**\n\nWords. About 5 minutes, or\nso.\n\nMore words."
     path.write_text(made(text))
+    [minutes] = (chapter.minutes for chapter in CHAPTERS if chapter.number == "03")
     assert load(path).cells[0].source == (
         "# 03 Scaled dot-product attention\n\n**How does one word look up what it needs in the "
-        "others?**\n\nWords. About 75 minutes. You need: a word is a vector (chapter 02).\n\n"
-        "More words."
+        f"others?**\n\nWords. About {minutes} minutes. You need: a word is a vector (chapter 02)."
+        "\n\nMore words."
     )
     path.write_text(made("# Three"))
     with pytest.raises(NotebookError, match=r"03_it.ipynb: the first cell .* does not say .*How"):

@@ -72,22 +72,22 @@ def test_a_live_bar_and_live_buttons_leave_one_output_each():
     assert "<li>queries</li>" in buttons.data["text/html"]
 
 
-@pytest.mark.parametrize("claimed", [1, 2], ids=["true claim", "false claim"])
-def test_nbval_runs_a_chapter_on_the_device_and_fails_on_a_false_claim(executed, tmp_path, claimed):
-    saved = json.loads(json.dumps(executed))
-    saved["cells"][2]["source"] = CELLS[2].replace('"~=", 1', f'"~=", {claimed}')
-    saved["cells"].append(
-        dict(saved["cells"][-1], source='assert os.environ["TINYTF_DEVICE"] == "cpu"')
-    )
-    (tmp_path / "03_it.ipynb").write_text(json.dumps(saved))
+def test_nbval_runs_chapters_on_the_device_and_fails_on_a_false_claim(executed, tmp_path):
+    for name, claimed in (("03_true", 1), ("04_false", 2)):
+        saved = json.loads(json.dumps(executed))
+        saved["cells"][2]["source"] = CELLS[2].replace('"~=", 1', f'"~=", {claimed}')
+        device = 'assert os.environ["TINYTF_DEVICE"] == "cpu"'
+        saved["cells"].append(dict(saved["cells"][-1], source=device))
+        (tmp_path / f"{name}.ipynb").write_text(json.dumps(saved))
     options = (
         "-p tinytf.course.pytest_plugin --nbval-lax --nbval-current-env "
         "--nbval-cell-timeout 300 -n 2 --dist loadscope"
     )
     run = run_pytest(tmp_path, *options.split(), "--device", "cpu")
-    assert run.returncode == claimed - 1, run.stdout + run.stderr
-    failed = "1 failed" in run.stdout and "ClaimError: ✗ 03-1" in run.stdout
-    assert failed == (claimed == 2), run.stdout
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert f"1 failed, {2 * len(saved['cells']) - 1} passed" in run.stdout
+    assert "FAILED 04_false.ipynb::Cell 2" in run.stdout
+    assert "ClaimError: ✗ 03-1" in run.stdout
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")

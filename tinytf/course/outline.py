@@ -43,12 +43,12 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
     ),
     Chapter(
         "03", "Scaled dot-product attention",
-        "How does one word look up what it needs in the others?", 75,
+        "How does one word look up what it needs in the others?", 90,
         "a word is a vector (chapter 02)",
     ),
     Chapter(
         "04", "Multi-head and cross-attention",
-        "Why look several times at once, and from where?", 80,
+        "Why look several times at once, and from where?", 115,
         "attention and its masks (chapter 03)",
     ),
     Chapter(

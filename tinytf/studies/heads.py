@@ -7,11 +7,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-import tinytf
 from tinytf import studies
 from tinytf.apps.translator import Translator
+from tinytf.attention import MultiHeadAttention
 from tinytf.cli.train import build
 from tinytf.data.phrasebook import Pair, Phrasebook
+from tinytf.feedforward import FeedForward
 from tinytf.inspect import record
 from tinytf.interpret.ablation import ablation_effect, mean_outputs, teacher_forced
 from tinytf.interpret.coreference import coreference_scores, noun_shares
@@ -48,8 +49,8 @@ class Lookups(nn.Module):
         self.offsets = offsets
         self.words = nn.Embedding(10, 32)
         self.places = nn.Embedding(10, 32)
-        self.attention = tinytf.MultiHeadAttention(32, num_heads)
-        self.feed_forward = tinytf.FeedForward(32, 128) if ffn else None
+        self.attention = MultiHeadAttention(32, num_heads)
+        self.feed_forward = FeedForward(32, 128) if ffn else None
         self.output = nn.Linear(32, len(offsets) * 10)
 
     def forward(self, ids):

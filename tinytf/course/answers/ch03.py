@@ -9,7 +9,7 @@ from tinytf.course.grading import Answers, WrongAnswer
 HIDDEN = float("-inf")
 
 
-# 03.1 attention weights with a mask
+# 03.3 attention weights with a mask
 
 
 def my_attention_weights(q, k, mask=None):
@@ -242,7 +242,7 @@ MASK = Answers(
 )
 
 
-# 03.3 a dictionary that looks up softly
+# 03.1 a dictionary that looks up softly
 
 
 def my_lookup(query, keys, values, temperature):
@@ -322,7 +322,7 @@ LOOKUP = Answers(
 )
 
 ANSWERS = {
-    "03.1": WEIGHTS,
+    "03.1": LOOKUP,
     "03.2": MASK,
-    "03.3": LOOKUP,
+    "03.3": WEIGHTS,
 }

@@ -98,7 +98,193 @@ SPLIT = Answers(
 )
 
 
-# 04.2 multi-head attention
+# 04.2 repair a causal attention
+
+
+def my_causal_heads(x, w_q, w_k, w_v, w_o, num_heads):
+    """Causal self-attention with `num_heads` heads: x (B, T, C) -> (B, T, C).
+
+    Each w is (C, C) and multiplies from the right: q = x @ w_q. Word t sees the words 0 to t.
+    """
+    q, k, v = ((x @ w).unflatten(-1, (num_heads, -1)).transpose(1, 2) for w in (w_q, w_k, w_v))
+    scores = q @ k.mT / math.sqrt(q.size(-1))  # (B, H, T, T)
+    later = torch.ones_like(scores, dtype=torch.bool).triu(1)
+    weights = scores.masked_fill(later, -math.inf).softmax(dim=-1)
+    return (weights @ v).transpose(1, 2).flatten(2) @ w_o  # (B, H, T, D) -> (B, T, C)
+
+
+def _hidden(scores, later):
+    return scores.masked_fill(later, -math.inf).softmax(dim=-1)
+
+
+def _zeroed(scores, later):
+    return scores.softmax(dim=-1).masked_fill(later, 0.0)
+
+
+def _renormalised(scores, later):
+    weights = _zeroed(scores, later)
+    return weights / weights.sum(dim=-1, keepdim=True)
+
+
+def _causal_variant(
+    cut=lambda y, n: y.unflatten(-1, (n, -1)).transpose(1, 2),
+    width=lambda x, q: q.size(-1),
+    hide=_hidden,
+    join=lambda heads, x: heads.transpose(1, 2).flatten(2),
+    triangle=lambda scores: torch.ones_like(scores, dtype=torch.bool).triu(1),
+    out=True,
+):
+    """A `my_causal_heads` with something wrong."""
+
+    def causal_heads(x, w_q, w_k, w_v, w_o, num_heads):
+        q, k, v = (cut(x @ w, num_heads) for w in (w_q, w_k, w_v))
+        scores = q @ k.mT / math.sqrt(width(x, q))
+        joined = join(hide(scores, triangle(scores)) @ v, x)
+        return joined @ w_o if out else joined
+
+    return causal_heads
+
+
+def _by_reshape(y, n):
+    return y.reshape(len(y), n, y.size(1), -1)
+
+
+def _side_by_side(heads, x):
+    return heads.reshape(x.shape)
+
+
+_LATER = "later = torch.ones_like(scores, dtype=torch.bool).triu(1)"
+_SCORES = "scores = q @ k.mT / math.sqrt(q.size(-1))"
+
+REPAIR = Answers(
+    reference=my_causal_heads,
+    wrong=(
+        WrongAnswer(
+            "as it stood",
+            _causal_variant(
+                cut=_by_reshape, width=lambda x, q: x.size(-1), hide=_zeroed, join=_side_by_side
+            ),
+            "Row 0 is x[0] @ w_v @ w_o",
+            "Nothing is repaired yet. Begin with the mask, which one head alone can test.",
+        ),
+        WrongAnswer(
+            "split by reshape",
+            _causal_variant(cut=_by_reshape),
+            "words before it move by",
+            "`reshape` to (B, H, T, D) only recounts: head 0 gets the first words in pieces. Name "
+            "the axes (B, T, H, D), then transpose.",
+        ),
+        WrongAnswer(
+            "scaled by the whole width",
+            _causal_variant(width=lambda x, q: x.size(-1)),
+            "position [0, 1,",
+            "A score is a dot product of D numbers, those of one head: divide by √D, not √C.",
+        ),
+        WrongAnswer(
+            "masked after the softmax",
+            _causal_variant(hide=_zeroed),
+            "Row 0 is x[0] @ w_v @ w_o",
+            "The later words' weights are gone, but they had their share of the 1: a row sums to "
+            "less, and by how much tells what comes later. Hide scores, with -∞, before it.",
+        ),
+        WrongAnswer(
+            "joined by reshape",
+            _causal_variant(join=_side_by_side),
+            "words before it move by",
+            "`reshape` from (B, H, T, D) puts different words of one head in a row. Transpose back "
+            "to (B, T, H, D) first.",
+        ),
+        WrongAnswer(
+            "no mask",
+            _causal_variant(hide=lambda scores, later: scores.softmax(dim=-1)),
+            "Row 0 is x[0] @ w_v @ w_o",
+            "Every word sees the later ones.",
+        ),
+        WrongAnswer(
+            "the triangle the wrong way round",
+            _causal_variant(
+                triangle=lambda scores: torch.ones_like(scores, dtype=torch.bool).tril(-1)
+            ),
+            "Row 0 is x[0] @ w_v @ w_o",
+            "You hide what came before. Above the diagonal the key is later than the query.",
+        ),
+        WrongAnswer(
+            "a word does not see itself",
+            _causal_variant(
+                triangle=lambda scores: torch.ones_like(scores, dtype=torch.bool).triu()
+            ),
+            "every row is x @ w_v @ w_o",
+            "`triu()` has the diagonal too, so word 0 sees nothing at all: `triu(1)`.",
+        ),
+        WrongAnswer(
+            "one word too far",
+            _causal_variant(
+                triangle=lambda scores: torch.ones_like(scores, dtype=torch.bool).triu(2)
+            ),
+            "Row 0 is x[0] @ w_v @ w_o",
+            "`triu(2)` leaves the next word to be seen, the very one to be predicted: `triu(1)`.",
+        ),
+        WrongAnswer(
+            "hidden with -10,000",
+            _causal_variant(
+                hide=lambda scores, later: scores.masked_fill(later, -1e4).softmax(dim=-1)
+            ),
+            "can have a weight of 0 before",
+            "A score of its own can be lower still. Hide with -∞, or the least number there is.",
+        ),
+        WrongAnswer(
+            "hidden scores set to 0",
+            _causal_variant(
+                hide=lambda scores, later: scores.masked_fill(later, 0.0).softmax(dim=-1)
+            ),
+            "Row 0 is x[0] @ w_v @ w_o",
+            "A score of 0 is a score like any other, and e^0 is 1. Hide with -∞.",
+        ),
+        WrongAnswer(
+            "zeroed, and divided by what is left",
+            _causal_variant(hide=_renormalised),
+            "can have a weight of 0 before",
+            "That is right until a later word takes all the weight: then 0 is divided by 0. Hide "
+            "the scores before the softmax.",
+        ),
+        WrongAnswer(
+            "no output map",
+            _causal_variant(out=False),
+            "every row is x @ w_v @ w_o",
+            "Joined heads lie side by side and have not met: `w_o` lets them mix.",
+        ),
+        WrongAnswer(
+            "a mask on the CPU",
+            _causal_variant(
+                triangle=lambda scores: torch.ones(scores.shape, dtype=torch.bool).triu(1)
+            ),
+            "device",
+            "`torch.ones(...)` is on the CPU, wherever `x` is: say `device=x.device`.",
+        ),
+        WrongAnswer(
+            "weights cut off from the graph",
+            _causal_variant(hide=lambda scores, later: _hidden(scores.detach(), later)),
+            "for the gradient to",
+            "The numbers are right, but `w_q` and `w_k` would never learn: leave `detach`, "
+            "`.data` and `no_grad` out of it.",
+        ),
+    ),
+    equivalent={
+        f"{_LATER} => {_LATER}.detach()": "booleans have no gradient to lose",
+        f"{_LATER} => later = torch.ones_like(scores.detach(), dtype=torch.bool).triu(1)": (
+            "only the shape and the device of the scores are taken"
+        ),
+        f"{_LATER} => later = torch.ones_like(scores.float(), dtype=torch.bool).triu(1)": (
+            "only the shape and the device of the scores are taken"
+        ),
+        "… => ….masked_fill(later.detach(), -math.inf).…": "booleans have no gradient to lose",
+        f"{_SCORES} => {_SCORES.replace('q.size', 'k.size')}": "queries and keys are D wide",
+        f"{_SCORES} => {_SCORES.replace('q.size', 'v.size')}": "values are D wide, too",
+    },
+)
+
+
+# 04.3 multi-head cross-attention
 
 
 def my_multi_head(x, memory, w_q, w_k, w_v, w_o, num_heads):
@@ -302,81 +488,6 @@ MULTI = Answers(
 )
 
 
-# 04.3 the previous-word score
-
-
-def my_previous_score(weights):
-    """How much each head looks at the word before: weights (H, T, T) -> (H,), each in 0..1.
-
-    The mean weight that words give to the word just before them; word 0 has none and is left out.
-    """
-    return weights.diagonal(offset=-1, dim1=-2, dim2=-1).mean(-1)
-
-
-_DIAGONAL = "return weights.diagonal(offset=-1, dim1=-2, dim2=-1)"
-
-SCORE = Answers(
-    reference=my_previous_score,
-    wrong=(
-        WrongAnswer(
-            "the next word",
-            lambda weights: weights.diagonal(offset=1, dim1=-2, dim2=-1).mean(-1),
-            "The weights on the word before are",
-            "Above the diagonal the key comes after the query. A row is a query: use offset -1.",
-        ),
-        WrongAnswer(
-            "itself",
-            lambda weights: weights.diagonal(dim1=-2, dim2=-1).mean(-1),
-            "The weights on the word before are",
-            "On the diagonal a word looks at itself; its predecessor is one to the left.",
-        ),
-        WrongAnswer(
-            "word 0 counted as a miss",
-            lambda weights: (
-                weights.diagonal(offset=-1, dim1=-2, dim2=-1).sum(-1) / weights.size(-1)
-            ),
-            "The weights on the word before are",
-            "Word 0 has nothing before it: divide by T - 1, or no head can reach 1.",
-        ),
-        WrongAnswer(
-            "word 0 looks at the last",
-            lambda weights: weights.roll(1, -1).diagonal(dim1=-2, dim2=-1).mean(-1),
-            "The weights on the word before are",
-            "`roll` wraps around, and so does index -1: word 0 was credited with the last word.",
-        ),
-        WrongAnswer(
-            "share of arg-maxes",
-            lambda weights: (
-                (weights[:, 1:].argmax(-1) == torch.arange(weights.size(-1) - 1)).double().mean(-1)
-            ),
-            "The weights on the word before are",
-            "The arg-max forgets how sure the head is: 0.34 of three keys counts like 1.00.",
-        ),
-        WrongAnswer(
-            "averaged over the heads",
-            lambda weights: weights.diagonal(offset=-1, dim1=-2, dim2=-1).mean(0),
-            "one number per head",
-            "The mean has to run over the words. Averaging heads hides what each of them does.",
-        ),
-        WrongAnswer(
-            "cut off from the graph",
-            lambda weights: my_previous_score(weights.detach()),
-            "no gradient reaches `weights`",
-            "The numbers are right; `item`, `detach` and NumPy lose where they came from.",
-        ),
-        WrongAnswer(
-            "a fixed number of words",
-            lambda weights: weights.diagonal(offset=-1, dim1=-2, dim2=-1).sum(-1) / 2,
-            "you get [0.15], expected [0.3]",
-            "The mean is over T - 1 words, and T is `weights.size(-1)`.",
-        ),
-    ),
-    equivalent={
-        f"{_DIAGONAL}.mean(-1) => {_DIAGONAL}.mean(1)": "of (H, T - 1), axis 1 is the last",
-    },
-)
-
-
 # 04.4 the mask of cross-attention
 
 
@@ -477,9 +588,4 @@ CROSS = Answers(
     },
 )
 
-ANSWERS = {
-    "04.1": SPLIT,
-    "04.2": MULTI,
-    "04.3": SCORE,
-    "04.4": CROSS,
-}
+ANSWERS = {"04.1": SPLIT, "04.2": REPAIR, "04.3": MULTI, "04.4": CROSS}

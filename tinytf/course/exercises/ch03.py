@@ -18,7 +18,7 @@ from tinytf.course.expect import (
 )
 from tinytf.course.grading import Exercise, hint
 
-# 03.1 attention weights with a mask
+# 03.3 attention weights with a mask
 
 
 def my_attention_weights(q, k, mask=None):
@@ -159,7 +159,7 @@ def _elsewhere(answer):
 
 
 WEIGHTS = Exercise(
-    id="03.1",
+    id="03.3",
     title="attention weights with a mask",
     difficulty=2,
     minutes=15,
@@ -288,7 +288,8 @@ MASK = Exercise(
         "boolean mask `(B, 1, T, T)` that is `True` where a query may attend to a key: the key is "
         "not later than the query, and it is not padding."
     ),
-    hint="`torch.ones(T, T, dtype=torch.bool).tril()` and `(ids != pad_id)[:, None, None, :]`.",
+    hint="Two masks that broadcast against each other: one has an axis of 1 for the sentences, the "
+    "other for the queries. Both have to be where `ids` is.",
     function=my_decoder_mask,
     tests=(
         _mask_shape,
@@ -303,7 +304,7 @@ MASK = Exercise(
 )
 
 
-# 03.3 a dictionary that looks up softly
+# 03.1 a dictionary that looks up softly
 
 
 def my_lookup(query, keys, values, temperature):
@@ -371,7 +372,7 @@ def _gradients_of_lookup(answer):
 
 
 LOOKUP = Exercise(
-    id="03.3",
+    id="03.1",
     title="a dictionary that looks up softly",
     difficulty=1,
     minutes=8,
@@ -386,4 +387,4 @@ LOOKUP = Exercise(
 )
 
 
-EXERCISES = (WEIGHTS, MASK, LOOKUP)
+EXERCISES = (LOOKUP, MASK, WEIGHTS)

@@ -1,4 +1,4 @@
-"""Chapter 04: splitting into heads, multi-head attention, a head's score, a cross mask."""
+"""Chapter 04: splitting into heads, a repair, cross-attention and its mask."""
 
 import itertools
 
@@ -12,7 +12,6 @@ from tinytf.course.expect import (
     gradients,
     numbers,
     refuses,
-    same,
     short,
     tensor,
     travels,
@@ -85,7 +84,7 @@ SPLIT = Exercise(
     id="04.1",
     title="split into heads",
     difficulty=1,
-    minutes=10,
+    minutes=8,
     statement=(
         "Write `my_split_heads(x, num_heads)`: from `(B, T, C)` to `(B, H, T, D)`, where head h "
         "gets slice h of every word's vector. Raise `ValueError` if `num_heads` does not divide C."
@@ -103,13 +102,13 @@ SPLIT = Exercise(
 )
 
 
-# 04.2 multi-head attention
+# 04.2 repair a causal attention
 
 
-def my_multi_head(x, memory, w_q, w_k, w_v, w_o, num_heads):
-    """Attend from x (B, T, C) to memory (B, S, C) with `num_heads` heads; returns (B, T, C).
+def my_causal_heads(x, w_q, w_k, w_v, w_o, num_heads):
+    """Causal self-attention with `num_heads` heads: x (B, T, C) -> (B, T, C).
 
-    Each w is (C, C) and multiplies from the right: q = x @ w_q. No biases, no mask.
+    Each w is (C, C) and multiplies from the right: q = x @ w_q. Word t sees the words 0 to t.
     """
     raise NotImplementedError
 
@@ -130,6 +129,116 @@ def _inputs(b, t, s, c, seed, scale=1.0, dtype=torch.float32):
     maps = numbers(4, c, c, seed=seed, scale=c**-0.5, dtype=dtype).unbind()
     x = numbers(b, t, c, seed=seed + 1, scale=scale, dtype=dtype)
     return x, numbers(b, s, c, seed=seed + 2, scale=scale, dtype=dtype), *maps
+
+
+def _causal(x, w_q, w_k, w_v, w_o, num_heads):
+    """Word by word, each with a memory of the words up to itself: there is nothing to hide."""
+    words = range(x.size(1))
+    maps = (w_q, w_k, w_v, w_o, num_heads)
+    return torch.cat([_multi_head(x[:, t : t + 1], x[:, : t + 1], *maps) for t in words], dim=1)
+
+
+def _alone(b, t, c, seed, **how):
+    """x and four maps of random numbers."""
+    x, _, *maps = _inputs(b, t, 1, c, seed, **how)
+    return x, *maps
+
+
+def _one_word(answer):
+    """a word that is alone gets its own value, through w_v and w_o"""
+    note = "Its weight is 1: every row is x @ w_v @ w_o."
+    agrees(answer, _causal, *_alone(1, 1, 2, seed=71), 1, note=note)
+    agrees(answer, _causal, *_alone(3, 1, 4, seed=72), 2, note=note)
+
+
+@hint("Do the weights that are left in a row sum to 1? With one head, only the mask is at work.")
+def _first_word(answer):
+    """with one head, no word sees a later one, and its weights sum to 1"""
+    note = "Row 0 is x[0] @ w_v @ w_o."
+    agrees(answer, _causal, *_alone(1, 3, 2, seed=73), 1, note=note)
+    agrees(answer, _causal, *_alone(2, 5, 4, seed=74), 1)
+
+
+@hint("Change the last word: does a word before it move, and in which head?")
+def _leak(answer):
+    """with several heads, the past does not move when the last word changes"""
+    for b, t, c, heads in ((1, 2, 2, 2), (2, 5, 6, 3)):
+        x, *maps = _alone(b, t, c, seed=75 + t)
+        changed = x.clone()
+        changed[:, -1] += 1
+        where = f"for x of shape {(b, t, c)} and num_heads={heads}"
+        before, after = (tensor(answer(each, *maps, heads), where) for each in (x, changed))
+        expect(before.shape == x.shape, f"{where}, the shape is {tuple(before.shape)}")
+        moved = (after - before)[:, :-1].abs().max().item()
+        expect(moved < 1e-6, f"{where}, the last word changes, and words before it move by "
+               f"{moved:.3g}, expected 0")  # fmt: skip
+
+
+@hint("How many numbers has one head's query? And is head h slice h of every word?")
+def _causal_heads(answer):
+    """each head has its own slice of every word, and scores of its own"""
+    agrees(answer, _causal, *_alone(1, 2, 2, seed=81), 2, note="Two heads of one number.")
+    agrees(answer, _causal, *_alone(1, 3, 4, seed=82), 2)
+    agrees(answer, _causal, *_alone(2, 5, 6, seed=83), 3)
+    agrees(answer, _causal, *_alone(3, 4, 8, seed=84), 4)
+
+
+def _causal_large(answer):
+    """scores in the thousands give no NaN, and hide as well"""
+    note = "All that a word may see can have a weight of 0 before later words are hidden."
+    agrees(answer, _causal, *_alone(2, 4, 4, seed=85, scale=300.0), 2, tolerance=1e-3, note=note)
+
+
+def _causal_dtype(answer):
+    """it works in float64, and where its arguments are"""
+    agrees(answer, _causal, *_alone(2, 3, 4, seed=86, dtype=torch.float64), 2)
+    travels(answer, *_alone(2, 3, 4, seed=87), 2)
+
+
+def _causal_learns(answer):
+    """gradients reach x and every map"""
+    gradients(answer, _causal, *_alone(1, 3, 2, seed=88), 1)
+    gradients(answer, _causal, *_alone(2, 3, 4, seed=89), 2)
+
+
+REPAIR = Exercise(
+    id="04.2",
+    title="repair a causal attention",
+    difficulty=2,
+    minutes=15,
+    statement=(
+        "`suspect`, above, has four lines that print the right shape and are wrong. Write "
+        "`my_causal_heads(x, w_q, w_k, w_v, w_o, num_heads)`, which does what `suspect` should: "
+        "split into heads, scale, let no word see a later one, join, and mix by `w_o`. Each map is "
+        "`(C, C)` and multiplies from the right; no biases. In the dtype and on the device of `x`, "
+        "and however large the scores are. Copy the function, and repair it line by line."
+    ),
+    hint=(
+        "Ask of each line in turn: whose numbers does a head hold; how many numbers has a query; "
+        "what do the weights of a row sum to; whose answers stand side by side?"
+    ),
+    function=my_causal_heads,
+    tests=(
+        _one_word,
+        _first_word,
+        _leak,
+        _causal_heads,
+        _causal_large,
+        _causal_dtype,
+        _causal_learns,
+    ),
+)
+
+
+# 04.3 multi-head cross-attention
+
+
+def my_multi_head(x, memory, w_q, w_k, w_v, w_o, num_heads):
+    """Attend from x (B, T, C) to memory (B, S, C) with `num_heads` heads; returns (B, T, C).
+
+    Each w is (C, C) and multiplies from the right: q = x @ w_q. No biases, no mask.
+    """
+    raise NotImplementedError
 
 
 def _query_length(answer):
@@ -182,15 +291,15 @@ def _heads_learn(answer):
 
 
 MULTI = Exercise(
-    id="04.2",
-    title="multi-head attention",
+    id="04.3",
+    title="multi-head cross-attention",
     difficulty=2,
-    minutes=20,
+    minutes=15,
     statement=(
         "Write `my_multi_head(x, memory, w_q, w_k, w_v, w_o, num_heads)`: queries from `x`, keys "
         "and values from `memory`, each map `(C, C)` multiplied from the right, split into heads, "
         "attended, joined and mixed by `w_o`. No biases, no mask. In the dtype and on the device "
-        "of `x`."
+        "of `x`. The two sentences may differ in length."
     ),
     hint="Project, split, attend, transpose back, flatten, multiply by `w_o`: a line or two each.",
     function=my_multi_head,
@@ -203,80 +312,6 @@ MULTI = Exercise(
         _other_dtype,
         _heads_learn,
     ),
-)
-
-
-# 04.3 the previous-word score
-
-
-def my_previous_score(weights):
-    """How much each head looks at the word before: weights (H, T, T) -> (H,), each in 0..1.
-
-    The mean weight that words give to the word just before them; word 0 has none and is left out.
-    """
-    raise NotImplementedError
-
-
-MAPS_OF_HEADS = torch.tensor(
-    [
-        [[1.0, 0.0, 0.0], [0.8, 0.2, 0.0], [0.1, 0.6, 0.3]],  # previous: 0.8, 0.6
-        [[0.2, 0.5, 0.3], [0.3, 0.3, 0.4], [0.5, 0.1, 0.4]],  # previous: 0.3, 0.1
-    ]
-)
-
-
-def _previous_score(weights):
-    """Word by word."""
-    T = weights.size(-1)
-    return torch.stack([sum(head[t, t - 1] for t in range(1, T)) / (T - 1) for head in weights])
-
-
-def _per_head(answer):
-    """there is one score per head"""
-    where = "for weights of shape (H=1, T=4, T=4)"
-    shape = tuple(tensor(answer(torch.full((1, 4, 4), 0.25)), where).shape)
-    expect(shape == (1,), f"{where}, the shape is {shape}, expected (1,): one number per head")
-
-
-def _two_words(answer):
-    """of two words, only the second has one before it"""
-    weights = torch.tensor([[[0.6, 0.4], [0.3, 0.7]]])
-    agrees(answer, _previous_score, weights, note="The second word gives the first 0.3.")
-
-
-def _previous(answer):
-    """it is the mean weight on the word before"""
-    note = "The weights on the word before are 0.8, 0.6 for head 0 and 0.3, 0.1 for head 1."
-    where = f"for weights={short(MAPS_OF_HEADS)}"
-    agrees(answer, _previous_score, MAPS_OF_HEADS, note=note, where=where)
-    agrees(answer, _previous_score, numbers(3, 5, 5, seed=1).softmax(-1))
-    agrees(answer, _previous_score, numbers(5, 4, 4, seed=2, dtype=torch.float64).softmax(-1))
-
-
-def _even(answer):
-    """a head that spreads evenly over T words scores 1 / T"""
-    same(answer(torch.full((1, 4, 4), 0.25)), [0.25], "for T=4 and all weights 0.25")
-
-
-def _score_gradient(answer):
-    """the score has a gradient"""
-    gradients(answer, _previous_score, numbers(1, 2, 2, seed=3).softmax(-1))
-    gradients(answer, _previous_score, numbers(2, 4, 4, seed=4).softmax(-1))
-
-
-SCORE = Exercise(
-    id="04.3",
-    title="the previous-word score",
-    difficulty=2,
-    minutes=10,
-    statement=(
-        "Write `my_previous_score(weights)`: from the maps of H heads, `(H, T, T)`, how much each "
-        "head looks at the word before. The mean over words 1 to T - 1 of the weight on their "
-        "predecessor, as a tensor that has a gradient, so that one could train on it."
-    ),
-    hint="`weights[h, t, t - 1]` lies on a diagonal: see `torch.diagonal` and its `offset`.",
-    function=my_previous_score,
-    tests=(_per_head, _two_words, _previous, _even, _score_gradient),
 )
 
 
@@ -359,7 +394,7 @@ CROSS = Exercise(
     id="04.4",
     title="the mask of cross-attention",
     difficulty=1,
-    minutes=8,
+    minutes=6,
     statement=(
         "Write `my_cross_mask(src_ids, tgt_ids, pad_id=0)`: which source words `(B, S)` each "
         "target word `(B, T)` may look at, boolean, `True` = may, of four axes `(B, 1, T, S)` (T "
@@ -371,4 +406,4 @@ CROSS = Exercise(
 )
 
 
-EXERCISES = (SPLIT, MULTI, SCORE, CROSS)
+EXERCISES = (SPLIT, REPAIR, MULTI, CROSS)

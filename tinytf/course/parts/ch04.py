@@ -1,11 +1,12 @@
-"""Chapter 04: several heads, and the cache of keys and values."""
+"""Chapter 04: several heads, the fused path, and (for chapter 11) the cache."""
 
 import torch
 from torch import nn
 
-from tinytf.attention import KeyValueCache, explicit_attention
+from tinytf.attention import KeyValueCache, explicit_attention, fused_attention
 from tinytf.course.parts import Part, arrived, shapes, twin
 from tinytf.course.parts.ch03 import learned, wide
+from tinytf.masks import CAUSAL
 
 
 def _filled(cache):
@@ -83,7 +84,77 @@ def _together_gradients(f):
     return arrived(torch.cat(f(x, *maps), dim=-1), x, module=maps)
 
 
+def _heads(length, keys):
+    return [wide(2, 3, n, 4, seed=seed) for seed, n in enumerate((length, keys, keys))]
+
+
+def _half_hidden():
+    return (wide(2, 1, 5, 7, seed=9) > 0).index_fill(-1, torch.tensor(0), True)
+
+
+def _named_dropped(f):
+    torch.manual_seed(0)
+    return f(*_heads(5, 5), CAUSAL, 0.5)
+
+
+def _fused_gradients(f):
+    q, k, v = (learned(2, 3, n, 4, seed=n) for n in (5, 7, 7))
+    return arrived(f(q, k, v, _half_hidden()), q, k, v)
+
+
+def _told(attend):
+    """Which mask the attention function is given, and with what dropout."""
+    given = []
+
+    def spy(q, k, v, mask=None, dropout=0.0):
+        given.append((mask, dropout))
+        return q
+
+    attend(spy, *_heads(2, 5), CAUSAL, 0.25)
+    mask, dropout = given[0]
+    return [mask, torch.tensor(dropout)]
+
+
 PARTS = (
+    Part(
+        "tinytf.masks.written_out",
+        {
+            "there is a mask": lambda f: f(torch.eye(3).bool(), 3, 3),
+            "there is none": lambda f: {"mask": str(f(None, 3, 3))},
+            "one word is the last of three": lambda f: {"mask": str(f(CAUSAL, 1, 3))},
+            "there are three words": lambda f: f(CAUSAL, 3, 3),
+            "two words are the last of five": lambda f: f(CAUSAL, 2, 5),
+        },
+    ),
+    Part(
+        "tinytf.attention.fused_attention",
+        {
+            "one query meets two keys": lambda f: f(
+                torch.tensor([[1.0, 0.0]]),
+                torch.tensor([[2.0, 0.0], [0.0, 2.0]]),
+                torch.tensor([[10.0], [20.0]]),
+            ),
+            "there are sentences and heads, and more keys than queries": lambda f: f(*_heads(5, 7)),
+            "keys are hidden": lambda f: f(*_heads(5, 7), _half_hidden()),
+            "the mask is called causal": lambda f: f(*_heads(5, 5), CAUSAL),
+            "it is called causal, and there are more keys": lambda f: f(*_heads(5, 7), CAUSAL),
+            "it is called causal, and one word is the last": lambda f: f(*_heads(1, 7), CAUSAL),
+            "half of the weights are dropped": _named_dropped,
+            "gradients go back to queries, keys and values": _fused_gradients,
+        },
+    ),
+    Part(
+        "tinytf.attention.attend",
+        {
+            "there is no mask": lambda f: f(explicit_attention, *_heads(5, 7)),
+            "keys are hidden": lambda f: f(explicit_attention, *_heads(5, 7), _half_hidden()),
+            "the mask is called causal": lambda f: f(explicit_attention, *_heads(5, 7), CAUSAL),
+            "the fused function is told so too": lambda f: f(
+                fused_attention, *_heads(5, 5), CAUSAL
+            ),
+            "a function of the reader's is given a mask and the dropout": _told,
+        },
+    ),
     Part(
         "tinytf.attention.apply_together",
         {
