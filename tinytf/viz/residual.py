@@ -27,9 +27,11 @@ def draw_shortcut(slopes=(0.5, 0.5)):
     d.text(0.1, 3.5, "forward", align="left")
     _blocks(d, 3.5, ["$x_0$", "$x_1$", "$x_2$"], ["$F_1$", "$F_2$"], back=False)
     d.text(0.1, 0.95, "backward", align="left")
-    _blocks(d, 0.95, [f"{size:g}" for size in after], [f"× {a:g}", f"× {b:g}"], back=True)
+    _blocks(
+        d, 0.95, [_plain(size) for size in after], [f"× {_plain(a)}", f"× {_plain(b)}"], back=True
+    )
     for x, size, slope in ((2.6, after[1], a), (8.0, after[2], b)):
-        d.text(x, 0.3, f"{size:g} × 1 + {size:g} × {slope:g}", size=SMALL)
+        d.text(x, 0.3, f"{_plain(size)} × 1 + {_plain(size)} × {_plain(slope)}", size=SMALL)
     d.text(13.4, 0.3, "as it arrives", size=SMALL)
     return d.ax
 
@@ -161,6 +163,11 @@ def _cube(d, left, norm, sizes, named):
     count = f"{b} × {t} = {b * t}" if batch else str(c)
     what = "a mean square" if norm == "RMSNorm" else "mean and variance"
     d.text(middle[0], middle[1] - LINE * 2.4, f"{count} numbers share {what}", size=SMALL)
+
+
+def _plain(number):
+    """A number with a minus that is a minus."""
+    return f"{number:g}".replace("-", "−")
 
 
 def _dark(colour):
