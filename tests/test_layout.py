@@ -27,7 +27,6 @@ OF_SOMETHING_ELSE = {
 WITHOUT_A_FILE = {
     "checks.py": "with each config that calls it",
     "studies/alignment.py": "in studies/test_recurrence.py, whose grades it gives",
-    "studies/embeddings.py": "by the chapter that runs it",
     "support/interrupt.py": "in training/test_trainer.py, whose runs are interrupted",
     "support/modes.py": "with each search and score that puts a model's mode back",
     "support/protocols.py": "by what accepts them: it only names types",

@@ -78,12 +78,15 @@ class TiedOutput(nn.Module):
 
 def _tie_loaded(model: TiedOutput, _keys: object) -> None:
     """Tie again what loading took apart. Raises ValueError where the state held two matrices."""
-    weight, table = getattr(model.output, "weight", None), model.table
-    if not model.config.tie_output or weight is table or not isinstance(weight, nn.Parameter):
-        return
+    weight = getattr(model.output, "weight", None)
+    if model.config.tie_output and isinstance(weight, nn.Parameter):
+        _check_one_matrix(weight, model.table)
+        model.tie()
+
+
+def _check_one_matrix(weight: Tensor, table: Tensor) -> None:
     if not (weight.is_meta or table.is_meta or torch.equal(weight, table)):
         raise ValueError(
             "the state's output.weight is another matrix than its embedding table, but the model's "
             "config ties the two: give it tie_output=False"
         )
-    model.tie()

@@ -1,7 +1,8 @@
-"""Merges learned incrementally are those learned by counting anew."""
+"""Merges learned and applied in quick ways are those of the plain ones."""
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import bounded
@@ -12,34 +13,22 @@ from tinytf.text.merges import (
     apply_merges_by_rank,
     count_pairs,
     learn_merges,
+    learn_merges_by_queue,
     merge_pair,
 )
 from tinytf.text.pretokenize import split
 
 
-def naive_merges(words, num_merges):
-    """Count everything anew for every merge."""
-    words, merges = {tuple(w): n for w, n in words.items()}, []
-    while len(merges) < num_merges and (pairs := count_pairs(words)):
-        pair = min(pairs, key=lambda pair: (-pairs[pair], pair))
-        merged = Counter()
-        for word, times in words.items():
-            merged[tuple(merge_pair(word, pair, 256 + len(merges)))] += times
-        words = merged
-        merges.append(pair)
-    return merges
-
-
 def test_incremental_learning_equals_counting_anew(manual):
     words = Counter(tuple(piece.encode()) for piece in split(manual[:20_000]))
-    assert learn_merges(words, 100) == naive_merges(words, 100)
+    assert learn_merges_by_queue(words, 100) == learn_merges(words, 100)
 
 
 @bounded
 @given(st.dictionaries(st.text("ab", min_size=1, max_size=9), st.integers(1, 5), min_size=1))
 def test_incremental_learning_where_pairs_overlap(words):
     words = {tuple(word.encode()): times for word, times in words.items()}
-    assert learn_merges(words, 20) == naive_merges(words, 20)
+    assert learn_merges_by_queue(words, 20) == learn_merges(words, 20)
 
 
 def test_merge_goes_from_left_to_right():
@@ -49,8 +38,16 @@ def test_merge_goes_from_left_to_right():
     assert count_pairs({(1, 1, 1): 2, (1, 2): 3}) == {(1, 1): 4, (1, 2): 3}
 
 
-def test_ties_go_to_the_smaller_pair():
-    assert learn_merges({(5, 9): 1, (7, 2): 1, (5, 8): 1}, 9) == [(5, 8), (5, 9), (7, 2)]
+@pytest.mark.parametrize("learn", [learn_merges, learn_merges_by_queue])
+def test_ties_go_to_the_smaller_pair(learn):
+    assert learn({(5, 9): 1, (7, 2): 1, (5, 8): 1}, 9) == [(5, 8), (5, 9), (7, 2)]
+
+
+@pytest.mark.parametrize("learn", [learn_merges, learn_merges_by_queue])
+def test_the_words_are_not_changed(learn):
+    words = {(1, 2, 1, 2): 3}
+    assert learn(words, 9) == [(1, 2), (256, 256)]
+    assert words == {(1, 2, 1, 2): 3}
 
 
 @bounded

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tinytf import viz
+from tinytf.viz.spoken import spoken
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +25,13 @@ def test_token_rows_shows_every_token():
     boxes = list(ax.patches)
     assert len(boxes) == 5
     assert boxes[0].get_facecolor() != boxes[1].get_facecolor()
+
+
+def test_tokens_and_words_are_said_to_who_cannot_see_them():
+    said = spoken(viz.token_rows({"two": [b" the", b"\xe7"]}))
+    assert said == "Text cut into tokens. two: ·the | ‹e7›."
+    said = spoken(viz.word_map({"pets": {"cat": (0, 1), "dog": (1, 0)}}, links=[((0, 1), (1, 0))]))
+    assert said == "Words as points of a plane. pets: cat, dog. Lines join points: 1."
 
 
 def test_token_rows_breaks_long_lines():

@@ -34,11 +34,11 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
     ),
     Chapter(
         "01", "From recurrence to attention",
-        "Why did models stop reading one word after another?", 90,
+        "Why did models stop reading one word after another?", 120,
         "Python and a little PyTorch",
     ),
     Chapter(
-        "02", "Tokens and embeddings", "How does text become vectors?", 80,
+        "02", "Tokens and embeddings", "How does text become vectors?", 115,
         "Python and a little PyTorch",
     ),
     Chapter(

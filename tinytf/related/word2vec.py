@@ -26,30 +26,26 @@ __all__ = [
 class CBOW(nn.Module):
     """Score each word of the vocabulary as the centre of a window, from the words around it.
 
-    One hidden layer, the mean of the neighbours' vectors, and no activation in it (section 3.1);
-    `combine="sum"` adds them instead. The softmax runs over the whole vocabulary: the paper's
-    hierarchical one only pays where that has very many words. <pad> is no neighbour.
+    One hidden layer, the mean of the neighbours' vectors, and no activation in it (section 3.1).
+    The softmax runs over the whole vocabulary: the paper's hierarchical one only pays where that
+    has very many words. <pad> is no neighbour; where there is no other, the mean is 0.
 
-    Raises ValueError for sizes below 1 and for a `combine` that is neither.
+    Raises ValueError for sizes below 1.
     """
 
-    def __init__(self, vocab_size: int, d_model: int, combine: str = "mean") -> None:
+    def __init__(self, vocab_size: int, d_model: int) -> None:
         super().__init__()
         if vocab_size < 1 or d_model < 1:
             raise ValueError(f"vocab_size={vocab_size} and d_model={d_model} must be at least 1")
-        if combine not in ("mean", "sum"):
-            raise ValueError(f"combine={combine!r} is not one of mean, sum")
-        self.combine = combine
         self.vectors = nn.Parameter(torch.randn(vocab_size, d_model) / d_model**0.5)
         self.output = nn.Parameter(torch.zeros(vocab_size, d_model))
 
     def forward(self, context: Tensor) -> Tensor:
         """Score centres for neighbours' ids (B, 2 window) as logits (B, V)."""
-        there = (context != PAD).unsqueeze(-1)  # (B, 2 window, 1)
-        hidden = (self.vectors[context] * there).sum(dim=1)  # (B, C)
-        if self.combine == "mean":
-            hidden = hidden / there.sum(dim=1).clamp(min=1)
-        return hidden @ self.output.T
+        there = (context != PAD).unsqueeze(-1)  # (B, 2 window) -> (B, 2 window, 1)
+        total = (self.vectors[context] * there).sum(dim=1)  # (B, 2 window, C) -> (B, C)
+        hidden = total / there.sum(dim=1).clamp(min=1)
+        return hidden @ self.output.T  # (B, C) -> (B, V)
 
 
 def context_windows(rows: Sequence[Sequence[int]], window: int = 2) -> tuple[Tensor, Tensor]:
@@ -65,9 +61,8 @@ def context_windows(rows: Sequence[Sequence[int]], window: int = 2) -> tuple[Ten
         padded = [PAD] * window + list(row) + [PAD] * window
         for i, centre in enumerate(row):
             if len(row) > 1:
-                contexts.append(
-                    padded[i : i + window] + padded[i + window + 1 : i + 2 * window + 1]
-                )
+                before, after = padded[i : i + window], padded[i + window + 1 : i + 2 * window + 1]
+                contexts.append(before + after)
                 centres.append(centre)
     if not centres:
         raise ValueError(f"none of the {len(rows)} sentences has two words")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tinytf.support.files import CheckpointError, read_json, read_text, write_atomically
-from tinytf.text.merges import Pair, learn_merges
+from tinytf.text.merges import Pair, learn_merges_by_queue
 from tinytf.text.pieces import PieceCache, byte_ids, surrogates_named
 from tinytf.text.pretokenize import split, split_chunks
 from tinytf.text.special_tokens import cut_out
@@ -72,7 +72,7 @@ def train_bpe(
     ids = byte_ids(byte_order)
     with surrogates_named(pieces):
         words = {tuple(p.encode().translate(ids)): n for p, n in pieces.items()}
-    return ByteBPE(learn_merges(words, num_merges, bar), special_tokens, byte_order)
+    return ByteBPE(learn_merges_by_queue(words, num_merges, bar), special_tokens, byte_order)
 
 
 class ByteBPE:

@@ -17,6 +17,7 @@ __all__ = [
     "apply_merges_by_rank",
     "count_pairs",
     "learn_merges",
+    "learn_merges_by_queue",
     "merge_pair",
 ]
 
@@ -101,13 +102,29 @@ def apply_merges_by_heap(ids: Sequence[int], merges: Mapping[Pair, int]) -> list
     return [i for i in ids if i >= 0]
 
 
-def learn_merges(
-    words: Mapping[Sequence[int], int], num_merges: int, bar: Any = None
-) -> list[Pair]:
+def learn_merges(words: Mapping[Sequence[int], int], num_merges: int) -> list[Pair]:
     """Learn which pairs to merge: the most frequent, over and over; of equals, the smallest.
 
-    The i-th merge makes the id 256 + i. Stops early once no pair is left. Only the words that hold
-    the merged pair are counted anew.
+    `words` maps a word's ids to how often it occurs. The i-th merge makes the id 256 + i. Stops
+    early once no pair is left.
+    """
+    merges = []
+    for new_id in range(256, 256 + num_merges):
+        pairs = count_pairs(words)
+        if not pairs:
+            break
+        best = min(pairs, key=lambda pair: (-pairs[pair], pair))
+        merges.append(best)
+        words = {tuple(merge_pair(word, best, new_id)): times for word, times in words.items()}
+    return merges
+
+
+def learn_merges_by_queue(
+    words: Mapping[Sequence[int], int], num_merges: int, bar: Any = None
+) -> list[Pair]:
+    """Do what `learn_merges` does, but count anew only the words that hold the merged pair.
+
+    The pairs wait in a queue, the most frequent first. `bar` is a tqdm bar to move.
     """
     merges: list[Pair] = []
     texts, times = [list(word) for word in words], list(words.values())

@@ -58,13 +58,9 @@ class WordTokenizer:
 
     def __init__(self, words: Iterable[str]) -> None:
         self.words = tuple(words)
-        if strange := [word for word in self.words if not isinstance(word, str)]:
-            raise TypeError(f"words are strings, got {strange[0]!r:.60}")
+        self._check_words()
         self.tokens = SPECIALS + self.words
         self._ids = {token: i for i, token in enumerate(self.tokens)}
-        if len(self._ids) != len(self.tokens):
-            twice = sorted(t for t, count in Counter(self.tokens).items() if count > 1)
-            raise ValueError(f"words must be distinct, found twice: {', '.join(twice)}")
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -78,16 +74,8 @@ class WordTokenizer:
         if not isinstance(text, Iterable):
             raise TypeError(f"a sentence is a string or a list of words, got {text!r}")
         words = text.split() if isinstance(text, str) else list(text)
-        if not words:
-            raise ValueError("the sentence is empty: give at least one word")
-        ids = []
-        for position, word in enumerate(words):
-            if not isinstance(word, str):
-                raise TypeError(f"words are strings, got {word!r} at position {position}")
-            if word not in self._ids or word in SPECIALS:
-                raise UnknownWordError(word, position, len(self.words), self._near(word))
-            ids.append(self._ids[word])
-        return ids
+        self._check_known(words)
+        return [self._ids[word] for word in words]
 
     def decode(self, ids: Iterable[int]) -> list[str]:
         """Turn ids back into words, up to the first <eos>, without <bos> and <pad>.
@@ -98,24 +86,46 @@ class WordTokenizer:
         for i in map(int, ids):
             if i == EOS:
                 break
-            if not 0 <= i < len(self.tokens):
-                raise ValueError(f"id {i} is outside the vocabulary of {len(self)}")
+            self._check_id(i)
             if i not in (PAD, BOS):
                 words.append(self.tokens[i])
         return words
 
-    def _near(self, word: str) -> list[str]:
-        """What may have been meant by a word that is not there."""
-        word = word.lower().translate(STRAIGHT)
-        known = set(self.words)
-        core = re.sub(r"^\W+|\W+$", "", word)
-        if word in known or not core or word in SPECIALS:
-            return [word] * (word in known)
-        marks = [mark for mark in word[word.index(core) + len(core) :] if mark in known]
-        words = [core] if core in known else written_out(core)
-        if known.issuperset(words):
-            return [" ".join([*words, *marks])]  # punctuation is a word of its own
-        return difflib.get_close_matches(core, self.words, n=2, cutoff=0.7)
+    def _check_words(self) -> None:
+        """Refuse what is no word, what is there twice, and specials."""
+        if strange := [word for word in self.words if not isinstance(word, str)]:
+            raise TypeError(f"words are strings, got {strange[0]!r:.60}")
+        counts = Counter(SPECIALS + self.words)
+        if twice := sorted(token for token, count in counts.items() if count > 1):
+            raise ValueError(f"words must be distinct, found twice: {', '.join(twice)}")
+
+    def _check_known(self, words: list[str]) -> None:
+        """Refuse a sentence without words, and words that the vocabulary lacks."""
+        if not words:
+            raise ValueError("the sentence is empty: give at least one word")
+        for position, word in enumerate(words):
+            if not isinstance(word, str):
+                raise TypeError(f"words are strings, got {word!r} at position {position}")
+            if word not in self._ids or word in SPECIALS:
+                raise UnknownWordError(word, position, len(self.words), near(word, self.words))
+
+    def _check_id(self, i: int) -> None:
+        if not 0 <= i < len(self.tokens):
+            raise ValueError(f"id {i} is outside the vocabulary of {len(self)}")
+
+
+def near(word: str, words: Sequence[str]) -> list[str]:
+    """Find what may have been meant by a word that is not among these."""
+    word = word.lower().translate(STRAIGHT)
+    known = set(words)
+    core = re.sub(r"^\W+|\W+$", "", word)
+    if word in known or not core or word in SPECIALS:
+        return [word] * (word in known)
+    marks = [mark for mark in word[word.index(core) + len(core) :] if mark in known]
+    parts = [core] if core in known else written_out(core)
+    if known.issuperset(parts):
+        return [" ".join([*parts, *marks])]  # punctuation is a word of its own
+    return difflib.get_close_matches(core, words, n=2, cutoff=0.7)
 
 
 def written_out(word: str) -> list[str]:

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.patches import Rectangle
 from matplotlib.transforms import Bbox
 
+from .spoken import alt
 from .style import CYCLE, INK, as_array, label, new_axes
 
 _COLUMNS = 96  # of text on a row
@@ -51,7 +52,8 @@ def token_rows(rows, *, title=None):
     ax.axis("off")
     if title:
         ax.set_title(title, loc="left")
-    return ax
+    cut = (f"{name}: {' | '.join(map(_visible, tokens))}" for name, tokens in rows.items())
+    return alt(ax, f"Text cut into tokens. {'. '.join(cut)}.")
 
 
 def _visible(token):
@@ -100,7 +102,9 @@ def word_map(groups, ax=None, *, title=None, links=None):
     if len(groups) > 1:
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     _write_beside(ax, named)
-    return ax
+    lists = (f"{name}: {', '.join(words)}" for name, words in groups.items())
+    joined = f" Lines join points: {len(links)}." if links else ""
+    return alt(ax, f"Words as points of a plane. {'; '.join(lists)}.{joined}")
 
 
 def _write_beside(ax, named):

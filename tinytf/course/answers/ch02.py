@@ -1,11 +1,12 @@
 """Answers to chapter 02: references and mistakes."""
 
-import math
 from itertools import pairwise
 
 import torch
+import torch.nn.functional as F
 
 from tinytf.course.grading import Answers, WrongAnswer
+from tinytf.text.merges import merge_pair
 
 # 02.1 merge a pair
 
@@ -56,6 +57,15 @@ def _loses_the_last(ids, pair, new_id):
     return merged
 
 
+def _not_at_the_end(ids, pair, new_id):
+    merged, i = [], 0
+    while i < len(ids):
+        found = i < len(ids) - 2 and tuple(ids[i : i + 2]) == tuple(pair)
+        merged.append(new_id if found else ids[i])
+        i += 2 if found else 1
+    return merged
+
+
 def _second_stays(ids, pair, new_id):
     return [new_id if tuple(ids[i : i + 2]) == tuple(pair) else one for i, one in enumerate(ids)]
 
@@ -67,6 +77,26 @@ def _either_order(ids, pair, new_id):
         merged.append(new_id if found else ids[i])
         i += 2 if found else 1
     return merged
+
+
+def _over_and_over(ids, pair, new_id):
+    ids, i = list(ids), 0
+    while i + 1 < len(ids):
+        if tuple(ids[i : i + 2]) == tuple(pair):
+            ids[i : i + 2] = [new_id]
+            i = 0
+        else:
+            i += 1
+    return ids
+
+
+def _in_the_list_given(ids, pair, new_id):
+    i = 0
+    while i + 1 < len(ids):
+        if tuple(ids[i : i + 2]) == tuple(pair):
+            ids[i : i + 2] = [new_id]
+        i += 1
+    return ids
 
 
 def _as_text(ids, pair, new_id):
@@ -87,7 +117,7 @@ MERGE = Answers(
         WrongAnswer(
             "the second id stays",
             _second_stays,
-            "for ids=[5, 1, 2]",
+            "for ids=[1, 2]",
             "The new id stands for both: move on by two after a merge, or the second one is "
             "written once more.",
         ),
@@ -113,6 +143,12 @@ MERGE = Answers(
             "ending.",
         ),
         WrongAnswer(
+            "the pair at the end is missed",
+            _not_at_the_end,
+            "for ids=[1, 2]",
+            "A pair may begin at `len(ids) - 2`, the last place but one: `i + 1 < len(ids)`.",
+        ),
+        WrongAnswer(
             "in either order",
             _either_order,
             "Order matters",
@@ -124,11 +160,28 @@ MERGE = Answers(
             "11 is not 1",
             "Written in digits, the end of one id can look like another. Compare numbers.",
         ),
+        WrongAnswer(
+            "merged until nothing is left to merge",
+            _over_and_over,
+            "not in the result",
+            "What this merge makes may look like half of the pair again. One pass over the ids "
+            "given is one merge.",
+        ),
+        WrongAnswer(
+            "merges in the list that it was given",
+            _in_the_list_given,
+            "your code changes the caller's `ids`",
+            "The result is right, but the caller's own list is shorter afterwards. Training counts "
+            "on the old one: build a new list.",
+        ),
     ),
+    equivalent={
+        "… => if tuple(ids[i:i + 2]) == pair:": "a pair is a tuple already",
+    },
 )
 
 
-# 02.2 encode by rank
+# 02.2 repair the encoder
 
 
 def my_encode(ids, merges):
@@ -137,26 +190,27 @@ def my_encode(ids, merges):
     ids is a list of ints; merges is a dict from pair to new id, and the new ids rise in the order
     of learning.
     """
-    for pair, new_id in sorted(merges.items(), key=lambda item: item[1]):
-        ids = my_merge_pair(ids, pair, new_id)
+    while known := [pair for pair in pairwise(ids) if pair in merges]:
+        first = min(known, key=merges.get)
+        ids = merge_pair(ids, first, merges[first])
     return ids
 
 
 def _as_listed(ids, merges):
     for pair, new_id in merges.items():
-        ids = my_merge_pair(ids, pair, new_id)
+        ids = merge_pair(ids, pair, new_id)
     return ids
 
 
 def _by_pair(ids, merges):
     for pair, new_id in sorted(merges.items()):
-        ids = my_merge_pair(ids, pair, new_id)
+        ids = merge_pair(ids, pair, new_id)
     return ids
 
 
 def _reversed(ids, merges):
     for pair, new_id in sorted(merges.items(), key=lambda item: -item[1]):
-        ids = my_merge_pair(ids, pair, new_id)
+        ids = merge_pair(ids, pair, new_id)
     return ids
 
 
@@ -188,7 +242,7 @@ def _greedy_longest(ids, merges):
 def _latest_first(ids, merges):
     while found := [pair for pair in pairwise(ids) if pair in merges]:
         pair = max(found, key=merges.get)
-        ids = my_merge_pair(ids, pair, merges[pair])
+        ids = merge_pair(ids, pair, merges[pair])
     return ids
 
 
@@ -199,6 +253,20 @@ def _one_pass(ids, merges):
         out.append(merges.get(pair, ids[i]))
         i += 2 if pair in merges else 1
     return out
+
+
+def _each_once(ids, merges):
+    ids = list(ids)
+    for pair, new_id in sorted(merges.items(), key=lambda item: item[1]):
+        ids = _first_only(ids, pair, new_id)
+    return ids
+
+
+def _rank_from_the_right(ids, merges):
+    ids = list(ids)
+    for pair, new_id in sorted(merges.items(), key=lambda item: item[1]):
+        ids = _from_the_right(ids, pair, new_id)
+    return ids
 
 
 ENCODE = Answers(
@@ -251,91 +319,220 @@ ENCODE = Answers(
             "10 is what (1, 2) became",
             "After a merge there are new pairs, with the new id in them: go on until none is left.",
         ),
+        WrongAnswer(
+            "each merge once",
+            _each_once,
+            "Each (1, 2) is a 10",
+            "A merge is done wherever its pair stands, not only at the first place.",
+        ),
+        WrongAnswer(
+            "merged from the right",
+            _rank_from_the_right,
+            "[1, 1, 1]",
+            "`a a a` becomes `aa a`: training merged from left to right.",
+        ),
+        WrongAnswer(
+            "nothing for nothing",
+            lambda ids, merges: my_encode(ids, merges) if len(ids) > 1 else [0],
+            "for ids=[]",
+            "A text may be empty, or of one byte: it has no pair, and comes back as it is.",
+        ),
     ),
+    equivalent={},
 )
 
 
-# 02.3 a scaled embedding
+# 02.3 texts that find a fault
 
 
-def my_scaled_embedding(ids, noise):
-    """The table, and the vectors of ids, scaled as in the paper.
+def my_texts():
+    """A dict {fault: text}: a short text for each fault, which that tokenizer does not give back.
 
-    ids is (T,), noise (V, C) with numbers of variance 1. The table (V, C) is noise with standard
-    deviation C^-0.5; the vectors (T, C) are its rows times √C.
+    The faults: "ends", "spaces", "lines", "capitals", "bytes", "special".
     """
-    width = noise.size(-1)
-    table = noise / math.sqrt(width)
-    return table, table[ids] * math.sqrt(width)
+    return {
+        "ends": " a",
+        "spaces": "a  b",
+        "lines": "a\r\nb",
+        "capitals": "A",
+        "bytes": "é",
+        "special": "a<|endoftext|>b",
+    }
 
 
-def _scaled(table_by, vectors_by):
-    """An answer that scales the table and the vectors like this."""
-
-    def scaled(ids, noise):
-        table = noise * table_by(noise)
-        return table, table[ids] * vectors_by(noise)
-
-    return scaled
+def _with(**texts):
+    """The right texts, some of them others."""
+    return lambda: my_texts() | texts
 
 
-def _table_by_root(noise):
-    return noise.size(-1) ** -0.5
-
-
-EMBEDDING = Answers(
-    reference=my_scaled_embedding,
+TEXTS = Answers(
+    reference=my_texts,
     wrong=(
         WrongAnswer(
-            "nn.Embedding as it comes",
-            _scaled(lambda noise: 1.0, lambda noise: noise.size(-1) ** 0.5),
-            "√16 is 4",
-            "A table of variance 1, times √C: 22.6 times as loud at width 512. PyTorch's default "
-            "and the paper's factor do not go together.",
+            "one text for all",
+            lambda: dict.fromkeys(my_texts(), "  É<|endoftext|>\r\n"),
+            "one would not know",
+            "It finds every fault and tells none apart. Give each text one property only.",
         ),
         WrongAnswer(
-            "no factor",
-            _scaled(_table_by_root, lambda noise: 1.0),
-            "C^-0.5 times √C is 1",
-            "The table is right, but the factor √C is missing: the vectors are too quiet beside "
-            "the positions.",
+            "spaces at the ends",
+            _with(spaces="  a"),
+            "the tokenizer of the fault 'ends' fails",
+            "Two spaces at the beginning go by two faults. Put them between two letters.",
         ),
         WrongAnswer(
-            "the table divided by the width",
-            _scaled(lambda noise: 1 / noise.size(-1), lambda noise: noise.size(-1) ** 0.5),
-            "√16 is 4",
-            "Divided by C, the standard deviation is C^-1. It is to be C^-0.5: take the root.",
+            "the end of a text is a space inside",
+            _with(ends="a b"),
+            "for the tokenizer of the fault 'ends' and your text 'a b'",
+            "Both ends of `a b` are letters: nothing is dropped.",
         ),
         WrongAnswer(
-            "the noise itself",
-            _scaled(lambda noise: 1.0, lambda noise: 1.0),
-            "√16 is 4",
-            "The vectors are right, as the two factors cancel; but the table is what is trained "
-            "and what the optimizer's steps move, and it has to be the small one.",
+            "a plain line end",
+            _with(lines="a\nb"),
+            "for the tokenizer of the fault 'lines' and your text",
+            "`\\n` alone stays as it is; the fault needs `\\r\\n`, Windows' line end.",
         ),
         WrongAnswer(
-            "scaled by the vocabulary",
-            _scaled(_table_by_root, lambda noise: noise.size(0) ** 0.5),
-            "C^-0.5 times √C is 1",
-            "The factor is the root of the width, `noise.size(-1)`, not of the number of rows.",
+            "the line end at the end",
+            _with(lines="a\r\n"),
+            "the tokenizer of the fault 'ends' fails",
+            "A line end is white space, too, and at the end of the text it is dropped by `ends`.",
         ),
         WrongAnswer(
-            "gradient cut off",
-            lambda ids, noise: my_scaled_embedding(ids, noise.detach()),
-            "carry no gradient",
-            "The table went through `detach`, `tolist` or `.data`. It would never be trained.",
+            "a capital with an accent",
+            _with(capitals="É"),
+            "the tokenizer of the fault 'bytes' fails",
+            "É is a capital, and it is two bytes. Take a capital of ASCII.",
         ),
         WrongAnswer(
-            "columns instead of rows",
-            lambda ids, noise: (noise * _table_by_root(noise), noise[:, ids]),
-            "the vectors have shape (3, 3)",
-            "A token's vector is a row of the table.",
+            "ASCII for bytes",
+            _with(bytes="a"),
+            "for the tokenizer of the fault 'bytes' and your text 'a'",
+            "A character of ASCII is a single byte: decoded alone, it is right.",
+        ),
+        WrongAnswer(
+            "another special token",
+            _with(special="<eos>"),
+            "for the tokenizer of the fault 'special' and your text '<eos>'",
+            "Those are five harmless characters for this tokenizer. Its special token is spelled "
+            "`<|endoftext|>`.",
+        ),
+        WrongAnswer(
+            "too long",
+            _with(capitals="A" * 41),
+            "has 41 characters",
+            "A text that fails should be read at a glance: 40 characters are plenty.",
         ),
     ),
+    equivalent={},
 )
 
 
-# 02.4 nearest words
+# 02.4 the gradient of a lookup
+
+
+def my_lookup_gradient(ids, grad, vocab_size):
+    """The gradient of the loss in the table (V, C), from that in the vectors looked up.
+
+    ids is (B, T), grad (B, T, C): how the loss changes with each number that the lookup gave. The
+    result has the dtype of grad.
+    """
+    one_hot = F.one_hot(ids.long(), vocab_size).to(grad.dtype)  # (B, T) -> (B, T, V)
+    return one_hot.flatten(0, 1).T @ grad.flatten(0, 1)  # (V, B T) @ (B T, C) -> (V, C)
+
+
+def _zeros(grad, vocab_size):
+    return grad.new_zeros(vocab_size, grad.size(-1))
+
+
+def _overwritten(ids, grad, vocab_size):
+    table = _zeros(grad, vocab_size)
+    table[ids.long()] += grad
+    return table
+
+
+def _averaged(ids, grad, vocab_size):
+    times = ids.flatten().bincount(minlength=vocab_size).clamp(min=1)
+    return my_lookup_gradient(ids, grad, vocab_size) / times[:, None].to(grad.dtype)
+
+
+def _as_long_as_needed(ids, grad, vocab_size):
+    return my_lookup_gradient(ids, grad, int(ids.max()) + 1)
+
+
+def _loops_in_float32(ids, grad, vocab_size):
+    table = torch.zeros(vocab_size, grad.size(-1))
+    for sentence, rows in zip(ids.tolist(), grad, strict=True):
+        for i, row in zip(sentence, rows, strict=True):
+            table[i] += row.float()
+    return table
+
+
+GRADIENT = Answers(
+    reference=my_lookup_gradient,
+    wrong=(
+        WrongAnswer(
+            "the last one counts",
+            _overwritten,
+            "Row 1 was used twice",
+            "`table[ids] += grad` reads all rows first, adds, and writes them back: of two uses of "
+            "a row one is lost, just as with `table[ids] = grad`. `index_add` adds them up.",
+        ),
+        WrongAnswer(
+            "the mean of the uses",
+            _averaged,
+            "Row 1 was used twice",
+            "The loss changes through every use of the row. Their gradients are added, not "
+            "averaged.",
+        ),
+        WrongAnswer(
+            "only the rows up to the largest id",
+            _as_long_as_needed,
+            "expected (3, 2)",
+            "The gradient has the shape of the table, rows that were not used included.",
+        ),
+        WrongAnswer(
+            "columns for rows",
+            lambda ids, grad, vocab_size: my_lookup_gradient(ids, grad, vocab_size).T,
+            "the shape is (2, 3)",
+            "A token is a row of the table, (V, C).",
+        ),
+        WrongAnswer(
+            "the first sentence",
+            lambda ids, grad, vocab_size: my_lookup_gradient(ids[:1], grad[:1], vocab_size),
+            "for ids=[[0], [1]]",
+            "All sentences of the batch use the one table. Flatten batch and positions together.",
+        ),
+        WrongAnswer(
+            "counted, not weighed",
+            lambda ids, grad, vocab_size: my_lookup_gradient(
+                ids, torch.ones_like(grad), vocab_size
+            ),
+            "for ids=[[1]]",
+            "That is how often each row was used. Each use counts with its own gradient, `grad`.",
+        ),
+        WrongAnswer(
+            "float32 whatever comes",
+            _loops_in_float32,
+            "the dtype is float32, expected float64",
+            "`torch.zeros` makes float32. `grad.new_zeros` has the dtype and device of grad.",
+        ),
+        WrongAnswer(
+            "cut off",
+            lambda ids, grad, vocab_size: my_lookup_gradient(ids, grad.detach(), vocab_size),
+            "no gradient reaches `grad`",
+            "The result is linear in grad, and may be differentiated once more. `detach`, `.data` "
+            "or `no_grad` cuts that off.",
+        ),
+    ),
+    equivalent={
+        "… => ….detach()…": "ids and one-hots carry no gradient; that to grad is asked for",
+        "… => …ids.float().long()…": "ids below 16 million are whole numbers of float32",
+    },
+)
+
+
+# 02.5 nearest words
 
 
 def my_nearest(vectors, query, k):
@@ -377,6 +574,22 @@ def _norm_of_columns(vectors, query, k):
     return cosines.topk(k).indices
 
 
+def _minus_one_for_itself(vectors, query, k):
+    cosines = _cosine(vectors, vectors[query])
+    cosines[query] = -1.0
+    return cosines.topk(k).indices
+
+
+def _rounded(vectors, query, k):
+    cosines = _cosine(vectors, vectors[query])
+    cosines[query] = -2.0
+    return cosines.round(decimals=2).topk(k).indices
+
+
+def _without_the_first(vectors, query, k):
+    return _cosine(vectors, vectors[query]).topk(k + 1).indices[1:]
+
+
 def _cosine(vectors, q):
     return vectors @ q / (vectors.norm(dim=-1) * q.norm())
 
@@ -416,6 +629,18 @@ NEAREST = Answers(
             "`keepdim=True` so that the shapes meet.",
         ),
         WrongAnswer(
+            "the best comes last",
+            lambda vectors, query, k: my_nearest(vectors, query, k).flip(0),
+            "you get [1, 2], expected [2, 1]",
+            "These are the right words in the wrong order: the largest cosine comes first.",
+        ),
+        WrongAnswer(
+            "in the order of the ids",
+            lambda vectors, query, k: my_nearest(vectors, query, k).sort().values,
+            "you get [1, 2, 3, 4, 5]",
+            "These are the right words, but sorted by id: the largest cosine comes first.",
+        ),
+        WrongAnswer(
             "zero for itself",
             _zero_for_itself,
             "Row 4 is opposite",
@@ -429,12 +654,39 @@ NEAREST = Answers(
             "Without the query's row the ids after it are one too small. Keep the row, and give "
             "it a cosine that can't win.",
         ),
+        WrongAnswer(
+            "minus one for itself",
+            _minus_one_for_itself,
+            "Row 1 points the other way",
+            "-1 is a cosine, too, that of the opposite direction. Take a number below it.",
+        ),
+        WrongAnswer(
+            "rounded to two digits",
+            _rounded,
+            "almost as near",
+            "Neighbours may differ in the fifth digit: sort by the cosines themselves.",
+        ),
+        WrongAnswer(
+            "the first is dropped",
+            _without_the_first,
+            "Rows 0 and 2 point the same way",
+            "`topk(k + 1)[1:]` trusts that the query comes first. A word that points the same way "
+            "may stand before it; then the query stays, and the neighbour goes.",
+        ),
     ),
+    equivalent={
+        "… => ….detach()…": "ids carry no gradient",
+        "… => ….double()…": "more digits than asked for",
+        "… => cosines[query] = -3.0": "below every cosine",
+        "… => cosines[query] = -4.0": "below every cosine",
+        "… => unit = vectors / vectors.norm(dim=1, keepdim=True)": "the last axis of two",
+    },
 )
 
 ANSWERS = {
     "02.1": MERGE,
     "02.2": ENCODE,
-    "02.3": EMBEDDING,
-    "02.4": NEAREST,
+    "02.3": TEXTS,
+    "02.4": GRADIENT,
+    "02.5": NEAREST,
 }
