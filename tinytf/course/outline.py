@@ -74,8 +74,8 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
         "the causal mask (chapter 03), cross-attention (04), the encoder (08)",
     ),
     Chapter(
-        "10", "The Transformer", "Do the parts, put together, translate?", 90,
-        "the decoder layer (chapter 09)",
+        "10", "The Transformer", "Do the parts, put together, translate?", 145,
+        "residuals and norms (06), the layers of encoder and decoder (08, 09)",
     ),
     Chapter(
         "11", "Decoding", "How does a model that scores words write a sentence?", 150,
