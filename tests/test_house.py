@@ -25,13 +25,11 @@ NOT_YET_BUILT = {
     "checks": ["is_plain_linear", "values_can_be_read"],
     "feedforward": ["gated_width"],
     "gpt": ["GPT", "GPTConfig", "PRESETS"],
-    "initialisation": ["normal", "scale_residual", "xavier"],
     "inspect": [
         "Record", "ablate_heads", "attention_layers", "record", "replace", "weights_of",
     ],
     "llama": ["Llama", "LlamaConfig", "PRESETS"],
     "masks": ["CAUSAL"],
-    "norm": ["LayerNorm", "RMSNorm"],
     "relative": ["AlibiAttention", "half_split_order"],
 }  # fmt: skip
 

@@ -56,8 +56,8 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
         "attention and its masks (chapter 03), heads (chapter 04)",
     ),
     Chapter(
-        "06", "Residuals and normalisation", "What keeps a deep stack trainable?", 90,
-        "chapters 02, 03 and 05, and what a gradient is",
+        "06", "Residuals and normalisation", "What keeps a deep stack trainable?", 100,
+        "chapters 02 to 05, and what a gradient is",
     ),
     Chapter(
         "07", "The feed-forward network",
