@@ -12,12 +12,12 @@ from torch import nn
 
 from tinytf.apps.translator import Translator
 from tinytf.decoding.search import beam_search, greedy
+from tinytf.related.contexts import additive_weights
 from tinytf.related.recurrent import GRUCell, unroll
 from tinytf.related.recurrent_seq2seq import (
     RecurrentConfig,
     RecurrentEncoder,
     RecurrentSeq2Seq,
-    additive_weights,
     record_alignment,
 )
 from tinytf.text.words import BOS, PAD, WordTokenizer
@@ -113,32 +113,6 @@ def test_the_encoder_is_our_cell_unrolled_both_ways(exact):
         assert (states[row, length:] == 0).all()
 
 
-def test_additive_weights_are_the_papers(exact):
-    query, keys = torch.randn(2, 4, device=exact), torch.randn(2, 5, 4, device=exact)
-    v = torch.randn(4, device=exact)
-    mask = torch.tensor([[1, 1, 1, 1, 1], [1, 0, 1, 0, 0]], device=exact).bool()
-    weights = additive_weights(query, keys, v, mask)
-    for b in range(2):
-        e = {
-            j: sum(float(v[a]) * math.tanh(float(query[b, a] + keys[b, j, a])) for a in range(4))
-            for j in range(5)
-            if mask[b, j]
-        }
-        total = sum(math.exp(score) for score in e.values())
-        expected = [math.exp(e[j]) / total if j in e else 0.0 for j in range(5)]
-        torch.testing.assert_close(weights[b].tolist(), expected, atol=1e-5, rtol=1e-5)
-
-
-def test_additive_weights_with_nothing_to_attend_to_are_zero(exact):
-    query = torch.randn(2, 4, device=exact, requires_grad=True)
-    keys, v = torch.randn(2, 5, 4, device=exact), torch.randn(4, device=exact)
-    mask = torch.tensor([[True] * 5, [False] * 5], device=exact)
-    weights = additive_weights(query, keys, v, mask)
-    torch.testing.assert_close(weights.sum(-1), torch.tensor([1.0, 0.0], device=exact))
-    weights.square().sum().backward()
-    assert query.grad.isfinite().all()
-
-
 @BOTH
 @bounded
 @given(lengths=st.lists(st.integers(1, 6), min_size=1, max_size=3), extra=st.integers(1, 4))
@@ -166,7 +140,8 @@ def test_the_future_cannot_reach_the_past(attention, exact):
     model = small(exact, attention)
     src, tgt = random_ids([5], 11, exact), random_ids([6], 9, exact, end=False)
     x = model.tgt_embedding(tgt).detach().requires_grad_()
-    hidden = model.decoder(x, model.encode(src))
+    memory = model.encode(src)
+    hidden, _ = model.decoder(x, memory.states, memory.mask[:, 0, 0])
     for t in range(6):
         (grad,) = torch.autograd.grad(hidden[:, t].sum(), x, retain_graph=True)
         assert (grad[:, t + 1 :] == 0).all()

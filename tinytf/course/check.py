@@ -141,7 +141,7 @@ def grade(exercise, answer, seconds=8.0, until_wrong=False):
 def _load_meta_device():
     """Have torch load what its meta device needs: seconds, once, that no answer is to pay for."""
     square = torch.zeros(2, 2, device="meta")
-    (square @ square.mT).softmax(-1)
+    (square @ square.mT).softmax(-1).exp()  # `exp` loads what most functions need
 
 
 @dataclass(frozen=True)

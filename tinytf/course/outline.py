@@ -34,7 +34,7 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
     ),
     Chapter(
         "01", "From recurrence to attention",
-        "Why did models stop reading one word after another?", 90,
+        "Why did models stop reading one word after another?", 120,
         "Python and a little PyTorch",
     ),
     Chapter(
@@ -56,8 +56,8 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
         "attention and its masks (chapter 03), heads (chapter 04)",
     ),
     Chapter(
-        "06", "Residuals and normalisation", "What keeps a deep stack trainable?", 90,
-        "chapters 02, 03 and 05, and what a gradient is",
+        "06", "Residuals and normalisation", "What keeps a deep stack trainable?", 100,
+        "chapters 02 to 05, and what a gradient is",
     ),
     Chapter(
         "07", "The feed-forward network",
@@ -74,8 +74,8 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
         "the causal mask (chapter 03), cross-attention (04), the encoder (08)",
     ),
     Chapter(
-        "10", "The Transformer", "Do the parts, put together, translate?", 90,
-        "the decoder layer (chapter 09)",
+        "10", "The Transformer", "Do the parts, put together, translate?", 145,
+        "residuals and norms (06), the layers of encoder and decoder (08, 09)",
     ),
     Chapter(
         "11", "Decoding", "How does a model that scores words write a sentence?", 150,

@@ -16,7 +16,9 @@ State = Tensor | tuple[Tensor, Tensor]  # h (B, H), or an LSTM's (h, c)
 class RecurrentCell(nn.Module):
     """What the cells share: one matrix for the input, one for the state, a block of rows a gate.
 
-    Raises ValueError if a size is below 1.
+    `weight_ih` is (gates * H, I), `weight_hh` (gates * H, H), `bias_ih` and `bias_hh` (gates * H):
+    torch's names. All start uniform between -H^-0.5 and H^-0.5, drawn in this order. Raises
+    ValueError if a size is below 1.
     """
 
     gates = 1

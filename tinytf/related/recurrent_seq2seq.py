@@ -15,6 +15,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from tinytf.checks import check_dropout, check_sizes
 from tinytf.embedding import TokenEmbedding
 from tinytf.masks import padding_mask
+from tinytf.related.contexts import AdditiveAttention, FixedContext, additive_weights
 from tinytf.related.recurrent import GRUCell
 from tinytf.transformer import Memory
 
@@ -31,63 +32,7 @@ __all__ = [
 ]
 
 
-def additive_weights(query: Tensor, keys: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-    """Say how much one decoder step attends to each source word: softmax_j(vᵀ tanh(W s + U h_j)).
-
-    query is W s, (B, A); keys are U h, (B, S, A); v is (A,); mask is boolean (B, S), True = may
-    attend. Returns (B, S); each row sums to 1, a row with nothing to attend to is all zeros.
-    Source: Bahdanau et al. 2015, section 3.1 and appendix A.1.2.
-    """
-    scores = torch.tanh(query[:, None] + keys) @ v  # (B, S, A) -> (B, S)
-    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    return scores.softmax(dim=-1).masked_fill(~mask, 0.0)
-
-
-class AdditiveAttention(nn.Module):
-    """A context of its own for every step: the source states, mixed by `additive_weights`.
-
-    Source: Bahdanau et al. 2015, section 3.1. `weights` is the function that does the work;
-    `record_alignment` wraps it to look inside.
-    """
-
-    def __init__(self, hidden: int) -> None:
-        super().__init__()
-        self.w = nn.Linear(hidden, hidden, bias=False)
-        self.u = nn.Linear(2 * hidden, hidden, bias=False)
-        self.v = nn.Parameter(torch.empty(hidden).uniform_(-(hidden**-0.5), hidden**-0.5))
-        self.weights = additive_weights
-
-    def prepare(self, memory: Memory) -> Tensor:
-        """Compute U h once for all steps: (B, S, 2H) -> (B, S, H)."""
-        return self.u(memory.states)
-
-    def forward(self, state: Tensor, keys: Tensor, memory: Memory) -> Tensor:
-        """Mix the source states for a decoder in `state` (B, H): the context (B, 2H)."""
-        weights = self.weights(self.w(state), keys, self.v, memory.mask[:, 0, 0])
-        return (weights[:, None] @ memory.states).squeeze(1)  # (B, S, 2H) -> (B, 2H)
-
-
-class FixedContext(nn.Module):
-    """One context for every step: the last state of each reading direction.
-
-    Source: Cho et al. 2014, section 2.2, and Sutskever et al. 2014.
-    """
-
-    def __init__(self, hidden: int) -> None:
-        super().__init__()
-        self.hidden = hidden
-
-    def prepare(self, memory: Memory) -> Tensor:
-        """Join where the forward reader stopped and where the backward one did: (B, 2H)."""
-        last = memory.mask[:, 0, 0].sum(dim=1) - 1
-        forward = memory.states[torch.arange(len(last), device=last.device), last]
-        return torch.cat([forward[:, : self.hidden], memory.states[:, 0, self.hidden :]], dim=-1)
-
-    def forward(self, state: Tensor, vector: Tensor, memory: Memory) -> Tensor:
-        """Give that vector (B, 2H), whatever the decoder's state (B, H) is."""
-        return vector
-
-
+Carried = tuple[Tensor, Tensor]  # the decoder's state (B, H), what its context prepared
 CONTEXTS = {"none": FixedContext, "additive": AdditiveAttention}
 
 
@@ -114,7 +59,8 @@ class RecurrentConfig:
 class RecurrentEncoder(nn.Module):
     """A bidirectional GRU: each state knows the words before it and the words after it.
 
-    `nn.GRU` is the fused form of unrolling `GRUCell` both ways. Padding is never read.
+    `gru` is an `nn.GRU` of `hidden` numbers each way, batch first: the fused form of unrolling
+    `GRUCell` both ways. Padding is never read.
     """
 
     def __init__(self, d_model: int, hidden: int) -> None:
@@ -135,24 +81,14 @@ class RecurrentEncoder(nn.Module):
         return states
 
 
-class RecurrentCache:
-    """What the decoder keeps between steps: its state (B, H), and the context's preparation."""
-
-    def __init__(self) -> None:
-        self.state: Tensor | None = None
-        self.prepared: Tensor | None = None
-
-    def select(self, rows: Tensor) -> None:
-        """Keep these rows of the batch, in this order; rows may only move within a sentence."""
-        if self.state is not None:
-            self.state = self.state[rows]
-
-
 class RecurrentDecoder(nn.Module):
     """A GRU that reads the word before and a context, and writes the next word's features.
 
-    `context` decides what it sees of the source: `FixedContext` or `AdditiveAttention`. Source:
-    Bahdanau et al. 2015, appendix A.2.2, with one tanh layer in the place of maxout.
+    `context` decides what it sees of the source: `FixedContext` or `AdditiveAttention`. `start`
+    (H to H, then tanh) makes the first state of where the right-to-left reader stopped; `cell` is
+    a `GRUCell` that reads word and context, in this order; `merge`, then tanh, maps state, context
+    and word, in this order, to C numbers. Source: Bahdanau et al. 2015, appendix A.2.2, with one
+    tanh layer in the place of maxout.
     """
 
     def __init__(self, d_model: int, hidden: int, context: nn.Module) -> None:
@@ -162,23 +98,45 @@ class RecurrentDecoder(nn.Module):
         self.cell = GRUCell(d_model + 2 * hidden, hidden)
         self.merge = nn.Linear(hidden + 2 * hidden + d_model, d_model)
 
-    def forward(
-        self, x: Tensor, memory: Memory, cache: list[RecurrentCache] | None = None
-    ) -> Tensor:
-        """Map x (B, T, C) to (B, T, C), one step after another; a cache takes up the last one.
+    def begin(self, states: Tensor, mask: Tensor) -> Carried:
+        """Make what the first step needs of the source: a state (B, H), the context's preparation.
 
-        The context of a step is chosen by the state before it: x[:, t] has not been read yet.
+        states (B, S, 2H) and mask (B, S) are the encoder's.
         """
-        kept = cache[0] if cache else RecurrentCache()
-        if kept.state is None:
-            kept.state = torch.tanh(self.start(memory.states[:, 0, self.hidden :]))
-            kept.prepared = self.context.prepare(memory)
+        first = torch.tanh(self.start(states[:, 0, self.hidden :]))
+        return first, self.context.prepare(states, mask)
+
+    def forward(
+        self, x: Tensor, states: Tensor, mask: Tensor, carried: Carried | None = None
+    ) -> tuple[Tensor, Carried]:
+        """Map x (B, T, C) to (B, T, C), one step after another; also return what goes on.
+
+        `carried` takes up where an earlier call stopped. The context of a step is chosen by the
+        state before it: x[:, t] has not been read yet.
+        """
+        state, kept = self.begin(states, mask) if carried is None else carried
         steps = []
         for word in x.unbind(dim=1):
-            context = self.context(kept.state, kept.prepared, memory)
-            kept.state = self.cell(torch.cat([word, context], dim=-1), kept.state)
-            steps.append(torch.cat([kept.state, context, word], dim=-1))
-        return torch.tanh(self.merge(torch.stack(steps, dim=1)))
+            context = self.context(state, kept, states, mask)
+            state = self.cell(torch.cat([word, context], dim=-1), state)
+            steps.append(torch.cat([state, context, word], dim=-1))
+        return torch.tanh(self.merge(torch.stack(steps, dim=1))), (state, kept)
+
+
+class RecurrentCache:
+    """What a search keeps between steps: what the decoder carried out of the last one."""
+
+    def __init__(self) -> None:
+        self.carried: Carried | None = None
+
+    def select(self, rows: Tensor) -> None:
+        """Keep these rows of the batch, in this order; rows may only move within a sentence."""
+        if self.carried is not None:
+            self.carried = self.carried[0][rows], self.carried[1]
+
+
+class SearchedDecoder(RecurrentDecoder):
+    """The decoder as a search wants it: it says what is to be kept between steps."""
 
     def new_cache(self) -> list[RecurrentCache]:
         """Return an empty cache, for the one layer there is."""
@@ -195,7 +153,7 @@ class RecurrentSeq2Seq(nn.Module):
         self.tgt_embedding = TokenEmbedding(c.tgt_vocab_size, c.d_model)
         self.dropout = nn.Dropout(c.dropout)
         self.encoder = RecurrentEncoder(c.d_model, c.hidden)
-        self.decoder = RecurrentDecoder(c.d_model, c.hidden, CONTEXTS[c.attention](c.hidden))
+        self.decoder = SearchedDecoder(c.d_model, c.hidden, CONTEXTS[c.attention](c.hidden))
         self.output = nn.Linear(c.d_model, c.tgt_vocab_size, bias=False)
         self.output.weight = self.tgt_embedding.weight  # tied, as the Transformer's
 
@@ -226,7 +184,10 @@ class RecurrentSeq2Seq(nn.Module):
                 f"{memory.states.size(0)}"
             )
         x = self.dropout(self.tgt_embedding(tgt))
-        return self.dropout(self.decoder(x, memory, cache))
+        kept = cache[0] if cache else RecurrentCache()
+        states, mask = memory.states, memory.mask[:, 0, 0]
+        features, kept.carried = self.decoder(x, states, mask, kept.carried)
+        return self.dropout(features)
 
     @property
     def device(self) -> torch.device:

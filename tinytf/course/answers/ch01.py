@@ -1,238 +1,353 @@
 """Answers to chapter 01: references and mistakes."""
 
+import math
+
 import torch
 
 from tinytf.course.grading import Answers, WrongAnswer
 
-# 01.1 one step of an LSTM
+# 01.1 read a batch of sentences
 
 
-def my_lstm_step(x, h, c, W, U, b):
-    """One step of an LSTM: the next (h, c).
+def my_read(x, W, U, b):
+    """The states of an RNN after every word: (B, T, I) -> (B, T, H).
 
-    x is (B, I), h and c are (B, H), W is (4H, I), U is (4H, H), b is (4H,). The rows of W, U and b
-    come in four blocks of H: input gate, forget gate, candidate, output gate.
+    W is (H, I), U is (H, H), b is (H,). The state after word t is tanh(W x_t + U h + b), where h
+    is the state before it; before the first word it is zeros. Sentences are read side by side.
     """
-    i, f, g, o = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
-    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-    return torch.sigmoid(o) * torch.tanh(c), c
+    h = x.new_zeros(x.size(0), b.size(0))
+    states = []
+    for t in range(x.size(1)):
+        h = torch.tanh(x[:, t] @ W.T + h @ U.T + b)
+        states.append(h)
+    return torch.stack(states, dim=1)
 
 
-def _lstm(order="ifgo", candidate=torch.tanh, gate=torch.sigmoid, out=torch.tanh, late=False):
-    """A `my_lstm_step` with one thing wrong."""
+def _read(
+    w=lambda W: W.T, u=lambda U: U.T, keep=True, bias=1, squash=torch.tanh, axis=1, mix=False
+):
+    """A `my_read` with one thing wrong."""
 
-    def step(x, h, c, W, U, b):
-        blocks = (x @ W.T + h @ U.T + b).chunk(4, dim=-1)
-        part = dict(zip(order, blocks, strict=True))
-        new = gate(part["f"]) * c + gate(part["i"]) * candidate(part["g"])
-        return gate(part["o"]) * out(c if late else new), new
+    def read(x, W, U, b):
+        h = x.new_zeros(x.size(0), b.size(0))
+        states = []
+        for t in range(x.size(1)):
+            new = squash(x[:, t] @ w(W) + h @ u(U) + bias * b)
+            states.append(new)
+            h = new if keep else h
+            if mix:
+                h = h.mean(dim=0, keepdim=True).expand_as(h)
+        return torch.stack(states, dim=axis)
 
-    return step
-
-
-def _lstm_interleaved(x, h, c, W, U, b):
-    i, f, g, o = (x @ W.T + h @ U.T + b).view(len(x), -1, 4).unbind(dim=-1)
-    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-    return torch.sigmoid(o) * torch.tanh(c), c
-
-
-def _lstm_one_value(x, h, c, W, U, b):
-    return my_lstm_step(x, h, c, W, U, b)[0]
+    return read
 
 
-def _lstm_no_state(x, h, c, W, U, b):
-    return my_lstm_step(x, torch.zeros_like(h), c, W, U, b)
+def _read_last_only(x, W, U, b):
+    return my_read(x, W, U, b)[:, -1]
 
 
-LSTM_STEP = Answers(
-    reference=my_lstm_step,
+def _read_two_bends(x, W, U, b):
+    h, states = x.new_zeros(x.size(0), b.size(0)), []
+    for t in range(x.size(1)):
+        h = torch.tanh(x[:, t] @ W.T + b) + torch.tanh(h @ U.T)
+        states.append(h)
+    return torch.stack(states, dim=1)
+
+
+def _read_backwards(x, W, U, b):
+    return my_read(x.flip(1), W, U, b).flip(1)
+
+
+def _read_detached(x, W, U, b):
+    h, states = x.new_zeros(x.size(0), b.size(0)), []
+    for t in range(x.size(1)):
+        h = torch.tanh(x[:, t] @ W.T + h.detach() @ U.T + b)
+        states.append(h)
+    return torch.stack(states, dim=1)
+
+
+READ = Answers(
+    reference=my_read,
+    equivalent={
+        "h = x.new_zeros(x.size(0), b.size(0)) => …": "zeros, as many and of the same kind: W, U "
+        "and b are as long, and zeros of one sentence broadcast to all",
+    },
     wrong=(
         WrongAnswer(
-            "input and forget gate swapped",
-            _lstm(order="figo"),
-            "An open forget gate keeps c",
-            "The second block is the forget gate's. Whoever adds a forget bias to the first one "
-            "opens the input gate instead, and nothing is remembered any longer.",
+            "the state is not carried on",
+            _read(keep=False),
+            "The second state is tanh",
+            "Every step starts from zeros: no word knows what was before it.",
         ),
         WrongAnswer(
-            "candidate and output gate swapped",
-            _lstm(order="ifog"),
-            "The candidate is tanh(-1)",
-            "Libraries differ in the order of the blocks; torch's is i, f, g, o. Weights from one "
-            "order run in another without an error.",
+            "W not transposed",
+            _read(w=lambda W: W),
+            "a sum along a row of W",
+            "W is (H, I): row i makes number i of the state, so words multiply `W.T`.",
         ),
         WrongAnswer(
-            "candidate through a sigmoid",
-            _lstm(candidate=torch.sigmoid),
-            "it may be negative",
-            "With a sigmoid the candidate is positive, so c can only grow where the gate is open.",
+            "U not transposed",
+            _read(u=lambda U: U),
+            "a sum along a row of U",
+            "A square U fits either way round, and only one of them is U h: `h @ U.T`.",
         ),
         WrongAnswer(
-            "gates through tanh",
-            _lstm(gate=torch.tanh),
-            "An open forget gate keeps c",
-            "A gate is a share between 0 and 1. tanh goes to -1: a shut gate then subtracts.",
+            "no bias",
+            _read(bias=0),
+            "before the first word is zeros",
+            "`+ b` is missing.",
         ),
         WrongAnswer(
-            "no tanh on the way out",
-            _lstm(out=lambda c: c),
-            "which stays below 1",
-            "c is a sum over all steps and may be large; tanh keeps h between -1 and 1.",
+            "no tanh",
+            _read(squash=lambda x: x),
+            "before the first word is zeros",
+            "Without the bend the states grow or die out as powers of U.",
         ),
         WrongAnswer(
-            "h from the old c",
-            _lstm(late=True),
-            "h is o times tanh(3)",
-            "The new c is computed first; h shows that one. So you are a step behind.",
+            "two bends",
+            _read_two_bends,
+            "The second state is tanh",
+            "The sum is made first, then bent: tanh(W x + U h + b), once.",
         ),
         WrongAnswer(
-            "blocks interleaved",
-            _lstm_interleaved,
-            "That is what `nn.LSTMCell` gives",
-            "A gate's H rows stand together: rows 0 to H - 1 are the input gate's. "
-            "`chunk(4, dim=-1)` cuts that way, `view(B, H, 4)` does not.",
+            "time and batch swapped",
+            _read(axis=0),
+            "the shape is",
+            "`torch.stack(states)` puts time first. Its place here is axis 1.",
         ),
         WrongAnswer(
-            "h not read",
-            _lstm_no_state,
-            "That is what `nn.LSTMCell` gives",
-            "`h @ U.T` is missing: the gates then see the word and not what was read before it.",
+            "the last state alone",
+            _read_last_only,
+            "the shape is",
+            "The state after every word is asked for: keep them in a list.",
         ),
         WrongAnswer(
-            "returns only h",
-            _lstm_one_value,
-            "expected the 2 values (h, c)",
-            "The next step needs c as well: it is where the LSTM remembers.",
+            "sentences share a state",
+            _read(mix=True),
+            "Two sentences, two states",
+            "Row b of the state belongs to sentence b; nothing may pass between rows.",
+        ),
+        WrongAnswer(
+            "read from the end",
+            _read_backwards,
+            "The second state is tanh",
+            "That is the other direction. It has its use below, beside this one.",
+        ),
+        WrongAnswer(
+            "the past is detached",
+            _read_detached,
+            "for the gradient to",
+            "The numbers are right, and nothing can be learned from them across a step.",
         ),
     ),
 )
 
 
-# 01.2 one step of a GRU
+# 01.2 how far open must it start?
 
 
-def my_gru_step(x, h, W, U, b, d):
-    """One step of a GRU: the next h.
+def my_forget_bias(steps, share):
+    """The bias b with which `share` of c is left after `steps` steps, by the forget gate alone.
 
-    x is (B, I), h is (B, H), W is (3H, I), U is (3H, H), b and d are (3H,): b goes with W x and d
-    with U h. Their rows come in three blocks of H: reset gate, update gate, candidate.
+    The gate is sigmoid(b) at every step and multiplies c; nothing is written. steps is a whole
+    number of at least 1, share lies between 0 and 1. Returns a number.
     """
-    xr, xz, xn = (x @ W.T + b).chunk(3, dim=-1)
-    hr, hz, hn = (h @ U.T + d).chunk(3, dim=-1)
-    r, z = torch.sigmoid(xr + hr), torch.sigmoid(xz + hz)
-    return (1 - z) * torch.tanh(xn + r * hn) + z * h
+    gate = share ** (1 / steps)
+    return math.log(gate / (1 - gate))
 
 
-def _gru(swap=False, order="rzn", bias_outside=False, squash=torch.tanh, reset=True, full=False):
-    """A `my_gru_step` with one thing wrong."""
-
-    def step(x, h, W, U, b, d):
-        from_x = dict(zip(order, (x @ W.T + b).chunk(3, dim=-1), strict=True))
-        no_bias = dict(zip(order, (h @ U.T).chunk(3, dim=-1), strict=True))
-        bias = dict(zip(order, d.chunk(3), strict=True))
-        r, z = (torch.sigmoid(from_x[k] + no_bias[k] + bias[k]) for k in "rz")
-        r = r if reset else torch.ones_like(r)
-        past = r * no_bias["n"] + bias["n"] if bias_outside else r * (no_bias["n"] + bias["n"])
-        new = squash(from_x["n"] + past)
-        if full:
-            return new + z * h
-        return z * new + (1 - z) * h if swap else (1 - z) * new + z * h
-
-    return step
+def _logit(gate):
+    return math.log(gate / (1 - gate))
 
 
-def _gru_paper(x, h, W, U, b, d):
-    (xr, xz, xn), size = (x @ W.T + b).chunk(3, dim=-1), h.size(-1)
-    hr, hz, _ = (h @ U.T + d).chunk(3, dim=-1)
-    r, z = torch.sigmoid(xr + hr), torch.sigmoid(xz + hz)
-    return (1 - z) * torch.tanh(xn + (r * h) @ U[2 * size :].T + d[2 * size :]) + z * h
-
-
-GRU_STEP = Answers(
-    reference=my_gru_step,
+FORGET_BIAS = Answers(
+    reference=my_forget_bias,
+    equivalent={},
     wrong=(
         WrongAnswer(
-            "z and 1 - z swapped",
-            _gru(swap=True),
-            "z is the share that is kept",
-            "Cho et al. 2014 and torch keep with z; Chung et al. 2014 and many a blog rewrite with "
-            "it. Both learn; weights do not carry over.",
+            "the gate, not its bias",
+            lambda steps, share: share ** (1 / steps),
+            "sigmoid(0) is a half",
+            "That is how far open the gate has to be. The bias is the number whose sigmoid it is.",
         ),
         WrongAnswer(
-            "the two gates swapped",
-            _gru(order="zrn"),
-            "z is the share that is kept",
-            "Torch's first block is the reset gate's, the second the update gate's.",
+            "no root",
+            lambda steps, share: _logit(share),
+            "A half of a half",
+            "That holds for one step. Each further step multiplies by the gate again.",
         ),
         WrongAnswer(
-            "bias outside the reset gate",
-            _gru(bias_outside=True),
-            "r=0 hides all that comes from h, d included",
-            "Torch multiplies r with U h + d, not with U h alone; hence two biases and not one.",
+            "share divided among the steps",
+            lambda steps, share: _logit(share / steps),
+            "A half of a half",
+            "Steps multiply what is left; they take no equal parts of it.",
         ),
         WrongAnswer(
-            "reset before the matrix",
-            _gru_paper,
-            "r=0 hides all that comes from h, d included",
-            "That is the paper's form, U (r * h). Torch applies r after the matrix, so that one "
-            "product serves all three blocks.",
+            "loss divided among the steps",
+            lambda steps, share: _logit(1 - (1 - share) / steps),
+            "A half of a half",
+            "A step takes a share of what is still there, not of what there was at first.",
         ),
         WrongAnswer(
-            "reset gate not used",
-            _gru(reset=False),
-            "r=0 hides all that comes from h",
-            "Multiply what comes from h in the candidate with r.",
+            "a power, not a root",
+            lambda steps, share: math.log(share**steps / (1 - share**steps) + 1e-300),
+            "A half of a half",
+            "That is what is left after `steps` such shares; the share of one step is the root.",
         ),
         WrongAnswer(
-            "candidate through a sigmoid",
-            _gru(squash=torch.sigmoid),
-            "you get [[0.2689]]",
-            "The candidate is a new state and may be negative: tanh. Gates are shares: sigmoid.",
+            "sign",
+            lambda steps, share: -_logit(share ** (1 / steps)),
+            "sigmoid(2.197) is 0.9",
+            "A gate that is more than half open has a bias above 0.",
         ),
         WrongAnswer(
-            "candidate without tanh",
-            _gru(squash=lambda x: x),
-            "you get [[-1]]",
-            "tanh is missing around the candidate, which keeps the state between -1 and 1.",
+            "inverse of tanh",
+            lambda steps, share: math.atanh(share ** (1 / steps)),
+            "sigmoid(0) is a half",
+            "A gate is a sigmoid. Its inverse is log(f / (1 - f)).",
         ),
         WrongAnswer(
-            "candidate not weighed",
-            _gru(full=True),
-            "z is the share that is kept",
-            "What is kept makes room: the candidate counts with 1 - z.",
+            "a logarithm alone",
+            lambda steps, share: math.log(share) / steps,
+            "sigmoid(0) is a half",
+            "That is the logarithm of the gate; the sigmoid's inverse is log(f / (1 - f)).",
         ),
     ),
 )
 
 
-# 01.3 Bahdanau's attention
+# 01.3 repair: one vector for a sentence
+
+
+def my_one_vector(states, mask):
+    """Where each reader stopped, as one vector for each sentence: (B, S, 2H) -> (B, 2H).
+
+    The first H numbers of a state are of the reader that goes left to right, the others of the one
+    that goes right to left. mask (B, S) is True at words; padding stands at the end, and what the
+    states hold there has no meaning. Every sentence has at least one word.
+    """
+    ahead, back = states.chunk(2, dim=-1)
+    last = mask.sum(dim=1) - 1
+    return torch.cat([ahead[torch.arange(len(last)), last], back[:, 0]], dim=-1)
+
+
+def _vector(ahead_at="last", back_at="first", order="ab"):
+    """A `my_one_vector` with one thing wrong."""
+
+    def join(states, mask):
+        ahead, back = states.chunk(2, dim=-1)
+        rows, last = torch.arange(len(mask)), mask.sum(dim=1) - 1
+        where = {"last": last, "first": last * 0, "end": last * 0 + mask.size(1) - 1,
+                 "after": (last + 1).clamp(max=mask.size(1) - 1), "longest": last * 0 + last.max(),
+                 "row 0": last * 0 + last[0]}  # fmt: skip
+        parts = {"a": ahead[rows, where[ahead_at]], "b": back[rows, where[back_at]]}
+        return torch.cat([parts[name] for name in order], dim=-1)
+
+    return join
+
+
+def _vector_mean(states, mask):
+    return (states * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+
+
+def _vector_interleaved(states, mask):
+    last = mask.sum(dim=1) - 1
+    ahead = states[torch.arange(len(last)), last]
+    return torch.cat([ahead[:, ::2], states[:, 0, 1::2]], dim=-1)
+
+
+ONE_VECTOR = Answers(
+    reference=my_one_vector,
+    equivalent={
+        "last = mask.sum(dim=1) - 1 => …detach()…": "places carry no gradient",
+        "return … => …, last.detach()], …": "places carry no gradient",
+        "return … => …torch.arange(len(…": "all are as long as the batch",
+        "return … => …back[:, 0]], dim=1)": "the pieces have two axes: the last is axis 1",
+    },
+    wrong=(
+        WrongAnswer(
+            "as it was",
+            _vector("end", "end"),
+            "stops at the first word",
+            "Both mistakes are still there: the reader from the right stops at the first word, and "
+            "in a batch the last place may be padding.",
+        ),
+        WrongAnswer(
+            "the last place, not the last word",
+            _vector("end"),
+            "what stands at 2 is padding",
+            "`[:, -1]` is the last word of the longest sentence, and padding in all others.",
+        ),
+        WrongAnswer(
+            "the reader from the right, where it began",
+            _vector(back_at="last"),
+            "stops at the first word",
+            "It reads right to left: at the last word it has seen that word alone.",
+        ),
+        WrongAnswer(
+            "both at the first word",
+            _vector("first"),
+            "stops at the first word",
+            "There the reader from the left has read one word.",
+        ),
+        WrongAnswer(
+            "one place too far",
+            _vector("after"),
+            "what stands at 2 is padding",
+            "Places are counted from 0: n words end at n - 1.",
+        ),
+        WrongAnswer(
+            "the other order",
+            _vector(order="ba"),
+            "stops at the first word",
+            "The reader from the left comes first.",
+        ),
+        WrongAnswer(
+            "the longest sentence's end for all",
+            _vector("longest"),
+            "Each sentence has a length of its own",
+            "Each row needs its own last place.",
+        ),
+        WrongAnswer(
+            "the average of all states",
+            _vector_mean,
+            "stops at the first word",
+            "That is another vector for a sentence, and not where the readers stopped.",
+        ),
+    ),
+)
+
+
+# 01.4 Bahdanau's attention
 
 
 def my_additive_attention(s, states, W, U, v, mask):
-    """The context of one decoder step, after Bahdanau et al. 2015.
+    """The context of one decoder step, after Bahdanau et al. 2015: (B, C).
 
     s is (B, H), states is (B, S, C), W is (A, H), U is (A, C), v is (A,), mask is boolean (B, S),
-    True = may attend. The score of state j is v · tanh(W s + U h_j); the context (B, C) is the
-    average of the states, weighted by the softmax of the scores.
+    True = may be looked at; each row has a True. The score of state h_j is v · tanh(W s + U h_j).
+    The context is the average of the states shown, weighted by the softmax of their scores.
     """
     scores = torch.tanh((s @ W.T)[:, None] + states @ U.T) @ v  # (B, S)
     weights = scores.masked_fill(~mask, float("-inf")).softmax(dim=-1)
     return (weights[:, None] @ states)[:, 0]
 
 
-def _additive(squash=torch.tanh, axis=-1, masked="before", out="context", bounded=lambda x: x):
+def _additive(squash=torch.tanh, axis=-1, masked="before", out="context", bounded=lambda x: x,
+              w=lambda W: W.T, u=lambda U: U.T, exp=False):  # fmt: skip
     """A `my_additive_attention` with one thing wrong."""
 
     def attend(s, states, W, U, v, mask):
-        scores = bounded(squash((s @ W.T)[:, None] + states @ U.T) @ v)
-        hide = ~mask
-        if masked == "inverted":
-            hide = mask
+        scores = bounded(squash((s @ w(W))[:, None] + states @ u(U)) @ v)
         if masked in ("before", "inverted"):
-            scores = scores.masked_fill(hide, float("-inf"))
+            scores = scores.masked_fill(mask if masked == "inverted" else ~mask, float("-inf"))
+        if masked == "zero":
+            scores = scores.masked_fill(~mask, 0.0)
         weights = scores.softmax(dim=axis)
+        if exp:
+            weights = scores.exp() / scores.exp().sum(dim=-1, keepdim=True)
         if masked == "after":
-            weights = weights.masked_fill(hide, 0.0)
+            weights = weights.masked_fill(~mask, 0.0)
         return weights if out == "weights" else (weights[:, None] @ states)[:, 0]
 
     return attend
@@ -244,46 +359,121 @@ def _of_keys(s, states, W, U, v, mask):
     return (weights[:, None] @ (states @ U.T))[:, 0]
 
 
+def _no_query(s, states, W, U, v, mask):
+    scores = torch.tanh(states @ U.T) @ v
+    return (scores.masked_fill(~mask, float("-inf")).softmax(dim=-1)[:, None] @ states)[:, 0]
+
+
+def _raw_query(s, states, W, U, v, mask):
+    if s.size(1) != U.size(0):
+        return my_additive_attention(s, states, W, U, v, mask)
+    scores = torch.tanh(s[:, None] + states @ U.T) @ v
+    return (scores.masked_fill(~mask, float("-inf")).softmax(dim=-1)[:, None] @ states)[:, 0]
+
+
+def _unweighted(s, states, W, U, v, mask):
+    return my_additive_attention(s, states, W, U, torch.ones_like(v), mask)
+
+
+def _best_alone(s, states, W, U, v, mask):
+    scores = torch.tanh((s @ W.T)[:, None] + states @ U.T) @ v
+    best = scores.masked_fill(~mask, float("-inf")).argmax(dim=-1)
+    return states[torch.arange(len(best)), best]
+
+
 ADDITIVE = Answers(
     reference=my_additive_attention,
+    equivalent={
+        "weights = … => weights = scores….softmax(dim=1)": "scores have two axes: the last is 1",
+        "return … => return (weights[:, None] @ states)[:, -1]": "that axis has one entry",
+        "weights = … => …~mask.detach()…": "a mask carries no gradient",
+    },
     wrong=(
         WrongAnswer(
             "no tanh",
             _additive(squash=lambda x: x),
-            "The score is v · tanh(W s + U h)",
+            "The scores are tanh(0.5) and tanh(1.5)",
             "Without the bend the score splits into a part of s and a part of h_j. The part of s "
             "is the same for all states, and the softmax drops it: the decoder asks nothing.",
         ),
         WrongAnswer(
             "tanh outside",
             _additive(squash=lambda x: x, bounded=torch.tanh),
-            "The score is v · tanh(W s + U h)",
+            "W s is a sum along a row of W",
             "The bend has to come before v adds the units up: each unit bends by itself.",
+        ),
+        WrongAnswer(
+            "the state not asked",
+            _no_query,
+            "The scores are tanh(0.5) and tanh(1.5)",
+            "W s is missing: every step of the decoder would look at the same place.",
+        ),
+        WrongAnswer(
+            "W not used",
+            _raw_query,
+            "W s is a sum along a row of W",
+            "s has to go through W before it meets the words.",
+        ),
+        WrongAnswer(
+            "W not transposed",
+            _additive(w=lambda W: W if W.size(0) == W.size(1) else W.T),
+            "W s is a sum along a row of W",
+            "W is (A, H): row a makes number a, so s multiplies `W.T`.",
+        ),
+        WrongAnswer(
+            "U not transposed",
+            _additive(u=lambda U: U if U.size(0) == U.size(1) else U.T),
+            "U h is a sum along a row of U",
+            "U is (A, C): row a makes number a, so states multiply `U.T`.",
+        ),
+        WrongAnswer(
+            "v not used",
+            _unweighted,
+            "With v=0 all states count alike",
+            "v says how much each unit counts, and in which direction.",
         ),
         WrongAnswer(
             "softmax over the batch",
             _additive(axis=0),
-            "All states count alike",
+            "you get",
             "The scores are (B, S): the softmax runs over the states, the last axis. Over axis 0 "
             "the sentences of a batch compete with each other.",
         ),
         WrongAnswer(
             "no mask",
             _additive(masked="never"),
-            "Padding must not be heard",
+            "The state 100 is hidden",
             "The mask came in and was not used: hide the scores where it is False.",
         ),
         WrongAnswer(
             "mask after the softmax",
             _additive(masked="after"),
-            "So the weights do not sum to 1",
+            "the weight of the other is 1",
             "The hidden states have taken their share already. Hide the scores before the softmax.",
+        ),
+        WrongAnswer(
+            "hidden scores set to 0",
+            _additive(masked="zero"),
+            "The state 100 is hidden",
+            "0 is a score like any other, and exp(0) is 1. What is hidden gets minus infinity.",
         ),
         WrongAnswer(
             "mask inverted",
             _additive(masked="inverted"),
-            "Padding must not be heard",
-            "In this course True means “may attend”: hide where `~mask`.",
+            "you get",
+            "In this course True means “may be looked at”: hide where `~mask`.",
+        ),
+        WrongAnswer(
+            "exp of large scores",
+            _additive(exp=True),
+            "exp of that has no number",
+            "exp(89) is already infinite in float32. `softmax` takes the largest score away first.",
+        ),
+        WrongAnswer(
+            "the best state alone",
+            _best_alone,
+            "With v=0 all states count alike",
+            "That is a choice, and has no gradient. Attention is an average.",
         ),
         WrongAnswer(
             "returns the weights",
@@ -294,14 +484,14 @@ ADDITIVE = Answers(
         WrongAnswer(
             "averages the keys",
             _of_keys,
-            "the shape is (2, 3), expected (2, 5)",
+            "the shape is (2, 6), expected (2, 5)",
             "U h_j serves the scores. What is handed over is h_j itself.",
         ),
     ),
 )
 
 
-# 01.4 where attention looks
+# 01.5 where attention looks
 
 
 def my_alignment_shares(weights, gold):
@@ -348,67 +538,102 @@ def _by_mass(weights, gold):
     return on / len(linked), beside / len(linked), 1 - (on + beside) / len(linked)
 
 
+def _within(reach=(1,), also_on=False, first=False, wrap=False):
+    """A `my_alignment_shares` that takes other places for neighbours."""
+
+    def shares(weights, gold):
+        linked = {}
+        for source, target in gold:
+            linked.setdefault(target, []).append(source)
+        on = beside = 0
+        for target, sources in linked.items():
+            best = int(weights[target].argmax())
+            sources = sources[:1] if first else sources
+            away = [best - source for source in sources]
+            away += [a % weights.size(1) for a in away] if wrap else []
+            away += [a - weights.size(1) for a in away] if wrap else []
+            hit = best in sources
+            on += hit
+            beside += (also_on or not hit) and any(a in reach for a in away)
+        count = len(linked)
+        return on / count, beside / count, (count - on - beside) / count
+
+    return shares
+
+
+def _links_reversed(weights, gold):
+    return my_alignment_shares(weights, [(t, s) for s, t in gold if s < len(weights)] or gold)
+
+
+def _columns(weights, gold):
+    square = max(weights.shape)
+    padded = torch.zeros(square, square, dtype=weights.dtype)
+    padded[: weights.size(0), : weights.size(1)] = weights
+    return my_alignment_shares(padded.T, gold)
+
+
 def _within_one(weights, gold):
     on, beside, elsewhere = my_alignment_shares(weights, gold)
     return on, on + beside, elsewhere
 
 
-def _hit_is_beside_too(weights, gold):
-    linked = {}
-    for source, target in gold:
-        linked.setdefault(target, set()).add(source)
-    on = beside = 0
-    for target, sources in linked.items():
-        best = int(weights[target].argmax())
-        on += best in sources
-        beside += best - 1 in sources or best + 1 in sources
-    count = len(linked)
-    return on / count, beside / count, (count - on - beside) / count
-
-
-def _first_link(weights, gold):
-    first = {}
-    for source, target in gold:
-        first.setdefault(target, source)
-    return my_alignment_shares(weights, [(source, target) for target, source in first.items()])
-
-
-def _links_reversed(weights, gold):
-    return my_alignment_shares(weights, [(target, source) for source, target in gold])
-
-
-def _columns(weights, gold):
-    return my_alignment_shares(weights.T, gold)
-
-
 SHARES = Answers(
     reference=my_alignment_shares,
+    equivalent={
+        "best = … => best = weights[target].argmax()": "a tensor of one number counts as it",
+        "best = … => …weights.detach()…": "a place carries no gradient",
+        "distance = … => …abs(source - best)…": "a distance has no sign",
+    },
     wrong=(
         WrongAnswer(
             "counts links, not words",
             _by_link,
-            "Four target words have links",
+            "Two target words, though there are three links",
             "A word with two links would count twice, and could never be right on both: collect "
             "the links of each target word.",
         ),
         WrongAnswer(
             "counts unlinked words",
             _over_all,
-            "Four target words have links",
+            "Target word 0 has no link",
             "A target word with no gold link can be neither right nor wrong: leave it out.",
         ),
         WrongAnswer(
             "a hit beside another link counted twice",
-            _hit_is_beside_too,
-            "A hit is not beside the other link",
+            _within((-1, 1), also_on=True),
+            "a hit is not beside the other link",
             "Where two linked words stand side by side, the largest weight on one is beside the "
             "other too. Ask for `beside` only of those that are not `on`.",
         ),
         WrongAnswer(
             "only the first link",
-            _first_link,
-            "Four target words have links",
+            _within((-1, 1), first=True),
+            "3 is linked",
             "A target word may come from several source words; any of them is a hit.",
+        ),
+        WrongAnswer(
+            "beside on the right only",
+            _within((1,)),
+            "1 is beside 2",
+            "A word has a neighbour on its left as well.",
+        ),
+        WrongAnswer(
+            "beside on the left only",
+            _within((-1,)),
+            "3 is beside 2",
+            "A word has a neighbour on its right as well.",
+        ),
+        WrongAnswer(
+            "two places count as beside",
+            _within((-2, -1, 1, 2)),
+            "0 is two places from 2",
+            "Beside is one place to the left or right, no more.",
+        ),
+        WrongAnswer(
+            "round the corner",
+            _within((-1, 1), wrap=True),
+            "2 is not beside 0",
+            "A sentence is no ring: `(best - source) % S` makes its ends neighbours.",
         ),
         WrongAnswer(
             "links read backwards",
@@ -419,28 +644,102 @@ SHARES = Answers(
         WrongAnswer(
             "map read by columns",
             _columns,
-            "Row t belongs to target word t",
+            "you get",
             "A row holds the weights of one target word and sums to 1; a column does not.",
         ),
         WrongAnswer(
             "averages the weight",
             _by_mass,
-            "Four target words have links",
+            "you get",
             "That is the mass on gold, a fine measure, but another one: a map can have its largest "
             "weight on gold and most of its mass elsewhere.",
         ),
         WrongAnswer(
             "beside includes on",
             _within_one,
-            "the three cases exclude each other",
+            "you get",
             "“Within one” holds both cases. Here they are apart.",
         ),
     ),
 )
 
+
+# 01.6 who hears whom
+
+
+def my_hears(read, x):
+    """Say which words each output depends on: boolean (T, T), row t for output t, column s for x_s.
+
+    read maps words (T, C) to outputs (T, D) and can be differentiated. Entry [t, s] is True where
+    any number of output t depends on any number of word s, however weakly.
+    """
+    slopes = torch.autograd.functional.jacobian(read, x)  # (T, D, T, C)
+    return (slopes != 0).any(dim=3).any(dim=1)
+
+
+def _jacobian(read, x):
+    return torch.autograd.functional.jacobian(read, x)
+
+
+HEARS = Answers(
+    reference=my_hears,
+    equivalent={
+        "… => ….detach()…": "True and False carry no gradient",
+        "… => …x.detach())": "the slopes are taken afresh",
+        "slopes = … => ….double()": "what is not 0 is not 0 with more digits",
+    },
+    wrong=(
+        WrongAnswer(
+            "outputs added up",
+            lambda read, x: (_jacobian(read, x).sum(dim=1) != 0).any(dim=2),
+            "cancel if they are added up",
+            "`outputs[t].sum()` has gradient 0 wherever the numbers of an output always sum to the "
+            "same, as behind a softmax or a norm. Look at each number's gradient.",
+        ),
+        WrongAnswer(
+            "gradient of a word added up",
+            lambda read, x: (_jacobian(read, x).sum(dim=3) != 0).any(dim=1),
+            "One number is added and the other taken away",
+            "Parts of the gradient may cancel: ask whether *any* of them is not 0.",
+        ),
+        WrongAnswer(
+            "only what is strong",
+            lambda read, x: (_jacobian(read, x).abs() > 1e-3).any(dim=3).any(dim=1),
+            "Not 0 is True",
+            "A threshold hides weak ties, and a leak is a leak.",
+        ),
+        WrongAnswer(
+            "only what is positive",
+            lambda read, x: (_jacobian(read, x) > 0).any(dim=3).any(dim=1),
+            "Below 0, too",
+            "An output that falls when a word rises depends on it as well.",
+        ),
+        WrongAnswer(
+            "rows and columns swapped",
+            lambda read, x: my_hears(read, x).T,
+            "row 1, column 0",
+            "A row is an output, a column is a word, as everywhere in this course.",
+        ),
+        WrongAnswer(
+            "the first number alone",
+            lambda read, x: _jacobian(read, x)[:, 0, :, 0] != 0,
+            "Only the last number of a word is heard",
+            "Every number of a word and of an output may be the one that matters.",
+        ),
+        WrongAnswer(
+            "the gradients themselves",
+            lambda read, x: _jacobian(read, x).abs().sum(dim=(1, 3)),
+            "the dtype is float64, expected bool",
+            "How much is another question. Here: whether at all, True or False.",
+        ),
+    ),
+)
+
 ANSWERS = {
-    "01.1": LSTM_STEP,
-    "01.2": GRU_STEP,
-    "01.3": ADDITIVE,
-    "01.4": SHARES,
+    "01.1": READ,
+    "01.2": FORGET_BIAS,
+    "01.3": ONE_VECTOR,
+    "01.4": ADDITIVE,
+    "01.5": SHARES,
+    "01.6": HEARS,
 }

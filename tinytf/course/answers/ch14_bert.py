@@ -31,8 +31,16 @@ def _paired(ids=None, segments=None):
     return pair
 
 
+def _lists_grown(first, second, cls_id=1, sep_id=2):
+    first.insert(0, cls_id)
+    first.append(sep_id)
+    second.append(sep_id)
+    return first + second, [0] * len(first) + [1] * len(second)
+
+
 PAIR = Answers(
     reference=my_pair,
+    equivalent={},
     wrong=(
         WrongAnswer(
             "no [SEP] at the end",
@@ -40,7 +48,7 @@ PAIR = Answers(
                 lambda f, s, cls, sep: [cls, *f, sep, *s],
                 lambda f, s: [0] * (f + 2) + [1] * s,
             ),
-            "the shape is (10,), expected (11,)",
+            "the ids are [1, 7, 2, 8], expected [1, 7, 2, 8, 2]",
             "The second sentence ends in a [SEP] too.",
         ),
         WrongAnswer(
@@ -49,7 +57,7 @@ PAIR = Answers(
                 lambda f, s, cls, sep: [cls, *f, sep, cls, *s, sep],
                 lambda f, s: [0] * (f + 2) + [1] * (s + 2),
             ),
-            "the shape is (12,), expected (11,)",
+            "the ids are [1, 7, 2, 1, 8, 2]",
             "There is one [CLS]: it stands for the whole input.",
         ),
         WrongAnswer(
@@ -58,13 +66,13 @@ PAIR = Answers(
                 lambda f, s, cls, sep: [cls, *f, *s, sep],
                 lambda f, s: [0] * (f + 1) + [1] * (s + 1),
             ),
-            "the shape is (10,), expected (11,)",
+            "the ids are [1, 7, 8, 2]",
             "A [SEP] stands between the two.",
         ),
         WrongAnswer(
             "marks swapped",
             _paired(lambda f, s, cls, sep: [sep, *f, cls, *s, cls]),
-            "the ids, you get [2, 7",
+            "the ids are [2, 7, 1, 8, 1]",
             "[CLS] begins, [SEP] separates.",
         ),
         WrongAnswer(
@@ -76,26 +84,53 @@ PAIR = Answers(
         WrongAnswer(
             "middle [SEP] in the second sentence",
             _paired(segments=lambda f, s: [0] * (f + 1) + [1] * (s + 2)),
-            "the segments, you get [0, 0, 0, 0, 1",
+            "the segments are [0, 0, 1, 1, 1]",
             "A [SEP] belongs to the sentence that it ends.",
+        ),
+        WrongAnswer(
+            "segments first",
+            lambda *given: my_pair(*given)[::-1],
+            "the ids are [0, 0, 0, 1, 1]",
+            "Return the ids first, then the segments.",
+        ),
+        WrongAnswer(
+            "segments as floats",
+            lambda *given: (my_pair(*given)[0], [float(x) for x in my_pair(*given)[1]]),
+            "for segments you return a list that holds 0, expected whole numbers",
+            "A table of embeddings looks rows up by whole numbers.",
         ),
         WrongAnswer(
             "marks without a segment",
             _paired(segments=lambda f, s: [0] * f + [1] * s),
-            "8 segments for 11 ids",
+            "2 segments for 5 ids",
             "[CLS] and the two [SEP] have embeddings like any token, so they need a segment.",
         ),
         WrongAnswer(
             "one segment for all",
             _paired(segments=lambda f, s: [0] * (f + s + 3)),
-            "the segments, you get [0, 0, 0, 0, 0, 0",
+            "the segments are [0, 0, 0, 0, 0]",
             "Then nothing but the [SEP] says where the second sentence begins.",
         ),
         WrongAnswer(
             "segments 1 and 2",
             _paired(segments=lambda f, s: [1] * (f + 2) + [2] * (s + 1)),
-            "the segments, you get [1, 1",
+            "the segments are [1, 1, 1, 2, 2]",
             "BERT's table of segments has two rows, 0 and 1.",
+        ),
+        WrongAnswer(
+            "the segment looked up by the word",
+            lambda first, second, cls_id=1, sep_id=2: (
+                my_pair(first, second, cls_id, sep_id)[0],
+                [0, *[0] * len(first), 0, *[int(t not in first) for t in second], 1],
+            ),
+            "first=[7, 8], second=[8]",
+            "A word may stand in both sentences: count places, do not ask which words they hold.",
+        ),
+        WrongAnswer(
+            "the caller's lists changed",
+            _lists_grown,
+            "your code changes the caller's `first`",
+            "`append` and `insert` write into the caller's own sentences. Build a new list.",
         ),
     ),
 )
@@ -161,50 +196,96 @@ def _sorted(start, end, allowed):
     return tuple(sorted(_two_argmaxes(start, end, allowed)))
 
 
+def _at_most(words):
+    return _search(lambda i, j, a: i <= j < i + words and a[i] and a[j])
+
+
+def _low_for_infinite(start, end, allowed):
+    possible = (allowed[:, None] & allowed[None, :]).triu()
+    best = int((start[:, None] + end).masked_fill(~possible, -10_000.0).argmax())
+    return best // len(start), best % len(start)
+
+
+def _beats_zero(start, end, allowed):
+    best, found = 0.0, (0, 0)
+    for i in range(len(start)):
+        for j in range(i, len(start)):
+            if allowed[i] and allowed[j] and start[i] + end[j] > best:
+                best, found = start[i] + end[j], (i, j)
+    return found
+
+
+def _best_few(start, end, allowed):
+    few = [x.masked_fill(~allowed, -torch.inf).topk(min(20, len(x))).indices for x in (start, end)]
+    near = torch.zeros(len(start), len(start), dtype=torch.bool)
+    near[few[0][:, None], few[1]] = True
+    near[few[0], few[0]] = True
+    return _search(lambda i, j, a: i <= j and a[i] and a[j] and near[i, j])(start, end, allowed)
+
+
+def _ends_hidden_in_place(start, end, allowed):
+    start[~allowed] = end[~allowed] = -torch.inf
+    return my_best_span(start, end, allowed)
+
+
 SPAN = Answers(
     reference=my_best_span,
+    equivalent={
+        "… => ….detach()…": "places are looked for, and nothing is trained by them",
+        "… => ….double()…": "float64 holds every sum of smaller numbers",
+        "… => scores = start[:, None] + end": "a row without the axis is broadcast as one",
+        "… => possible = (allowed[:, None] & allowed).triu()": (
+            "a row without the axis is broadcast as one"
+        ),
+        "best = … => best = scores.masked_fill(~possible, -torch.inf).argmax()": (
+            "a tensor of one whole number is a number, too"
+        ),
+        "return … => …len(end)…": "start, end and allowed are equally long",
+        "return … => …len(allowed)…": "start, end and allowed are equally long",
+        "return … => …len(start.float())…": "only the length is asked",
+    },
     wrong=(
         WrongAnswer(
             "two argmaxes",
             _two_argmaxes,
-            "From 3 to 4 is 3 + 5",
+            "From 0 to 1 is 3 + 5",
             "Each end is best by itself, but together they may be no span at all: an answer needs "
             "first <= last.",
         ),
         WrongAnswer(
             "two argmaxes, put in order",
             _sorted,
-            "From 3 to 4 is 3 + 5",
+            "From 0 to 1 is 3 + 5",
             "Turning a span round gives a start to what was scored as an end.",
         ),
         WrongAnswer(
             "the start first, then the best end after it",
             _start_first,
-            "From 3 to 4 is 3 + 5",
+            "From 0 to 1 is 3 + 5",
             "The best start may leave only bad ends. Compare sums.",
         ),
         WrongAnswer(
             "no answers of one word",
             _search(possible=lambda i, j, a: i < j and a[i] and a[j]),
-            "One word is an answer",
+            "From 1 to 1 is 6 + 6",
             "The diagonal belongs to the possible spans: `triu()`, not `triu(1)`.",
         ),
         WrongAnswer(
             "allowed not used",
             _search(possible=lambda i, j, a: i <= j),
-            "Only 3 to 6 are allowed",
+            "Of 1 and 2, the places that are allowed",
             "The question's words score too, but the answer is in the text.",
         ),
         WrongAnswer(
             "only the start is checked",
             _search(possible=lambda i, j, a: i <= j and a[i]),
-            "Only 3 to 6 are allowed",
+            "Of 1 and 2, the places that are allowed",
             "The end must be allowed as well.",
         ),
         WrongAnswer(
             "mask by multiplying",
             _times_mask,
-            "all scores there are negative",
+            "all scores are negative",
             "A hidden score becomes 0, and 0 beats a negative score. Use -inf.",
         ),
         WrongAnswer(
@@ -236,6 +317,45 @@ SPAN = Answers(
             _last_excluded,
             "The last word is part of the answer",
             "Return the last word's own place, not Python's end of a slice.",
+        ),
+        WrongAnswer(
+            "at most four words",
+            _at_most(4),
+            "nothing was said about how long",
+            "Programs for BERT often stop at some length, 30 tokens say, and drop every longer "
+            "answer without a word. Here an answer may be as long as it likes.",
+        ),
+        WrongAnswer(
+            "at most 30 words",
+            _at_most(30),
+            "From 0 to 39 is 3 + 2",
+            "Hugging Face's example has such a limit, `max_answer_length`; nobody asked for one "
+            "here.",
+        ),
+        WrongAnswer(
+            "a low number for -∞",
+            _low_for_infinite,
+            "-10,000 is not low enough",
+            "A score may be lower than any number that you choose, except -∞.",
+        ),
+        WrongAnswer(
+            "the best so far begins at 0",
+            _beats_zero,
+            "all scores are negative",
+            "Where all sums are negative none beats 0: begin with -∞, or with the first span.",
+        ),
+        WrongAnswer(
+            "only the best few starts and ends",
+            _best_few,
+            "From 30 to 30 is 0.5",
+            "A list of the 20 best starts and ends, as in Hugging Face's example, is quick and "
+            "may miss the best pair: good starts may all stand behind good ends.",
+        ),
+        WrongAnswer(
+            "the scores overwritten",
+            _ends_hidden_in_place,
+            "your code changes the caller's `start`",
+            "`start[~allowed] = …` works in the caller's memory; `masked_fill` is a new tensor.",
         ),
     ),
 )

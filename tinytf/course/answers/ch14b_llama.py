@@ -4,7 +4,6 @@ import math
 
 import torch
 
-from tinytf.course.exercises.ch14b_llama import _attend, _right
 from tinytf.course.grading import Answers, WrongAnswer
 
 # 14b.1 how large is the cache?
@@ -33,6 +32,7 @@ def _bytes(sides=2, layers=lambda n: n, heads=lambda h, g: g, width=lambda d, h,
 
 CACHE = Answers(
     reference=my_cache_bytes,
+    equivalent={},
     wrong=(
         WrongAnswer(
             "values forgotten",
@@ -51,37 +51,74 @@ CACHE = Answers(
             _bytes(heads=lambda h, g: h),
             "Two heads, as wide as the queries'",
             "That is as large as the cache without groups. Kept are num_kv_heads heads, each "
-            "d_model / num_heads wide.",
+            "d_model / num_heads wide: as wide as the queries that meet them.",
         ),
         WrongAnswer(
             "d_model for each head",
             _bytes(width=lambda d, h, g: d),
-            "3 numbers of a key",
+            "Each of 10 key heads keeps",
             "The heads share d_model: each is d_model / num_heads wide.",
         ),
         WrongAnswer(
             "one layer",
             _bytes(layers=lambda n: 1),
-            "Every layer keeps its own",
+            "12 bytes in each of 5 layers",
             "Each layer computes other keys and values from other inputs.",
         ),
         WrongAnswer(
             "scores kept",
             _bytes(tokens=lambda t: t * t),
-            "of every token once",
+            "12 bytes for each of 7 tokens",
             "The T × T weights are not kept: each new token needs one row of them, once.",
+        ),
+        WrongAnswer(
+            "the newest token not kept",
+            _bytes(tokens=lambda t: t - 1),
+            "for num_layers=1, num_heads=1, num_kv_heads=1, d_model=3, length=1",
+            "All `length` tokens have been read, the last one too: the next one will look at it.",
+        ),
+        WrongAnswer(
+            "a place for the next token, too",
+            _bytes(tokens=lambda t: t + 1),
+            "3 numbers of a key and 3 of a value",
+            "`length` tokens have been read: so many keys and values are kept, and no more.",
+        ),
+        WrongAnswer(
+            "as many heads as share a key head",
+            _bytes(heads=lambda h, g: h // g),
+            "Each of 10 key heads keeps",
+            "num_heads / num_kv_heads is how many queries share one key head. Kept are all "
+            "num_kv_heads of these.",
         ),
         WrongAnswer(
             "numbers, not bytes",
             _bytes(size=lambda b: 1),
-            "4 bytes a number",
+            "12 numbers of 4 bytes",
             "You counted numbers. In bfloat16 each takes two bytes.",
         ),
         WrongAnswer(
             "two bytes always",
             _bytes(size=lambda b: 2),
-            "1 byte a number",
+            "3 numbers of a key and 3 of a value",
             "Two is only where nothing else is asked for: bytes_per_number says how many.",
+        ),
+        WrongAnswer(
+            "four bytes unless told",
+            lambda *sizes, bytes_per_number=4: my_cache_bytes(*(*sizes, bytes_per_number)[:6]),
+            "bytes_per_number is 2",
+            "The default is in the first line: two bytes, as bfloat16 takes.",
+        ),
+        WrongAnswer(
+            "a number with a point",
+            _bytes(width=lambda d, h, g: d / h),
+            "expected a whole number",
+            "`/` makes a float. A head's width is a whole number: `//`.",
+        ),
+        WrongAnswer(
+            "gigabytes",
+            lambda *sizes, **named: my_cache_bytes(*sizes, **named) / 2**30,
+            "expected a whole number",
+            "Bytes are asked for; divide where the number is shown.",
         ),
     ),
 )
@@ -118,13 +155,32 @@ def _columns(weight, num_heads):
     return torch.cat([weight[:, 0::2], weight[:, 1::2]], dim=1)
 
 
+def _in_place(weight, num_heads):
+    weight.copy_(my_half_split(weight.clone(), num_heads))
+    return weight
+
+
+def _filled(weight, num_heads):
+    new, half = torch.zeros(weight.shape), len(weight) // num_heads // 2
+    for row in range(len(weight)):
+        head, place = divmod(row, 2 * half)
+        new[head * 2 * half + place % 2 * half + place // 2] = weight[row]
+    return new
+
+
+def _heads_interleaved(weight, num_heads):
+    heads = weight.unflatten(0, (-1, num_heads)).transpose(0, 1)
+    return torch.cat([heads[:, 0::2], heads[:, 1::2]], dim=1).flatten(0, 1)
+
+
 HALF_SPLIT = Answers(
     reference=my_half_split,
+    equivalent={"… => …heads[:, ::2]…": "a slice begins at 0 unless told"},
     wrong=(
         WrongAnswer(
             "nothing reordered",
             lambda weight, num_heads: weight.clone(),
-            "0 and 1 were a pair",
+            "expected are rows 0, 2, 1, 3",
             "Shapes fit and nothing complains, but the wrong numbers are turned together.",
         ),
         WrongAnswer(
@@ -143,15 +199,41 @@ HALF_SPLIT = Answers(
         WrongAnswer(
             "columns",
             _columns,
-            "Expected are rows 0 2 4 1 3 5",
+            "expected are rows 0, 2, 1, 3",
             "A linear map's rows are its outputs: what is turned. Columns belong to the input.",
         ),
         WrongAnswer(
             "halves exchanged",
             _by_head(lambda heads: torch.cat([heads[:, 1::2], heads[:, 0::2]], dim=1)),
-            "Expected are rows 0 2 4 1 3 5",
+            "expected are rows 0, 2, 1, 3",
             "With its two numbers exchanged a pair is turned backwards, against the other heads' "
             "sense of before and after.",
+        ),
+        WrongAnswer(
+            "heads taken apart by turns",
+            _heads_interleaved,
+            "Rows 0 to 5 are the first head's",
+            "`unflatten(0, (-1, num_heads))` gives every H-th row to a head. A head's rows stand "
+            "side by side: `(num_heads, -1)`.",
+        ),
+        WrongAnswer(
+            "into a new float32 table on the CPU",
+            _filled,
+            "the dtype is float32, expected float64",
+            "`torch.zeros(...)` is float32 and on the CPU, whatever `weight` is: "
+            "`torch.zeros_like(weight)`, or no new table at all.",
+        ),
+        WrongAnswer(
+            "cut off from the graph",
+            lambda weight, num_heads: my_half_split(weight.detach(), num_heads),
+            "no gradient reaches `weight`",
+            "The rows are right, but nothing that is trained behind them would change the map.",
+        ),
+        WrongAnswer(
+            "the caller's map reordered",
+            _in_place,
+            "your code changes the caller's `weight`",
+            "Reordered twice it would be wrong again. Return a new map and leave the old one.",
         ),
     ),
 )
@@ -169,6 +251,15 @@ def my_grouped_attention(q, k, v):
     folded = q.reshape(len(q), k.size(1), -1, q.size(-1))  # (B, H, T, D) -> (B, G, H/G T, D)
     weights = (folded @ k.mT / math.sqrt(q.size(-1))).softmax(dim=-1)
     return (weights @ v).view(q.shape)
+
+
+def _attend(q, k, v, scale=None):
+    scores = q @ k.mT / (math.sqrt(q.size(-1)) if scale is None else scale)
+    return scores.softmax(dim=-1) @ v
+
+
+def _right(x, heads):
+    return x.repeat_interleave(heads // x.size(1), dim=1)
 
 
 def _repeated(prepare, scale=lambda q, k: math.sqrt(q.size(-1))):
@@ -209,8 +300,54 @@ def _over_queries(q, k, v):
     return (q @ k.mT / math.sqrt(q.size(-1))).softmax(dim=-2) @ v
 
 
+def _raw_exp(q, k, v):
+    k, v = (_right(x, q.size(1)) for x in (k, v))
+    weights = (q @ k.mT / math.sqrt(q.size(-1))).exp()
+    return weights / weights.sum(-1, keepdim=True) @ v
+
+
+def _viewed(q, k, v):
+    folded = q.view(len(q), k.size(1), -1, q.size(-1))
+    return _attend(folded, k, v).view(q.shape)
+
+
+def _first_sentence(q, k, v):
+    return _attend(q, *(_right(x[:1], q.size(1)) for x in (k, v)))
+
+
+def _groups_of_heads(q, k, v):
+    """Takes G for the size of a group."""
+    heads = torch.arange(q.size(1)) // k.size(1) % k.size(1)
+    return _attend(q, k[:, heads], v[:, heads])
+
+
+def _values_from_keys(q, k, v):
+    return my_grouped_attention(q, k, k)
+
+
+def _in_float32(q, k, v):
+    return my_grouped_attention(q.float(), k.float(), v.float())
+
+
+def _q_overwritten(q, k, v):
+    q /= math.sqrt(q.size(-1))
+    return _attend(q, *(_right(x, q.size(1)) for x in (k, v)), scale=1.0)
+
+
 GROUPED = Answers(
     reference=my_grouped_attention,
+    equivalent={
+        "… => return (weights @ v).reshape(q.shape)": "as good as `view`, and more patient",
+        "folded = … => …len(k)…": "q, k and v have the same sentences",
+        "folded = … => …len(v)…": "q, k and v have the same sentences",
+        "folded = … => …len(q.detach())…": "only the length is asked",
+        "folded = … => …len(q.float())…": "only the length is asked",
+        "folded = … => …v.size(1)…": "keys and values have as many heads",
+        "folded = … => …, k.size(-1))": "queries, keys and values are equally wide",
+        "folded = … => …, v.size(-1))": "queries, keys and values are equally wide",
+        "weights = … => …math.sqrt(k.size(-1))…": "queries, keys and values are equally wide",
+        "weights = … => …math.sqrt(v.size(-1))…": "queries, keys and values are equally wide",
+    },
     wrong=(
         WrongAnswer(
             "key heads by turns",
@@ -233,40 +370,96 @@ GROUPED = Answers(
             "training goes on (Ainslie et al. 2023), not how groups read them.",
         ),
         WrongAnswer(
+            "as many heads in a group as there are groups",
+            _groups_of_heads,
+            "heads 3 to 5 key head 1",
+            "G is the number of groups; each has H / G heads.",
+        ),
+        WrongAnswer(
             "queries averaged",
             _averaged_queries,
-            "A softmax over the keys",
+            "Head 0 reads the first value",
             "The heads of a group share keys and values, but each asks its own question.",
         ),
         WrongAnswer(
             "heads and positions mixed",
             _mixed,
-            "A softmax over the keys",
+            "for 2 query heads and 3 positions",
             "The queries were folded along positions first, so heads got each other's.",
         ),
         WrongAnswer(
             "not scaled",
             _repeated(_right, lambda q, k: 1.0),
-            "q · k / √8",
+            "divided by √4",
             "The scores are divided by √D.",
         ),
         WrongAnswer(
             "scaled by the whole width",
             _repeated(_right, lambda q, k: math.sqrt(q.size(-1) * q.size(1))),
-            "q · k / √8",
+            "Head 0 reads the first value",
             "D is the width of one head, not of all.",
         ),
         WrongAnswer(
             "scaled by the length of the list",
             _scaled_by_the_list,
-            "q · k / √8",
+            "divided by √4",
             "Folding makes more queries, not wider ones: the scores are divided by √D as before.",
         ),
         WrongAnswer(
             "softmax over queries",
             _over_queries,
-            "A softmax over the keys",
+            "divided by √4",
             "Each query shares its weight of 1 among the keys: the last axis.",
+        ),
+        WrongAnswer(
+            "values read from the keys",
+            _values_from_keys,
+            "whose values are 10 and 20",
+            "The weights are right: mix `v` by them, not `k`.",
+        ),
+        WrongAnswer(
+            "the first sentence's keys for all",
+            _first_sentence,
+            "whose value is 5 and 7",
+            "The batch is the first axis of keys and values, too.",
+        ),
+        WrongAnswer(
+            "exp without the largest score",
+            _raw_exp,
+            "for scores in the hundreds",
+            "exp(100) is more than float32 holds. `softmax` subtracts the largest score first.",
+        ),
+        WrongAnswer(
+            "a view of what is not in order",
+            _viewed,
+            "raises RuntimeError",
+            "q comes from `transpose`, and its numbers do not lie in memory as its axes say: "
+            "`reshape` copies them where it must, `view` refuses.",
+        ),
+        WrongAnswer(
+            "float32 comes out",
+            _in_float32,
+            "the dtype is float32, expected float64",
+            "`.float()` makes float32 of whatever came in. Hand back the dtype of q.",
+        ),
+        WrongAnswer(
+            "cut off from the graph",
+            torch.no_grad()(my_grouped_attention),
+            "no gradient reaches `q`",
+            "The numbers are right, and nothing would learn: leave `no_grad` and `detach` out.",
+        ),
+        WrongAnswer(
+            "q overwritten",
+            _q_overwritten,
+            "your code changes the caller's `q`",
+            "`q /= …` works in the caller's memory, and `backward` then finds other numbers than "
+            "were read. `q / …` is a new tensor.",
+        ),
+        WrongAnswer(
+            "keys cut off from the graph",
+            lambda q, k, v: my_grouped_attention(q, k.detach(), v.detach()),
+            "no gradient reaches `k`",
+            "The numbers are right, and the maps that make keys and values would never learn.",
         ),
     ),
 )

@@ -32,24 +32,25 @@ def _layer(maps=4, tables=2, per_head=False, linear=1, network=lambda d, f: 2 * 
 
 FLOPS = Answers(
     reference=my_layer_flops,
+    equivalent={"… => …(2 + 2) * length…": "2 + 2 is as much as 2 · 2"},
     wrong=(
         WrongAnswer(
             "only multiplications",
             _layer(each=1),
-            "for GPT-2's layer",
+            "8 products, 2 operations each",
             "Each multiplication comes with an addition: 2·m·k·n. (Papers that count multiply-adds "
             "say half of ours.)",
         ),
         WrongAnswer(
             "only n² · d",
             _layer(maps=0, network=lambda d, f: 0),
-            "One unit more adds",
+            "expected 16. Four maps",
             "That is what the tutorials give. At GPT-2's own length it is less than a fifth of it.",
         ),
         WrongAnswer(
             "scores without the mix",
             _layer(tables=1),
-            "Scores and mix are",
+            "Each of 2 tokens meets 2 keys and 2 values",
             "Mixing the values takes as many operations as the scores.",
         ),
         WrongAnswer(
@@ -59,22 +60,47 @@ FLOPS = Answers(
             "Each head works in d_model / num_heads dimensions; all of them together cost one.",
         ),
         WrongAnswer(
+            "one head's scores",
+            lambda n, d, h, f: 8 * n * d * d + 4 * n * n * d // h + 4 * n * d * f,
+            "4 heads of width 2",
+            "d_model / num_heads is one head's width: there are num_heads of them.",
+        ),
+        WrongAnswer(
             "output map forgotten",
             _layer(maps=3),
-            "for GPT-2's layer",
+            "4 maps · 2",
             "After the heads there is w_o, a fourth map from d_model to d_model.",
         ),
         WrongAnswer(
             "d_ff taken to be 4 d_model",
             _layer(network=lambda d, f: 8 * d),
-            "One unit more adds",
+            "takes 0 more, expected 48",
             "The network has a width of its own: use d_ff.",
         ),
         WrongAnswer(
             "one map in the network",
             _layer(network=lambda d, f: f),
-            "One unit more adds",
+            "takes 24 more, expected 48",
             "The network maps to d_ff and back.",
+        ),
+        WrongAnswer(
+            "biases counted",
+            lambda n, d, h, f: my_layer_flops(n, d, h, f) + n * (5 * d + f),
+            "8 products, 2 operations each",
+            "Only the matrix products are asked for: next to them the biases are nothing.",
+        ),
+        WrongAnswer(
+            "the score table counted without its width",
+            lambda n, d, h, f: 8 * n * d * d + 4 * n * n * h + 4 * n * d * f,
+            "4 heads of width 2",
+            "There are n · n scores a head, and each of them is a product of d_model / num_heads "
+            "numbers.",
+        ),
+        WrongAnswer(
+            "a score's product a multiplication less",
+            lambda n, d, h, f: my_layer_flops(n, d, h, f) - n * n * d,
+            "expected 16. Four maps",
+            "Scores and mix have multiplications and additions, both of them.",
         ),
     ),
 )
@@ -107,8 +133,55 @@ def _accumulated(weigh=None, last=False):
     return gradient
 
 
+def _one_backward(w, micro):
+    w = w.detach().requires_grad_()
+    rows = sum(len(y) for _, y in micro)
+    sum((x @ w - y).square().sum() / rows for x, y in micro).backward()
+    return w.grad
+
+
+def _joined(w, micro):
+    x, y = (torch.cat(parts) for parts in zip(*micro, strict=True))
+    return 2 * x.T @ (x @ w - y) / len(y)
+
+
+def _on_the_cpu(w, micro):
+    total = torch.zeros(len(w), dtype=w.dtype)
+    for x, y in micro:
+        total += 2 * x.T @ (x @ w - y)
+    return total / sum(len(y) for _, y in micro)
+
+
+def _weight_changed(w, micro):
+    w.requires_grad_()
+    rows = sum(len(y) for _, y in micro)
+    for x, y in micro:
+        ((x @ w - y).square().sum() / rows).backward()
+    return w.grad
+
+
+def _first_size(w, micro):
+    rows = len(micro) * len(micro[0][1])
+    return sum(2 * x.T @ (x @ w - y) for x, y in micro) / rows
+
+
 ACCUMULATION = Answers(
     reference=my_accumulated_gradient,
+    equivalent={
+        "return w.grad => return w.grad.detach()": "a gradient has no graph of its own",
+        "w = … => w = w.detach().detach().requires_grad_()": "cut off once is cut off",
+        "loss = … => …).float()": "backward begins with a slope of 1, whatever the loss is",
+        "loss = … => …).double()": "backward begins with a slope of 1, whatever the loss is",
+        "loss = … => …).half()": "backward begins with a slope of 1, whatever the loss is",
+        "loss.backward() => loss.float().backward()": (
+            "backward begins with a slope of 1, whatever the loss is"
+        ),
+        "loss = … => …y.detach()…": "what the rows hold carries no gradient",
+        "loss = … => …x.detach()…": "what the rows hold carries no gradient",
+        "rows = … => rows = sum((len(_) for _, y in micro))": "x has as many rows as y",
+        "rows = … => …len(y.detach())…": "only the length is asked",
+        "rows = … => …len(y.float())…": "only the length is asked",
+    },
     wrong=(
         WrongAnswer(
             "mean of means",
@@ -120,32 +193,72 @@ ACCUMULATION = Answers(
         WrongAnswer(
             "means added up",
             _accumulated(lambda n, rows, count: 1 / n),
-            "Each row counts 1/6",
+            "in two micro-batches of one",
             "Adding the means makes the step as many times too large as there are micro-batches.",
         ),
         WrongAnswer(
             "sums, not divided",
             _accumulated(lambda n, rows, count: 1.0),
-            "for one micro-batch of 6 rows",
+            "the mean is -1",
             "This is the gradient of the summed error: divide by the number of rows.",
         ),
         WrongAnswer(
             "only the last one",
             _accumulated(lambda n, rows, count: 1 / n, last=True),
-            "Each row counts 1/6",
+            "in two micro-batches of one",
             "zero_grad() inside the loop throws away what the others added.",
         ),
         WrongAnswer(
             "divided by the number of micro-batches",
             _accumulated(lambda n, rows, count: 1 / count),
-            "for one micro-batch of 6 rows",
+            "the mean is -1",
             "Divide by the rows, not by the micro-batches.",
+        ),
+        WrongAnswer(
+            "divided as if all were as long as the first",
+            _first_size,
+            "is not the mean of the two means",
+            "Micro-batches differ: count the rows of each.",
         ),
         WrongAnswer(
             "the way up",
             _accumulated(lambda n, rows, count: -1 / rows),
-            "for one micro-batch of 6 rows",
+            "The error is 3 - 2 - 2 = -1",
             "The sign is wrong: return the gradient itself. The optimiser does the subtracting.",
+        ),
+        WrongAnswer(
+            "half of it",
+            _accumulated(lambda n, rows, count: 0.5 / rows),
+            "The error is 3 - 2 - 2 = -1",
+            "The derivative of a square is twice the error. (Books that leave the 2 out start from "
+            "half the square.)",
+        ),
+        WrongAnswer(
+            "one backward for all",
+            _one_backward,
+            "you hold something of every micro-batch at one time",
+            "The result is right, but the sum keeps the graph of every micro-batch until the one "
+            "`backward`: call it for each, which adds to `w.grad` and lets go.",
+        ),
+        WrongAnswer(
+            "the big batch put together",
+            _joined,
+            "you hold as many numbers as all rows have at one time",
+            "The result is right, but all rows stand in memory at once: that is the big batch "
+            "which did not fit.",
+        ),
+        WrongAnswer(
+            "summed on the CPU",
+            _on_the_cpu,
+            "the result stays on the CPU",
+            "`torch.zeros(...)` is on the CPU, wherever `w` is: `torch.zeros_like(w)`.",
+        ),
+        WrongAnswer(
+            "the caller's w asked for a gradient",
+            _weight_changed,
+            "your code changes the caller's `w`",
+            "`requires_grad_()` and `.grad` stay with the tensor that you were given: the next "
+            "call would add to this one. Work on `w.detach().requires_grad_()`.",
         ),
     ),
 )
@@ -172,8 +285,33 @@ def _cut(order):
     return batches
 
 
+def _sorted_in_place(lengths, size):
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    lengths.sort()
+    return _cut(lambda _: order)(lengths, size)
+
+
+def _first_of_equals(lengths, size):
+    return _cut(lambda lengths: [lengths.index(n) for n in sorted(lengths)])(lengths, size)
+
+
+def _longest_with_shortest(lengths, size):
+    """Evens out how long batches are, all of them."""
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    mixed = [order.pop(-1 if i % 2 else 0) for i in range(len(order))]
+    return [mixed[i : i + size] for i in range(0, len(mixed), size)]
+
+
+def _rest_in_the_last(lengths, size):
+    batches = my_batches(lengths, size)
+    if len(batches) > 1 and len(batches[-1]) < size:
+        batches[-2:] = [batches[-2] + batches[-1]]
+    return batches
+
+
 BUCKETS = Answers(
     reference=my_batches,
+    equivalent={"… => …range(0, len(lengths), size)]": "there is an index for each length"},
     wrong=(
         WrongAnswer(
             "in the order they come",
@@ -195,7 +333,7 @@ BUCKETS = Answers(
             lambda lengths, size: [
                 sorted(lengths)[i : i + size] for i in range(0, len(lengths), size)
             ],
-            "the batches hold [1, 2, 2, 8",
+            "the batches hold [5], expected each of 0 to 0 once",
             "You sort the lengths and lose whose they are: sort the indices by length.",
         ),
         WrongAnswer(
@@ -203,7 +341,7 @@ BUCKETS = Answers(
             lambda lengths, size: [
                 b for b in my_batches(lengths, size) if len(b) == size
             ],  # as drop_last=True does
-            "expected each of 0 to 7 once",
+            "size=2, the batches hold [0, 2], expected each of 0 to 2 once",
             "A sampler that drops the last batch never shows the longest sentences.",
         ),
         WrongAnswer(
@@ -229,6 +367,31 @@ BUCKETS = Answers(
             "places are padding",
             "A stride through the sorted list puts a short and a long one into every batch.",
         ),
+        WrongAnswer(
+            "the first of equals",
+            _first_of_equals,
+            "lengths=[4, 4, 4], size=2, the batches hold [0, 0, 0]",
+            "`index` finds the first sentence of a length, again and again. Sort the indices.",
+        ),
+        WrongAnswer(
+            "long with short",
+            _longest_with_shortest,
+            "places are padding",
+            "Batches of equal work, but each is padded to its longest sentence.",
+        ),
+        WrongAnswer(
+            "the rest added to the last batch",
+            _rest_in_the_last,
+            "the batches' sizes are [3], expected [1, 2]",
+            "A batch larger than `size` may not fit the memory that `size` was chosen for.",
+        ),
+        WrongAnswer(
+            "the caller's lengths sorted",
+            _sorted_in_place,
+            "your code changes the caller's `lengths[",
+            "`lengths.sort()` changes the caller's list, whose places no longer say whose they "
+            "are. `sorted` makes a new one.",
+        ),
     ),
 )
 
@@ -242,8 +405,8 @@ def my_streamed_attention(q, blocks):
     q is (T, D). `blocks` gives pairs (k, v), each (n, D), once. Returns (T, D), equal to attention
     over all of them, whatever the scores' size.
     """
-    largest = torch.full((len(q), 1), float("-inf"))
-    total, mixed = torch.zeros(len(q), 1), torch.zeros_like(q)
+    largest = q.new_full((len(q), 1), -torch.inf)
+    total, mixed = q.new_zeros(len(q), 1), torch.zeros_like(q)
     for k, v in blocks:
         scores = q @ k.T / q.size(-1) ** 0.5
         new = torch.maximum(largest, scores.amax(dim=-1, keepdim=True))
@@ -254,15 +417,18 @@ def my_streamed_attention(q, blocks):
     return mixed / total
 
 
-def _streamed(scale=True, rescale=True, output=True, safe=True, mean=False, start=-math.inf):
+def _streamed(
+    scale=lambda q, k: math.sqrt(q.size(-1)), rescale=True, output=True, safe=True, mean=False,
+    start=-math.inf, grow=torch.maximum,
+):  # fmt: skip
     """`my_streamed_attention` with one step left out."""
 
     def attend(q, blocks):
-        largest, count = torch.full((len(q), 1), start if safe else 0.0), 0
-        total, mixed, means = torch.zeros(len(q), 1), torch.zeros_like(q), torch.zeros_like(q)
+        largest, count = q.new_full((len(q), 1), start if safe else 0.0), 0
+        total, mixed, means = q.new_zeros(len(q), 1), torch.zeros_like(q), torch.zeros_like(q)
         for k, v in blocks:
-            scores = q @ k.T / (math.sqrt(q.size(-1)) if scale else 1)
-            new = torch.maximum(largest, scores.amax(-1, keepdim=True)) if safe else largest
+            scores = q @ k.T / scale(q, k)
+            new = grow(largest, scores.amax(-1, keepdim=True)) if safe else largest
             weights, old = (scores - new).exp(), (largest - new).exp()
             total = total * (old if rescale else 1) + weights.sum(-1, keepdim=True)
             mixed = mixed * (old if output else 1) + weights @ v
@@ -284,26 +450,77 @@ def _last_block(q, blocks):
     return mixed
 
 
+def _copied(q, blocks):
+    return my_streamed_attention(q, [(k.clone(), v.clone()) for k, v in blocks])
+
+
+def _float32_on_the_cpu(q, blocks):
+    largest, total = torch.full((len(q), 1), -math.inf), torch.zeros(len(q), 1)
+    mixed = torch.zeros(q.shape)
+    for k, v in blocks:
+        scores = q @ k.T / math.sqrt(q.size(-1))
+        new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+        weights, old = (scores - new).exp(), (largest - new).exp()
+        total = total * old + weights.sum(-1, keepdim=True)
+        mixed = mixed * old + weights.to(v.dtype) @ v
+        largest = new
+    return mixed / total
+
+
+def _one_largest(q, blocks):
+    """One largest score for all queries."""
+    largest, total, mixed = q.new_tensor(-math.inf), q.new_zeros(len(q), 1), torch.zeros_like(q)
+    for k, v in blocks:
+        scores = q @ k.T / math.sqrt(q.size(-1))
+        new = torch.maximum(largest, scores.max())
+        weights, old = (scores - new).exp(), (largest - new).exp()
+        total, mixed = total * old + weights.sum(-1, keepdim=True), mixed * old + weights @ v
+        largest = new
+    return mixed / total
+
+
 STREAM = Answers(
     reference=my_streamed_attention,
+    equivalent={
+        "… => ….detach()…": "blocks that are overwritten leave no way back",
+        "total, mixed = … => total, mixed = …": (
+            "at the first block what it starts from is multiplied by exp(-∞) = 0"
+        ),
+        "largest = … => largest = q.new_full((len(q), 1), -torch.inf).half()": (
+            "-∞ is the same in every dtype"
+        ),
+        "largest = … => …len(q.float())…": "only the length is asked",
+        "… => …q.size(1)…": "q has two axes, and the last is 1",
+        "… => …amax(dim=1, keepdim=True))": "scores have two axes, and the last is 1",
+        "… => …sum(dim=1, keepdim=True)": "weights have two axes, and the last is 1",
+        "… => …largest.__isub__(new)…": "it is a tensor of its own, and is not read again",
+    },
     wrong=(
         WrongAnswer(
             "the blocks collected",
             _collected,
-            "All 7 keys share one softmax",
+            "All keys share one softmax",
             "By the time you join them, all hold the last block. In the kernel, too, a block's "
             "place is used again.",
         ),
         WrongAnswer(
+            "everything kept to the end",
+            _copied,
+            "all scores are 360, all keys 480",
+            "The result is right, but copies of all blocks, or a table of all scores, grow with "
+            "the text: streaming is there to avoid them. Two numbers and a mix for each query are "
+            "enough.",
+        ),
+        WrongAnswer(
             "the old sum not brought down",
             _streamed(rescale=False),
-            "All 7 keys share one softmax",
+            "scores 0, then ln 3",
             "The old sum was taken against a smaller maximum: multiply it by exp(old - new).",
         ),
         WrongAnswer(
             "the old mix not brought down",
             _streamed(output=False),
-            "All 7 keys share one softmax",
+            "scores 0, then ln 3",
             "The mixed values need the same factor as the sum.",
         ),
         WrongAnswer(
@@ -315,26 +532,58 @@ STREAM = Answers(
         WrongAnswer(
             "the largest starts at 0",
             _streamed(start=0.0),
-            "where does your largest start",
+            "Where does your largest start",
             "If all scores lie far below 0, every exp(score - 0) is 0. Start at -inf.",
+        ),
+        WrongAnswer(
+            "the largest starts at a low number",
+            _streamed(start=-10_000.0),
+            "with all scores below -3,000,000",
+            "A score may be lower than any number that you choose, except -∞.",
+        ),
+        WrongAnswer(
+            "the largest of this block alone",
+            _streamed(grow=lambda old, new: new),
+            "scores 200, then 100",
+            "When a block's largest is smaller than one before, the old sums are multiplied by "
+            "exp of something large: keep the larger of the two.",
+        ),
+        WrongAnswer(
+            "one largest score for all queries",
+            _one_largest,
+            "with scores in the hundreds",
+            "Where one query's scores are hundreds above another's, the other's are all rounded to "
+            "0. Each query has a largest score of its own.",
         ),
         WrongAnswer(
             "a softmax for each block",
             _streamed(mean=True),
-            "All 7 keys share one softmax",
+            "All keys share one softmax",
             "Averaging the blocks' results gives each block the same say.",
         ),
         WrongAnswer(
             "only the last block",
             _last_block,
-            "All 7 keys share one softmax",
+            "All keys share one softmax",
             "What earlier blocks gave is overwritten.",
         ),
         WrongAnswer(
             "no scale",
-            _streamed(scale=False),
-            "for a single block of 3 keys",
+            _streamed(scale=lambda q, k: 1),
+            "2 · ln 3 / √4",
             "Divide the scores by √D, as always.",
+        ),
+        WrongAnswer(
+            "scaled by the block's length",
+            _streamed(scale=lambda q, k: math.sqrt(len(k))),
+            "for q=[[1]] and a block of two keys",
+            "D is how many numbers a key has, not how many keys a block has.",
+        ),
+        WrongAnswer(
+            "float32 on the CPU",
+            _float32_on_the_cpu,
+            "for float16, the dtype is float32, expected float16",
+            "`torch.zeros(...)` is float32 and on the CPU, whatever q is: `q.new_zeros(...)`.",
         ),
     ),
 )

@@ -1,255 +1,410 @@
-"""Chapter 01: an LSTM step, a GRU step, additive attention, and where attention looks."""
+"""Chapter 01: read, remember, hand over, look, grade the looks, and who hears whom."""
+
+import math
 
 import torch
-from torch.nn import functional as F
 
-from tinytf.course.expect import expect, same, short, tensor
-from tinytf.course.grading import Exercise
+from tinytf.course.expect import agrees, expect, gradients, numbers, same, short, tensor
+from tinytf.course.grading import Exercise, hint
 
-_draws = torch.Generator().manual_seed(1)
-
-
-def _random(*shape):
-    return (torch.randn(*shape, generator=_draws) * 0.8).round(decimals=2)
+# 01.1 read a batch of sentences
 
 
-def _parts(got, count, names, where):
-    """The tensors of a tuple that an answer returned; a stacked tensor unpacks as well."""
-    if isinstance(got, torch.Tensor) and got.dim():
-        got = list(got)
-    expect(
-        isinstance(got, tuple | list) and len(got) == count,
-        f"{where}, you return a {type(got).__name__}, expected the {count} values {names}",
-    )
-    return [tensor(part, where) for part in got]
+def my_read(x, W, U, b):
+    """The states of an RNN after every word: (B, T, I) -> (B, T, H).
 
-
-# 01.1 one step of an LSTM
-
-
-def my_lstm_step(x, h, c, W, U, b):
-    """One step of an LSTM: the next (h, c).
-
-    x is (B, I), h and c are (B, H), W is (4H, I), U is (4H, H), b is (4H,). The rows of W, U and b
-    come in four blocks of H: input gate, forget gate, candidate, output gate.
+    W is (H, I), U is (H, H), b is (H,). The state after word t is tanh(W x_t + U h + b), where h
+    is the state before it; before the first word it is zeros. Sentences are read side by side.
     """
     raise NotImplementedError
 
 
-LSTM_INPUT = (
-    _random(2, 3), _random(2, 2), _random(2, 2), _random(8, 3), _random(8, 2), _random(8),
-)  # fmt: skip
-_SMALL_LSTM = "for random x (2, 3), h and c (2, 2)"
-# One number each, all weights 0: the biases alone open and close the gates.
-_OPEN, _SHUT = 20.0, -20.0
+def _read_slowly(x, W, U, b):
+    """Sentence by sentence, word by word, number by number."""
+    sentences = []
+    for sentence in x:
+        h, states = [W.new_zeros(()) for _ in b], []
+        for word in sentence:
+            h = [
+                torch.tanh((W[i] * word).sum() + sum(U[i, j] * h[j] for j in range(len(h))) + b[i])
+                for i in range(len(b))
+            ]
+            states.append(torch.stack(h))
+        sentences.append(torch.stack(states))
+    return torch.stack(sentences)
 
 
-def _gates(i, f, g, o, c, h=0.0):
-    one = torch.zeros(1, 1)
-    return one, one + h, one + c, torch.zeros(4, 1), torch.zeros(4, 1), torch.tensor([i, f, g, o])
+def _reader(inputs, hidden, seed, dtype=torch.float32):
+    """W, U and b of these sizes; no two numbers are alike."""
+    W = numbers(hidden, inputs, seed=seed, scale=0.6, dtype=dtype)
+    U = numbers(hidden, hidden, seed=seed + 1, scale=0.6, dtype=dtype)
+    return W, U, numbers(hidden, seed=seed + 2, dtype=dtype)
 
 
-def _lstm_two_values(answer):
-    """it returns the next h and the next c"""
-    got = _parts(answer(*LSTM_INPUT), 2, "(h, c)", _SMALL_LSTM)
-    for name, part in zip("hc", got, strict=True):
-        message = f"{_SMALL_LSTM}, {name} has shape {tuple(part.shape)}, expected (2, 2)"
-        expect(part.shape == (2, 2), message)
+def _read_a_word(answer):
+    """one word becomes tanh(W x + b)"""
+    W, U, b = torch.tensor([[2.0, 1.0]]), torch.tensor([[5.0]]), torch.tensor([0.5])
+    note = "The state before the first word is zeros."
+    agrees(answer, torch.tensor([[[0.9051]]]), torch.tensor([[[1.0, -1.0]]]), W, U, b,
+           tolerance=1e-3, note=note)  # fmt: skip
 
 
-def _lstm_keeps(answer):
-    """forget gate open, input gate shut: c stays"""
-    c = _parts(answer(*_gates(_SHUT, _OPEN, 1.0, 0.0, 0.7)), 2, "(h, c)", "with c=0.7")[1]
-    same(c, [[0.7]], "with c=0.7, f open and i shut", 1e-4, "An open forget gate keeps c.")
+@hint("Keep `h` outside the loop over words, and make it anew from itself at every step.")
+def _read_goes_on(answer):
+    """the second state is made of the first"""
+    W, U, b = torch.tensor([[1.0]]), torch.tensor([[0.5]]), torch.tensor([0.0])
+    note = "The second state is tanh(-0.4 + 0.5 · the first)."
+    agrees(answer, _read_slowly, torch.tensor([[[0.8], [-0.4]]]), W, U, b, note=note)
 
 
-def _lstm_writes(answer):
-    """forget gate shut, input gate open: c becomes the candidate"""
-    c = _parts(answer(*_gates(_OPEN, _SHUT, -1.0, 0.0, 0.7)), 2, "(h, c)", "with c=0.7")[1]
-    where = "with c=0.7, f shut, i open and -1 for the candidate"
-    same(c, [[-0.7616]], where, 1e-3, "The candidate is tanh(-1): it may be negative.")
+def _read_maps(answer):
+    """row i of W and of U makes number i of the state"""
+    x, W = torch.tensor([[[1.0, 0.0]]]), torch.tensor([[0.1, 0.7], [-0.4, 0.2]])
+    zeros = torch.zeros(2, 2), torch.zeros(2)
+    agrees(answer, _read_slowly, x, W, *zeros, note="W x is a sum along a row of W.")
+    x, eye = torch.tensor([[[1.0, 0.0], [0.0, 0.0]]]), torch.eye(2)
+    agrees(answer, _read_slowly, x, eye, W, zeros[1], note="U h is a sum along a row of U.")
 
 
-def _lstm_shows(answer):
-    """h is the output gate times tanh of the new c"""
-    h = _parts(answer(*_gates(_OPEN, _OPEN, 20.0, _OPEN, 2.0)), 2, "(h, c)", "with c=2")[0]
-    where = "with c=2, every gate open and a candidate of 1, so that the new c is 3"
-    same(h, [[0.9951]], where, 1e-3, "h is o times tanh(3), which stays below 1.")
+def _read_side_by_side(answer):
+    """every sentence of a batch has a state of its own"""
+    alone = _reader(1, 1, seed=5)
+    x = torch.tensor([[[1.0], [0.0]], [[-3.0], [0.0]]])
+    agrees(answer, _read_slowly, x, *alone, note="Two sentences, two states.")
+    agrees(answer, _read_slowly, numbers(3, 5, 2, seed=1), *_reader(2, 4, seed=2))
+    agrees(answer, _read_slowly, numbers(2, 3, 4, seed=3), *_reader(4, 4, seed=4))
+    agrees(answer, _read_slowly, numbers(1, 2, 3, seed=3, scale=40), *_reader(3, 1, seed=4))
 
 
-def _lstm_oracle(answer):
-    """it agrees with torch"""
-    x, h, c, W, U, b = LSTM_INPUT
-    cell = torch.nn.LSTMCell(3, 2)
-    cell.load_state_dict(
-        {"weight_ih": W, "weight_hh": U, "bias_ih": b, "bias_hh": torch.zeros_like(b)}
-    )
+def _read_is_torchs(answer):
+    """it agrees with `nn.RNN`"""
+    W, U, b = _reader(3, 5, seed=6)
+    rnn = torch.nn.RNN(3, 5, batch_first=True)
+    rnn.load_state_dict({"weight_ih_l0": W, "weight_hh_l0": U, "bias_ih_l0": b,
+                         "bias_hh_l0": torch.zeros(5)})  # fmt: skip
+    x = numbers(2, 7, 3, seed=7)
     with torch.no_grad():
-        expected = cell(x, (h, c))
-    got = _parts(answer(*LSTM_INPUT), 2, "(h, c)", _SMALL_LSTM)
-    for name, ours, theirs in zip("hc", got, expected, strict=True):
-        where = f"{_SMALL_LSTM}, in {name}"
-        same(ours, theirs, where, note="That is what `nn.LSTMCell` gives.")
+        agrees(answer, rnn(x)[0], x, W, U, b, note="That is what `nn.RNN` gives.")
 
 
-LSTM_STEP = Exercise(
+def _read_dtype(answer):
+    """numbers keep their dtype, and gradients reach every word and weight"""
+    x = numbers(2, 3, 2, seed=8, dtype=torch.float64)
+    agrees(answer, _read_slowly, x, *_reader(2, 3, seed=9, dtype=torch.float64))
+    gradients(answer, _read_slowly, x, *_reader(2, 3, seed=9))
+
+
+READ = Exercise(
     id="01.1",
-    title="one step of an LSTM",
-    difficulty=2,
-    minutes=12,
+    title="read a batch of sentences",
+    difficulty=1,
+    minutes=6,
     statement=(
-        "Write `my_lstm_step(x, h, c, W, U, b)`, which returns the next `(h, c)`. The rows of `W`, "
-        "`U` and `b` come in four blocks: input gate, forget gate, candidate, output gate."
+        "Write `my_read(x, W, U, b)`: what the loop above does, in torch and for several sentences "
+        "at once. `x` is `(B, T, I)`; return the state after *every* word, `(B, T, H)`. One loop, "
+        "over words, is left: that one can't go."
     ),
-    hint="One sum of products for all four, then `.chunk(4, dim=-1)`; three sigmoids, tanh twice.",
-    function=my_lstm_step,
-    tests=(_lstm_two_values, _lstm_keeps, _lstm_writes, _lstm_shows, _lstm_oracle),
+    hint="`x[:, t]` is word t of every sentence, (B, I), and meets W as `x[:, t] @ W.T`. "
+    "`torch.stack(states, dim=1)` puts the list of (B, H) together.",
+    function=my_read,
+    tests=(
+        _read_a_word,
+        _read_goes_on,
+        _read_maps,
+        _read_side_by_side,
+        _read_is_torchs,
+        _read_dtype,
+    ),
 )
 
 
-# 01.2 one step of a GRU
+# 01.2 how far open must it start?
 
 
-def my_gru_step(x, h, W, U, b, d):
-    """One step of a GRU: the next h.
+def my_forget_bias(steps, share):
+    """The bias b with which `share` of c is left after `steps` steps, by the forget gate alone.
 
-    x is (B, I), h is (B, H), W is (3H, I), U is (3H, H), b and d are (3H,): b goes with W x and d
-    with U h. Their rows come in three blocks of H: reset gate, update gate, candidate.
+    The gate is sigmoid(b) at every step and multiplies c; nothing is written. steps is a whole
+    number of at least 1, share lies between 0 and 1. Returns a number.
     """
     raise NotImplementedError
 
 
-GRU_INPUT = (_random(2, 3), _random(2, 2), _random(6, 3), _random(6, 2), _random(6), _random(6))
-_SMALL_GRU = "for random x (2, 3) and h (2, 2)"
+def _left(answer, steps, share, note=""):
+    """Compare the answer with the bias found by halving an interval: what is left rises with it."""
+    low, high = -60.0, 60.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        kept = -steps * math.log1p(math.exp(-middle))  # log(sigmoid ** steps)
+        low, high = (middle, high) if kept < math.log(share) else (low, middle)
+    where = f"for steps={steps}, share={share}"
+    got = tensor(answer(steps, share), where)
+    expect(got.numel() == 1, f"{where}, the shape is {tuple(got.shape)}, expected one number")
+    same(got.reshape(()), round(low, 9) + 0.0, where, 1e-3, note)
 
 
-def _opened(r, z, n, past, h):
-    """One number each, no weights but the candidate's own: biases open and close the gates."""
-    U = torch.tensor([[0.0], [0.0], [1.0]])
-    b, d = torch.tensor([r, z, n]), torch.tensor([0.0, 0.0, past])
-    return torch.zeros(1, 1), torch.full((1, 1), h), torch.zeros(3, 1), U, b, d
+def _bias_one_step(answer):
+    """for one step the gate itself is the share"""
+    _left(answer, 1, 0.5, "sigmoid(0) is a half.")
+    _left(answer, 1, 0.9, "sigmoid(2.197) is 0.9.")
+    _left(answer, 1, 0.2, "A gate less than half open needs a bias below 0.")
 
 
-def _gru_keeps(answer):
-    """update gate open: h stays"""
-    got = answer(*_opened(0.0, _OPEN, 1.0, 0.0, 0.7))
-    same(got, [[0.7]], "with h=0.7 and z=1", 1e-4, "In torch, z is the share that is kept.")
+def _bias_more_steps(answer):
+    """each step multiplies: what is left after two is the square"""
+    _left(answer, 2, 0.25, "A half of a half is a quarter, and sigmoid(0) is a half.")
+    _left(answer, 3, 0.5)
 
 
-def _gru_rewrites(answer):
-    """both gates shut: h becomes the candidate, from the word alone"""
-    got = answer(*_opened(_SHUT, _SHUT, -1.0, 0.5, 0.7))
-    where = "with h=0.7, r=0, z=0, b=-1 and d=0.5 for the candidate"
-    same(got, [[-0.7616]], where, 1e-3, "r=0 hides all that comes from h, d included.")
+def _bias_far(answer):
+    """it holds over many steps, and for little and nearly all"""
+    for steps, share in ((20, 0.5), (80, 0.9), (80, 0.001), (1000, 0.99), (5000, 0.5)):
+        _left(answer, steps, share)
 
 
-def _gru_oracle(answer):
-    """it agrees with torch"""
-    x, h, W, U, b, d = GRU_INPUT
-    cell = torch.nn.GRUCell(3, 2)
-    cell.load_state_dict({"weight_ih": W, "weight_hh": U, "bias_ih": b, "bias_hh": d})
-    with torch.no_grad():
-        expected = cell(x, h)
-    same(answer(*GRU_INPUT), expected, _SMALL_GRU, note="That is what `nn.GRUCell` gives.")
-
-
-GRU_STEP = Exercise(
+FORGET_BIAS = Exercise(
     id="01.2",
-    title="one step of a GRU",
-    difficulty=2,
-    minutes=10,
+    title="how far open must it start?",
+    difficulty=1,
+    minutes=6,
     statement=(
-        "Write `my_gru_step(x, h, W, U, b, d)`, which returns the next `h` as `nn.GRUCell` does: "
-        "`b` is added to `W x` and `d` to `U h`. The blocks are reset gate, update gate, candidate."
+        "Write `my_forget_bias(steps, share)`: with which bias is `share` of $c$ left after "
+        "`steps` steps, if the forget gate is $\\sigma(b)$ at every step and nothing is written? "
+        "Then ask it for a half after 80 words. (In a whole LSTM more arrives than by $c$ alone: "
+        "there is a way through $h$ as well.)"
     ),
-    hint="Project and chunk x and h apart: the reset gate multiplies only what comes from h.",
-    function=my_gru_step,
-    tests=(_gru_keeps, _gru_rewrites, _gru_oracle),
+    hint="First the gate: which number, multiplied `steps` times, gives `share`? Then the number "
+    "whose sigmoid is that gate.",
+    function=my_forget_bias,
+    tests=(_bias_one_step, _bias_more_steps, _bias_far),
 )
 
 
-# 01.3 Bahdanau's attention
+# 01.3 repair: one vector for a sentence
+
+
+def my_one_vector(states, mask):
+    """Where each reader stopped, as one vector for each sentence: (B, S, 2H) -> (B, 2H).
+
+    The first H numbers of a state are of the reader that goes left to right, the others of the one
+    that goes right to left. mask (B, S) is True at words; padding stands at the end, and what the
+    states hold there has no meaning. Every sentence has at least one word.
+    """
+    raise NotImplementedError
+
+
+def _stopped(states, mask):
+    rows = []
+    for sentence, shown in zip(states, mask.tolist(), strict=True):
+        half, last = states.size(2) // 2, max(i for i, word in enumerate(shown) if word)
+        rows.append(torch.cat([sentence[last, :half], sentence[0, half:]]))
+    return torch.stack(rows)
+
+
+def _words(*lengths, width):
+    return torch.tensor([[i < length for i in range(width)] for length in lengths])
+
+
+def _counted(*shape):
+    """The numbers 1, 2, 3, ... in this shape: every one says where it came from."""
+    return torch.arange(1.0, 1 + torch.Size(shape).numel()).reshape(shape)
+
+
+def _vector_one_sentence(answer):
+    """each reader's last state, one sentence without padding"""
+    note = "The reader from the right stops at the first word."
+    agrees(answer, _stopped, _counted(1, 3, 2), _words(3, width=3), note=note)
+    agrees(answer, _stopped, _counted(1, 2, 6), _words(2, width=2), note=note)
+
+
+def _vector_padding(answer):
+    """the reader from the left stops at the last word, not at the padding"""
+    note = "Word 1 is the last word; what stands at 2 is padding."
+    agrees(answer, _stopped, _counted(1, 3, 2), _words(2, width=3), note=note)
+    agrees(answer, _stopped, _counted(1, 4, 2), _words(1, width=4), note="There is one word.")
+
+
+def _vector_batch(answer):
+    """every sentence of a batch stops where it ends"""
+    note = "Each sentence has a length of its own."
+    agrees(answer, _stopped, _counted(2, 3, 2), _words(3, 1, width=3), note=note)
+    agrees(answer, _stopped, numbers(3, 5, 4, seed=1), _words(2, 5, 3, width=5), note=note)
+    agrees(answer, _stopped, numbers(4, 6, 10, seed=2), _words(1, 4, 5, 2, width=6))
+
+
+def _vector_dtype(answer):
+    """numbers keep their dtype, and gradients go to these states alone"""
+    mask = _words(2, 4, 1, width=4)
+    agrees(answer, _stopped, numbers(3, 4, 6, seed=3, dtype=torch.float64), mask)
+    gradients(answer, _stopped, numbers(3, 4, 6, seed=4), mask)
+
+
+ONE_VECTOR = Exercise(
+    id="01.3",
+    title="repair: one vector for a sentence",
+    difficulty=2,
+    minutes=8,
+    statement=(
+        "The decoder shall start from where *each reader stopped*. This was somebody's first "
+        "version. It has two mistakes; one shows only in a batch.\n\n"
+        "```python\n"
+        "def my_one_vector(states, mask):\n"
+        "    ahead, back = states.chunk(2, dim=-1)\n"
+        "    return torch.cat([ahead[:, -1], back[:, -1]], dim=-1)\n"
+        "```\n\n"
+        "Repair it. `states` is `(B, S, 2H)`, the reader from the left first; `mask` `(B, S)` is "
+        "True at words, and padding stands at the end."
+    ),
+    hint="`mask.sum(dim=1) - 1` is the place of each sentence's last word; "
+    "`x[torch.arange(len(x)), places]` takes one place from each row.",
+    function=my_one_vector,
+    tests=(_vector_one_sentence, _vector_padding, _vector_batch, _vector_dtype),
+)
+
+
+# 01.4 Bahdanau's attention
 
 
 def my_additive_attention(s, states, W, U, v, mask):
-    """The context of one decoder step, after Bahdanau et al. 2015.
+    """The context of one decoder step, after Bahdanau et al. 2015: (B, C).
 
     s is (B, H), states is (B, S, C), W is (A, H), U is (A, C), v is (A,), mask is boolean (B, S),
-    True = may attend. The score of state j is v · tanh(W s + U h_j); the context (B, C) is the
-    average of the states, weighted by the softmax of the scores.
+    True = may be looked at; each row has a True. The score of state h_j is v · tanh(W s + U h_j).
+    The context is the average of the states shown, weighted by the softmax of their scores.
     """
     raise NotImplementedError
 
 
-_STATES = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [4.0, 4.0]], [[2.0, 2.0], [0.0, 0.0], [1.0, 3.0]]])
-_EYE, _V = torch.eye(2), torch.tensor([1.0, 2.0])
-_S = torch.tensor([[0.5, -1.0], [-0.5, 0.25]])
-_PART = torch.tensor([[True, True, False], [True, True, True]])
-ATTENTION_INPUT = (_S, _STATES, _EYE, _EYE, _V, _PART)
-_WORKED = f"for s={short(_S)}, W=U=I, v={short(_V)} and states of shape (2, 3, 2)"
-WIDER = (_random(2, 3), _random(2, 4, 5), _random(3, 3), _random(3, 5), _random(3),
-         torch.tensor([[True, True, True, True], [True, True, False, False]]))  # fmt: skip
+def _additive_slowly(s, states, W, U, v, mask):
+    """Row by row, over the states that are shown and no others."""
+    contexts = []
+    for b in range(len(s)):
+        shown = [states[b, j] for j in range(states.size(1)) if mask[b, j]]
+        query = torch.stack([(row * s[b]).sum() for row in W])
+        scores = []
+        for state in shown:
+            key = torch.stack([(row * state).sum() for row in U])
+            scores.append((v * torch.tanh(query + key)).sum())
+        top = max(float(score.detach()) for score in scores)
+        parts = [torch.exp(score - top) for score in scores]
+        contexts.append(sum(p * h for p, h in zip(parts, shown, strict=True)) / sum(parts))
+    return torch.stack(contexts)
+
+
+def _inputs(b, s, h, c, a, seed, scale=1.0):
+    """s, states, W, U and v; no two axes need be of one size."""
+    return (
+        numbers(b, h, seed=seed), numbers(b, s, c, seed=seed + 1),
+        numbers(a, h, seed=seed + 2), numbers(a, c, seed=seed + 3),
+        numbers(a, seed=seed + 4, scale=scale),
+    )  # fmt: skip
+
+
+def _shown(*rows):
+    return torch.tensor([[digit == "1" for digit in row] for row in rows])
+
+
+_HALF = torch.tensor([[0.5]])
+_ONE = torch.ones(1, 1), torch.ones(1, 1), torch.ones(1)
 
 
 def _context_shape(answer):
-    """there is one context per row of the batch, as wide as a state"""
-    where = "for s (2, 3) and states (2, 4, 5)"
-    got = tensor(answer(*WIDER), where)
+    """there is one context per sentence, as wide as a state"""
+    where = "for s (2, 3), states (2, 4, 5) and weights of width 6"
+    got = tensor(answer(*_inputs(2, 4, 3, 5, 6, seed=1), _shown("1111", "1100")), where)
     expect(got.shape == (2, 5), f"{where}, the shape is {tuple(got.shape)}, expected (2, 5)")
 
 
-def _mean_of_equals(answer):
-    """equal scores give the plain average of the real states"""
-    got = answer(_S, _STATES, _EYE, _EYE, torch.zeros(2), torch.ones(2, 3, dtype=torch.bool))
-    expected = _STATES.mean(dim=1)
-    same(got, expected, "for v=0 and nothing hidden", note="All states count alike.")
+def _context_of_one(answer):
+    """a state that is alone is the context; equal scores give the plain average"""
+    one = torch.tensor([[[3.0, 7.0]]])
+    U = torch.ones(1, 2)
+    agrees(answer, one[:, 0], _HALF, one, _ONE[0], U, _ONE[2], _shown("1"),
+           note="Its weight is 1.")  # fmt: skip
+    states, zero = torch.tensor([[[1.0], [4.0]], [[0.0], [2.0]]]), torch.zeros(1)
+    agrees(answer, torch.tensor([[2.5], [1.0]]), torch.tensor([[0.5], [2.0]]), states, *_ONE[:2],
+           zero, _shown("11", "11"), note="With v=0 all states count alike.")  # fmt: skip
 
 
-def _hidden_state(answer):
-    """a hidden state is not heard"""
-    loud = _STATES.clone()
-    loud[0, 2] = 100.0
-    where = "when the hidden state 2 of row 0 goes from 4 to 100"
-    before, after = (tensor(answer(_S, x, _EYE, _EYE, _V, _PART), where) for x in (_STATES, loud))
-    same(after[0], before[0], where, note="Padding must not be heard: the context may not change.")
+def _context_score(answer):
+    """the score is v · tanh(W s + U h)"""
+    states = torch.tensor([[[0.0], [1.0]]])
+    note = "The scores are tanh(0.5) and tanh(1.5)."
+    agrees(answer, _additive_slowly, _HALF, states, *_ONE, _shown("11"), note=note)
+    s = torch.tensor([[1.0, 0.0]])
+    W, eye = torch.tensor([[0.1, 0.9], [-0.8, 0.2]]), torch.eye(2)
+    states, v = torch.tensor([[[1.0, 0.0], [0.0, 2.0]]]), torch.tensor([1.0, 2.0])
+    agrees(answer, _additive_slowly, s, states, W, eye, v, _shown("11"),
+           note="W s is a sum along a row of W.")  # fmt: skip
+    agrees(answer, _additive_slowly, s, states, eye, W, v, _shown("11"),
+           note="U h is a sum along a row of U.")  # fmt: skip
 
 
-def _convex(answer):
-    """weights sum to 1: equal states come out as they are"""
-    states = torch.full((2, 3, 2), 3.0)
-    got = answer(_S, states, _EYE, _EYE, _V, _PART)
-    where = "when every state is [3, 3]"
-    same(got, [[3.0, 3.0], [3.0, 3.0]], where, note="So the weights do not sum to 1.")
+def _context_hidden(answer):
+    """what the mask hides is not heard, and the weights of the rest sum to 1"""
+    states = torch.tensor([[[1.0], [100.0]]])
+    agrees(answer, torch.tensor([[1.0]]), _HALF, states, *_ONE, _shown("10"),
+           note="The state 100 is hidden; the weight of the other is 1.")  # fmt: skip
+    for rows in (("0110", "1001"), ("1111", "0001")):
+        agrees(answer, _additive_slowly, *_inputs(2, 4, 3, 5, 6, seed=11), _shown(*rows))
 
 
-def _additive_by_hand(answer):
-    """the worked example comes out as it does by hand"""
-    rows = []
-    for s, states, mask in zip(_S, _STATES, _PART, strict=True):
-        kept = states[mask]
-        weights = F.softmax(torch.tanh(s + kept) @ _V, dim=0)
-        rows.append(weights @ kept)
-    note = "The score is v · tanh(W s + U h)."
-    same(answer(*ATTENTION_INPUT), torch.stack(rows), _WORKED, note=note)
+def _context_batch(answer):
+    """it agrees with a loop over sentences and states"""
+    mask = _shown("1110", "1111", "1100")
+    agrees(answer, _additive_slowly, *_inputs(3, 4, 2, 5, 6, seed=21), mask)
+    square = _inputs(2, 2, 2, 2, 2, seed=31)
+    agrees(answer, _additive_slowly, *square, _shown("11", "11"))
+
+
+def _context_large(answer):
+    """large scores do no harm"""
+    s, states, W, U, _ = _inputs(2, 3, 2, 4, 5, seed=41)
+    v = numbers(5, seed=42, scale=400.0)
+    note = "The scores go to hundreds: exp of that has no number."
+    agrees(answer, _additive_slowly, s, states, W, U, v, _shown("110", "111"), note=note)
+    wide = torch.full((1,), 300.0)
+    agrees(answer, _additive_slowly, torch.tensor([[9.0]]), torch.tensor([[[1.0], [3.0]]]),
+           *_ONE[:2], wide, _shown("11"))  # fmt: skip
+    low = torch.full((1,), -300.0)
+    agrees(answer, _additive_slowly, torch.tensor([[9.0]]), torch.tensor([[[1.0], [3.0]]]),
+           *_ONE[:2], low, _shown("01"), note="All scores are low, and one is shown.")  # fmt: skip
+
+
+def _context_gradients(answer):
+    """numbers keep their dtype, and gradients reach the state, the words and every weight"""
+    inputs, mask = _inputs(2, 4, 3, 5, 6, seed=51), _shown("1111", "1101")
+    agrees(answer, _additive_slowly, *(x.double() for x in inputs), mask)
+    gradients(answer, _additive_slowly, *inputs, mask)
 
 
 ADDITIVE = Exercise(
-    id="01.3",
+    id="01.4",
     title="Bahdanau's attention",
     difficulty=2,
-    minutes=12,
+    minutes=10,
     statement=(
-        "Write `my_additive_attention(s, states, W, U, v, mask)`: the context of one decoder step. "
-        "The score of state $h_j$ is $v^\\top\\tanh(W s + U h_j)$; the context is the average of "
-        "the states, weighted by the softmax of the scores over the states that `mask` shows."
+        "Write `my_additive_attention(s, states, W, U, v, mask)`: the context of one decoder step, "
+        "for a batch. The score of state $h_j$ is $v^\\top\\tanh(W s + U h_j)$; the context is the "
+        "average of the states, weighted by the softmax of the scores over the states that `mask` "
+        "shows. A hidden state counts for nothing, however loud it is."
     ),
-    hint="`(s @ W.T)[:, None]` is (B, 1, A) and meets `states @ U.T`, (B, S, A).",
+    hint="`(s @ W.T)[:, None]` is (B, 1, A) and meets `states @ U.T`, (B, S, A). Hide scores "
+    "before the softmax: `.masked_fill(~mask, …)`.",
     function=my_additive_attention,
-    tests=(_context_shape, _mean_of_equals, _hidden_state, _convex, _additive_by_hand),
+    tests=(
+        _context_shape,
+        _context_of_one,
+        _context_score,
+        _context_hidden,
+        _context_batch,
+        _context_large,
+        _context_gradients,
+    ),
 )
 
 
-# 01.4 where attention looks
+# 01.5 where attention looks
 
 
 def my_alignment_shares(weights, gold):
@@ -262,80 +417,234 @@ def my_alignment_shares(weights, gold):
     raise NotImplementedError
 
 
-LOOKS = torch.tensor(
-    [
-        [0.1, 0.6, 0.2, 0.1, 0.0],  # on 1
-        [0.1, 0.1, 0.2, 0.5, 0.1],  # beside 2
-        [0.7, 0.1, 0.1, 0.1, 0.0],  # no link
-        [0.6, 0.1, 0.1, 0.1, 0.1],  # far from 3 and 4
-        [0.1, 0.2, 0.1, 0.1, 0.5],  # on 4, one of two
-    ]
-)
-LINKS = [(1, 0), (2, 1), (3, 3), (4, 3), (2, 4), (4, 4)]
-_NAMES = "(on, beside, elsewhere)"
-_LOOKS = f"for a map of 5 target words and gold={LINKS}"
+def _shares_slowly(weights, gold):
+    """Target word by target word; a word without a link is passed over."""
+    counts = [0, 0, 0]
+    for t, row in enumerate(weights.tolist()):
+        linked = [source for source, target in gold if target == t]
+        if linked:
+            best = row.index(max(row))
+            near = min(abs(best - source) for source in linked)
+            counts[min(near, 2)] += 1
+    return [count / sum(counts) for count in counts]
 
 
-def _shares_are_three(answer):
-    """it returns three shares that sum to 1"""
-    got = [float(part) for part in _parts(answer(LOOKS, LINKS), 3, _NAMES, _LOOKS)]
-    message = f"{_LOOKS}, the shares sum to {sum(got):.4g}; the three cases exclude each other"
-    expect(abs(sum(got) - 1) < 1e-5, message)
-
-
-def _shares_all_on(answer):
-    """a perfect map is on gold"""
-    got = _parts(answer(torch.eye(3), [(0, 0), (1, 1), (2, 2)]), 3, _NAMES, "for a diagonal map")
-    same(torch.stack(got), [1.0, 0.0, 0.0], "for a diagonal map and diagonal gold")
-
-
-def _shares_neighbours(answer):
-    """of two linked words side by side, either is a hit"""
-    weights, gold = torch.tensor([[0.1, 0.1, 0.2, 0.6]]), [(2, 0), (3, 0)]
+def _shares(answer, weights, gold, expected=None, note=""):
     where = f"for weights={short(weights)} and gold={gold}"
-    got = _parts(answer(weights, gold), 3, _NAMES, where)
-    note = "A hit is not beside the other link as well."
-    same(torch.stack(got), [1.0, 0.0, 0.0], where, note=note)
+    if weights.numel() > 12:
+        where = f"for a map of {len(weights)} target words and gold={gold}"
+    got = answer(weights, gold)
+    if isinstance(got, torch.Tensor) and got.dim():
+        got = got.tolist()
+    expect(
+        isinstance(got, tuple | list) and len(got) == 3,
+        f"{where}, you return {short(got)}, expected the 3 shares (on, beside, elsewhere)",
+    )
+    got = torch.stack([tensor(part, where).double() for part in got])
+    expected = _shares_slowly(weights, gold) if expected is None else expected
+    same(got, torch.tensor(expected, dtype=torch.float64), where, 1e-6, note)
+
+
+def _row(*weights):
+    return torch.tensor([weights])
+
+
+def _shares_one_word(answer):
+    """one word: on its link, one place beside it on either side, or two away"""
+    gold = [(2, 0)]
+    _shares(answer, _row(0.1, 0.1, 0.5, 0.2, 0.1), gold, [1, 0, 0])
+    _shares(answer, _row(0.1, 0.5, 0.1, 0.2, 0.1), gold, [0, 1, 0], "1 is beside 2.")
+    _shares(answer, _row(0.1, 0.1, 0.2, 0.5, 0.1), gold, [0, 1, 0], "3 is beside 2.")
+    _shares(answer, _row(0.5, 0.1, 0.2, 0.1, 0.1), gold, [0, 0, 1], "0 is two places from 2.")
+    _shares(answer, _row(0.1, 0.1, 0.2, 0.1, 0.5), gold, [0, 0, 1], "4 is two places from 2.")
+
+
+def _shares_edges(answer):
+    """there is nothing beside the ends: the last word is not next to the first"""
+    _shares(answer, _row(0.1, 0.2, 0.7), [(0, 0)], [0, 0, 1], "2 is not beside 0.")
+    _shares(answer, _row(0.7, 0.2, 0.1), [(2, 0)], [0, 0, 1], "0 is not beside 2.")
 
 
 def _shares_direction(answer):
     """a row is a target word, and a link is (source, target)"""
-    weights = torch.tensor([[0.1, 0.1, 0.8], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1]])
-    gold = [(2, 0), (0, 1), (1, 2)]
-    got = _parts(answer(weights, gold), 3, _NAMES, f"for gold={gold}")
-    where = f"for weights={short(weights)} and gold={gold}"
+    weights = torch.tensor([[0.1, 0.2, 0.7], [0.1, 0.2, 0.7]])
     note = "Row t belongs to target word t; links are (source, target)."
-    same(torch.stack(got), [1.0, 0.0, 0.0], where, note=note)
+    _shares(answer, weights, [(2, 0), (0, 1)], [0.5, 0, 0.5], note)
+    weights = torch.tensor([[0.1, 0.1, 0.8, 0], [0.8, 0.1, 0, 0.1], [0.1, 0.2, 0.1, 0.6]])
+    _shares(answer, weights, [(2, 0), (0, 1), (1, 2)], [2 / 3, 0, 1 / 3], note)
+
+
+def _shares_neighbours(answer):
+    """of several linked words any is a hit, and a hit is nothing else"""
+    weights, note = (
+        _row(0.1, 0.1, 0.2, 0.6),
+        "3 is linked, and a hit is not beside the other link as well.",
+    )
+    _shares(answer, weights, [(2, 0), (3, 0)], [1, 0, 0], note)
+    _shares(answer, _row(0.1, 0.1, 0.6, 0.2), [(0, 0), (3, 0)], [0, 1, 0], "2 is beside 3.")
+    _shares(answer, _row(0.1, 0.1, 0.6, 0.2), [(3, 0), (0, 0)], [0, 1, 0], "2 is beside 3.")
 
 
 def _shares_counted(answer):
-    """each linked target word counts once, by its largest weight"""
-    got = _parts(answer(LOOKS, LINKS), 3, _NAMES, _LOOKS)
-    note = "Four target words have links: two are on gold, one is beside, one elsewhere."
-    same(torch.stack(got), [0.5, 0.25, 0.25], _LOOKS, note=note)
+    """each linked target word counts once, a word without a link not at all"""
+    weights = torch.tensor([[0.9, 0.1], [0.8, 0.2]])
+    _shares(answer, weights, [(0, 1)], [1, 0, 0], "Target word 0 has no link: leave it out.")
+    _shares(answer, weights, [(0, 0), (1, 0), (1, 1)], [0.5, 0.5, 0],
+            "Two target words, though there are three links.")  # fmt: skip
+
+
+def _shares_mass(answer):
+    """the largest weight decides, not how much lies there"""
+    _shares(answer, _row(0.3, 0.25, 0.25, 0.2), [(0, 0)], [1, 0, 0],
+            "0.3 is little, and the largest.")  # fmt: skip
+    close = torch.tensor([[0.4, 0.4 + 1e-10, 0.2]], dtype=torch.float64)
+    _shares(answer, close, [(1, 0)], [1, 0, 0], "The second weight is larger by 1e-10.")
+
+
+def _shares_many(answer):
+    """it agrees with a count word by word"""
+    for seed, (rows, columns) in enumerate([(5, 7), (9, 6), (12, 12)]):
+        weights = numbers(rows, columns, seed=seed, dtype=torch.float64).softmax(dim=-1)
+        gold = [
+            (source, target)
+            for source in range(columns)
+            for target in range(rows)
+            if (3 * source + 5 * target + seed) % 7 == 0
+        ]
+        _shares(answer, weights, gold)
 
 
 SHARES = Exercise(
-    id="01.4",
+    id="01.5",
     title="where attention looks",
     difficulty=1,
-    minutes=10,
+    minutes=8,
     statement=(
         "Write `my_alignment_shares(weights, gold)`: of the target words that have a gold link, "
         "which share has its largest weight *on* a linked source word, else *beside* one (one "
-        "place to the left or right of any), or *elsewhere*? `gold` lists links `(source index, "
-        "target index)`; return the tuple `(on, beside, elsewhere)`."
+        "place to the left or right of any), or *elsewhere*? `weights` is `(T, S)`; `gold` lists "
+        "links `(source index, target index)`; return the tuple `(on, beside, elsewhere)`."
     ),
     hint="Collect the linked source words of each target word first; then one argmax per word.",
     function=my_alignment_shares,
     tests=(
-        _shares_are_three,
-        _shares_all_on,
+        _shares_one_word,
+        _shares_edges,
         _shares_direction,
-        _shares_counted,
         _shares_neighbours,
+        _shares_counted,
+        _shares_mass,
+        _shares_many,
     ),
 )
 
 
-EXERCISES = (LSTM_STEP, GRU_STEP, ADDITIVE, SHARES)
+# 01.6 who hears whom
+
+
+def my_hears(read, x):
+    """Say which words each output depends on: boolean (T, T), row t for output t, column s for x_s.
+
+    read maps words (T, C) to outputs (T, D) and can be differentiated. Entry [t, s] is True where
+    any number of output t depends on any number of word s, however weakly.
+    """
+    raise NotImplementedError
+
+
+def _hears(answer, read, words, rows, note, shape=(3, 2)):
+    expected = torch.tensor([[digit == "1" for digit in row] for row in rows])
+    where = f"for {words}, {shape[0]} words"
+    x = numbers(*shape, seed=3, dtype=torch.float64)
+    agrees(answer, expected, read, x, note=note, where=where)
+
+
+def _before(x):
+    """Each word's neighbour to the left; the first hears nobody."""
+    return torch.cat([torch.zeros_like(x[:1]), x[:-1]])
+
+
+def _hears_itself(answer):
+    """a reader of single words: each output hears its own"""
+    _hears(answer, torch.tanh, "tanh of each word", ["1"], "It hears itself.", (1, 2))
+    _hears(answer, torch.tanh, "tanh of each word", ["100", "010", "001"], "The diagonal.")
+
+
+def _hears_before(answer):
+    """row t is output t, column s is word s"""
+    note = "Output 1 hears word 0: row 1, column 0."
+    _hears(answer, _before, "a reader that gives the word before", ["000", "100", "010"], note)
+    first = lambda x: x[:1].expand(len(x), -1)  # noqa: E731
+    _hears(answer, first, "a reader that always gives word 0", ["100", "100", "100"], "Column 0.")
+
+
+def _hears_sums(answer):
+    """a reader whose outputs sum to the same hears all the same"""
+    both = lambda x: torch.cat([x, -x], dim=1)  # noqa: E731
+    note = "The gradients of x and -x cancel if they are added up: look at each number."
+    _hears(answer, both, "a reader that gives [x, -x]", ["10", "01"], note, (2, 1))
+    shares = lambda x: x.cumsum(dim=0).softmax(dim=1)  # noqa: E731
+    _hears(answer, shares, "a softmax over the sums so far", ["100", "110", "111"], note)
+
+
+def _hears_numbers(answer):
+    """every number of a word counts, and of an output"""
+    last = lambda x: torch.cat([x[:, -1:] * 0 + 1, _before(x)[:, -1:]], dim=1)  # noqa: E731
+    note = "Only the last number of a word is heard, and only in the last number of an output."
+    _hears(answer, last, "a reader of last numbers", ["000", "100", "010"], note, (3, 4))
+    gap = lambda x: _before(x)[:, :1] - _before(x)[:, 1:]  # noqa: E731
+    note = "One number is added and the other taken away: the word is heard."
+    _hears(answer, gap, "a difference of the word before", ["000", "100", "010"], note)
+
+
+def _hears_weakly(answer):
+    """a word is heard however weakly"""
+    weak = lambda x: x + 1e-4 * _before(x)  # noqa: E731
+    _hears(
+        answer, weak, "x plus 0.0001 of the word before", ["100", "110", "011"], "Not 0 is True."
+    )
+    faint = lambda x: 1e-50 * _before(x)  # noqa: E731
+    _hears(answer, faint, "1e-50 of the word before", ["000", "100", "010"], "Not 0 is True.")
+    less = lambda x: x - 3 * _before(x)  # noqa: E731
+    _hears(answer, less, "x minus 3 times the word before", ["100", "110", "011"], "Below 0, too.")
+
+
+def _hears_readers(answer):
+    """an RNN hears what came before, a convolution its neighbours, an average all"""
+    torch.manual_seed(0)
+    rnn = torch.nn.RNN(3, 5, batch_first=True).double()
+    lower = ["1000", "1100", "1110", "1111"]
+    _hears(answer, lambda x: rnn(x[None])[0][0], "an RNN", lower, "All words so far.", (4, 3))
+    conv = torch.nn.Conv1d(2, 6, 3, padding=1).double()
+    band = ["11000", "11100", "01110", "00111", "00011"]
+    _hears(answer, lambda x: conv(x.T[None])[0].T, "a convolution of three", band,
+           "A word and its neighbours.", (5, 2))  # fmt: skip
+    mean = lambda x: x.mean(dim=0, keepdim=True).expand(len(x), -1)  # noqa: E731
+    _hears(answer, mean, "an average of all words", ["11", "11"], "All words.", (2, 3))
+
+
+HEARS = Exercise(
+    id="01.6",
+    title="who hears whom",
+    difficulty=2,
+    minutes=8,
+    statement=(
+        "Design a check. `read` maps words `(T, C)` to outputs `(T, D)`. Write "
+        "`my_hears(read, x)`: a boolean `(T, T)` whose entry `[t, s]` says whether output t "
+        "depends on word s, however weakly. It has to work for any reader that can be "
+        "differentiated."
+    ),
+    hint="`torch.autograd.functional.jacobian(read, x)` is (T, D, T, C): how each number that "
+    "comes out changes with each that goes in.",
+    function=my_hears,
+    tests=(
+        _hears_itself,
+        _hears_before,
+        _hears_sums,
+        _hears_numbers,
+        _hears_weakly,
+        _hears_readers,
+    ),
+)
+
+
+EXERCISES = (READ, FORGET_BIAS, ONE_VECTOR, ADDITIVE, SHARES, HEARS)

@@ -2,8 +2,9 @@
 
 import torch
 
-from tinytf.course.expect import expect, same, tensor
-from tinytf.course.grading import Exercise
+from tinytf.course.expect import expect, numbers
+from tinytf.course.grading import Exercise, hint
+from tinytf.course.words import described, given, short
 
 # 14.1 write a pair for BERT
 
@@ -16,40 +17,69 @@ def my_pair(first, second, cls_id=1, sep_id=2):
     raise NotImplementedError
 
 
-_FIRST, _SECOND = [7, 8, 9], [11, 12, 13, 14, 15]
-_PAIR = "for first=[7, 8, 9], second=[11, 12, 13, 14, 15]"
+def whole_numbers(part, where):
+    """A list, tuple or tensor of whole numbers as a list of them, or a Mismatch."""
+    row = isinstance(part, list | tuple) or (isinstance(part, torch.Tensor) and part.dim() == 1)
+    expect(row, f"{where} you return {described(part)}, expected a list of whole numbers")
+    found = [x.item() if isinstance(x, torch.Tensor) and x.numel() == 1 else x for x in part]
+    for x in found:
+        whole = isinstance(x, int) and not isinstance(x, bool)
+        expect(whole, f"{where} you return a list that holds {short(x)}, expected whole numbers")
+    return found
 
 
-def _two(answer, *arguments, where=_PAIR):
-    got = answer(*arguments)
-    kind = type(got).__name__
-    expect(
-        isinstance(got, tuple | list) and len(got) == 2,
-        f"{where}, you return {kind}, expected two lists: ids and segments",
-    )
-    return [tensor(part, where) for part in got]
+def two_lists(got, names, where):
+    """A pair of lists of whole numbers, or a Mismatch."""
+    pair = isinstance(got, list | tuple | torch.Tensor) and len(got) == 2
+    expect(pair, f"{where}, you return {described(got)}, expected two lists: {' and '.join(names)}")
+    return [whole_numbers(part, f"{where}, for {name}") for part, name in zip(got, names)]
+
+
+def _written(first, second, cls_id=1, sep_id=2):
+    """Token by token, each with its segment."""
+    pairs = [(cls_id, 0)]
+    for segment, sentence in enumerate((first, second)):
+        for token in (*sentence, sep_id):
+            pairs.append((token, segment))
+    return [id for id, _ in pairs], [segment for _, segment in pairs]
+
+
+def _pair(answer, *arguments):
+    """The two lists of the answer, the two expected, and for what."""
+    where = given(my_pair, arguments)
+    return two_lists(answer(*arguments), ("ids", "segments"), where), _written(*arguments), where
 
 
 def _ids(answer):
     """one [CLS] begins, and a [SEP] ends each sentence"""
-    ids, _ = _two(answer, _FIRST, _SECOND)
-    same(ids, [1, 7, 8, 9, 2, 11, 12, 13, 14, 15, 2], f"{_PAIR}, the ids")
-    where = "for first=[4], second=[5, 6], cls_id=101, sep_id=102"
-    ids, _ = _two(answer, [4], [5, 6], 101, 102, where=where)
-    same(ids, [101, 4, 102, 5, 6, 102], f"{where}, the ids")
+    for sentences in (([7], [8]), ([7, 8, 9], [11, 12, 13, 14, 15])):
+        (ids, _), (expected, _), where = _pair(answer, *sentences)
+        note = f"expected {expected}: [CLS] is 1, [SEP] is 2"
+        expect(ids == expected, f"{where}, the ids are {ids}, {note}")
+
+
+def _marks(answer):
+    """the marks have the ids that are given"""
+    got, expected, where = _pair(answer, [4], [5, 6], 101, 102)
+    for mine, right, name in zip(got, expected, ("ids", "segments"), strict=True):
+        expect(mine == right, f"{where}, the {name} are {mine}, expected {right}")
 
 
 def _segments(answer):
     """the first [SEP] belongs to the first sentence, the last one to the second"""
-    ids, segments = _two(answer, _FIRST, _SECOND)
-    expect(
-        segments.shape == ids.shape,
-        f"{_PAIR}, there are {segments.numel()} segments for {ids.numel()} ids: every id has one, "
-        "the marks too",
-    )
-    same(segments, [0] * 5 + [1] * 6, f"{_PAIR}, the segments")
-    _, segments = _two(answer, [4], [5, 6], where="for first=[4], second=[5, 6]")
-    same(segments, [0] * 3 + [1] * 3, "for first=[4], second=[5, 6], the segments")
+    for sentences in (([7], [8]), ([7, 8, 9], [11, 12, 13, 14, 15])):
+        (ids, got), (_, expected), where = _pair(answer, *sentences)
+        message = f"{where}, there are {len(got)} segments for {len(ids)} ids: every id has one, "
+        expect(len(got) == len(ids), message + "the marks too")
+        expect(got == expected, f"{where}, the segments are {got}, expected {expected}")
+
+
+def _any_sentences(answer):
+    """a word may stand in both, twice in one, and a sentence may be the longer one"""
+    for sentences in (([7, 8], [8]), ([5, 9, 5, 5], [5, 9]), ([3], []), ([6] * 30, [6] * 20)):
+        got, expected, where = _pair(answer, *sentences)
+        for mine, right, name in zip(got, expected, ("ids", "segments"), strict=True):
+            expect(mine == right, f"{where}, the {name} are {short(mine)}, expected {short(right)}")
 
 
 PAIR = Exercise(
@@ -59,11 +89,12 @@ PAIR = Exercise(
     minutes=6,
     statement=(
         "Write `my_pair(first, second, cls_id=1, sep_id=2)`: put two lists of ids together as BERT "
-        "reads them, [CLS] first [SEP] second [SEP], and say which segment each id belongs to."
+        "reads them, [CLS] first [SEP] second [SEP], and say which segment each id belongs to. "
+        "Return two lists, `(ids, segments)`."
     ),
     hint="Two lists of equal length: how many ids come before the second sentence begins?",
     function=my_pair,
-    tests=(_ids, _segments),
+    tests=(_ids, _marks, _segments, _any_sentences),
 )
 
 
@@ -79,68 +110,129 @@ def my_best_span(start, end, allowed):
     raise NotImplementedError
 
 
-_TEXT = torch.tensor([False, False, False, True, True, True, True, False])
-_HOLE = _TEXT.index_fill(0, torch.tensor(4), False)
+def _best(start, end, allowed):
+    """The largest sum of all spans, one by one, in float64."""
+    start, end = start.tolist(), end.tolist()
+    places = [i for i, may in enumerate(allowed.tolist()) if may]
+    return max(start[i] + end[j] for i in places for j in places if i <= j)
 
 
-def _scores(start, end):
-    return torch.tensor(start), torch.tensor(end)
-
-
-def _expect_span(answer, scores, expected, where, note, allowed=_TEXT):
-    start, end = scores
+def _spans(answer, start, end, allowed=None, note="", where=None):
+    """Expect a span of the largest sum, whichever one it is."""
+    if allowed is None:
+        allowed = torch.ones(len(start), dtype=torch.bool)
+    where = where or given(my_best_span, (start, end, allowed.long()))
     got = answer(start, end, allowed)
-    kind = type(got).__name__
-    expect(
-        isinstance(got, tuple | list | torch.Tensor) and len(got) == 2,
-        f"{where}, you return {kind}, expected two numbers",
-    )
-    same(torch.stack([tensor(x, where) for x in got]), list(expected), where, note=note)
+    pair = isinstance(got, list | tuple | torch.Tensor) and len(got) == 2
+    expect(pair, f"{where}, you return {described(got)}, expected (first, last)")
+    first, last = whole_numbers(got, f"{where},")
+    says = f"{where}, you return ({first}, {last})"
+    inside = 0 <= first < len(start) and 0 <= last < len(start)
+    expect(inside, f"{says}, but places are 0 to {len(start) - 1}. {note}")
+    expect(first <= last, f"{says}: it ends before it begins. {note}")
+    may = bool(allowed[first] and allowed[last])
+    expect(may, f"{says}: its ends are not both allowed. {note}")
+    scale = max(float(start.abs().max()), float(end.abs().max()), 1.0)
+    found, best = float(start[first]) + float(end[last]), _best(start, end, allowed)
+    near = best - found <= scale * (1e-6 if start.dtype == torch.float32 else 1e-12)
+    expect(near, f"{says}, whose scores add up to {found:g}; one has {best:g}. {note}")
 
 
-def _plain(answer):
+def _row(*scores):
+    return torch.tensor(scores, dtype=torch.float32)
+
+
+def _both_fit(answer):
     """the best start and the best end, where these fit"""
-    scores = _scores([0.0, 0, 0, 1, 5, 0, 0, 0], [0.0, 0, 0, 0, 0, 1, 4, 0])
-    where = "where start is best at 4 and end at 6"
-    _expect_span(answer, scores, (4, 6), where, "The last word is part of the answer.")
+    _spans(answer, _row(0, 5, 0), _row(0, 0, 4), note="The last word is part of the answer.")
+    _spans(answer, _row(5, 0, 1, 0), _row(0, 0, 0, 4))
 
 
 def _in_order(answer):
     """an answer does not end before it begins"""
-    scores = _scores([0.0, 0, 0, 3, 0, 0, 4, 0], [0.0, 0, 0, 0, 5, 0, 1, 0])
-    where = "where start is best at 6 (4, and 3 at 3), and end at 4 (5, and 1 at 6)"
-    note = "From 3 to 4 is 3 + 5 = 8; from 6 to 6 is 4 + 1 = 5."
-    _expect_span(answer, scores, (3, 4), where, note)
+    note = "From 0 to 1 is 3 + 5 = 8; from 2 to 2 is 4 + 1 = 5."
+    _spans(answer, _row(3, 0, 4), _row(0, 5, 1), note=note)
 
 
 def _one_word(answer):
     """an answer may be one word"""
-    scores = _scores([0.0, 0, 0, 0, 0, 6, 0, 0], [0.0, 0, 0, 0, 0, 6, 0, 0])
-    _expect_span(answer, scores, (5, 5), "where both are best at 5", "One word is an answer.")
+    _spans(answer, _row(0, 6, 0), _row(0, 6, 0), note="From 1 to 1 is 6 + 6 = 12.")
+    _spans(answer, _row(-2), _row(-3), note="There is only one.")
 
 
 def _where_allowed(answer):
     """both ends stand where an answer may be"""
-    scores = _scores([9.0, 0, 0, -3, -2, -4, -4, 0], [0.0, 0, 0, -4, -4, -2, -3, 8])
-    where = "where the best scores stand in the question and on the last [SEP]"
-    note = "Only 3 to 6 are allowed; all scores there are negative."
-    _expect_span(answer, scores, (4, 5), where, note)
+    note = "Of 1 and 2, the places that are allowed, all scores are negative."
+    text = torch.tensor([False, True, True, False])
+    _spans(answer, _row(9, -2, -4, 0), _row(-4, -4, -3, 8), text, note)
+    _spans(answer, _row(9, -2, -4, 0), _row(9, -4, -3, 0), text, note)
+
+
+_LOW = torch.tensor([-7e4, -6e4, 0.0])
+_NOT_LAST = torch.tensor([True, True, False])
+
+
+@hint("Which number is below every score there may be?")
+def _far_below(answer):
+    """scores may be far below 0"""
+    note = "A place that is not allowed loses to any score: -10,000 is not low enough."
+    _spans(answer, _LOW, _LOW, _NOT_LAST, note)
+
+
+@hint("Which number is below every score there may be?")
+def _any_numbers(answer):
+    """however far below 0, and however close, in float64"""
+    low, note = _LOW.double() * 1e7, "-1,000,000,000 is not low enough."
+    _spans(answer, low, low, _NOT_LAST, note)
+    one, more = torch.tensor([[1, 1], [1, 1 + 1e-9]], dtype=torch.float64)
+    note = "The second score is larger by 1e-9, which float64 can tell."
+    _spans(answer, more, one, note=note, where="for start=[1, 1 + 1e-9] and end=[1, 1]")
+    _spans(answer, one, more, note=note, where="for start=[1, 1] and end=[1, 1 + 1e-9]")
+    where = "for start=[1 + 1e-9, 1] and end=[1, 1 + 1e-9]"
+    _spans(answer, more.flip(0), more, note="From 0 to 1 is 2 + 2e-9.", where=where)
 
 
 def _sums(answer):
     """scores are added"""
-    scores = _scores([0.0, 0, 0, 3, 1, 9, 10, 0], [0.0, 0, 0, 0, 5, 1.5, 0, 0])
-    where = "where start is 3, 1, 9, 10 and end 0, 5, 1.5, 0 at places 3 to 6"
-    note = "From 5 to 5 is 9 + 1.5 = 10.5, from 6 to 6 is 10, from 3 to 4 is 8."
-    _expect_span(answer, scores, (5, 5), where, note)
+    note = "From 2 to 2 is 9 + 1.5 = 10.5, from 3 to 3 is 10, from 0 to 1 is 8."
+    _spans(answer, _row(3, 1, 9, 10), _row(0, 5, 1.5, 0), note=note)
 
 
 def _hole(answer):
     """between its ends an answer may hold a word that can't be an end"""
-    scores = _scores([0.0, 0, 0, 7, 0, 0, 0, 0], [0.0, 0, 0, 0, 0, 0, 8, 0])
-    where = "where start is best at 3, end at 6, and 4 is not allowed"
-    note = "Only the two ends have to be allowed."
-    _expect_span(answer, scores, (3, 6), where, note, _HOLE)
+    hole = torch.tensor([True, False, True])
+    note = "From 0 to 2 is 7 + 8 = 15. Only the two ends have to be allowed."
+    _spans(answer, _row(7, 0, 0), _row(0, 0, 8), hole, note)
+
+
+def _long(answer):
+    """an answer may be long"""
+    for size in (6, 40):
+        start, end = torch.zeros(2, size)
+        start[0], end[-1] = 3.0, 2.0
+        note = f"From 0 to {size - 1} is 3 + 2 = 5: nothing was said about how long it may be."
+        where = f"for {size} words, start[0] = 3, end[{size - 1}] = 2, and 0 everywhere else"
+        _spans(answer, start, end, note=note, where=where)
+
+
+def _crossed(answer):
+    """good starts may stand behind all good ends"""
+    _spans(answer, _row(0, 2, 3), _row(3, 2, 0), note="From 1 to 1 is 2 + 2 = 4.")
+    start = torch.arange(60.0)
+    start[30] += 0.5
+    where = "for 60 words, starts 0, 1, 2, … 59, but 30.5 at 30, and ends 0, -1, -2, … -59"
+    _spans(answer, start, -torch.arange(60.0), note="From 30 to 30 is 0.5.", where=where)
+
+
+def _any_scores(answer):
+    """for any scores, drawn at random, and any text"""
+    for size, seed in ((2, 1), (5, 2), (11, 3), (30, 4)):
+        for shift in (0.0, -20.0):
+            start, end = numbers(2, size, seed=seed, scale=3.0, shift=shift)
+            allowed = numbers(size, seed=seed + 10) > -0.5
+            allowed[size // 2] = True
+            where = f"for {size} scores drawn at random" + " and all negative" * (shift < 0)
+            _spans(answer, start, end, allowed, where=where)
 
 
 SPAN = Exercise(
@@ -151,14 +243,27 @@ SPAN = Exercise(
     statement=(
         "Write `my_best_span(start, end, allowed)`: from a score per token for the answer's first "
         "word and one for its last, the span with the largest sum that does not end before it "
-        "begins and whose ends are both allowed. Return `(first, last)`."
+        "begins and whose ends are both allowed. It may be as long as it likes, and scores may be "
+        "any numbers. Return `(first, last)`; of several that are best, any one."
     ),
     hint=(
         "A table of all sums, `start[:, None] + end[None, :]`; cells below the diagonal and cells "
         "not allowed become -inf. `argmax` of a table counts row by row."
     ),
     function=my_best_span,
-    tests=(_plain, _in_order, _one_word, _where_allowed, _sums, _hole),
+    tests=(
+        _both_fit,
+        _in_order,
+        _one_word,
+        _where_allowed,
+        _sums,
+        _hole,
+        _long,
+        _crossed,
+        _far_below,
+        _any_numbers,
+        _any_scores,
+    ),
 )
 
 

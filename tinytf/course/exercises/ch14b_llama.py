@@ -1,11 +1,21 @@
 """Chapter 14b, Llama: bytes of a cache, the two orders of RoPE's pairs, grouped queries."""
 
-import math
+import itertools
 
 import torch
 
-from tinytf.course.expect import expect, same, short, tensor
+from tinytf.course.expect import (
+    agrees,
+    expect,
+    gradients,
+    numbers,
+    precise,
+    same,
+    tensor,
+    travels,
+)
 from tinytf.course.grading import Exercise
+from tinytf.course.words import described, given
 from tinytf.relative import rotary_angles, rotate
 
 # 14b.1 how large is the cache?
@@ -19,25 +29,51 @@ def my_cache_bytes(num_layers, num_heads, num_kv_heads, d_model, length, bytes_p
     raise NotImplementedError
 
 
+def _bytes(answer, *sizes, expected, note):
+    """Expect this many bytes, a whole number, for these sizes."""
+    where = given(my_cache_bytes, sizes)
+    got = answer(*sizes)
+    got = got.item() if isinstance(got, torch.Tensor) and got.numel() == 1 else got
+    whole = isinstance(got, int) and not isinstance(got, bool)
+    expect(whole, f"{where}, you return {described(got)}, expected a whole number")
+    expect(got == expected, f"{where}, you get {got:,}, expected {expected:,}. {note}")
+
+
 def _one_token(answer):
     """one layer keeps a key and a value of each key head"""
-    got = tensor(answer(1, 6, 6, 18, 1, 1), "the answer")
-    same(got, 36, "for 1 layer, 6 heads, 6 key heads, d_model=18, 1 token, 1 byte a number",
-         note="Each of 6 key heads keeps 3 numbers of a key and 3 of a value.")  # fmt: skip
+    _bytes(answer, 1, 1, 1, 3, 1, 1, expected=6, note="3 numbers of a key and 3 of a value.")
+    note = "Each of 10 key heads keeps 30 / 10 = 3 numbers of a key and 3 of a value."
+    _bytes(answer, 1, 10, 10, 30, 1, 1, expected=60, note=note)
 
 
 def _groups(answer):
     """query heads are not kept"""
-    got = tensor(answer(1, 6, 2, 18, 1, 1), "the answer")
-    same(got, 12, "for 1 layer, 6 heads, 2 key heads, d_model=18, 1 token, 1 byte a number",
-         note="Two heads, as wide as the queries': 18 / 6 = 3 numbers, twice.")  # fmt: skip
+    note = "Two heads, as wide as the queries': 30 / 10 = 3 numbers, twice."
+    _bytes(answer, 1, 10, 2, 30, 1, 1, expected=12, note=note)
 
 
-def _grows(answer):
-    """layers, tokens and bytes multiply"""
-    got = tensor(answer(5, 6, 2, 18, 7, 4), "the answer")
-    same(got, 12 * 5 * 7 * 4, "for 5 layers, 7 tokens, 4 bytes a number, the rest as before",
-         note="Every layer keeps its own, of every token once.")  # fmt: skip
+def _layers(answer):
+    """every layer keeps its own"""
+    _bytes(answer, 5, 10, 2, 30, 1, 1, expected=60, note="12 bytes in each of 5 layers.")
+
+
+def _tokens(answer):
+    """every token is kept once"""
+    _bytes(answer, 1, 10, 2, 30, 7, 1, expected=84, note="12 bytes for each of 7 tokens.")
+    _bytes(answer, 1, 10, 2, 30, 0, 1, expected=0, note="Nothing has been read.")
+
+
+def _numbers_in_bytes(answer):
+    """each number takes so many bytes, two if nothing is said"""
+    _bytes(answer, 1, 10, 2, 30, 1, 4, expected=48, note="12 numbers of 4 bytes.")
+    _bytes(answer, 1, 10, 2, 30, 1, expected=24, note="12 numbers; bytes_per_number is 2.")
+
+
+def _all_together(answer):
+    """layers, tokens and bytes multiply, in large models too"""
+    _bytes(answer, 5, 10, 2, 30, 7, 4, expected=1680, note="12 · 5 · 7 · 4.")
+    note = "This is Llama 3's smallest model after 8,192 tokens: a gibibyte."
+    _bytes(answer, 32, 32, 8, 4096, 8192, expected=2**30, note=note)
 
 
 CACHE = Exercise(
@@ -47,11 +83,12 @@ CACHE = Exercise(
     minutes=8,
     statement=(
         "Write `my_cache_bytes(num_layers, num_heads, num_kv_heads, d_model, length, "
-        "bytes_per_number=2)`: how many bytes of keys and values a model keeps for `length` tokens."
+        "bytes_per_number=2)`: how many bytes of keys and values a model keeps for `length` "
+        "tokens, a whole number."
     ),
     hint="Per token and layer: a key and a value of every key head, each d_model / num_heads wide.",
     function=my_cache_bytes,
-    tests=(_one_token, _groups, _grows),
+    tests=(_one_token, _groups, _layers, _tokens, _numbers_in_bytes, _all_together),
 )
 
 
@@ -67,42 +104,44 @@ def my_half_split(weight, num_heads):
     raise NotImplementedError
 
 
-def _named(rows):
-    """A map of four columns, whose every row is its number, and a tenth more by column."""
-    return torch.arange(float(rows))[:, None] + torch.arange(4) / 10
+def _row_by_row(weight, num_heads):
+    """Each row in its new place, one by one."""
+    new, width = torch.zeros_like(weight), len(weight) // num_heads
+    for row in range(len(weight)):
+        head, place = divmod(row, width)
+        pair, side = divmod(place, 2)
+        new[head * width + side * (width // 2) + pair] = weight[row]
+    return new
+
+
+def _named(rows, columns=4):
+    """A map whose every row is its number, and a tenth more by column."""
+    return torch.arange(float(rows))[:, None] + torch.arange(columns) / 10
 
 
 def _one_head(answer):
     """in one head, the first of every pair comes before the second of any"""
-    got = tensor(answer(_named(6), 1), "for one head of width 6")
-    same(
-        got,
-        _named(6)[[0, 2, 4, 1, 3, 5]],
-        "for one head whose rows are 0 1 2 3 4 5",
-        note="Expected are rows 0 2 4 1 3 5: 0 and 1 were a pair, and now stand 3 apart.",
-    )
+    note = "Rows 0 and 1 are a pair, rows 2 and 3 another: expected are rows 0, 2, 1, 3."
+    agrees(answer, _row_by_row, _named(4, 1), 1, note=note)
+    note = "Expected are rows 0 2 4 1 3 5: 0 and 1 were a pair, and now stand 3 apart."
+    agrees(answer, _row_by_row, _named(6, 2), 1, note=note)
 
 
 def _heads(answer):
     """each head keeps its rows"""
-    got = tensor(answer(_named(12), 2), "for two heads of width 6")
-    wanted = _named(12)[[0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11]]
-    same(
-        got,
-        wanted,
-        "for two heads, rows 0 to 5 and 6 to 11",
-        note="Rows 0 to 5 are the first head's, before and after.",
-    )
+    note = "Rows 0 to 5 are the first head's, before and after."
+    agrees(answer, _row_by_row, _named(12, 1), 2, note=note)
+    agrees(answer, _row_by_row, _named(8), 4, note="Heads of one pair each: nothing moves.")
+    agrees(answer, _row_by_row, numbers(24, 5, seed=1), 3)
 
 
 def _scores(answer):
     """queries and keys turned the other way have the same scores"""
-    draws = torch.Generator().manual_seed(3)
-    q, k = (torch.randn(16, 5, generator=draws) for _ in range(2))
-    x, angles = torch.randn(4, 5, generator=draws), rotary_angles(4, 8, base=50.0)
+    q, k = numbers(2, 24, 5, seed=2)
+    x, angles = numbers(4, 5, seed=3), rotary_angles(4, 8, base=50.0)
 
     def scores(turn, *maps):
-        one, other = (turn((x @ m.T).unflatten(-1, (2, -1)).transpose(0, 1)) for m in maps)
+        one, other = (turn((x @ m.T).unflatten(-1, (3, -1)).transpose(0, 1)) for m in maps)
         return one @ other.mT  # (H, T, T)
 
     def halves(y):
@@ -110,19 +149,22 @@ def _scores(answer):
         first, second = y.chunk(2, dim=-1)
         return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
 
-    maps = [tensor(answer(m, 2), "for a map (16, 5)").float() for m in (q, k)]
-    expect(
-        all(m.shape == (16, 5) for m in maps),
-        f"for a map (16, 5), the shape is {tuple(maps[0].shape)}, expected (16, 5)",
-    )
-    got = scores(halves, *maps)
-    same(
-        got,
-        scores(lambda y: rotate(y, angles), q, k),
-        "turned in half-split pairs, the scores",
-        tolerance=1e-4,
-        note="Expected are the scores of neighbouring pairs.",
-    )
+    where = "for maps (24, 5) of 3 heads"
+    maps = [tensor(answer(m, 3), where).float() for m in (q, k)]
+    shape = tuple(maps[0].shape)
+    expect(shape == (24, 5), f"{where}, the shape is {shape}, expected (24, 5)")
+    expected = scores(lambda y: rotate(y, angles), q, k)
+    note = "Expected are the scores of neighbouring pairs."
+    where = f"{where}, turned in half-split pairs, the scores"
+    same(scores(halves, *maps), expected, where, tolerance=1e-4, note=note)
+
+
+def _kept(answer):
+    """dtype, device and gradient stay with the rows"""
+    precise(answer, _row_by_row, numbers(12, 5, seed=4), 2, dtype=torch.float64)
+    precise(answer, _row_by_row, numbers(12, 5, seed=4), 2, dtype=torch.bfloat16)
+    gradients(answer, _row_by_row, numbers(12, 5, seed=5), 2)
+    travels(answer, numbers(12, 5, seed=5), 2)
 
 
 HALF_SPLIT = Exercise(
@@ -134,11 +176,11 @@ HALF_SPLIT = Exercise(
         "Write `my_half_split(weight, num_heads)`: reorder the rows of a query or key map "
         "`(H D, C)` that was trained with neighbouring pairs (rows 2i and 2i+1 of a head), so that "
         "code which turns rows i and i + D/2 of a head turns the same two together, the first "
-        "before the second."
+        "before the second. The map keeps its dtype and device."
     ),
     hint="Head by head, the even rows, then the odd ones. `unflatten(0, (num_heads, -1))` helps.",
     function=my_half_split,
-    tests=(_one_head, _heads, _scores),
+    tests=(_one_head, _heads, _scores, _kept),
 )
 
 
@@ -154,52 +196,98 @@ def my_grouped_attention(q, k, v):
     raise NotImplementedError
 
 
-def _attend(q, k, v, scale=None):
-    scores = q @ k.mT / (math.sqrt(q.size(-1)) if scale is None else scale)
-    return scores.softmax(dim=-1) @ v
+def _head_by_head(q, k, v):
+    """Each sentence, query head and position by itself, in float64."""
+    group, out = q.size(1) // k.size(1), torch.zeros(q.shape, dtype=torch.float64)
+    rows = [x.double() for x in (q, k, v)]
+    for b, h, t in itertools.product(*map(range, q.shape[:3])):
+        asks, keys, values = rows[0][b, h, t], rows[1][b, h // group], rows[2][b, h // group]
+        scores = torch.stack([(asks * key).sum() / q.size(-1) ** 0.5 for key in keys])
+        shares = (scores - scores.max()).exp()
+        out[b, h, t] = sum(w * value for w, value in zip(shares / shares.sum(), values))
+    return out.to(q.dtype)
 
 
-def _right(x, heads):
-    return x.repeat_interleave(heads // x.size(1), dim=1)
+def _across(*numbers):
+    """One sentence, one position, D = 1: a number for each head."""
+    return torch.tensor(numbers)[None, :, None, None]
 
 
-_DRAWS = torch.Generator().manual_seed(14)
-_Q = torch.randn(2, 6, 3, 8, generator=_DRAWS) * 2  # a group of 3 heads, and 2 groups
-_K, _V = (torch.randn(2, 2, 5, 8, generator=_DRAWS) for _ in range(2))
-
-
-def _small(answer):
+def _groups_read(answer):
     """each query head reads the key head of its group"""
-    v = torch.tensor([10.0, 20.0])[None, :, None, None]  # key head 0 hands over 10, 1 hands over 20
-    got = tensor(answer(torch.ones(1, 6, 1, 1), torch.ones(1, 2, 1, 1), v), "for one key a head")
-    same(got.reshape(-1), [10.0] * 3 + [20.0] * 3,
-         "with 6 query heads, and key heads that hand over 10 and 20",
-         note="Heads 0 to 2 read key head 0, heads 3 to 5 key head 1.")  # fmt: skip
+    note = "Heads 0 to 2 read key head 0, heads 3 to 5 key head 1."
+    where = "for 6 query heads, and 2 key heads of one key each, whose values are 10 and 20"
+    got = answer(torch.ones(1, 6, 1, 1), torch.ones(1, 2, 1, 1), _across(10.0, 20.0))
+    same(got, _across(*[10.0] * 3, *[20.0] * 3), where, note=note)
 
 
-def _weights(answer):
-    """it is scaled dot-product attention"""
-    got = tensor(answer(_Q, _K, _V), "for q (2, 6, 3, 8), k and v (2, 2, 5, 8)")
-    same(got, _attend(_Q, _right(_K, 6), _right(_V, 6)),
-         f"for q {short(list(_Q.shape))}, k and v {short(list(_K.shape))}, drawn at random",
-         note="A softmax over the keys of q · k / √8.")  # fmt: skip
+def _one_query(answer):
+    """a query's scores are divided by √D, and make weights of its keys"""
+    q = torch.tensor([2.0, 0, 0, 0]).view(1, 1, 1, 4)
+    k = torch.tensor([[3.0, 0, 0, 0], [1.0, 0, 0, 0]]).view(1, 1, 2, 4)
+    v = torch.tensor([[0.0, 0, 0, 0], [1.0, 2, 3, 4]]).view(1, 1, 2, 4)
+    where = "for one head and q=[2, 0, 0, 0], k=[[3, 0, 0, 0], [1, 0, 0, 0]]"
+    note = "The scores are 6 and 2, divided by √4: 3 and 1; the weights 0.881 and 0.119."
+    agrees(answer, _head_by_head, q, k, v, where=f"{where}, v=[[0, 0, 0, 0], [1, 2, 3, 4]]",
+           note=note)  # fmt: skip
 
 
-def _ends(answer):
-    """with one key head for each query head, and with one for all, it is what it was"""
-    for keys in (6, 1):
-        k, v = (_draw(keys, seed) for seed in (1, 2))
-        got = tensor(answer(_Q, k, v), f"for {keys} key heads")
-        same(
-            got,
-            _attend(_Q, _right(k, 6), _right(v, 6)),
-            f"for 6 query and {keys} key heads",
-            note="One for each is chapter 04's attention, one for all multi-query attention.",
-        )
+def _own_questions(answer):
+    """the heads of a group share keys, and each asks its own question"""
+    k, v = (torch.tensor(x).view(1, 1, 2, 1) for x in ([[1.0], [-1.0]], [[10.0], [20.0]]))
+    where = "for 3 query heads, q=3, 0 and -3, and one key head with keys 1, -1, values 10, 20"
+    note = "Head 0 reads the first value, nearly 10; head 1 both, 15; head 2 the second, nearly 20."
+    agrees(answer, _head_by_head, _across(3.0, 0.0, -3.0), k, v, where=where, note=note)
 
 
-def _draw(heads, seed):
-    return torch.randn(2, heads, 5, 8, generator=torch.Generator().manual_seed(seed))
+def _own_places(answer):
+    """head h at position t gets what it asked for there"""
+    q = torch.tensor([[3.0, -3.0, 0.0], [1.0, -1.0, 2.0]]).view(1, 2, 3, 1)
+    k, v = (torch.tensor(x).view(1, 1, 2, 1) for x in ([[1.0], [-1.0]], [[10.0], [20.0]]))
+    where = "for 2 query heads and 3 positions, q=[[3, -3, 0], [1, -1, 2]], keys 1, -1, values "
+    agrees(answer, _head_by_head, q, k, v, where=where + "10, 20")
+
+
+def _own_sentences(answer):
+    """each sentence reads its own keys"""
+    q, k = torch.ones(2, 2, 1, 1), torch.ones(2, 1, 1, 1)
+    v = torch.tensor([5.0, 7.0]).view(2, 1, 1, 1)
+    where = "for 2 sentences, 2 query heads, and a key head whose value is 5 and 7"
+    agrees(answer, _head_by_head, q, k, v, where=where, note="5, 5 and 7, 7.")
+
+
+def _drawn(heads, groups, sentences=2, queries=3, keys=5, width=8, seed=1):
+    """q, k and v at random; q as `split_heads` hands it over: positions came before heads."""
+    q = numbers(sentences, queries, heads, width, seed=seed, scale=1.5).transpose(1, 2)
+    return q, *numbers(2, sentences, groups, keys, width, seed=seed + 1)
+
+
+def _any_groups(answer):
+    """for any number of groups and heads, keys and queries"""
+    agrees(answer, _head_by_head, *_drawn(4, 2, 1, 1, 2, 1), note="4 query heads, 2 key heads.")
+    agrees(
+        answer, _head_by_head, *_drawn(6, 6), note="A key head for each: chapter 04's attention."
+    )
+    agrees(answer, _head_by_head, *_drawn(6, 1), note="One for all: multi-query attention.")
+    agrees(answer, _head_by_head, *_drawn(6, 2), note="6 query heads, 2 key heads.")
+    agrees(answer, _head_by_head, *_drawn(4, 2, 3, 7, 2, 5), note="4 query heads, 2 key heads.")
+    agrees(answer, _head_by_head, *_drawn(1, 1, 1, 1, 1, 1), note="One of everything.")
+
+
+def _any_scores(answer):
+    """large scores do not overflow, and dtypes are kept"""
+    q, k, v = _drawn(4, 2, width=4)
+    where = "for scores in the hundreds"
+    agrees(answer, _head_by_head, q * 100, k * 10, v, tolerance=1e-4, where=where)
+    precise(answer, _head_by_head, q, k, v, dtype=torch.float64)
+    precise(answer, _head_by_head, q, k, v, dtype=torch.bfloat16)
+
+
+def _learns(answer):
+    """gradients reach q, k and v, on any device"""
+    gradients(answer, _head_by_head, *_drawn(2, 1, 1, 1, 2, 1))
+    gradients(answer, _head_by_head, *_drawn(6, 2))
+    travels(answer, *_drawn(6, 2))
 
 
 GROUPED = Exercise(
@@ -213,12 +301,21 @@ GROUPED = Exercise(
         "keys is right, too; try it without."
     ),
     hint=(
-        "To a key head, the queries of its whole group are just more queries: one list of H/G · T "
-        "of them. Heads of a group stand next to each other, so one `reshape` makes it, and one "
-        "undoes it."
+        "A key head does not mind whose query it is, nor how many there are: T of one head, or "
+        "more of several. Which axes of q would you join, so that it meets k with a G in the same "
+        "place?"
     ),
     function=my_grouped_attention,
-    tests=(_small, _weights, _ends),
+    tests=(
+        _groups_read,
+        _one_query,
+        _own_questions,
+        _own_places,
+        _own_sentences,
+        _any_groups,
+        _any_scores,
+        _learns,
+    ),
 )
 
 

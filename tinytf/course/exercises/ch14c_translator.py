@@ -1,14 +1,18 @@
 """Chapter 14c: a model's features in another order."""
 
-import torch
+import functools
 
-from tinytf.course.expect import expect, same, short, tensor
-from tinytf.course.grading import Exercise, reference
+import torch
+from torch import nn
+
+from tinytf.course.expect import expect, numbers, same
+from tinytf.course.grading import Exercise
+from tinytf.course.words import described, short
+from tinytf.embedding import TokenEmbedding
 from tinytf.support.randomness import seeded
 from tinytf.transformer import Transformer, TransformerConfig
 
 ORDER = torch.tensor([0, 2, 4, 1, 3, 5])
-_FIRST = "encoder.layers.0."
 
 
 # 14c.1 a model's features in another order
@@ -23,61 +27,152 @@ def my_reorder(state, order):
     raise NotImplementedError
 
 
-def _state():
-    """A small model's tensors, none of them 0 or 1."""
+def _model(norm="pre", layers=2, dtype=torch.float32, **changes):
+    """A small model whose sizes are all different, and whose weights are no 0 and no 1."""
+    sizes = {"src_vocab_size": 9, "tgt_vocab_size": 8, "d_ff": 10} | changes
+    config = TransformerConfig(
+        d_model=6, num_heads=2, num_layers=layers, max_len=5, dropout=0.0, norm=norm, **sizes
+    )
     with seeded(0):
-        model = Transformer(TransformerConfig(9, 8, 6, 2, 1, 10, max_len=5, norm="pre"))
-        return {name: torch.randn(t.shape) for name, t in model.state_dict().items()}
+        model = Transformer(config).to(dtype).eval()
+        for seed, parameter in enumerate(model.parameters()):
+            drawn = numbers(*parameter.shape, seed=seed, scale=0.5, dtype=dtype)
+            parameter.data = drawn
+    return model
 
 
-def _answered(answer):
-    got = answer(_state(), ORDER.clone())
-    where = f"for a model with d_model=6 and order={short(ORDER)}"
-    if not isinstance(got, dict):
-        tensor(got, where)
-    expect(isinstance(got, dict), f"{where}, you return a {type(got).__name__}, expected a dict")
-    lost = sorted(_state().keys() - got.keys())
+def _told(model):
+    """Tensors that tell where a number stood: its row, and a tenth more by column."""
+    state = {}
+    for name, tensor in model.state_dict().items():
+        rows = torch.arange(float(len(tensor)))
+        columns = torch.arange(float(tensor.size(-1))) / 10
+        state[name] = rows if tensor.dim() == 1 else rows[:, None] + columns
+    return state
+
+
+def _moved(tensor, order, *axes):
+    """A tensor with the features along these axes one by one in their new places."""
+    for axis in axes:
+        tensor = torch.stack([tensor.select(axis, i) for i in order.tolist()], axis)
+    return tensor
+
+
+def _parts(model):
+    """For each tensor what kind of thing it is, and the axes along which it has features."""
+    found = {}
+    for path, module in model.named_modules():
+        weight, part = getattr(module, "weight", None), path.split(".")[-1]
+        if isinstance(module, TokenEmbedding):
+            found[f"{path}.weight"] = "table", (1,)
+        elif isinstance(module, nn.Linear) and part in ("w_o", "w_2"):
+            found[f"{path}.weight"] = found[f"{path}.bias"] = "writer", (0,)
+        elif isinstance(module, nn.Linear):
+            found[f"{path}.weight"], found[f"{path}.bias"] = ("reader", (1,)), ("inside", ())
+        elif weight is not None and weight.dim() == 1:
+            found[f"{path}.weight"] = found[f"{path}.bias"] = "norm", (0,)
+    return found
+
+
+def _answered(answer, state, order, where):
+    got = answer(state, order)
+    expect(isinstance(got, dict), f"{where}, you return {described(got)}, expected a dict")
+    lost = [name for name in state if name not in got]
     expect(not lost, f"{where}, {len(lost)} names are missing, such as {lost[:1]}")
+    extra = [name for name in got if name not in state]
+    expect(not extra, f"{where}, {len(extra)} names are too many, such as {extra[:1]}")
     return got
 
 
-def _check(answer, names, note):
-    got, right = _answered(answer), reference("14c.1")(_state(), ORDER)
-    for name in names:
-        same(got[name], right[name], f"in {name}, order={short(ORDER)}", note=note)
+@functools.cache
+def _kinds(norm):
+    """A model's tensors, and for each its kind and where it has features."""
+    model = _model(norm)
+    return _told(model), _parts(model)
+
+
+def _check(answer, kind, note):
+    """Expect every tensor of this kind to be in order, in a pre-norm and in a post-norm model."""
+    for norm in ("pre", "post"):
+        state, parts = _kinds(norm)
+        where = f"for a {norm}-norm model with d_model=6 and order={short(ORDER)}"
+        got = _answered(answer, state, ORDER, where)
+        for name in state:
+            its, axes = parts[name]
+            if its == kind:
+                expected = _moved(state[name], ORDER, *axes)
+                where = f"in {name}, order={short(ORDER)}"
+                same(got[name], expected, where, note=note, dtype=True)
 
 
 def _embeddings(answer):
     """a word's vector has its features in the new order"""
-    names = [f"{side}_embedding.weight" for side in ("src", "tgt")]
-    _check(answer, names, "A row is a word; the columns are features.")
+    _check(answer, "table", "A row is a word; the columns are features.")
 
 
 def _readers(answer):
     """what reads the stream finds each feature in its new place"""
-    names = [f"{_FIRST}self_attention.w_{x}.weight" for x in "qkv"]
-    names += ["decoder.layers.0.cross_attention.w_k.weight", f"{_FIRST}feed_forward.w_1.weight"]
-    _check(answer, [*names, "output.weight"], "It reads the stream: its columns are features.")
+    _check(answer, "reader", "It reads the stream: its columns are features.")
 
 
 def _writers(answer):
     """what writes to the stream puts each feature in its new place"""
-    names = (f"{_FIRST}self_attention.w_o", f"{_FIRST}feed_forward.w_2")
-    names = [f"{name}.{kind}" for name in names for kind in ("weight", "bias")]
-    _check(answer, names, "It writes to the stream: its rows and its bias are features.")
+    _check(answer, "writer", "It writes to the stream: its rows and its bias are features.")
 
 
 def _norms(answer):
     """gain and bias of a norm go with their features"""
-    norms = ("decoder.layers.0.residual_3.norm", "encoder.final_norm")
-    names = [f"{norm}.{kind}" for norm in norms for kind in ("weight", "bias")]
-    _check(answer, names, "A norm has a gain and a bias per feature.")
+    _check(answer, "norm", "A norm has a gain and a bias per feature.")
 
 
 def _inside(answer):
     """what is inside the heads and the feed-forward network stays"""
-    names = [f"{_FIRST}self_attention.w_q.bias", f"{_FIRST}feed_forward.w_1.bias"]
-    _check(answer, names, "These are not features of the stream.")
+    _check(answer, "inside", "These are not features of the stream.")
+
+
+_SIZES = {
+    "a post-norm model": {"norm": "post"},
+    "a pre-norm model of one layer": {"layers": 1},
+    "a model with one table for both languages": {"tgt_vocab_size": 9, "share_embeddings": True},
+    "a model whose output has a matrix of its own": {"tie_output": False},
+    "a model with 6 words, d_model=6 and d_ff=6": {
+        "src_vocab_size": 6, "tgt_vocab_size": 6, "d_ff": 6
+    },
+}  # fmt: skip
+_OTHER = torch.tensor([5, 0, 3, 1, 2, 4])
+
+
+def _scores(model):
+    """What a model says about two sentences, one of them padded."""
+    src, tgt = torch.tensor([[5, 3, 1, 4], [2, 1, 0, 0]]), torch.tensor([[1, 4, 3], [1, 2, 5]])
+    with torch.no_grad():
+        return model(src, tgt)
+
+
+@functools.cache
+def _running(name):
+    """A model in float64, its positions, its tensors, and what it says."""
+    model = _model(dtype=torch.float64, **_SIZES[name])
+    state = {part: tensor.clone() for part, tensor in model.state_dict().items()}
+    return model, model.positions.table, state, _scores(model)
+
+
+def _computes(answer):
+    """the model computes the same"""
+    for name, order in zip(_SIZES, (ORDER, _OTHER) * 3):
+        model, table, state, expected = _running(name)
+        where = f"for {name}, order={short(order)}"
+        got = _answered(answer, state, order, where)
+        for part, tensor in got.items():
+            wanted = tuple(state[part].shape)
+            says = f"{where}, {part} is {described(tensor)}, expected the shape {wanted}"
+            expect(isinstance(tensor, torch.Tensor) and tensor.shape == wanted, says)
+            words = f"{where}, {part} is {tensor.dtype} now, and was torch.float64"
+            expect(tensor.dtype == torch.float64, words)
+        model.load_state_dict(got)
+        model.positions.table = table[:, order]
+        note = "Positions are in the new order, too."
+        same(_scores(model), expected, f"{where}, its scores", note=note)
 
 
 REORDER = Exercise(
@@ -91,14 +186,15 @@ REORDER = Exercise(
         "(its positions, which are computed, not stored, are put in that order too). "
         "The parts are called `src_embedding`, `tgt_embedding` and `output`; `w_q`, `w_k`, `w_v`, "
         "`w_o`; `w_1`, `w_2`; and `norm` or, in a pre-norm model, `final_norm` too. A linear map's "
-        "weight is (outputs, inputs)."
+        "weight is (outputs, inputs). What is inside the heads and the feed-forward network stays "
+        "where it is."
     ),
     hint=(
         "`name.split('.')[-2]` is the part. Ask of each axis of each tensor: are these features of "
         "the stream?"
     ),
     function=my_reorder,
-    tests=(_embeddings, _readers, _writers, _norms, _inside),
+    tests=(_embeddings, _readers, _writers, _norms, _inside, _computes),
 )
 
 

@@ -1,0 +1,66 @@
+"""The drawings of recurrent reading show what they are given, and say it."""
+
+import matplotlib
+import matplotlib.pyplot as plt
+import pytest
+
+from tinytf.viz.recurrent import draw_gates, draw_reach, draw_two_networks, draw_unrolled
+from tinytf.viz.spoken import spoken
+
+matplotlib.use("Agg")
+pytestmark = pytest.mark.usefixtures("house_style")
+
+SOURCE, TARGET = ["the", "cat", "slept"], ["猫", "睡", "了"]
+
+
+def written(drawing):
+    return [text.get_text() for text in drawing.ax.texts]
+
+
+def inside(drawing):
+    """Whether every text stands within the drawing."""
+    figure = drawing.ax.figure
+    renderer = figure.canvas.get_renderer()
+    boxes = [text.get_window_extent(renderer) for text in drawing.ax.texts if text.get_text()]
+    page = figure.bbox
+    return all(
+        page.x0 <= b.x0 and b.x1 <= page.x1 and page.y0 <= b.y0 and b.y1 <= page.y1 for b in boxes
+    )
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: draw_unrolled(SOURCE, [[1, 0], [0, 1], [1, 1]], [[0.5, 0.25], [-0.5, 1], [0, 0]]),
+        draw_gates,
+        lambda: draw_two_networks(SOURCE, TARGET),
+        lambda: draw_two_networks(SOURCE, TARGET, [0.1, 0.2, 0.7]),
+        draw_reach,
+        lambda: draw_reach(4),
+    ],
+    ids=["unrolled", "gates", "one vector", "attention", "reach", "reach of 4"],
+)
+def test_everything_stands_on_the_page_and_is_said(draw):
+    drawing = draw()
+    assert inside(drawing)
+    assert len(spoken(drawing.ax.figure)) > 100
+    plt.close("all")
+
+
+def test_an_unrolled_network_has_its_words_numbers_and_waits():
+    drawing = draw_unrolled(SOURCE, [[1, 0], [0, 1], [1, 1]], [[0.5, 0.25], [-0.5, 1], [0, 0]])
+    texts = written(drawing)
+    assert {*SOURCE, "[0.5, 0.25]", "[−0.5, 1]", "waits for nobody", "waits for $h_2$"} <= {*texts}
+
+
+def test_one_vector_feeds_all_and_attention_has_weights():
+    assert "one vector" in written(draw_two_networks(SOURCE, TARGET))
+    drawing = draw_two_networks(SOURCE, TARGET, [0.1, 0.2, 0.7])
+    assert {"0.10", "0.20", "0.70", "context"} <= {*written(drawing)}
+    assert "the thickest goes to slept" in spoken(drawing.ax.figure)
+
+
+def test_the_steps_are_counted():
+    assert {"RNN: 3 steps", "convolution: 3 layers", "attention: 1 step"} <= {
+        *written(draw_reach(4))
+    }

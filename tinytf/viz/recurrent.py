@@ -1,0 +1,231 @@
+"""Drawings of recurrent reading: unrolled, with gates, two networks in a row, and who waits."""
+
+from itertools import pairwise
+
+from .diagram import Diagram
+from .style import COLOURS, label
+
+__all__ = ["draw_gates", "draw_reach", "draw_two_networks", "draw_unrolled"]
+
+QUIET = "#6b7280"
+STEP = 1.65  # units from word to word of two networks
+
+
+def draw_unrolled(words, vectors, states):
+    """Draw an RNN unrolled over `words`: what each step reads, makes, and waits for.
+
+    `vectors` and `states` hold a few numbers for each word. Returns the Diagram.
+    """
+    step, count = 3.2, len(words)
+    d = Diagram(
+        2.6 + step * count, 4.6,
+        f"An RNN unrolled over {count} words. A row of states goes from left to right, beginning "
+        "with zeros. Each state is made of the word under it, through W, and of the state on its "
+        "left, through U, so no step can begin before the one on its left has ended.",
+    )  # fmt: skip
+    before = d.box(1.2, 2.6, "$h_0$", shape=_numbers([0.0] * len(states[0])), faint=True)
+    for t, (word, vector, state) in enumerate(zip(words, vectors, states, strict=True), start=1):
+        x = 1.2 + step * t
+        d.text(x, 0.3, word, color=QUIET)
+        read = d.box(x, 1.0, f"$x_{t}$", shape=_numbers(vector), role="embedding")
+        made = d.box(x, 2.6, f"$h_{t}$", shape=_numbers(state), role="encoder")
+        d.arrow(read, made, "W")
+        d.arrow(before, made, "U")
+        d.text(x, 3.6, "waits for nobody" if t == 1 else f"waits for $h_{t - 1}$", size=9)
+        d.text(x, 4.15, f"step {t}", size=9, color=QUIET)
+        before = made
+    return d
+
+
+def draw_gates():
+    """Draw an LSTM's step: c goes straight through, multiplied once and added to once."""
+    d = Diagram(
+        13.6, 5.6,
+        "One step of an LSTM. The state c goes from left to right along the top: it is multiplied "
+        "by the forget gate, then i times the candidate g is added. All four of f, i, g and o are "
+        "made of the word and of h. The new h is o times tanh of the new c.",
+    )  # fmt: skip
+    old = d.box(1.0, 4.6, "$c_{t-1}$", role="memory")
+    keep = d.box(4.3, 4.6, "×", size=(0.7, 0.62))
+    add = d.box(7.2, 4.6, "+", size=(0.7, 0.62))
+    new = d.box(12.5, 4.6, "$c_t$", role="memory")
+    d.arrow(old, keep)
+    d.arrow(keep, add)
+    d.arrow(add, new)
+    forget = d.box(4.3, 2.7, "σ(f)", shape="0 to 1", role="mask")
+    write = d.box(6.5, 2.7, "σ(i)", shape="0 to 1", role="mask")
+    candidate = d.box(8.1, 2.7, "tanh g", shape="−1 to 1")
+    show = d.box(10.0, 2.7, "σ(o)", shape="0 to 1", role="mask")
+    d.arrow(forget, keep)
+    mixed = d.box(7.2, 3.65, "×", size=(0.6, 0.42))
+    d.arrow(write.top, (7.05, 3.42))
+    d.arrow(candidate.top, (7.35, 3.42))
+    d.arrow(mixed, add)
+    both = d.box(6.9, 0.9, "four maps of $x_t$ and $h_{t-1}$", role="encoder", size=(6.6, 0.7))
+    h = d.box(12.5, 2.7, "$h_t$", role="encoder")
+    for gate in (forget, write, candidate, show):
+        d.arrow((gate.x, both.top[1]), gate.bottom)
+    d.arrow(show, h, "×")
+    d.arrow(new, h, "tanh")
+    word = d.box(1.0, 0.45, "$x_t$", role="embedding")
+    past = d.box(1.0, 1.4, "$h_{t-1}$", role="encoder")
+    d.arrow(word.right, (3.55, 0.75))
+    d.arrow(past.right, (3.55, 1.05))
+    return d
+
+
+def draw_two_networks(source, target, weights=None):
+    """Draw an encoder and a decoder: one vector between them, or a look at every state.
+
+    `source` and `target` are words; with `weights` (one for each source word) the decoder's second
+    step looks at all states, the more the thicker the line. Returns the Diagram.
+    """
+    left = 0.9
+    first = left + STEP * len(source) + 1.2
+    d = Diagram(
+        first + STEP * len(target) - 0.7, 5.4 if weights else 4.4,
+        f"An encoder reads {' '.join(source)}, a decoder writes {len(target)} Chinese words: "
+        + _between(source, weights),
+    )  # fmt: skip
+    encoder = _row(d, left, source, source, "h", "encoder")
+    read = ["<bos>", *map(label, target[:-1])]
+    decoder = _row(d, first, read, target, "s", "decoder")
+    for state, word in zip(decoder, target, strict=True):
+        x = state.x if weights else state.x + 0.15
+        d.arrow((x, state.top[1]), (x, 2.95 if weights else 3.75))
+        d.text(x, 3.2 if weights else 4.0, label(word), size=10)
+    if weights:
+        _look(d, encoder, decoder[1], weights)
+    else:
+        _feed(d, encoder[-1], decoder)
+    return d
+
+
+def _between(source, weights):
+    if not weights:
+        return "the encoder's last state becomes one vector, which feeds every decoder step."
+    most = source[max(range(len(source)), key=weights.__getitem__)]
+    return (
+        "its second step has a line to every encoder state, the thicker the larger its weight, and "
+        f"the thickest goes to {most}; their weighted sum is the step's context."
+    )
+
+
+def _row(d, left, read, made, name, role):
+    """A row of states, each made of the word under it and of the state before."""
+    states = []
+    for t, word in enumerate(read[: len(made)], start=1):
+        x = left + STEP * (t - 1)
+        state = d.box(x, 1.95, f"${name}_{t}$", role=role)
+        d.text(x, 0.85, word, size=10)
+        d.arrow((x, 1.05), state.bottom)
+        if states:
+            d.arrow(states[-1], state)
+        states.append(state)
+    d.text((states[0].x + states[-1].x) / 2, 0.25, role, color=QUIET)
+    return states
+
+
+def _feed(d, last, decoder):
+    """One vector between the two, and a rail from it to every step."""
+    vector = d.box((last.x + decoder[0].x) / 2, 3.0, "one vector", role="memory")
+    d.arrow(last.top, (vector.x - 0.3, vector.bottom[1]))
+    end = decoder[-1].x - 0.15
+    d.ax.plot([vector.right[0], end], [3.0, 3.0], color=COLOURS["memory"], linewidth=1.8)
+    for state in decoder:
+        d.arrow((state.x - 0.15, 3.0), (state.x - 0.15, state.top[1]), role="memory")
+
+
+def _look(d, encoder, state, weights):
+    """The decoder step's context above it, with a line from every encoder state."""
+    context = d.box((encoder[-1].x + state.x) / 2, 4.65, "context", shape="Σ α h", role="attention")
+    for place, weight in zip(encoder, weights, strict=True):
+        d.ax.annotate(
+            "", context.left, place.top, zorder=1.4,
+            arrowprops={
+                "arrowstyle": "-|>", "color": COLOURS["attention"], "linewidth": 0.5 + 5 * weight,
+                "alpha": 0.35 + 0.65 * weight, "shrinkA": 1, "shrinkB": 1,
+            },
+        )  # fmt: skip
+        d.text(place.x - 0.38, 2.5, f"{weight:.2f}", size=9)
+    d.arrow(context.right, (state.x - 0.2, state.top[1]), bend=-0.15, role="attention")
+
+
+def draw_reach(words=6):
+    """Draw how the last word hears the first: along a chain, through layers, and at once."""
+    gap, apart = 0.86, 0.9
+    panel = gap * (words - 1)
+    width = 3 * panel + 2 * apart + 1.4
+    d = Diagram(
+        width, 4.7,
+        f"How word {words} hears word 1, three ways. RNN: along a chain of states, {words - 1} "
+        "steps, each waiting for the one before. Convolution of three neighbours: each layer hears "
+        f"one place further on each side, so {words - 1} layers are needed. Attention: one arrow "
+        "from every word to the last, 1 step.",
+    )  # fmt: skip
+    starts = [0.7 + k * (panel + apart) for k in range(3)]
+    titles = (
+        f"RNN: {words - 1} steps",
+        f"convolution: {words - 1} layers",
+        "attention: 1 step",
+    )
+    for start, title in zip(starts, titles, strict=True):
+        d.text(start + panel / 2, 4.35, title)
+    _chain(d, starts[0], words, gap)
+    _layers(d, starts[1], words, gap)
+    _at_once(d, starts[2], words, gap)
+    return d
+
+
+def _dots(d, left, height, count, gap, role, faint=()):
+    return [
+        d.box(left + gap * j, height, "", role=role, size=(0.4, 0.4), faint=j in faint)
+        for j in range(count)
+    ]
+
+
+def _named(d, dots):
+    for j, dot in enumerate(dots, start=1):
+        d.text(dot.x, 0.3, str(j), size=9, color=QUIET)
+
+
+def _chain(d, left, words, gap):
+    read = _dots(d, left, 0.85, words, gap, "embedding")
+    _named(d, read)
+    states = _dots(d, left, 2.2, words, gap, "encoder")
+    for low, high in zip(read, states, strict=True):
+        d.arrow(low, high, role="mask" if low is read[0] else None)
+    for a, b in pairwise(states):
+        d.arrow(a, b, role="mask")
+
+
+def _layers(d, left, words, gap):
+    rise = 3.0 / (words - 1)
+    rows = [
+        _dots(d, left, 0.85 + rise * k, words, gap, "embedding" if k == 0 else "value")
+        for k in range(words)
+    ]
+    _named(d, rows[0])
+    for k, (low, high) in enumerate(pairwise(rows)):
+        for j, dot in enumerate(high):
+            for i in (j - 1, j, j + 1):
+                if 0 <= i < words:
+                    path = i == k and j == k + 1
+                    d.ax.plot(
+                        [low[i].x, dot.x], [low[i].top[1], dot.bottom[1]], zorder=3 if path else 1,
+                        color=COLOURS["mask"] if path else "#c9ced6",
+                        linewidth=2.2 if path else 0.9,
+                    )  # fmt: skip
+
+
+def _at_once(d, left, words, gap):
+    read = _dots(d, left, 0.85, words, gap, "embedding")
+    _named(d, read)
+    out = _dots(d, left, 3.2, words, gap, "output", faint=range(words - 1))
+    for low in read:
+        d.arrow(low.top, out[-1].bottom, role="mask" if low is read[0] else None)
+
+
+def _numbers(vector):
+    text = ", ".join(f"{float(value):.2g}" for value in vector)
+    return f"[{text}]".replace("-", "−")
