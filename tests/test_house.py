@@ -30,12 +30,6 @@ NOT_YET_BUILT = {
     ],
     "llama": ["Llama", "LlamaConfig", "PRESETS"],
     "masks": ["CAUSAL"],
-<<<<<<< HEAD
-    "norm": ["LayerNorm", "RMSNorm"],
-    "transformer": ["Memory", "Transformer", "TransformerConfig"],
-=======
-    "relative": ["AlibiAttention", "half_split_order"],
->>>>>>> main
 }  # fmt: skip
 
 # Names that graduate in a second chapter too. To be emptied: each is built exactly once.
