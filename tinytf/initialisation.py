@@ -22,9 +22,11 @@ def xavier(module: nn.Module) -> None:
 
     Source: Glorot and Bengio 2010, equation 16.
     """
-    for linear in _linear_maps(module):
-        nn.init.xavier_uniform_(linear.weight)
-        _clear_bias(linear)
+    for part in module.modules():
+        if isinstance(part, nn.Linear):
+            nn.init.xavier_uniform_(part.weight)
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)
 
 
 def normal(module: nn.Module, std: float = 0.02) -> None:
@@ -32,9 +34,11 @@ def normal(module: nn.Module, std: float = 0.02) -> None:
 
     Source: Radford et al. 2018, section 4.1.
     """
-    for linear in _linear_maps(module):
-        nn.init.normal_(linear.weight, std=std)
-        _clear_bias(linear)
+    for part in module.modules():
+        if isinstance(part, nn.Linear):
+            nn.init.normal_(part.weight, std=std)
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)
 
 
 @torch.no_grad()
@@ -47,19 +51,10 @@ def scale_residual(module: nn.Module, num_sublayers: int) -> None:
     """
     if num_sublayers < 1:
         raise ValueError(f"num_sublayers must be at least 1, got {num_sublayers}")
-    writers = [m for name, m in module.named_modules() if name.rpartition(".")[2] in WRITERS]
+    writers = [part for name, part in module.named_modules() if name.split(".")[-1] in WRITERS]
     if not writers:
         raise ValueError(
             f"no {' or '.join(WRITERS)} in this {type(module).__name__}: nothing to scale"
         )
     for linear in writers:
         linear.weight /= math.sqrt(num_sublayers)
-
-
-def _linear_maps(module: nn.Module) -> list[nn.Linear]:
-    return [m for m in module.modules() if isinstance(m, nn.Linear)]
-
-
-def _clear_bias(linear: nn.Linear) -> None:
-    if linear.bias is not None:
-        nn.init.zeros_(linear.bias)

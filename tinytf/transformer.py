@@ -24,7 +24,7 @@ from tinytf.masks import padding_mask
 from tinytf.positional import PositionalEncoding, sinusoidal_encoding
 from tinytf.residual import RESIDUALS
 
-__all__ = ["Memory", "Transformer", "TransformerConfig"]
+__all__ = ["EncoderDecoder", "Memory", "Transformer", "TransformerConfig"]
 
 INITS = {"xavier": xavier, "normal": normal}
 
@@ -68,34 +68,36 @@ class Memory(NamedTuple):
     mask: Tensor  # (B, 1, 1, S), True at real source tokens
 
 
-class Transformer(TiedOutput):
-    """An encoder-decoder that reads source ids and scores the next target token.
+class Movable(TiedOutput):
+    """A tied model that says where it is, and tabulates its positions anew where all is made anew.
 
-    Source: Vaswani et al. 2017, figure 1.
+    `to_empty` on another device makes every tensor without its numbers, and no state holds what can
+    be computed.
     """
 
-    def __init__(self, config: TransformerConfig) -> None:
-        super().__init__()
-        c = self.config = config
-        residual, activation = RESIDUALS[c.norm], ACTIVATIONS[c.activation]
-        sizes = (c.d_model, c.num_heads, c.d_ff, c.dropout, residual, activation)
-        self.src_embedding = TokenEmbedding(c.src_vocab_size, c.d_model)
-        self.tgt_embedding = (
-            self.src_embedding
-            if c.share_embeddings
-            else TokenEmbedding(c.tgt_vocab_size, c.d_model)
-        )
-        self.positions = PositionalEncoding(c.d_model, c.max_len, c.dropout)
-        self.encoder = Encoder(
-            [EncoderLayer(*sizes) for _ in range(c.num_layers)], residual.final_norm(c.d_model)
-        )
-        self.decoder = Decoder(
-            [DecoderLayer(*sizes) for _ in range(c.num_layers)], residual.final_norm(c.d_model)
-        )
-        self.output = nn.Linear(c.d_model, c.tgt_vocab_size, bias=False)
-        INITS[c.init](self)
-        if c.tie_output:
-            self.tie()
+    @property
+    def device(self) -> torch.device:
+        """The device the parameters are on."""
+        return self.table.device
+
+    def position_table(self) -> Tensor:
+        """Tabulate the positions, (max_len, C)."""
+        return sinusoidal_encoding(self.config.max_len, self.config.d_model)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        was_empty = self.positions.table.is_meta
+        super()._apply(fn, recurse)
+        if was_empty and not self.positions.table.is_meta:
+            self.positions.table.copy_(self.position_table())
+        return self
+
+
+class EncoderDecoder(Movable):
+    """How the parts of a translator call each other; which parts, a subclass says.
+
+    It has `src_embedding`, `tgt_embedding`, `positions`, `encoder`, `decoder`, `output` and a
+    `config`.
+    """
 
     def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
         """Score the token after each target prefix: ids (B, S) and (B, T) -> logits (B, T, V).
@@ -123,28 +125,38 @@ class Transformer(TiedOutput):
             )
         first = cache[0].self_attention if cache else None
         start = len(first) if cache else 0
-        x = self.positions(self.tgt_embedding(tgt), start)
+        x = self.positions(self.tgt_embedding(tgt), start)  # (B, T) -> (B, T, C)
         padding = padding_so_far(padding_mask(tgt, self.config.pad_id), tgt.size(1), first)
         mask = decoder_mask(padding, tgt.size(1))
         return self.decoder(x, memory.states, mask, memory.mask, cache)
-
-    def position_table(self) -> Tensor:
-        """Tabulate the positions, (max_len, C): what no state holds, since it can be computed."""
-        return sinusoidal_encoding(self.config.max_len, self.config.d_model)
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        was_empty = self.positions.table.is_meta
-        super()._apply(fn, recurse)
-        if was_empty and not self.positions.table.is_meta:
-            self.positions.table.copy_(self.position_table())
-        return self
 
     @property
     def table(self) -> nn.Parameter:
         """The target's embedding table, which the output may share."""
         return self.tgt_embedding.weight
 
-    @property
-    def device(self) -> torch.device:
-        """The device the parameters are on."""
-        return self.table.device
+
+class Transformer(EncoderDecoder):
+    """An encoder-decoder that reads source ids and scores the next target token.
+
+    Source: Vaswani et al. 2017, figure 1.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        c = self.config = config
+        residual, activation = RESIDUALS[c.norm], ACTIVATIONS[c.activation]
+        sizes = (c.d_model, c.num_heads, c.d_ff, c.dropout, residual, activation)
+        self.src_embedding = TokenEmbedding(c.src_vocab_size, c.d_model)
+        self.tgt_embedding = self.src_embedding
+        if not c.share_embeddings:
+            self.tgt_embedding = TokenEmbedding(c.tgt_vocab_size, c.d_model)
+        self.positions = PositionalEncoding(c.d_model, c.max_len, c.dropout)
+        encoder = [EncoderLayer(*sizes) for _ in range(c.num_layers)]
+        decoder = [DecoderLayer(*sizes) for _ in range(c.num_layers)]
+        self.encoder = Encoder(encoder, residual.final_norm(c.d_model))
+        self.decoder = Decoder(decoder, residual.final_norm(c.d_model))
+        self.output = nn.Linear(c.d_model, c.tgt_vocab_size, bias=False)
+        INITS[c.init](self)
+        if c.tie_output:
+            self.tie()

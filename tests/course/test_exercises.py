@@ -5,6 +5,7 @@ import functools
 import inspect
 
 import pytest
+from torch import nn
 
 from tinytf.course.check import UNTOUCHED, grade
 from tinytf.course.grading import exercises
@@ -58,7 +59,7 @@ def test_each_test_is_needed(exercise):
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=by_id)
 def test_stub_is_not_yet(exercise):
-    scope = {}
+    scope = {"nn": nn}  # for a stub that is a module
     exec(exercise.stub, scope)
     assert grade(exercise, scope[exercise.name]).not_yet
     assert grade(exercise, lambda *_: None).not_yet
@@ -92,8 +93,18 @@ def test_stub_and_reference_are_one_function(exercise):
     assert exercise.name == reference.__name__
     assert inspect.signature(stub) == inspect.signature(reference)
     assert inspect.getdoc(stub) == inspect.getdoc(reference)
-    body = ast.parse(exercise.stub).body[0].body
-    assert [type(part) for part in body] == [ast.Expr, ast.Raise]
+    defined = ast.parse(exercise.stub).body[0]
+    bodies = [defined.body]
+    if inspect.isclass(stub):
+        written = [
+            [n for n, v in vars(c).items() if inspect.isfunction(v)] for c in (stub, reference)
+        ]
+        assert written[0] == written[1]
+        says, *methods = defined.body
+        assert isinstance(says, ast.Expr)
+        bodies = [[says, *method.body[bool(ast.get_docstring(method)) :]] for method in methods]
+    for body in bodies:
+        assert [type(part) for part in body] == [ast.Expr, ast.Raise]
 
 
 def test_ids_are_unique():

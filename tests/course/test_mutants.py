@@ -1,6 +1,7 @@
 """A function is broken in every single step, and in no other way."""
 
 import torch
+from torch import nn
 
 from tinytf.course.mutants import mutants
 
@@ -80,3 +81,32 @@ def test_mutants_run():
             differ += 1
     assert differ > 0.5 * len(MUTANTS)
     assert torch.equal(scores(q, q), wanted)
+
+
+class Scaled(nn.Module):
+    """What is said of a class is not mutated."""
+
+    def __init__(self, width, size=2.0):
+        """Nor what is said of a method."""
+        super().__init__()
+        self.weight = nn.Parameter(torch.full((width,), size))
+
+    def forward(self, x):
+        """Map (B, C) to (B, C)."""
+        return x * self.weight
+
+
+def test_a_class_is_mutated_method_by_method():
+    made = {mutant.change: mutant.function for mutant in mutants(Scaled)}
+    for change in (
+        "return x * self.weight => return x + self.weight",
+        "return x * self.weight => return x.detach() * self.weight",
+        "self.weight = nn.Parameter(torch.full((width,), size)) => "
+        "self.weight = torch.full((width,), size)",
+        "super().__init__() => (nothing)",
+    ):
+        assert change in made, change
+    assert not [change for change in made if "said" in change]
+    broken = made["return x * self.weight => return x + self.weight"](3)
+    assert torch.equal(broken(torch.ones(1, 3)), torch.full((1, 3), 3.0))
+    assert torch.equal(Scaled(3)(torch.ones(1, 3)), torch.full((1, 3), 2.0))

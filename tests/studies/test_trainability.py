@@ -134,3 +134,16 @@ def test_the_shipped_map_is_complete():
     longer = [r for r in table if r["steps"] > 300]
     assert sorted(r["steps"] for r in longer) == [900, 900, 3000, 3000]
     assert all(r["seed"] == [0, 1, 2] for r in longer)
+
+
+def test_a_grid_is_read_from_the_map():
+    table = studies.load("trainability")["rows"]
+    found = trainability.grid("none", scaled=True)
+    assert found.shape == (4, 4, 5)
+    row = next(
+        r for r in table if r["scaled"] and (r["norm"], r["depth"], r["lr"]) == ("none", 16, 3e-3)
+    )
+    assert found[3, 2].tolist() == pytest.approx(row["accuracy"])
+    assert (trainability.grid("post", warmup=100) != trainability.grid("post")).any()
+    with pytest.raises(KeyError):
+        trainability.grid("pre", scaled=True)

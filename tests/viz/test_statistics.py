@@ -21,6 +21,23 @@ def test_lines_keep_the_colour_of_a_thing():
     assert [line.get_color() for line in one.get_lines()] == [viz.CYCLE[0], viz.CYCLE[5]]
 
 
+def test_lines_take_the_colour_of_a_role_and_dashes_for_a_variant():
+    own = {"a": "#0d6cb0", "b": "#0d6cb0"}
+    ax = viz.lines(None, {"a": [1, 2], "b": [2, 1]}, colors=own, dashed=["b"])
+    assert [line.get_color() for line in ax.get_lines()] == ["#0d6cb0"] * 2
+    assert [line.get_linestyle() for line in ax.get_lines()] == ["-", "--"]
+
+
+def test_violins_draw_a_distribution_each():
+    samples = {"cat": torch.randn(50), "dog": 3 * torch.randn(50)}
+    ax = viz.violins(samples, color={"cat": "#0d6cb0", "dog": "#de8f05"}, ylim=(-4, 4))
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["cat", "dog"]
+    assert len(ax.collections) == 2
+    assert ax.get_ylim() == (-4, 4)
+    with pytest.raises(ValueError, match="needs at least one"):
+        viz.violins({})
+
+
 def test_lines_draw_each_series_with_its_band():
     series = {"a": torch.tensor([1.0, 2.0, 4.0]), "b": [3, 2, 1]}
     ax = viz.lines([64, 128, 256], series | {"chance": 1}, logx=2, band={"a": 0.5})

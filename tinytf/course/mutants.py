@@ -1,4 +1,4 @@
-"""Every way to break a function in one step: its syntax tree with one thing changed."""
+"""Every way to break a function or a class in one step: its syntax tree with one thing changed."""
 
 import ast
 import copy
@@ -33,14 +33,14 @@ _VIEWS = ("view", "reshape", "transpose", "unflatten", "flatten", "expand", "squ
 
 @dataclass(frozen=True)
 class Mutant:
-    """A broken copy: its function, and the lines that differ, `old => new`."""
+    """A broken copy: its function or class, and the lines that differ, `old => new`."""
 
     function: object
     change: str
 
 
 def mutants(function):
-    """Every one-step mutant of a function and of its module's functions that only it calls."""
+    """Every one-step mutant of a function (or class), and of its module's functions it calls."""
     module = inspect.getmodule(function)
     for name in [function.__name__, *_helpers(function, module)]:
         tree = _tree(vars(module)[name])
@@ -63,11 +63,24 @@ def mutants(function):
 
 
 def _tree(function):
-    """The syntax tree of a function without its docstring."""
+    """The syntax tree of a function, or of a class, without docstrings."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-    if ast.get_docstring(tree) is not None:
-        tree.body = tree.body[1:]
+    for node in [tree, *_methods(tree)]:
+        if ast.get_docstring(node) is not None:
+            node.body = node.body[1:]
     return tree
+
+
+def _methods(tree):
+    """The functions that a class defines; none for a function."""
+    body = tree.body if isinstance(tree, ast.ClassDef) else []
+    return [node for node in body if isinstance(node, ast.FunctionDef)]
+
+
+def _parameters(tree):
+    """The parameters of a function, or of a class's methods, in their order."""
+    owners = _methods(tree) if isinstance(tree, ast.ClassDef) else [tree]
+    return [a.arg for node in owners for a in ast.walk(node.args) if isinstance(a, ast.arg)]
 
 
 def _tree_module(function):
@@ -140,14 +153,14 @@ def _is_node(value):
 
 def _names(tree):
     """Parameters and local variables, in the order in which they appear."""
-    arguments = [a.arg for a in ast.walk(tree.args) if isinstance(a, ast.arg)]
+    arguments = _parameters(tree)
     stored = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and type(n.ctx) is ast.Store]
     return list(dict.fromkeys(arguments + [node.id for node in stored]))
 
 
 def _shared(tree):
     """Names of what may be the caller's own: parameters, loop variables, views of them."""
-    names = {argument.arg for argument in ast.walk(tree.args) if isinstance(argument, ast.arg)}
+    names = set(_parameters(tree))
     for node in ast.walk(tree):
         target, value = getattr(node, "target", None), None
         if isinstance(node, ast.Assign):

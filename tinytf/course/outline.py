@@ -30,7 +30,7 @@ class Chapter(NamedTuple):
 
 CHAPTERS = (  # in the order of reading; 14 has three parts
     Chapter(
-        "00", "Start here", "What does a Transformer look at when it translates?", 50,
+        "00", "Start here", "What does a Transformer look at when it translates?", 60,
     ),
     Chapter(
         "01", "From recurrence to attention",
@@ -52,51 +52,51 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
         "attention and its masks (chapter 03)",
     ),
     Chapter(
-        "05", "Positional encoding", "How does attention know the order of the words?", 90,
+        "05", "Positional encoding", "How does attention know the order of the words?", 135,
         "attention and its masks (chapter 03), heads (chapter 04)",
     ),
     Chapter(
-        "06", "Residuals and normalisation", "What keeps a deep stack trainable?", 90,
-        "chapters 02, 03 and 05, and what a gradient is",
+        "06", "Residuals and normalisation", "What keeps a deep stack trainable?", 100,
+        "chapters 02 to 05, and what a gradient is",
     ),
     Chapter(
         "07", "The feed-forward network",
-        "Where are most of the weights, and what do they hold?", 110,
+        "Where are most of the weights, and what do they hold?", 120,
         "attention (chapters 03, 04), residuals and norms (06)",
     ),
     Chapter(
-        "08", "The encoder", "What does each layer add to a word?", 80,
+        "08", "The encoder", "What does each layer add to a word?", 115,
         "attention (03, 04), positions (05), residuals and norms (06), the feed-forward network "
         "(07)",
     ),
     Chapter(
-        "09", "The decoder", "How does it learn to write without seeing the future?", 80,
+        "09", "The decoder", "How does it learn to write without seeing the future?", 140,
         "the causal mask (chapter 03), cross-attention (04), the encoder (08)",
     ),
     Chapter(
-        "10", "The Transformer", "Do the parts, put together, translate?", 90,
-        "the decoder layer (chapter 09)",
+        "10", "The Transformer", "Do the parts, put together, translate?", 145,
+        "residuals and norms (06), the layers of encoder and decoder (08, 09)",
     ),
     Chapter(
-        "11", "Decoding", "How does a model that scores words write a sentence?", 150,
+        "11", "Decoding", "How does a model that scores words write a sentence?", 135,
         "the Transformer (chapter 10)",
     ),
     Chapter(
-        "12", "GPT", "What can a decoder alone learn from plain text?", 130,
+        "12", "GPT", "What can a decoder alone learn from plain text?", 125,
         "byte-pair encoding (chapter 02), the causal mask (03), positions (05), pre-norm (06), "
         "the layer (08)",
     ),
     Chapter(
-        "13", "Sampling", "Which of the likely tokens do we write down?", 130,
+        "13", "Sampling", "Which of the likely tokens do we write down?", 150,
         "a GPT that continues a text (chapter 12)",
     ),
     Chapter(
-        "14", "Three families", "Encoder, decoder or both: which for which task?", 130,
+        "14", "Three families", "Encoder, decoder or both: which for which task?", 140,
         "the encoder (08), the Transformer (10), GPT (12)",
     ),
     Chapter(
         "14b", "The block today",
-        "What has changed in the block since 2017, and what does it buy?", 100,
+        "What has changed in the block since 2017, and what does it buy?", 90,
         "RoPE (chapter 05), RMSNorm (06), SwiGLU (07), the cache (11), GPT (12)",
     ),
     Chapter(
@@ -105,7 +105,7 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
         "positions (chapter 05), the encoder (08), the whole Transformer (10)",
     ),
     Chapter(
-        "15", "Cost", "What does a longer text cost, in time and memory?", 120,
+        "15", "Cost", "What does a longer text cost, in time and memory?", 125,
         "the fused kernel (chapter 03), the layer (08), the cache (11), GPT (12)",
     ),
     Chapter("16", "Looking inside", "Which head does what, and how do we know?"),

@@ -68,7 +68,8 @@ def roads(notebook):
     main, side = Road(), Road()
     depth = None  # of the heading "Further" that we are under
     trees = iter(notebook.trees)
-    own = {getattr(node, "name", None) for code in notebook.trees for node in ast.walk(code)}
+    nodes = [node for code in notebook.trees for node in ast.walk(code)]
+    own = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     for cell in notebook.cells:
         title = heading(cell)
         if title:

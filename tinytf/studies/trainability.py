@@ -22,11 +22,14 @@ from tinytf.interpret.similarity import token_similarity
 from tinytf.norm import LayerNorm
 from tinytf.positional import PositionalEncoding
 from tinytf.residual import PostNorm, PreNorm
+from tinytf.studies import load
 from tinytf.studies.optimise import optimise
 from tinytf.studies.threads import one_thread
 from tinytf.support.randomness import seeded
 
-__all__ = ["DEPTHS", "NORMS", "RATES", "Sorter", "by_place", "cell", "draw", "rows", "train_cell"]
+__all__ = [
+    "DEPTHS", "NORMS", "RATES", "Sorter", "by_place", "cell", "draw", "grid", "rows", "train_cell",
+]  # fmt: skip
 
 DIGITS, LENGTH, WIDTH = 10, 8, 32
 DEPTHS, RATES, SEEDS = (2, 4, 8, 16), (3e-4, 1e-3, 3e-3, 1e-2), range(5)
@@ -163,6 +166,21 @@ def cell(seeds: Iterable[int] = SEEDS, **settings: object) -> dict:
         key: [run[key] for run in runs] if key in measured else value
         for key, value in runs[0].items()
     }
+
+
+def grid(norm: str, warmup: int = 1, scaled: bool = False) -> Tensor:
+    """Read the shipped map of one kind of stack: accuracies, (depths, rates, seeds).
+
+    In the order of `DEPTHS`, `RATES` and the seeds 0 to 4. Raises KeyError for a kind that was not
+    tried.
+    """
+    kind = {"norm": norm, "warmup": warmup, "scaled": scaled, "steps": STEPS, "gain": 1.0}
+    found = {
+        (row["depth"], row["lr"]): row["accuracy"]
+        for row in load("trainability")["rows"]
+        if all(row[key] == value for key, value in kind.items())
+    }
+    return torch.tensor([[found[depth, rate] for rate in RATES] for depth in DEPTHS])
 
 
 @one_thread()

@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable
 
+from torch import Tensor
 from tqdm import tqdm
 
 from tinytf.apps.translator import Translator
 from tinytf.cli.train import build
 from tinytf.data.phrasebook import Phrasebook
+from tinytf.masks import padding_mask
 from tinytf.metrics.translation import exact_match, exact_match_by_kind, grade_alignment, is_exact
 from tinytf.training.trainer import TrainingConfig
+from tinytf.transformer import Memory, Transformer
 
-__all__ = ["ablations", "seeds", "train"]
+__all__ = ["Rival", "ablations", "seeds", "train"]
 
 SEEDS = range(5)
 ABLATIONS: dict[str, dict[str, object]] = {
@@ -21,6 +24,15 @@ ABLATIONS: dict[str, dict[str, object]] = {
     "constant learning rate": {"schedule": "constant"},
     "post-norm, as in the paper": {"norm": "post"},
 }
+
+
+class Rival(Transformer):
+    """A translator that predicts the next word nearly perfectly."""
+
+    def decode(self, tgt: Tensor, memory: Memory, cache: None = None) -> Tensor:
+        """Represent each target prefix: ids (B, T) -> hidden states (B, T, C)."""
+        x = self.positions(self.tgt_embedding(tgt))
+        return self.decoder(x, memory.states, padding_mask(tgt), memory.mask)
 
 
 def train(

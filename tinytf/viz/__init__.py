@@ -23,9 +23,10 @@ from .images import digit_attention, patch_row, similarity_grid
 from .llama import head_groups, seed_dots
 from .norms import norm_groups
 from .positional import positional_curves, positional_heatmap, rotations, scheme_curves
+from .residual import draw_averaged, draw_norm_places, draw_shortcut
 from .sampling import settings_plane, text_strips, token_bars
 from .spoken import alt
-from .statistics import activation_statistics, bars, histogram, lines
+from .statistics import activation_statistics, bars, histogram, lines, violins
 from .style import ATTENTION, COLOURS, CYCLE, SIGNED, label, labels, use_house_style
 from .widgets import explore
 from .words import word_odds, word_paths
@@ -51,6 +52,9 @@ __all__ = [
     "course_map",
     "digit_attention",
     "dot_histogram",
+    "draw_averaged",
+    "draw_norm_places",
+    "draw_shortcut",
     "explore",
     "group_dots",
     "head_grid",
@@ -87,6 +91,7 @@ __all__ = [
     "unit_card",
     "use_house_style",
     "verdicts",
+    "violins",
     "word_map",
     "word_odds",
     "word_paths",

@@ -8,6 +8,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import LinearSegmentedColormap, to_rgba
 from matplotlib.patches import Polygon
 
+from .spoken import alt
 from .style import CYCLE, INK, as_array, labels, new_axes
 
 GREYS = LinearSegmentedColormap.from_list("tinytf.greys", ("#ffffff", "#c3c9d1"))
@@ -19,12 +20,13 @@ APART = 4.2  # between two stacks
 MARGIN = 7.6  # for the words, left of the first stack
 
 
-def norm_groups(x, groups, words, ax=None, *, cell=None, shown=8, pad="<pad>"):
+def norm_groups(x, groups, words, ax=None, *, cell=None, shown=8, pad="<pad>", colors=None):
     """Draw x (B, T, C) as a stack of B sheets, once for each group of numbers; returns the Axes.
 
     groups: {title: boolean (B, T, C)}, True for the numbers that share one mean (or other
-    statistic). They are filled in blue, or in red where the token is padding; of the others, real
-    tokens show their value in grey and padding is blank. Under each stack stands how many they are.
+    statistic). They are filled in blue (or in colors[title]), in red where the token is padding; of
+    the others, real tokens show their value in grey and padding is blank. Under each stack stands
+    how many they are.
     words: B lists of T tokens, the rows of the sheets, written beside the first stack; `pad` marks
     those that are padding.
     cell: (b, t, c), the output number that the groups belong to, gets a black frame.
@@ -41,13 +43,25 @@ def norm_groups(x, groups, words, ax=None, *, cell=None, shown=8, pad="<pad>"):
     ax = new_axes(ax, (0.26 * wide, 0.26 * tall))
     for index, (title, group) in enumerate(groups.items()):
         left = index * (shown + APART)
-        _stack(ax, left, x, group, padding, shown, cell)
-        _caption(ax, left, title, group, padding, shown)
+        color = (colors or {}).get(title, GROUP)
+        _stack(ax, left, x, group, padding, shown, cell, color)
+        _caption(ax, left, title, group, padding, shown, color)
     _name_rows(ax, words, padding)
     ax.set(xlim=(-MARGIN, wide - MARGIN), ylim=(high - tall, high))
     ax.set_aspect("equal")
     ax.axis("off")
-    return ax
+    return alt(ax, _said(groups, padding))
+
+
+def _said(groups, padding):
+    """The groups in words, for who can't see them."""
+    parts = []
+    for title, group in groups.items():
+        tokens, features = group.any(axis=2), group.any(axis=(0, 1))
+        size = f"{_many(int(tokens.sum()), 'token')} × {_many(int(features.sum()), 'feature')}"
+        pads = int((tokens & padding).sum())
+        parts.append(f"{' '.join(title.split())}: {size}, {pads} of them padding.")
+    return "Which numbers share a statistic. " + " ".join(parts)
 
 
 def _check(x, groups, words, cell, shown):
@@ -83,7 +97,7 @@ def _cells(where, positions, left):
     )
 
 
-def _stack(ax, left, x, group, padding, shown, cell):
+def _stack(ax, left, x, group, padding, shown, cell, color):
     positions = x.shape[1]
     where = np.argwhere(np.ones((*x.shape[:2], shown), bool))
     polygons, at = _cells(where, positions, left), tuple(where.T)
@@ -91,7 +105,7 @@ def _stack(ax, left, x, group, padding, shown, cell):
     low, high = np.quantile(x[at], [0.02, 0.98])
     shades = GREYS(np.clip((x[at] - low) / max(high - low, 1e-12), 0, 1))
     shades[empty] = (0.965, 0.969, 0.976, 1)
-    shades[inside] = to_rgba(GROUP)
+    shades[inside] = to_rgba(color)
     shades[inside & empty] = to_rgba(PAD)
     ax.add_collection(
         PolyCollection(polygons, facecolors=shades, edgecolors="#ffffff", linewidths=0.7)
@@ -108,13 +122,13 @@ def _stack(ax, left, x, group, padding, shown, cell):
         for above, below in itertools.pairwise(sheets):
             ends = (_corner(above, positions, c + 0.5, positions, left),
                     _corner(below, 0, c + 0.5, positions, left))  # fmt: skip
-            ax.plot(*zip(*ends, strict=True), color=GROUP, linewidth=3.2, linestyle=":")
+            ax.plot(*zip(*ends, strict=True), color=color, linewidth=3.2, linestyle=":")
     if cell is not None:
         frame = _cells([cell], positions, left)[0]
         ax.add_patch(Polygon(frame, fill=False, edgecolor="#000000", linewidth=3.4, zorder=5))
 
 
-def _caption(ax, left, title, group, padding, shown):
+def _caption(ax, left, title, group, padding, shown, color):
     positions = group.shape[1]
     middle = left + (shown - LEAN * positions) / 2
     weight = plt.rcParams["axes.titleweight"]
@@ -124,7 +138,7 @@ def _caption(ax, left, title, group, padding, shown):
     ax.text(above, 0.4, features, ha="center", fontsize=14, color=INK)
     bottom = _corner(group.shape[0] - 1, positions, 0, positions)[1]
     tokens, features = group.any(axis=2), group.any(axis=(0, 1))
-    below = [(_many(int(group.sum()), "number"), 22, weight, GROUP)]
+    below = [(_many(int(group.sum()), "number"), 22, weight, color)]
     below += [(f"{_many(int(tokens.sum()), 'token')} × {_many(int(features.sum()), 'feature')}",
                15, "normal", INK)]  # fmt: skip
     if pads := int((tokens & padding).sum()):

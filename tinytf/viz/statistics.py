@@ -3,19 +3,21 @@
 from collections.abc import Mapping
 
 import numpy as np
+import seaborn as sns
 
 from .axes import count_in_whole_numbers, name_bars, set_axes
 from .style import CYCLE, INK, as_array, label, new_axes
 
 
-def lines(x, series, ax=None, *, band=None, markers=None, colors=None, **axes):
+def lines(x, series, ax=None, *, band=None, markers=None, colors=None, dashed=(), **axes):
     """Draw {label: y} over a shared x, or over {label: x}; returns the Axes.
 
     x: None counts from 0. A y that is one number draws a dashed level line.
     band: {label: spread} or {label: (low, high)} shades a spread around that line.
     markers: mark the measured points (by default where there are at most 20).
-    colors: {label: its place in CYCLE}, so that a thing keeps its colour from figure to figure;
-    lines without one take their own place's.
+    colors: {label: its place in CYCLE, or a colour of `COLOURS`}, so that a thing keeps its colour
+    from figure to figure; lines without one take their own place's.
+    dashed: the labels of lines with dashes, for a variant that keeps its thing's colour.
     axes: title, xlabel, logx and the like (`set_axes`); legend=False leaves the legend out.
     """
     if not isinstance(series, Mapping) or not series:
@@ -35,10 +37,11 @@ def lines(x, series, ax=None, *, band=None, markers=None, colors=None, **axes):
         along = as_array(along, "x", ndim=1)
         if len(along) != len(y):
             raise ValueError(f"series {name!r} has {len(y)} values for {len(along)} x values")
-        color = CYCLE[(colors or {}).get(name, index) % len(CYCLE)]
+        color = (colors or {}).get(name, index)
+        color = color if isinstance(color, str) else CYCLE[color % len(CYCLE)]
         dots = len(y) <= 20 if markers is None else markers
         # Past the last colour the dash changes, so two lines never look alike.
-        dash = ("-", "--", ":")[index // len(CYCLE) % 3]
+        dash = "--" if name in dashed else ("-", "--", ":")[index // len(CYCLE) % 3]
         marker = "o" if dots else None
         ax.plot(along, y, label=label(name), color=color, marker=marker, linestyle=dash)
         if band and name in band:
@@ -120,6 +123,26 @@ def histogram(samples, ax=None, *, bins=60, clip=None, **axes):
     set_axes(ax, **{"xlabel": "value", "ylabel": "density"} | axes)
     ax.margins(y=0.1)
     ax.legend()
+    return ax
+
+
+def violins(samples, ax=None, *, color=CYCLE[0], **axes):
+    """Draw the distribution of each {name: tensor} as a violin, its quartiles inside.
+
+    color: one for all, or {name: colour}. axes: title, ylabel and the like (`set_axes`).
+    """
+    if not isinstance(samples, Mapping) or not samples:
+        raise ValueError(f"samples needs at least one {{name: values}}, got {samples!r}")
+    flat = [_finite(values, name) for name, values in samples.items()]
+    colors = [color[name] if isinstance(color, Mapping) else color for name in samples]
+    ax = new_axes(ax, (min(max(7.5, 0.8 * len(flat)), 13), 4.2))
+    sns.violinplot(
+        flat, ax=ax, palette=colors, inner="quart", cut=0, density_norm="width", linewidth=1.2,
+        inner_kws={"linewidth": 1.2}, alpha=0.75,
+    )  # fmt: skip
+    ax.axhline(0, color="#b4bac2", linewidth=1.2, zorder=0)
+    name_bars(ax, [label(name) for name in samples])
+    set_axes(ax, **axes)
     return ax
 
 

@@ -677,9 +677,9 @@ NEAREST = Answers(
     equivalent={
         "… => ….detach()…": "ids carry no gradient",
         "… => ….double()…": "more digits than asked for",
-        "… => cosines[query] = -3.0": "below every cosine",
-        "… => cosines[query] = -4.0": "below every cosine",
-        "… => unit = vectors / vectors.norm(dim=1, keepdim=True)": "the last axis of two",
+        "… => cosines[query] = -3.0": "-3, too, is below every cosine",
+        "… => cosines[query] = -4.0": "-4, too, is below every cosine",
+        "… => unit = vectors / vectors.norm(dim=1, keepdim=True)": "of two axes, 1 is the last",
     },
 )
 

@@ -1,7 +1,5 @@
 """Answers to chapter 05: references and mistakes."""
 
-import math
-
 import torch
 
 from tinytf.course.exercises.ch05 import _values
@@ -9,6 +7,7 @@ from tinytf.course.grading import Answers, WrongAnswer
 
 _NO_GRADIENT = "positions and angles have no gradient to lose"
 _FLOAT32 = "it is float32 already, or will be, or small whole numbers"
+_VERDICT = "neither a gradient nor more digits change what a test of values says"
 _MORE_DIGITS = "more digits on the way to float32"
 
 
@@ -196,117 +195,260 @@ SINUSOIDAL = Answers(
 )
 
 
-# 05.2 a step as a matrix
+# 05.2 a test of the table
 
 
-def my_shift_matrix(k, d_model):
-    """The matrix M with M @ PE[pos] = PE[pos + k] for every pos, (d_model, d_model).
+def my_table_test(encode):
+    """True if encode(max_len, d_model) makes the paper's table, for any sizes; else False.
 
-    d_model is even; the columns of PE are sine, cosine, sine, cosine, ….
+    encode returns a tensor (max_len, d_model), of whatever floating-point dtype.
     """
-    M = torch.zeros(d_model, d_model)
-    for i in range(0, d_model, 2):
-        delta = k / 10000 ** (i / d_model)
-        cos, sin = math.cos(delta), math.sin(delta)
-        M[i : i + 2, i : i + 2] = torch.tensor([[cos, sin], [-sin, cos]])
-    return M
+    table = encode(20, 8)
+    position, column = torch.arange(20)[:, None], torch.arange(8)
+    angle = position / 10000 ** ((column - column % 2) / 8)
+    expected = torch.where(column % 2 == 0, angle.sin(), angle.cos())
+    return table.shape == (20, 8) and torch.allclose(table.float(), expected, atol=1e-4)
 
 
-def _one_angle(k, d_model):
-    return torch.block_diag(*[my_shift_matrix(k, 2)] * (d_model // 2))
+def _table_test(max_len=20, d_model=8, rows=slice(None), columns=slice(None), atol=1e-4):
+    """A `my_table_test` that looks at these sizes, rows and columns."""
+
+    def test(encode):
+        found, expected = encode(max_len, d_model), _values(max_len, d_model)
+        return found.shape == expected.shape and torch.allclose(
+            found.float()[rows, columns], expected[rows, columns], atol=atol
+        )
+
+    return test
 
 
-def _only_cosines(k, d_model):
-    return my_shift_matrix(k, d_model).diagonal().diag()
+def _properties(encode):
+    table = encode(50, 8).float()
+    apart = torch.cdist(table, table).fill_diagonal_(torch.inf).min() > 1e-3
+    return bool(apart and table.abs().max() <= 1)
 
 
-def _turned_layout(k, d_model):
-    order = torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])
-    return my_shift_matrix(k, d_model)[order][:, order]
-
-
-SHIFT = Answers(
-    reference=my_shift_matrix,
+TABLE_TEST = Answers(
+    reference=my_table_test,
     wrong=(
         WrongAnswer(
-            "backwards",
-            lambda k, d_model: my_shift_matrix(-k, d_model),
-            "It must be PE[2]",
-            "This is the transpose, the turn by -δ: it leads k places back. Our pairs are (sine, "
-            "cosine), and the sine stands in the first row.",
+            "True, whatever comes",
+            lambda encode: encode(4, 4) is not None,
+            "hands that get faster",
+            "A test that can't fail tests nothing.",
         ),
         WrongAnswer(
-            "no mixing of sine and cosine",
-            _only_cosines,
-            "It must be PE[2]",
-            "The diagonal alone shrinks each number. A turn mixes the two of a pair.",
+            "True and False exchanged",
+            lambda encode: not my_table_test(encode),
+            "expected True",
+            "The right table is the one that gets True.",
         ),
         WrongAnswer(
-            "one angle for every pair",
-            _one_angle,
-            "It must be PE[2]",
-            "Pair i turns by k / 10000^(2i/d_model), each pair by its own angle.",
+            "properties, not values",
+            _properties,
+            "hands that get faster",
+            "Unique and bounded are tables of any speed. Compare values.",
         ),
         WrongAnswer(
-            "all sines first",
-            _turned_layout,
-            "It must be PE[2]",
-            "This matrix fits a table whose left half holds the sines. In ours a sine and its "
-            "cosine are neighbours, so the blocks sit on the diagonal.",
+            "only position 0",
+            _table_test(max_len=1),
+            "hands that get faster",
+            "At position 0 every angle is 0, whatever the speed.",
         ),
         WrongAnswer(
-            "a step of one, whatever k",
-            lambda k, d_model: my_shift_matrix(1, d_model),
-            "That is the identity",
-            "The angle is k times the frequency of the pair.",
+            "only the first hand",
+            _table_test(columns=slice(2)),
+            "hands that get faster",
+            "Hand 0 turns by 1 radian in nearly every wrong table as well.",
         ),
         WrongAnswer(
-            "fitted to position 0",
-            lambda k, d_model: torch.outer(
-                _values(abs(k) + 1, d_model)[k], _values(1, d_model)[0] / (d_model / 2)
+            "only sines",
+            _table_test(columns=slice(0, None, 2)),
+            "sines in all columns",
+            "Half of the columns are cosines.",
+        ),
+        WrongAnswer(
+            "only row 1",
+            _table_test(rows=slice(1, 2)),
+            "clocks that stop at position 1",
+            "One row says nothing of the next ones.",
+        ),
+        WrongAnswer(
+            "only width 4",
+            _table_test(d_model=4),
+            "the speeds of width 4 at any width",
+            "At width 4, 10000^(2i/d) is 100^i, whether or not the width is in the formula.",
+        ),
+        WrongAnswer(
+            "shape taken on trust",
+            lambda encode: (
+                torch.allclose(encode(20, 8)[:20, :8].float(), _values(20, 8), atol=1e-4)
+                if encode(20, 8).size(0) >= 20
+                else False
             ),
-            "It must be PE[2]",
-            "It maps PE[0] to PE[k], and every other position to a multiple of PE[k].",
+            "a row too many",
+            "A row too many has all the right values, and one more.",
         ),
         WrongAnswer(
-            "k without its sign",
-            lambda k, d_model: my_shift_matrix(abs(k), d_model),
-            "for k=-1, d_model=2",
-            "A step of -k leads back: cos(-δ) = cos δ, but sin(-δ) = -sin δ.",
+            "equal to the last digit",
+            lambda encode: torch.equal(encode(20, 8).float(), _values(20, 8)),
+            "a right table, computed in float32",
+            "Two right ways to compute an angle round differently: allow for 1e-5 or so.",
+        ),
+        WrongAnswer(
+            "too forgiving",
+            _table_test(atol=0.05),
+            "numbers too large by 0.002",
+            "float32 is right to about 1e-6; 0.05 lets slow hands stand still.",
+        ),
+        WrongAnswer(
+            "float32 only",
+            lambda encode: encode(20, 8).dtype == torch.float32 and my_table_test(encode),
+            "a right table in float64",
+            "The dtype says nothing about the values.",
         ),
     ),
     equivalent={
-        **_alike("M = torch.zeros(d_model, d_model)", _NO_GRADIENT, ("model)", "….detach()")),
-        **_alike("M = torch.zeros(d_model, d_model)", _FLOAT32, ("model)", "….float()")),
-        **_alike("return M", _NO_GRADIENT, ("M", "….detach()")),
-        **_alike("return M", _FLOAT32, ("M", "….float()")),
         **_alike(
-            "for i in range(0, d_model, 2):",
-            "d_model is even: the last i is d_model - 2",
-            ("model", "… - 1"),
+            "table = encode(20, 8)",
+            _VERDICT,
+            ("8)", "….detach()"),
+            ("8)", "….float()"),
+            ("8)", "….double()"),
         ),
         **_alike(
-            "M[i:i + 2, i:i + 2] = torch.tensor([[cos, sin], [-sin, cos]])",
-            _NO_GRADIENT,
-            (")", "….detach()"),
-            ("M", "….detach()"),
+            "angle = position / 10000 ** ((column - column % 2) / 8)",
+            _VERDICT,
+            ("position / 10000 ** ((column - column % 2) / 8)", "(…).detach()"),
+            ("position / 10000 ** ((column - column % 2) / 8)", "(…).float()"),
+            ("position", "….detach()"),
+            ("position", "….float()"),
+            ("column", "….detach()"),
+            ("column", "….float()"),
+            ("- column", "….detach()"),
+            ("- column", "….float()"),
         ),
         **_alike(
-            "M[i:i + 2, i:i + 2] = torch.tensor([[cos, sin], [-sin, cos]])",
-            _FLOAT32,
-            (")", "….float()"),
-            ("M", "….float()"),
+            "angle = position / 10000 ** ((column - column % 2) / 8)",
+            "so small a change of the base moves a value by 1e-5 at most, as rounding might",
+            ("10000", "10001"),
+            ("10000", "9999"),
         ),
         **_alike(
-            "M[i:i + 2, i:i + 2] = torch.tensor([[cos, sin], [-sin, cos]])",
-            _MORE_DIGITS,
-            (")", "….double()"),
+            "expected = torch.where(column % 2 == 0, angle.sin(), angle.cos())",
+            _VERDICT,
+            ("torch.where(column % 2 == 0, angle.sin(), angle.cos())", "….detach()"),
+            ("torch.where(column % 2 == 0, angle.sin(), angle.cos())", "….float()"),
+            ("column", "….detach()"),
+            ("column", "….float()"),
+            ("angle", "….detach()"),
+            ("angle", "….float()"),
+            (" angle.cos", " angle.detach().cos"),
+            (" angle.cos", " angle.float().cos"),
+        ),
+        **_alike(
+            "return table.shape == (20, 8) and "
+            "torch.allclose(table.float(), expected, atol=0.0001)",
+            _VERDICT,
+            ("table.float(), expected", "expected, table.float()"),
+            ("expected", "….detach()"),
+            ("expected", "….float()"),
+            ("table.float", "table.detach().float"),
+            ("table.float", "table.float().float"),
         ),
     },
 )
 
 
-# 05.3 rotary positions
+# 05.3 repair: positions are added
+
+
+def my_add_positions(x, table, start=0):
+    """Add to each word of x (B, T, C) its row of the table (max_len, C): a new tensor.
+
+    The first word of each sentence stands at position `start`. Raises ValueError where the table
+    has no row for the last one.
+    """
+    end = start + x.size(1)
+    if end > table.size(0):
+        raise ValueError(f"position {end - 1} is past a table of {table.size(0)} rows")
+    return x + table[start:end]
+
+
+def _in_place(x, table, start=0):
+    rows = my_add_positions(torch.zeros_like(x), table, start)
+    x += rows
+    return x
+
+
+ADDED = Answers(
+    reference=my_add_positions,
+    wrong=(
+        WrongAnswer(
+            "counted along the batch",
+            lambda x, table, start=0: (
+                x + table[start : start + x.size(0)][:, None]
+                if start + x.size(0) <= table.size(0)
+                else my_add_positions(x, table, start)
+            ),
+            "Word t of every sentence gets row t",
+            "`x.size(0)` is the batch: all words of sentence 3 get position 3. Words are axis 1.",
+        ),
+        WrongAnswer(
+            "cut by the batch",
+            lambda x, table, start=0: x + table[start : start + x.size(0)],
+            "for x of shape (1, 2, 2)",
+            "`x.size(0)` is the number of sentences; words are axis 1.",
+        ),
+        WrongAnswer(
+            "a slice that ends at T",
+            lambda x, table, start=0: (
+                x + table[start : x.size(1)]
+                if start + x.size(1) <= table.size(0)
+                else my_add_positions(x, table, start)
+            ),
+            "The first word stands at position 2",
+            "T words from `start` end at start + T.",
+        ),
+        WrongAnswer(
+            "start ignored",
+            lambda x, table, start=0: (
+                my_add_positions(x, table[: x.size(1)])
+                if start + x.size(1) <= table.size(0)
+                else my_add_positions(x, table, start)
+            ),
+            "The first word stands at position 2",
+            "With a cache the new word comes alone, and does not stand at position 0.",
+        ),
+        WrongAnswer(
+            "nothing refused",
+            lambda x, table, start=0: x + table[start : start + x.size(1)],
+            "expected a ValueError",
+            "One row that is left is added to both words, and no row makes the word disappear.",
+        ),
+        WrongAnswer(
+            "the last row refused",
+            lambda x, table, start=0: my_add_positions(x, table[:-1], start),
+            "raises ValueError",
+            "A sentence that ends with the table's last row fits.",
+        ),
+        WrongAnswer(
+            "added in place",
+            _in_place,
+            "x",
+            "`+=` changes the caller's tensor, who may still need the words without positions.",
+        ),
+        WrongAnswer(
+            "a table that can't learn",
+            lambda x, table, start=0: my_add_positions(x, table.detach(), start),
+            "no gradient reaches `table`",
+            "A learned table needs its gradient.",
+        ),
+    ),
+)
+
+
+# 05.4 rotary positions
 
 
 def my_rotate(x, start=0, base=10000.0):
@@ -538,24 +680,24 @@ ROTATE = Answers(
 )
 
 
-# 05.4 linear biases
+# 05.5 linear biases
 
 
-def my_alibi_bias(num_heads, length):
-    """ALiBi's bias for `length` queries and keys, (num_heads, length, length).
+def my_alibi_bias(num_heads, length, device=None):
+    """ALiBi's bias for `length` queries and keys, (num_heads, length, length), on this device.
 
     Head h, from 0, has the slope 2^(-8 (h + 1) / num_heads); the bias is minus the slope times the
     distance of query and key, on both sides. num_heads is a power of two.
     """
-    slopes = 2 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)
-    place = torch.arange(length)
+    slopes = 2 ** (-8 * torch.arange(1, num_heads + 1, device=device) / num_heads)
+    place = torch.arange(length, device=device)
     return -slopes[:, None, None] * (place[:, None] - place).abs()
 
 
 def _alibi(sign=-1.0, slopes=None, distance=None):
     """A `my_alibi_bias` with one thing wrong."""
 
-    def bias(num_heads, length):
+    def bias(num_heads, length, device=None):
         m = 2 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)
         m = m if slopes is None else slopes(num_heads)
         place = torch.arange(length)
@@ -584,7 +726,7 @@ ALIBI = Answers(
         ),
         WrongAnswer(
             "the future hidden as well",
-            lambda num_heads, length: my_alibi_bias(num_heads, length).masked_fill(
+            lambda num_heads, length, device=None: my_alibi_bias(num_heads, length).masked_fill(
                 torch.ones(length, length).triu(1).bool(), -torch.inf
             ),
             "Distance is |query - key|",
@@ -611,9 +753,15 @@ ALIBI = Answers(
         ),
         WrongAnswer(
             "no table per head",
-            lambda num_heads, length: my_alibi_bias(num_heads, length)[0],
+            lambda num_heads, length, device=None: my_alibi_bias(num_heads, length)[0],
             "expected (4, 3, 3)",
             "Every head has its own slope, so there is a table per head.",
+        ),
+        WrongAnswer(
+            "on the CPU whatever the device",
+            lambda num_heads, length, device=None: my_alibi_bias(num_heads, length),
+            "the result stays on the cpu",
+            "`torch.arange(...)` stands on the CPU unless it is told `device=device`.",
         ),
         WrongAnswer(
             "slopes of four heads",
@@ -625,17 +773,30 @@ ALIBI = Answers(
     ),
     equivalent={
         **_alike(
-            "slopes = 2 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)",
+            "slopes = 2 ** (-8 * torch.arange(1, num_heads + 1, device=device) / num_heads)",
             _NO_GRADIENT,
-            ("2 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)", "(…).detach()"),
+            (
+                "2 ** (-8 * torch.arange(1, num_heads + 1, device=device) / num_heads)",
+                "(…).detach()",
+            ),
         ),
         **_alike(
-            "slopes = 2 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)",
+            "slopes = 2 ** (-8 * torch.arange(1, num_heads + 1, device=device) / num_heads)",
             _FLOAT32,
-            ("2 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)", "(…).float()"),
+            (
+                "2 ** (-8 * torch.arange(1, num_heads + 1, device=device) / num_heads)",
+                "(…).float()",
+            ),
         ),
-        **_alike("place = torch.arange(length)", _NO_GRADIENT, ("length)", "….detach()")),
-        **_alike("place = torch.arange(length)", _FLOAT32, ("length)", "….float()")),
+        **_alike(
+            "place = torch.arange(length, device=device)", _NO_GRADIENT, ("device)", "….detach()")
+        ),
+        **_alike(
+            "place = torch.arange(length, device=device)",
+            "half precision has all whole numbers up to 2,048, more words than a loop has time for",
+            ("device)", "….half()"),
+        ),
+        **_alike("place = torch.arange(length, device=device)", _FLOAT32, ("device)", "….float()")),
         **_alike(
             "return -slopes[:, None, None] * (place[:, None] - place).abs()",
             _NO_GRADIENT,
@@ -657,7 +818,8 @@ ALIBI = Answers(
 
 ANSWERS = {
     "05.1": SINUSOIDAL,
-    "05.2": SHIFT,
-    "05.3": ROTATE,
-    "05.4": ALIBI,
+    "05.2": TABLE_TEST,
+    "05.3": ADDED,
+    "05.4": ROTATE,
+    "05.5": ALIBI,
 }

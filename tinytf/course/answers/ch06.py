@@ -1,80 +1,138 @@
 """Answers to chapter 06: references and mistakes."""
 
 import torch
+from torch import nn
+from torch.nn import functional as F
 
+from tinytf.course.exercises.ch06 import BROKEN
 from tinytf.course.grading import Answers, WrongAnswer
+from tinytf.norm import LayerNorm
 
-# 06.1 layer norm
+# 06.1 repair a LayerNorm
 
 
-def my_layer_norm(x, weight, bias, eps=1e-5):
-    """Each token of x (..., C) to mean 0 and variance 1 over its features, then gain and bias.
+class MyLayerNorm(nn.Module):
+    """LayerNorm of each token of x (..., C), with a learned gain `weight` and a learned `bias`.
 
-    weight and bias are (C,). The variance is divided by C, and eps is added to it inside the root.
+    Both are (d_model,). The variance is divided by C, and eps is added to it inside the root.
     """
-    mean = x.mean(dim=-1, keepdim=True)
-    variance = (x - mean).square().mean(dim=-1, keepdim=True)
-    return (x - mean) / torch.sqrt(variance + eps) * weight + bias
+
+    def __init__(self, d_model, eps=1e-5):
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(d_model))
+        self.bias = nn.Parameter(torch.zeros(d_model))
+
+    def forward(self, x):
+        """Normalise each token of x (..., C)."""
+        mean = x.mean(dim=-1, keepdim=True)
+        variance = (x - mean).square().mean(dim=-1, keepdim=True)
+        return (x - mean) / torch.sqrt(variance + self.eps) * self.weight + self.bias
 
 
-def _layer_variant(axes=-1, correction=0, outside=False, affine=True, root=True, always=None):
-    """A `my_layer_norm` with one thing wrong."""
+def _norm_module(normed=None, kept=nn.Parameter, start=(torch.ones, torch.zeros), affine=True):
+    """A `MyLayerNorm` with one thing wrong; `normed` makes the numbers before gain and bias."""
 
-    def norm(x, weight, bias, eps=1e-5):
+    def right(x, eps):
+        return (x - x.mean(-1, keepdim=True)) / torch.sqrt(
+            x.var(-1, correction=0, keepdim=True) + eps
+        )
+
+    class MyLayerNorm(nn.Module):
+        def __init__(self, d_model, eps=1e-5):
+            super().__init__()
+            self.eps = eps
+            self.weight, self.bias = (kept(make(d_model)) for make in start)
+
+        def forward(self, x):
+            y = (normed or right)(x, self.eps)
+            return y * self.weight + self.bias if affine else y
+
+    return MyLayerNorm
+
+
+def _layer_variant(axes=-1, correction=0, outside=False, root=True, always=None):
+    """The numbers of LayerNorm before gain and bias, with one thing wrong."""
+
+    def normed(x, eps):
         along = tuple(range(x.dim())) if axes == "all" else axes
         eps = eps if always is None else always
         mean = x.mean(along, keepdim=True)
         variance = x.var(along, keepdim=True, correction=correction)
         spread = variance.sqrt() + eps if outside else torch.sqrt(variance + eps)
-        y = (x - mean) / (spread if root else variance + eps)
-        return y * weight + bias if affine else y
+        return (x - mean) / (spread if root else variance + eps)
 
-    return norm
+    return _norm_module(normed)
 
 
-def _digits_lost(x, weight, bias, eps=1e-5):
+def _along_positions(x, eps):
+    x = x - x.mean(-1, keepdim=True)
+    return x / torch.sqrt(x.square().mean(1, keepdim=True) + eps)
+
+
+def _digits_lost(x, eps):
     mean = x.mean(-1, keepdim=True)
     variance = x.square().mean(-1, keepdim=True) - mean.square()
-    return (x - mean) / torch.sqrt(variance + eps) * weight + bias
+    return (x - mean) / torch.sqrt(variance + eps)
 
 
-def _detached(x, weight, bias, eps=1e-5):
+def _detached(x, eps):
     mean = x.detach().mean(-1, keepdim=True)
     variance = x.detach().var(-1, keepdim=True, correction=0)
-    return (x - mean) / torch.sqrt(variance + eps) * weight + bias
+    return (x - mean) / torch.sqrt(variance + eps)
 
 
-def _overwriting(x, weight, bias, eps=1e-5):
+def _overwriting(x, eps):
     x -= x.mean(-1, keepdim=True)
-    return x / torch.sqrt(x.square().mean(-1, keepdim=True) + eps) * weight + bias
+    return x / torch.sqrt(x.square().mean(-1, keepdim=True) + eps)
+
+
+def _handed_over(broken):
+    """The module of the statement, as it is."""
+    scope = {"nn": nn, "torch": torch}
+    exec(broken, scope)
+    return scope["MyLayerNorm"]
 
 
 LAYER = Answers(
-    reference=my_layer_norm,
+    reference=MyLayerNorm,
     wrong=(
+        WrongAnswer(
+            "as it was",
+            _handed_over(BROKEN),
+            "you get [[[nan, nan, nan, nan]]]",
+            "Nothing is repaired yet.",
+        ),
+        WrongAnswer(
+            "spread over the positions",
+            _norm_module(_along_positions),
+            "Its mean is 3, its variance 14 / 4",
+            "`dim=1` runs over the positions of a sentence: the tokens then share a spread, and "
+            "padding counts in it. A token's features lie along `dim=-1`.",
+        ),
         WrongAnswer(
             "over the batch",
             _layer_variant(axes=0),
-            "for x=[[1, 2, 3, 6], [5, 5, 1, 1]",
+            "Its mean is 3, its variance 14 / 4",
             "`dim=0` runs over the sentences: that is what BatchNorm does, and a token's result "
             "then depends on its neighbours in the batch. LayerNorm runs over the last axis.",
         ),
         WrongAnswer(
             "over positions and features",
             _layer_variant(axes=(-2, -1)),
-            "for x=[[1, 2, 3, 6], [0, 4, -4, 8]]",
+            "Each token has its own mean and variance",
             "The tokens of a sentence then share one mean. Each token has its own: only `dim=-1`.",
         ),
         WrongAnswer(
             "over the whole tensor",
             _layer_variant(axes="all"),
-            "for x=[[1, 2, 3, 6], [5, 5, 1, 1]",
+            "Each token has its own mean and variance",
             "`x.mean()` without `dim` is one number for the whole batch. Give `dim=-1`.",
         ),
         WrongAnswer(
             "divided by C - 1",
             _layer_variant(correction=1),
-            "you get [-0.9258, -0.4629, 0, 1.389]",
+            "you get [[[-0.9258, -0.4629, 0, 1.389]]]",
             "`x.var` and `x.std` divide by C - 1 unless told `correction=0`. With 4 features the "
             "result is 13 % too small, with 512 a thousandth; loaded weights then do not fit.",
         ),
@@ -88,13 +146,13 @@ LAYER = Answers(
         WrongAnswer(
             "divided by the variance",
             _layer_variant(root=False),
-            "you get [-0.5714, -0.2857, 0, 0.8571]",
+            "you get [[[-0.5714, -0.2857, 0, 0.8571]]]",
             "Divide by the standard deviation, the root of the variance, or the scale stays in.",
         ),
         WrongAnswer(
             "no eps",
             _layer_variant(always=0.0),
-            "you get [nan, nan, nan, nan]",
+            "you get [[[nan, nan, nan, nan]]]",
             "A token of equal numbers has variance 0, and 0/0 is NaN. eps also decides below which "
             "spread a token counts as constant.",
         ),
@@ -111,28 +169,48 @@ LAYER = Answers(
             "`dim=2` is the last axis only where there are three; `dim=-1` is it everywhere.",
         ),
         WrongAnswer(
+            "gain and bias that do not learn",
+            _norm_module(kept=lambda x: x),
+            "there is no parameter `weight`",
+            "A plain tensor is no weight: the optimiser never sees it, `.to(device)` leaves it "
+            "behind, and it is not saved. `nn.Parameter(...)` makes it one.",
+        ),
+        WrongAnswer(
+            "gain and bias as buffers",
+            _norm_module(kept=lambda x: nn.Parameter(x, requires_grad=False)),
+            "does not require a gradient",
+            "They travel with the module and never learn. Leave `requires_grad` as it is.",
+        ),
+        WrongAnswer(
             "gain and bias forgotten",
-            _layer_variant(affine=False),
+            _norm_module(affine=False),
             "weight=[1, 2, 3, 4]",
-            "The last step is `* weight + bias`: it lets training undo the normalisation.",
+            "The last step is `* self.weight + self.bias`: it lets training undo the norm.",
+        ),
+        WrongAnswer(
+            "a gain that starts as zeros",
+            _norm_module(start=(torch.zeros, torch.zeros)),
+            "you get [[[0, 0, 0, 0]]]",
+            "A gain of 0 silences the sublayer behind it. It starts as ones, so that the norm at "
+            "first only normalises.",
         ),
         WrongAnswer(
             "the mean of the squares minus the square of the mean",
-            _digits_lost,
+            _norm_module(_digits_lost),
             "Its variance is 3.5",
             "Of a token near 10,000 both are near 100,000,000, where float32 counts in eights: the "
             "difference is noise, and may be negative. Square `x - mean` instead.",
         ),
         WrongAnswer(
             "detached statistics",
-            _detached,
+            _norm_module(_detached),
             "for the gradient to `x`",
             "The numbers are right, and the gradient is not: mean and variance depend on x, too.",
         ),
         WrongAnswer(
             "x overwritten",
-            _overwriting,
-            "your code changes the caller's `x`",
+            _norm_module(_overwriting),
+            "after the call, the caller's x",
             "`x -= mean` works in the caller's memory: the residual stream, which is added later, "
             "is no longer what it was. Write `x - mean`.",
         ),
@@ -142,11 +220,198 @@ LAYER = Answers(
         "variance = (x - mean.detach()).square().mean(dim=-1, keepdim=True)": (
             "the variance does not change with the mean: its gradient is that of Σ (x - mean) = 0"
         ),
+        "self.weight = … => ….float()": "it is float32 to begin with",
+        "self.bias = … => ….float()": "it is float32 to begin with",
+        "… => self.float().…": "there is no weight yet, or it is float32",
     },
 )
 
 
-# 06.2 RMSNorm that survives float16
+# 06.2 a Pre-LN stack
+
+
+class MyPreLNStack(nn.Module):
+    """A Pre-LN stack of sublayers: modules that map (B, T, C) to (B, T, C), C = d_model.
+
+    Its parts are called `sublayers`, `norms` (a LayerNorm for each sublayer), `dropout`, and
+    `final_norm`, the LayerNorm at the end.
+    """
+
+    def __init__(self, sublayers, d_model, dropout=0.1):
+        super().__init__()
+        self.sublayers = nn.ModuleList(sublayers)
+        self.norms = nn.ModuleList(LayerNorm(d_model) for _ in sublayers)
+        self.dropout = nn.Dropout(dropout)
+        self.final_norm = LayerNorm(d_model)
+
+    def forward(self, x):
+        """Map (B, T, C) to (B, T, C)."""
+        for sublayer, norm in zip(self.sublayers, self.norms):
+            x = x + self.dropout(sublayer(norm(x)))
+        return self.final_norm(x)
+
+
+def _stack_variant(
+    step=None, last=True, listed=nn.ModuleList, shared=False, stale=False, drop=nn.Dropout, twice=1
+):
+    """A `MyPreLNStack` with one thing wrong; `step` is what one sublayer does."""
+    step = step or (lambda x, read, sublayer, norm, dropout: x + dropout(sublayer(norm(read))))
+
+    class MyPreLNStack(nn.Module):
+        def __init__(self, sublayers, d_model, dropout=0.1):
+            super().__init__()
+            self.sublayers = listed(sublayers)
+            one = LayerNorm(d_model)
+            self.norms = listed([one if shared else LayerNorm(d_model) for _ in sublayers])
+            self.dropout = drop(dropout)
+            self.final_norm = LayerNorm(d_model)
+
+        def forward(self, x):
+            first = x
+            for sublayer, norm in zip(self.sublayers, self.norms, strict=True):
+                for _ in range(twice):
+                    said = step(x, first if stale else x, sublayer, norm, self.dropout)
+                x = said
+            return self.final_norm(x) if last else x
+
+    return MyPreLNStack
+
+
+def _normalised_stream(x, _, sublayer, norm, dropout):
+    x = norm(x)
+    return x + dropout(sublayer(x))
+
+
+def _added_in_place(x, _, sublayer, norm, dropout):
+    x += dropout(sublayer(norm(x)))
+    return x
+
+
+class _Always(nn.Module):
+    """Dropout that does not know the evaluation mode."""
+
+    def __init__(self, p):
+        super().__init__()
+        self.p = p
+
+    def forward(self, x):
+        return F.dropout(x, self.p)
+
+
+PRE = Answers(
+    reference=MyPreLNStack,
+    wrong=(
+        WrongAnswer(
+            "the normalised x is added",
+            _stack_variant(_normalised_stream),
+            "one sublayer, which squares",
+            "`x = norm(x)` overwrote the stream, so every layer normalises it again, and the way "
+            "around passes through each norm.",
+        ),
+        WrongAnswer(
+            "Post-LN",
+            _stack_variant(lambda x, _, f, norm, dropout: norm(x + dropout(f(x)))),
+            "one sublayer, which squares",
+            "This normalises the sum: the paper's order, Post-LN.",
+        ),
+        WrongAnswer(
+            "no norm at the end",
+            _stack_variant(last=False),
+            "one sublayer, which squares",
+            "The stream has grown with every sublayer: return `self.final_norm(x)`.",
+        ),
+        WrongAnswer(
+            "norm after the sublayer",
+            _stack_variant(lambda x, _, f, norm, dropout: x + dropout(norm(f(x)))),
+            "one sublayer, which squares",
+            "Here the sublayer reads the stream as it is, which grows with depth. Normalise "
+            "before the sublayer.",
+        ),
+        WrongAnswer(
+            "no way around",
+            _stack_variant(lambda _, read, f, norm, dropout: dropout(f(norm(read)))),
+            "one sublayer, which squares",
+            "The residual is missing: add `x`.",
+        ),
+        WrongAnswer(
+            "modules in a plain list",
+            _stack_variant(listed=list),
+            "there is no parameter `norms.0.weight`",
+            "`parameters()` does not look into Python lists, so what stands there is never "
+            "trained, moved or saved. `nn.ModuleList` holds modules.",
+        ),
+        WrongAnswer(
+            "one norm for all",
+            _stack_variant(shared=True),
+            "there is no parameter `norms.1.weight`",
+            "Every sublayer has a norm of its own, with its own gain and bias.",
+        ),
+        WrongAnswer(
+            "all read the input",
+            _stack_variant(stale=True),
+            "for two linear maps, random gains and biases",
+            "Each sublayer reads what the ones before it added, too: keep the sum in one variable, "
+            "and read that.",
+        ),
+        WrongAnswer(
+            "each sublayer called twice",
+            _stack_variant(twice=2),
+            "called [2, 2, 2] times",
+            "Twice the work, and dropout inside a sublayer draws anew: keep what it returned in "
+            "a variable.",
+        ),
+        WrongAnswer(
+            "dropout on the sum",
+            _stack_variant(lambda x, _, f, norm, dropout: dropout(x + f(norm(x)))),
+            "only the last norm acts",
+            "Dropout on the sum drops parts of the stream itself, at every layer anew.",
+        ),
+        WrongAnswer(
+            "dropout on the input",
+            _stack_variant(lambda x, _, f, norm, dropout: x + f(dropout(norm(x)))),
+            "only the last norm acts",
+            "Section 5.4 of the paper puts dropout on the output of each sublayer.",
+        ),
+        WrongAnswer(
+            "dropout forgotten",
+            _stack_variant(lambda x, _, f, norm, __: x + f(norm(x))),
+            "only the last norm acts",
+            "`self.dropout` was made and is not called.",
+        ),
+        WrongAnswer(
+            "dropout in use, too",
+            _stack_variant(drop=_Always),
+            "after .eval()",
+            "`F.dropout` drops in every mode unless it is told `training=self.training`; "
+            "`nn.Dropout` knows its mode.",
+        ),
+        WrongAnswer(
+            "x overwritten",
+            _stack_variant(_added_in_place),
+            "after the call, the caller's x",
+            "`x += …` works in the caller's memory, and `backward` then finds numbers that are no "
+            "longer what a layer read. Write `x = x + …`.",
+        ),
+        WrongAnswer(
+            "cut off from the graph",
+            _stack_variant(
+                lambda x, _, f, norm, dropout: x.detach() + dropout(f(norm(x.detach())))
+            ),
+            "no gradient reaches `x`",
+            "The numbers are right, but nothing below the stack would learn: leave `detach`, "
+            "`.data` and `no_grad` out of it.",
+        ),
+    ),
+    equivalent={
+        "self.norms = … => ….float()": "a new LayerNorm is in float32",
+        "self.final_norm = … => ….float()": "a new LayerNorm is in float32",
+        "self.dropout = … => self.dropout = nn.Dropout(dropout).…": "dropout has no weights",
+        "self.sublayers = … => self.float().…": "there is no weight yet",
+    },
+)
+
+
+# 06.3 RMSNorm that survives float16
 
 
 def my_rms_norm(x, weight, eps=1e-6):
@@ -349,153 +614,6 @@ RMS = Answers(
 )
 
 
-# 06.3 a Pre-LN stack
-
-
-def my_pre_norm_stack(x, sublayers, norms, dropout):
-    """A whole Pre-LN stack: each sublayer adds what it finds to the stream x (B, T, C).
-
-    sublayers and norms are lists of functions of (B, T, C). There is one norm more than sublayers:
-    norms[i] is for sublayers[i], the last one for the end. dropout acts on what is added.
-    """
-    for sublayer, norm in zip(sublayers, norms[:-1], strict=True):
-        x = x + dropout(sublayer(norm(x)))
-    return norms[-1](x)
-
-
-def _stack_variant(step=None, last=True, norm_of=lambda norms, i: norms[i], stale=False):
-    """A `my_pre_norm_stack` with one thing wrong; `step` is what one sublayer does."""
-    step = step or (lambda x, read, sublayer, norm, dropout: x + dropout(sublayer(norm(read))))
-
-    def stack(x, sublayers, norms, dropout):
-        first = x
-        for i, sublayer in enumerate(sublayers):
-            x = step(x, first if stale else x, sublayer, norm_of(norms, i), dropout)
-        return norms[-1](x) if last else x
-
-    return stack
-
-
-def _normalised_stream(x, _, sublayer, norm, dropout):
-    x = norm(x)
-    return x + dropout(sublayer(x))
-
-
-def _added_in_place(x, sublayers, norms, dropout):
-    for i, sublayer in enumerate(sublayers):
-        x += dropout(sublayer(norms[i](x)))
-    return norms[-1](x)
-
-
-def _called_twice(x, sublayers, norms, dropout):
-    for i, sublayer in enumerate(sublayers):
-        if sublayer(norms[i](x)).shape == x.shape:
-            x = x + dropout(sublayer(norms[i](x)))
-    return norms[-1](x)
-
-
-_ZIP = "for sublayer, norm in zip(sublayers, norms[:-1]"
-
-PRE = Answers(
-    reference=my_pre_norm_stack,
-    wrong=(
-        WrongAnswer(
-            "the normalised x is added",
-            _stack_variant(_normalised_stream),
-            "only the last norm acts",
-            "`x = norm(x)` overwrote the stream, so every layer normalises it again, and the way "
-            "around passes through each norm. A well-known course does this in its decoder.",
-        ),
-        WrongAnswer(
-            "Post-LN",
-            _stack_variant(lambda x, _, f, norm, dropout: norm(x + dropout(f(x)))),
-            "only the last norm acts",
-            "This normalises the sum: the paper's order, Post-LN.",
-        ),
-        WrongAnswer(
-            "no norm at the end",
-            _stack_variant(last=False),
-            "only the last norm acts",
-            "The stream has grown with every sublayer. One of the tutorials hands it on like this; "
-            "call `norms[-1]` on what you return.",
-        ),
-        WrongAnswer(
-            "norm after the sublayer",
-            _stack_variant(lambda x, _, f, norm, dropout: x + dropout(norm(f(x)))),
-            "1 + (10·1 + 1) = 12",
-            "Here the sublayer reads the stream as it is, which grows with depth. Normalise "
-            "before the sublayer.",
-        ),
-        WrongAnswer(
-            "dropout on the sum",
-            _stack_variant(lambda x, _, f, norm, dropout: dropout(x + f(norm(x)))),
-            "only the last norm acts",
-            "Dropout on the sum drops parts of the stream itself, at every layer anew.",
-        ),
-        WrongAnswer(
-            "dropout on the input",
-            _stack_variant(lambda x, _, f, norm, dropout: x + f(dropout(norm(x)))),
-            "only the last norm acts",
-            "Section 5.4 of the paper puts dropout on the output of each sublayer.",
-        ),
-        WrongAnswer(
-            "no way around",
-            _stack_variant(lambda _, read, f, norm, dropout: dropout(f(norm(read)))),
-            "only the last norm acts",
-            "The residual is missing: add `x`.",
-        ),
-        WrongAnswer(
-            "dropout forgotten",
-            _stack_variant(lambda x, _, f, norm, __: x + f(norm(x))),
-            "only the last norm acts",
-            "`dropout` came in and was not called.",
-        ),
-        WrongAnswer(
-            "all read the input",
-            _stack_variant(stale=True),
-            "12 after the first",
-            "Each sublayer reads what the ones before it added, too: keep the sum in one variable, "
-            "and read that.",
-        ),
-        WrongAnswer(
-            "one norm for all",
-            _stack_variant(norm_of=lambda norms, _: norms[0]),
-            "12 after the first",
-            "Every sublayer has a norm of its own, with its own gain and bias.",
-        ),
-        WrongAnswer(
-            "x overwritten",
-            _added_in_place,
-            "your code changes the caller's `x`",
-            "`x += …` works in the caller's memory, and `backward` then finds numbers that are no "
-            "longer what a layer read. Write `x = x + …`.",
-        ),
-        WrongAnswer(
-            "each sublayer called twice",
-            _called_twice,
-            "called [2, 2, 2] times",
-            "Twice the work, and dropout inside a sublayer draws anew: keep what it returned in "
-            "a variable.",
-        ),
-        WrongAnswer(
-            "cut off from the graph",
-            lambda x, sublayers, norms, dropout: my_pre_norm_stack(
-                x.detach(), sublayers, norms, dropout
-            ),
-            "no gradient reaches `x`",
-            "The numbers are right, but nothing below the stack would learn: leave `detach`, "
-            "`.data` and `no_grad` out of it.",
-        ),
-    ),
-    equivalent={
-        f"{_ZIP}, strict=True): => {_ZIP}):": "there is a norm for each sublayer, as is promised",
-        f"{_ZIP}, strict=True): => {_ZIP}, strict=False):": (
-            "there is a norm for each sublayer, as is promised"
-        ),
-    },
-)
-
-
 # 06.4 BatchNorm that leaves padding out
 
 
@@ -683,7 +801,7 @@ BATCHNORM = Answers(
 
 ANSWERS = {
     "06.1": LAYER,
-    "06.2": RMS,
-    "06.3": PRE,
+    "06.2": PRE,
+    "06.3": RMS,
     "06.4": BATCHNORM,
 }

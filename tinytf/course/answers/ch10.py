@@ -1,10 +1,138 @@
 """Answers to chapter 10: references and mistakes."""
 
-import torch
-
 from tinytf.course.grading import Answers, WrongAnswer
+from tinytf.masks import causal_mask, padding_mask
 
-# 10.1 label-smoothed loss without the padding
+# 10.1 a forward pass to repair
+
+
+def my_forward(model, src, tgt):
+    """The logits of `model(src, tgt)`, by its parts: (B, S) and (B, T) to (B, T, V).
+
+    The parts are model.src_embedding, .tgt_embedding, .positions, .encoder, .decoder and .output;
+    model.config.pad_id is the id of the padding.
+    """
+    pad = model.config.pad_id
+    mask = padding_mask(src, pad)  # (B, 1, 1, S)
+    memory = model.encoder(model.positions(model.src_embedding(src)), mask)
+    y = model.positions(model.tgt_embedding(tgt))
+    ahead = causal_mask(tgt.size(1), tgt.device) & padding_mask(tgt, pad)
+    return model.output(model.decoder(y, memory, ahead, mask))  # (B, T, C) -> (B, T, V)
+
+
+def _forward_variant(
+    source_positions=True, table="tgt_embedding", causal=True, cross=True, own=True, pad=None,
+    output=None, detached=False,
+):  # fmt: skip
+    """A `my_forward` with one thing wrong."""
+
+    def forward(model, src, tgt):
+        padding = model.config.pad_id if pad is None else pad
+        mask = padding_mask(src, padding)
+        x = model.src_embedding(src)
+        x = model.positions(x) if source_positions else x
+        memory = model.encoder(x, mask if own else None)
+        memory = memory.detach() if detached else memory
+        y = model.positions(getattr(model, table)(tgt))
+        ahead = padding_mask(tgt, padding)
+        ahead = ahead & causal_mask(tgt.size(1), tgt.device) if causal else ahead
+        hidden = model.decoder(y, memory, ahead, mask if cross else None)
+        return hidden @ getattr(model, output).weight.T if output else model.output(hidden)
+
+    return forward
+
+
+def _flat_mask(model, src, tgt):
+    mask = src != model.config.pad_id
+    memory = model.encoder(model.positions(model.src_embedding(src)), mask)
+    ahead = causal_mask(tgt.size(1)) & padding_mask(tgt, model.config.pad_id)
+    y = model.positions(model.tgt_embedding(tgt))
+    return model.output(model.decoder(y, memory, ahead, mask))
+
+
+FORWARD = Answers(
+    reference=my_forward,
+    equivalent={
+        "… => ….detach()": "ids and masks carry no gradient",
+        "… => …(src.detach())…": "ids and masks carry no gradient",
+        "… => ….detach()…": "ids and masks carry no gradient",
+        "ahead = causal_mask(tgt.size(1), tgt.device) & padding_mask(tgt, pad) => "
+        "ahead = causal_mask(tgt.size(1), tgt.device)": "padding on the right is later than every "
+        "word, so the causal mask hides it",
+        "… => …padding_mask(src.float(), pad)": "ids of a vocabulary are the same in float32",
+        "… => …padding_mask(tgt.float(), pad)": "ids of a vocabulary are the same in float32",
+        "… => …causal_mask(tgt.size(1)) & …": "another device was not asked for",
+        "… => …model.device…": "model and ids are on one device",
+        "… => …src.device…": "model and ids are on one device",
+        "… => …mask.device…": "model and ids are on one device",
+    },
+    wrong=(
+        WrongAnswer(
+            "no positions for the source",
+            _forward_variant(source_positions=False),
+            "for src=[[4]], tgt=[[1]]",
+            "The source's vectors are given to the encoder without positions: it sees a set of "
+            "words, and can't tell who chased whom.",
+        ),
+        WrongAnswer(
+            "the source's table for the target",
+            _forward_variant(table="src_embedding"),
+            "for src=[[4]], tgt=[[1]]",
+            "The target's ids are looked up in the source's embedding. It runs as long as the ids "
+            "exist there, and every word is another one.",
+        ),
+        WrongAnswer(
+            "an embedding for the output",
+            _forward_variant(output="tgt_embedding"),
+            "for src=[[4]], tgt=[[1]]",
+            "The output is tied to the target's embedding in many models, and not in all. "
+            "`model.output` is right for both.",
+        ),
+        WrongAnswer(
+            "no causal mask",
+            _forward_variant(causal=False),
+            "All prefixes at once must agree with prefix by prefix",
+            "Every position sees the words that it has to say, one place to the right. Training "
+            "looks wonderful, and alone the model can't write.",
+        ),
+        WrongAnswer(
+            "the memory's mask forgotten",
+            _forward_variant(cross=False),
+            "Padding may not matter",
+            "Cross-attention looks at the padding of the shorter sentences: what they get depends "
+            "on the longest sentence of their batch.",
+        ),
+        WrongAnswer(
+            "the encoder's mask forgotten",
+            _forward_variant(own=False),
+            "Padding may not matter",
+            "The encoder's words look at padding, so in another batch a sentence reads otherwise.",
+        ),
+        WrongAnswer(
+            "a mask of shape (B, S)",
+            _flat_mask,
+            "does not fit scores of shape",
+            "Attention's scores are (B, H, T, S), and a mask (B, S) says nothing of heads and "
+            "queries. `padding_mask` makes it (B, 1, 1, S), which fits all of them.",
+        ),
+        WrongAnswer(
+            "0 taken for the padding",
+            _forward_variant(pad=0),
+            "Here 0 is a word",
+            "Another vocabulary pads with another id: ask `model.config.pad_id`.",
+        ),
+        WrongAnswer(
+            "the memory detached",
+            _forward_variant(detached=True),
+            "no gradient reaches `src_embedding.weight`",
+            "The logits are right, and nothing tells the encoder what it should have read: it "
+            "would never be trained.",
+        ),
+    ),
+)
+
+
+# 10.2 label-smoothed loss without the padding
 
 
 def smoothed_loss(logits, targets, epsilon, pad_id):
@@ -133,212 +261,97 @@ SMOOTHED_LOSS = Answers(
 )
 
 
-# 10.2 shift right
+# 10.3 a schedule that waits
 
 
-def teacher_forcing(target_ids, bos, eos, pad):
-    """What the decoder reads and what it has to say, (B, T) -> two of (B, T + 1).
+def my_rate(step, lr, warmup, steps, fall):
+    """The learning rate at `step`, counted from 1: rise, stay, fall, each in a straight line.
 
-    target_ids holds words, padded on the right. The input is bos, then the words, then padding;
-    the labels are the words, then eos, then padding.
+    It rises for `warmup` steps to reach lr at step `warmup`, stays there, and falls over the last
+    `fall` steps to reach 0 at step `steps`. Afterwards it is 0.
     """
-    column = target_ids[:, :1]
-    decoder_input = torch.cat([torch.full_like(column, bos), target_ids], 1)
-    labels = torch.cat([target_ids, torch.full_like(column, pad)], 1)
-    lengths = (target_ids != pad).sum(1, keepdim=True)
-    return decoder_input, labels.scatter(1, lengths, eos)
+    rise, left = step / warmup, (steps - step) / fall
+    return lr * max(0.0, min(1.0, rise, left))
 
 
-def _padded_with(ids, first=None, last=None):
-    parts = [torch.full_like(ids[:, :1], value) for value in (first, last) if value is not None]
-    return torch.cat([parts[0], ids] if first is not None else [ids, parts[-1]], 1)
+def _three_parts(up, down, after=lambda lr: 0.0):
+    """A `my_rate` of three branches; `up` and `down` give the share of lr."""
+
+    def rate(step, lr, warmup, steps, fall):
+        if step > steps:
+            return after(lr)
+        if step <= warmup:
+            return lr * up(step, warmup)
+        if step > steps - fall:
+            return lr * down(steps - step, fall)
+        return lr
+
+    return rate
 
 
-def _unshifted(target_ids, bos, eos, pad):
-    labels = teacher_forcing(target_ids, bos, eos, pad)[1]
-    return labels.clone(), labels
-
-
-def _labels_first(target_ids, bos, eos, pad):
-    return teacher_forcing(target_ids, bos, eos, pad)[::-1]
-
-
-def _not_split(target_ids, bos, eos, pad):
-    labels = _padded_with(teacher_forcing(target_ids, bos, eos, pad)[1], first=bos)
-    return labels.clone(), labels
-
-
-def _no_eos(target_ids, bos, eos, pad):
-    return _padded_with(target_ids, first=bos), _padded_with(target_ids, last=pad)
-
-
-def _shifted_left(target_ids, bos, eos, pad):
-    labels = teacher_forcing(target_ids, bos, eos, pad)[1]
-    return _padded_with(labels[:, 1:], last=pad), labels
-
-
-def _eos_after_padding(target_ids, bos, eos, pad):
-    return _padded_with(target_ids, first=bos), _padded_with(target_ids, last=eos)
-
-
-def _bos_in_labels(target_ids, bos, eos, pad):
-    decoder_input, labels = teacher_forcing(target_ids, bos, eos, pad)
-    ends = _padded_with(labels, first=bos)[:, :-1]
-    return decoder_input, ends
-
-
-def _eos_read(target_ids, bos, eos, pad):
-    labels = teacher_forcing(target_ids, bos, eos, pad)[1]
-    return _padded_with(labels[:, :-1], first=bos), labels
-
-
-def _cpu_column(target_ids, bos, eos, pad):
-    labels = teacher_forcing(target_ids, bos, eos, pad)[1]
-    return torch.cat([torch.full((target_ids.size(0), 1), bos), target_ids], 1), labels
-
-
-TEACHER_FORCING = Answers(
-    reference=teacher_forcing,
+SCHEDULE = Answers(
+    reference=my_rate,
     equivalent={
-        "… => ….detach()…": "ids carry no gradient",
-        "… => …(target_ids.float() != pad)…": "ids of a vocabulary are the same in float32",
+        "… => rise, left = ((steps - step) / fall, step / warmup)": "the least has no order",
+        "… => …max(-0.0, …": "-0.0 equals 0.0",
     },
     wrong=(
         WrongAnswer(
-            "eos read in the shorter rows",
-            _eos_read,
-            "for the input, you get [[1, 7, 8, 9], [1, 5, 2, 0]]",
-            "The labels, shifted by one, have their eos in the rows that are not the longest. "
-            "After eos nothing is left to say, so it is never read.",
+            "starts at 0",
+            _three_parts(lambda s, w: (s - 1) / w, lambda left, f: left / f),
+            "The first of ten steps",
+            "Steps count from 1. A first step of rate 0 does nothing, and lr comes a step late.",
         ),
         WrongAnswer(
-            "a column on the CPU",
-            _cpu_column,
-            "on another device than the CPU it fails",
-            "`torch.full` makes its tensor on the CPU. `torch.full_like`, or `device=...`, makes "
-            "it where the words are.",
-        ),
-        WrongAnswer(
-            "0 taken for the padding",
-            lambda target_ids, bos, eos, pad: teacher_forcing(target_ids, bos, eos, 0),
-            "Here 0 is a word and 5 is padding",
-            "Another vocabulary has another padding: use `pad`.",
-        ),
-        WrongAnswer(
-            "input equals labels",
-            _unshifted,
-            "decoder_input starts with [7, 5]",
-            "The decoder reads the very word that it has to say. Copying it is enough, the loss "
-            "falls to 0, and the model cannot generate.",
-        ),
-        WrongAnswer(
-            "labels returned first",
-            _labels_first,
-            "decoder_input starts with [7, 5]",
-            "Both halves are right and in the wrong order: the input, which starts with bos, comes "
-            "first.",
-        ),
-        WrongAnswer(
-            "the whole sentence twice",
-            _not_split,
-            "decoder_input has shape (2, 5), expected (2, 4)",
-            "With bos, words and eos on both sides, each position is asked for the word that it "
-            "reads. The input drops the last position, the labels drop the first.",
-        ),
-        WrongAnswer(
-            "eos missing",
-            _no_eos,
-            "for the labels, you get [[7, 8, 9, 0], [5, 0, 0, 0]]",
-            "A model that has never been asked to say eos never stops.",
-        ),
-        WrongAnswer(
-            "shifted left",
-            _shifted_left,
-            "decoder_input starts with [8, 2]",
-            "The input runs ahead of the labels: the decoder is shown the word after the one that "
-            "it has to say.",
-        ),
-        WrongAnswer(
-            "eos after the padding",
-            _eos_after_padding,
-            "for the labels, you get [[7, 8, 9, 2], [5, 0, 0, 2]]",
-            "In a short sentence eos belongs right after the last word, before the padding, at a "
-            "place that differs from row to row.",
-        ),
-        WrongAnswer(
-            "labels start with bos",
-            _bos_in_labels,
-            "for the labels, you get [[1, 7, 8, 9], [1, 5, 2, 0]]",
-            "Nobody has to say bos: it is what the decoder reads first. Here input and labels are "
-            "aligned, so the model learns to copy.",
-        ),
-    ),
-)
-
-
-# 10.3 the paper's learning rate
-
-
-def noam(step, d_model, warmup):
-    """The learning rate at `step`, as in section 5.3 of "Attention Is All You Need".
-
-    d_model**-0.5 * min(step**-0.5, step * warmup**-1.5), with steps counted from 1; step 0, which
-    schedulers ask for, counts as 1.
-    """
-    step = max(step, 1)
-    return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
-
-
-NOAM = Answers(
-    reference=noam,
-    equivalent={},
-    wrong=(
-        WrongAnswer(
-            "step 0 divides by zero",
-            lambda step, d_model, warmup: d_model**-0.5 * min(step**-0.5, step * warmup**-1.5),
-            "ZeroDivisionError",
-            "`LambdaLR` asks for step 0 when it is built, and 0**-0.5 has no value. Use "
-            "`max(step, 1)`.",
-        ),
-        WrongAnswer(
-            "one step ahead",
-            lambda step, d_model, warmup: (
-                d_model**-0.5 * min((step + 1) ** -0.5, (step + 1) * warmup**-1.5)
+            "divided in whole numbers",
+            lambda step, lr, warmup, steps, fall: (
+                lr * max(0, min(1, step // warmup, (steps - step) // fall))
             ),
-            "you get 0.0065, expected 0.00625",
-            "Adding 1 everywhere makes step 0 safe, but moves the whole schedule by a step. Only "
-            "step 0 counts as step 1: `max(step, 1)`.",
+            "One of twenty steps down",
+            "`//` rounds down: until the end of the warm-up the rate is 0, and in the fall it is 0 "
+            "again. `/` gives the share of the way.",
         ),
         WrongAnswer(
-            "max for min",
-            lambda step, d_model, warmup: (
-                d_model**-0.5 * max(max(step, 1) ** -0.5, max(step, 1) * warmup**-1.5)
+            "arrives a step late",
+            _three_parts(lambda s, w: s / (w + 1), lambda left, f: left / f),
+            "The first of ten steps",
+            "Divided by warmup + 1, the rise ends just below lr.",
+        ),
+        WrongAnswer(
+            "never reaches 0",
+            _three_parts(lambda s, w: s / w, lambda left, f: (left + 1) / f),
+            "One of twenty steps down",
+            "The fall begins a step late, and at the last step something is left of the rate.",
+        ),
+        WrongAnswer(
+            "negative after the end",
+            lambda step, lr, warmup, steps, fall: (
+                lr * min(1.0, step / warmup, (steps - step) / fall)
             ),
-            "Four times the steps, half the peak",
-            "The larger branch starts at its highest and then grows without end: the opposite of "
-            "a warm-up.",
+            "Training is over",
+            "The falling line goes on below 0, and a negative rate climbs. Keep it at 0.",
         ),
         WrongAnswer(
-            "exponents swapped",
-            lambda step, d_model, warmup: (
-                d_model**-0.5 * min(max(step, 1) ** -1.5, max(step, 1) * warmup**-0.5)
+            "lr again after the end",
+            _three_parts(lambda s, w: s / w, lambda left, f: left / f, after=lambda lr: lr),
+            "Training is over",
+            "After the last step the rate springs back to lr.",
+        ),
+        WrongAnswer(
+            "no plateau",
+            lambda step, lr, warmup, steps, fall: (
+                lr * max(0.0, min(step / warmup, (steps - step) / (steps - warmup)))
             ),
-            "The peak is 1/√(d_model · warmup)",
-            "The -1.5 belongs to warmup and the -0.5 to step; only then do the two branches meet "
-            "at the end of the warm-up.",
+            "The fall begins after step 80",
+            "It falls from the end of the warm-up on; `fall` says how many steps the fall takes.",
         ),
         WrongAnswer(
-            "no d_model",
-            lambda step, d_model, warmup: min(max(step, 1) ** -0.5, max(step, 1) * warmup**-1.5),
-            "d_model=16 has 0.025",
-            "Without d_model**-0.5 the rate of a model of width 512 is 22.6 times too high.",
-        ),
-        WrongAnswer(
-            "no warm-up",
-            lambda step, d_model, warmup: d_model**-0.5 * max(step, 1) ** -0.5,
-            "A quarter of the way up",
-            "This is the second half only: the first step, when the gradients are worst, is the "
-            "largest.",
+            "the fall takes `steps`",
+            lambda step, lr, warmup, steps, fall: (
+                lr * max(0.0, min(1.0, step / warmup, (steps + fall - step) / fall))
+            ),
+            "One of twenty steps down",
+            "The fall is part of the `steps`, the last of them: it begins after `steps - fall`.",
         ),
     ),
 )
@@ -481,8 +494,8 @@ ACCUMULATION = Answers(
 )
 
 ANSWERS = {
-    "10.1": SMOOTHED_LOSS,
-    "10.2": TEACHER_FORCING,
-    "10.3": NOAM,
+    "10.1": FORWARD,
+    "10.2": SMOOTHED_LOSS,
+    "10.3": SCHEDULE,
     "10.4": ACCUMULATION,
 }

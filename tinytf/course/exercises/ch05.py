@@ -1,7 +1,8 @@
-"""Chapter 05: sinusoids, a step as a matrix, rotary positions and linear biases."""
+"""Chapter 05: sinusoids and a test of them, positions added, rotary ones and linear biases."""
 
 import math
 
+import numpy as np
 import torch
 
 from tinytf.course.expect import (
@@ -10,6 +11,7 @@ from tinytf.course.expect import (
     gradients,
     numbers,
     precise,
+    refuses,
     same,
     tensor,
     travels,
@@ -88,73 +90,253 @@ SINUSOIDAL = Exercise(
 )
 
 
-# 05.2 a step as a matrix
+# 05.2 a test of the table
 
 
-def my_shift_matrix(k, d_model):
-    """The matrix M with M @ PE[pos] = PE[pos + k] for every pos, (d_model, d_model).
+def my_table_test(encode):
+    """True if encode(max_len, d_model) makes the paper's table, for any sizes; else False.
 
-    d_model is even; the columns of PE are sine, cosine, sine, cosine, ….
+    encode returns a tensor (max_len, d_model), of whatever floating-point dtype.
     """
     raise NotImplementedError
 
 
-def _moves(answer, k, d_model, positions):
-    table = _values(max(positions) + max(k, 0) + 1, d_model).double()
-    where = f"for k={k}, d_model={d_model}"
-    M = tensor(answer(k, d_model), where).double()
-    message = f"{where}, the shape is {tuple(M.shape)}, expected {(d_model, d_model)}"
-    expect(M.shape == (d_model, d_model), message)
-    for pos in positions:
-        note = f"It must be PE[{pos + k}]."
-        same(M @ table[pos], table[pos + k], f"{where}, M @ PE[{pos}]", tolerance=1e-4, note=note)
+def _laid_out(angles, first=torch.sin, second=torch.cos):
+    """A function of max_len and d_model from one for angles, two columns for each hand."""
+
+    def encode(max_len, d_model):
+        angle = angles(torch.arange(max_len, dtype=torch.float64)[:, None], d_model)
+        pairs = torch.stack([first(angle), second(angle)], dim=-1).flatten(1)
+        return pairs[:, :d_model].float()
+
+    return encode
 
 
-def _from_zero(answer):
-    """it leads from position 0 to position k"""
-    _moves(answer, 2, 2, [0])
-    _moves(answer, 2, 6, [0])
+def _speeds(d_model, base=10000.0, exponent=-2):
+    pair = torch.arange((d_model + 1) // 2, dtype=torch.float64)
+    return base ** (exponent * pair / d_model)
 
 
-@hint("Is there a number in your matrix that depends on the position?")
-def _from_anywhere(answer):
-    """the same matrix leads from any position to the one k further"""
-    _moves(answer, 1, 2, [1, 2])
-    _moves(answer, 3, 6, [1, 5, 20])
-    _moves(answer, 3000, 4, [0, 7])
+def _own_angles(max_len, d_model):
+    angle = torch.arange(max_len)[:, None] / 10000 ** (torch.arange(d_model) / d_model)
+    return torch.where(torch.arange(d_model) % 2 == 0, angle.sin(), angle.cos())
 
 
-def _standing(answer):
-    """a step of 0 changes nothing"""
-    same(answer(0, 4), torch.eye(4), "for k=0, d_model=4", note="That is the identity.", dtype=True)
+def _all_sines_first(max_len, d_model):
+    table = _values(max_len, d_model)
+    return torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
 
 
-def _steps_back(answer):
-    """a step of -k leads back"""
-    _moves(answer, -1, 2, [1])
-    _moves(answer, -3, 6, [3, 8])
+RIGHT_TABLES = {
+    "a right table": _values,
+    "a right table in float64": lambda max_len, d_model: _values(max_len, d_model).double(),
+    "a right table, computed in float32": lambda max_len, d_model: torch.stack(
+        [
+            (torch.arange(max_len) / 10000 ** ((j - j % 2) / d_model) + (j % 2) * math.pi / 2).sin()
+            for j in range(d_model)
+        ],
+        dim=1,
+    ),
+}
+WRONG_SPEEDS = {
+    "hands that get faster": _laid_out(lambda pos, d: pos * _speeds(d, exponent=2)),
+    "the exponent i/d in place of 2i/d": _laid_out(lambda pos, d: pos * _speeds(d, exponent=-1)),
+    "the base 1,000": _laid_out(lambda pos, d: pos * _speeds(d, 1000.0)),
+    "one speed for all hands": _laid_out(lambda pos, d: pos * torch.ones((d + 1) // 2)),
+    "an exponent of its own for each column": _own_angles,
+}
+WRONG_LAYOUTS = {
+    "cosine and sine swapped": _laid_out(lambda pos, d: pos * _speeds(d), torch.cos, torch.sin),
+    "all sines before all cosines": _all_sines_first,
+    "hands that turn the other way": _laid_out(lambda pos, d: -pos * _speeds(d)),
+    "sines in all columns": _laid_out(lambda pos, d: pos * _speeds(d), torch.sin, torch.sin),
+}
+WRONG_PLACES = {
+    "positions from 1": _laid_out(lambda pos, d: (pos + 1) * _speeds(d)),
+    "clocks that stop at position 1": _laid_out(lambda pos, d: pos.clamp(max=1) * _speeds(d)),
+    "position 0 everywhere": _laid_out(lambda pos, d: 0 * pos * _speeds(d)),
+}
+WRONG_WIDTHS = {
+    "the speeds of width 4 at any width": _laid_out(
+        lambda pos, d: pos * _speeds(4, exponent=-2)[0] * 100.0 ** -torch.arange((d + 1) // 2)
+    ),
+    "a column too many": lambda max_len, d_model: _values(max_len, d_model + 1),
+    "a row too many": lambda max_len, d_model: _values(max_len + 1, d_model),
+    "rows and columns exchanged": lambda max_len, d_model: _values(max_len, d_model).T,
+}
 
 
-SHIFT = Exercise(
+def _verdicts(answer, tables, expected, note):
+    for name, encode in tables.items():
+        got = answer(encode)
+        where = f"for a function that makes {name}"
+        says = isinstance(got, bool | int | np.bool_) or (
+            isinstance(got, torch.Tensor) and got.numel() == 1
+        )
+        expect(says, f"{where}, you return {type(got).__name__}, expected True or False. {note}")
+        message = f"{where}, your test returns {bool(got)}, expected {expected}. {note}"
+        expect(bool(got) == expected, message)
+
+
+def _passes_right(answer):
+    """a right table passes, in float32 and in float64"""
+    _verdicts(answer, RIGHT_TABLES, True, "Computed in float32, it differs by about 1e-6.")
+
+
+def _finds_speeds(answer):
+    """hands of a wrong speed are found"""
+    _verdicts(answer, WRONG_SPEEDS, False, "Row 1 has a value in column 2 that tells.")
+
+
+def _finds_layouts(answer):
+    """sines and cosines in the wrong columns are found"""
+    _verdicts(answer, WRONG_LAYOUTS, False, "Each column has its own value to compare.")
+
+
+def _finds_places(answer):
+    """rows in the wrong places are found"""
+    _verdicts(answer, WRONG_PLACES, False, "Look at more rows than one.")
+
+
+def _finds_widths(answer):
+    """a wrong shape is found, and speeds that fit one width only"""
+    _verdicts(answer, WRONG_WIDTHS, False, "Ask for a width other than 4, and look at the shape.")
+
+
+def _finds_slips(answer):
+    """a table that is off by a thousandth is found"""
+    tables = {
+        "numbers too large by 0.002": lambda max_len, d_model: _values(max_len, d_model) + 0.002,
+        "a last column of ones": _last_of_ones,
+    }
+    _verdicts(answer, tables, False, "Rounding is a million times smaller than 1.")
+
+
+def _last_of_ones(max_len, d_model):
+    table = _values(max_len, d_model)
+    table[:, -1] = 1
+    return table
+
+
+TABLE_TEST = Exercise(
     id="05.2",
-    title="a step as a matrix",
+    title="a test of the table",
     difficulty=2,
-    minutes=15,
+    minutes=12,
     statement=(
-        "Write `my_shift_matrix(k, d_model)`: the matrix M with `M @ PE[pos] == PE[pos + k]` for "
-        "every position, in float32; a negative `k` leads back. `d_model` is even, and PE's "
-        "columns are sine, cosine, sine, cosine, …"
+        "Design `my_table_test(encode)`: `encode(max_len, d_model)` returns a tensor that should "
+        "be the paper's table. Return `True` if it is, and `False` if it is wrong in any way: in "
+        "the speeds of its hands, in the order of its columns, in where it starts to count, in its "
+        "shape. Choose yourself what to ask for. Rounding is no mistake, and neither is float64; a "
+        "number that is off by a thousandth is one."
     ),
     hint=(
-        "sin(a + δ) = sin a cos δ + cos a sin δ and cos(a + δ) = cos a cos δ - sin a sin δ. Each "
-        "pair has a 2 × 2 block on the diagonal, with δ = k / 10000^(2i/d_model)."
+        "Compare values with the formula, in `math.sin` and `math.cos`. Which sizes show most? At "
+        "position 0 all speeds look alike, and width 2 has only one hand."
     ),
-    function=my_shift_matrix,
-    tests=(_from_zero, _from_anywhere, _standing, _steps_back),
+    function=my_table_test,
+    tests=(
+        _passes_right,
+        _finds_speeds,
+        _finds_layouts,
+        _finds_places,
+        _finds_widths,
+        _finds_slips,
+    ),
 )
 
 
-# 05.3 rotary positions
+# 05.3 repair: positions are added
+
+
+def my_add_positions(x, table, start=0):
+    """Add to each word of x (B, T, C) its row of the table (max_len, C): a new tensor.
+
+    The first word of each sentence stands at position `start`. Raises ValueError where the table
+    has no row for the last one.
+    """
+    raise NotImplementedError
+
+
+def _added(x, table, start=0):
+    """A word at a time."""
+    return torch.stack(
+        [
+            torch.stack([word + table[start + t] for t, word in enumerate(sentence.unbind())])
+            for sentence in x.unbind()
+        ]
+    )
+
+
+def _one_row(answer):
+    """a single word gets row 0"""
+    agrees(answer, _added, torch.tensor([[[1.0, 2.0]]]), torch.tensor([[10.0, 20.0]]))
+
+
+@hint("Which axis of x counts the words of a sentence?")
+def _rows_by_place(answer):
+    """every sentence gets the same rows, one for each of its words"""
+    note = "Word t of every sentence gets row t."
+    agrees(answer, _added, numbers(1, 2, 2, seed=21), numbers(4, 2, seed=22), note=note)
+    agrees(answer, _added, numbers(3, 2, 4, seed=23), numbers(6, 4, seed=24), note=note)
+    agrees(answer, _added, numbers(2, 5, 3, seed=25), numbers(5, 3, seed=26), note=note)
+    agrees(answer, _added, numbers(4, 4, 2, seed=27), numbers(9, 2, seed=28), note=note)
+
+
+@hint("At which row does a slice for T words end that begins at `start`?")
+def _from_start(answer):
+    """words can begin at a later position"""
+    note = "The first word stands at position 2."
+    agrees(answer, _added, numbers(1, 1, 2, seed=31), numbers(4, 2, seed=32), 2, note=note)
+    agrees(answer, _added, numbers(2, 3, 2, seed=33), numbers(9, 2, seed=34), 2, note=note)
+    note = "The last word has the last row."
+    agrees(answer, _added, numbers(3, 2, 4, seed=35), numbers(6, 4, seed=36), 4, note=note)
+
+
+def _past_the_end(answer):
+    """where the table has no row left, it refuses"""
+    note = "A slice past the end is just shorter, and what is left broadcasts."
+    for words, rows, start in ((2, 3, 2), (1, 3, 3), (3, 2, 0), (2, 1, 0), (2, 4, 7)):
+        x, table = numbers(1, words, 2, seed=41), numbers(rows, 2, seed=42)
+        where = f"for x of shape {tuple(x.shape)}, table of shape {(rows, 2)}, start={start}"
+        refuses(answer, x, table, start, note=note, where=where)
+
+
+def _other_dtypes(answer):
+    """it works in float64, and where its arguments are"""
+    wide = [numbers(*shape, seed=51, dtype=torch.float64) for shape in ((2, 3, 4), (5, 4))]
+    agrees(answer, _added, *wide, 1)
+    travels(answer, numbers(2, 3, 4, seed=52), numbers(5, 4, seed=53), 1)
+
+
+def _both_learn(answer):
+    """gradients reach x, and the table, which may be learned"""
+    gradients(answer, _added, numbers(1, 2, 2, seed=61), numbers(3, 2, seed=62))
+    gradients(answer, _added, numbers(2, 3, 2, seed=63), numbers(6, 2, seed=64), 2)
+
+
+ADDED = Exercise(
+    id="05.3",
+    title="repair: positions are added",
+    difficulty=2,
+    minutes=10,
+    statement=(
+        "`suspect`, above, is right only on a square, and from position 0. Write "
+        "`my_add_positions(x, table, start=0)`, which does what it should: add to each word of `x` "
+        "`(B, T, C)` its row of `table` `(max_len, C)`, where the first word stands at `start`, "
+        "and return a new tensor, leaving `x` as it was. Raise `ValueError` where the table has no "
+        "row for the last word. Gradients reach `x` and the table, which may be learned."
+    ),
+    hint=(
+        "Four things are wrong: which axis is measured; where the slice ends; what happens past "
+        "the end; and what becomes of the caller's `x`."
+    ),
+    function=my_add_positions,
+    tests=(_one_row, _rows_by_place, _from_start, _past_the_end, _other_dtypes, _both_learn),
+)
+
+
+# 05.4 rotary positions
 
 
 def my_rotate(x, start=0, base=10000.0):
@@ -248,7 +430,7 @@ def _rotary_gradient(answer):
 
 
 ROTATE = Exercise(
-    id="05.3",
+    id="05.4",
     title="rotary positions",
     difficulty=3,
     minutes=15,
@@ -277,11 +459,11 @@ ROTATE = Exercise(
 )
 
 
-# 05.4 linear biases
+# 05.5 linear biases
 
 
-def my_alibi_bias(num_heads, length):
-    """ALiBi's bias for `length` queries and keys, (num_heads, length, length).
+def my_alibi_bias(num_heads, length, device=None):
+    """ALiBi's bias for `length` queries and keys, (num_heads, length, length), on this device.
 
     Head h, from 0, has the slope 2^(-8 (h + 1) / num_heads); the bias is minus the slope times the
     distance of query and key, on both sides. num_heads is a power of two.
@@ -343,24 +525,38 @@ def _any_heads(answer):
     agrees(answer, _alibi_loop, 2, 1, note="A word is at distance 0 from itself.")
     agrees(answer, _alibi_loop, 8, 5, note=note)
     agrees(answer, _alibi_loop, 16, 3, note=note)
-    row = [-(2099 - key) / 256 for key in range(2100)]
-    same(answer(1, 2100)[0, -1], row, "for num_heads=1, length=2100, the last query")
+    row = [-(299 - key) / 256 for key in range(300)]
+    same(answer(1, 300)[0, -1], row, "for num_heads=1, length=300, the last query")
+
+
+def _bias_device(answer):
+    """it is made on the device that is asked for"""
+    where = "for num_heads=2, length=3 and another device than the CPU"
+    got = answer(2, 3, torch.device("meta"))  # which stands for any
+    on = got.device.type if isinstance(got, torch.Tensor) else type(got).__name__
+    message = f"{where}, the result stays on the {on}: give `device` to each tensor you make"
+    expect(on == "meta", message)
 
 
 ALIBI = Exercise(
-    id="05.4",
+    id="05.5",
     title="linear biases",
     difficulty=1,
     minutes=10,
     statement=(
-        "Write `my_alibi_bias(num_heads, length)`: what ALiBi adds to the scores, of shape "
-        "`(num_heads, length, length)`. Head h has the slope `2 ** (-8 * (h + 1) / num_heads)` and "
-        "the bias is minus the slope times the distance of query and key, on both sides."
+        "Write `my_alibi_bias(num_heads, length, device=None)`: what ALiBi adds to the scores, of "
+        "shape `(num_heads, length, length)`. Head h has the slope "
+        "`2 ** (-8 * (h + 1) / num_heads)` and the bias is minus the slope times the distance of "
+        "query and key, on both sides. `num_heads` is a power of two. All tensors are made on "
+        "`device`."
     ),
-    hint="`place[:, None] - place` is a table of distances; slopes need two axes of size 1 more.",
+    hint=(
+        "With `place = torch.arange(length, device=device)`, `place[:, None] - place` is a table "
+        "of distances; slopes need two axes of size 1 more."
+    ),
     function=my_alibi_bias,
-    tests=(_bias_shape, _falls, _both_sides, _slopes, _any_heads),
+    tests=(_bias_shape, _falls, _both_sides, _slopes, _any_heads, _bias_device),
 )
 
 
-EXERCISES = (SINUSOIDAL, SHIFT, ROTATE, ALIBI)
+EXERCISES = (SINUSOIDAL, TABLE_TEST, ADDED, ROTATE, ALIBI)

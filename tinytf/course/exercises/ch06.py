@@ -1,13 +1,15 @@
-"""Chapter 06: LayerNorm, RMSNorm in half precision, a Pre-LN stack, BatchNorm without padding."""
+"""Chapter 06: LayerNorm repaired, a Pre-LN stack, RMSNorm in half precision, BatchNorm."""
 
 import torch
+from torch import nn
 from torch.nn import functional as F
 
+from tinytf.course.evidence import record
 from tinytf.course.expect import (
-    Counted,
     agrees,
     expect,
     gradients,
+    has_parameters,
     numbers,
     precise,
     same,
@@ -16,15 +18,21 @@ from tinytf.course.expect import (
 )
 from tinytf.course.grading import Exercise, hint
 
-# 06.1 layer norm
+# 06.1 repair a LayerNorm
 
 
-def my_layer_norm(x, weight, bias, eps=1e-5):
-    """Each token of x (..., C) to mean 0 and variance 1 over its features, then gain and bias.
+class MyLayerNorm(nn.Module):
+    """LayerNorm of each token of x (..., C), with a learned gain `weight` and a learned `bias`.
 
-    weight and bias are (C,). The variance is divided by C, and eps is added to it inside the root.
+    Both are (d_model,). The variance is divided by C, and eps is added to it inside the root.
     """
-    raise NotImplementedError
+
+    def __init__(self, d_model, eps=1e-5):
+        raise NotImplementedError
+
+    def forward(self, x):
+        """Normalise each token of x (..., C)."""
+        raise NotImplementedError
 
 
 TOKENS = torch.tensor(
@@ -36,91 +44,399 @@ GAIN, SHIFT = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([0.5, 0.0, -1.0, 
 TINY = TOKENS * 1e-3
 
 
-def _layer_norm(x, weight, bias, eps=1e-5):
+def _made(answer):
+    """The answer as a function: a module with this gain and bias, called on a copy of x."""
+
+    def run(x, weight=None, bias=None, eps=1e-5):
+        module = answer(x.size(-1), eps).to(x.dtype)
+        with torch.no_grad():
+            for own, given in ((module.weight, weight), (module.bias, bias)):
+                if given is not None:
+                    own.copy_(given)
+        out = module(x.clone())
+        record(out.detach().clone() if isinstance(out, torch.Tensor) else out)
+        return out
+
+    return run
+
+
+def _plain_norm(x, weight=None, bias=None, eps=1e-5):
     """torch's own, given the arguments in another order."""
-    return F.layer_norm(x, weight.shape, weight, bias, eps)
+    return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
 
 
 def _each_token(answer):
     """each token comes out with mean 0 and variance 1, divided by C"""
-    token = TOKENS[0, 0]
-    agrees(answer, _layer_norm, token, ONE, NONE, note="Its mean is 3, its variance 14 / 4.")
-    agrees(answer, _layer_norm, TOKENS[:, 0], ONE, NONE)
-    agrees(answer, _layer_norm, TOKENS[:1], ONE, NONE)
-    agrees(answer, _layer_norm, TOKENS, ONE, NONE)
+    run = _made(answer)
+    agrees(run, _plain_norm, TOKENS[:1, :1], note="Its mean is 3, its variance 14 / 4.")
+    agrees(run, _plain_norm, TOKENS[:, :1], note="Each token has its own mean and variance.")
+    agrees(run, _plain_norm, TOKENS[:1], note="Each token has its own mean and variance.")
+    agrees(run, _plain_norm, TOKENS)
+
+
+def _any_shape(answer):
+    """a token alone, and of four axes, is normalised alike"""
+    agrees(_made(answer), _plain_norm, TOKENS[0, 0])
+    agrees(_made(answer), _plain_norm, numbers(2, 1, 3, 4, seed=3), tolerance=1e-3)
+
+
+@hint("A tensor becomes a weight of the module by `nn.Parameter(...)`.")
+def _learned_parameters(answer):
+    """gain and bias are weights of the module, and start as ones and zeros"""
+    where = "for MyLayerNorm(3)"
+    module = answer(3)
+    has_parameters(module, {"weight": (3,), "bias": (3,)}, where)
+    same(module.weight, [1.0] * 3, f"{where}, `weight`")
+    same(module.bias, [0.0] * 3, f"{where}, `bias`")
+    expect(module.weight.requires_grad and module.bias.requires_grad,
+           f"{where}, gain or bias does not require a gradient")  # fmt: skip
 
 
 def _affine(answer):
     """then come gain and bias, feature by feature"""
-    agrees(answer, _layer_norm, TOKENS[0, 0], GAIN, SHIFT)
-    agrees(answer, _layer_norm, numbers(2, 3, 5, seed=1), *numbers(2, 5, seed=2))
+    agrees(_made(answer), _plain_norm, TOKENS[:1, :1], GAIN, SHIFT)
+    agrees(_made(answer), _plain_norm, numbers(2, 3, 5, seed=1), *numbers(2, 5, seed=2))
 
 
 def _eps_inside(answer):
     """eps is added to the variance"""
+
+    def tiny(eps):
+        return _made(answer)(TINY[:1, :1], eps=eps)
+
     note = "Its variance is 3.5e-06, less than eps: √(variance + eps)."
-    agrees(answer, _layer_norm, TINY[0, 0], ONE, NONE, 1e-4, note=note)
-    agrees(answer, _layer_norm, TINY[0, 0], ONE, NONE, note="Without an eps it is 1e-5.")
+    where = "for x=[[[0.001, 0.002, 0.003, 0.006]]], eps=0.0001"
+    same(tiny(1e-4), _plain_norm(TINY[:1, :1], eps=1e-4), where, 1e-4, note)
+    got = answer(4)(TINY[:1, :1].clone())
+    record(got.detach().clone() if isinstance(got, torch.Tensor) else got)
+    where = "for x=[[[0.001, 0.002, 0.003, 0.006]]], no eps given"
+    same(got, _plain_norm(TINY[:1, :1]), where, 1e-4, "Without an eps it is 1e-5.")
 
 
 def _constant(answer):
     """a token of equal numbers comes out as its bias"""
-    agrees(answer, _layer_norm, torch.full((4,), 3.0), ONE, NONE, note="0 is not divided by 0.")
-    agrees(answer, _layer_norm, torch.full((2, 1), 3.0), GAIN[:1], SHIFT[:1], note="C = 1.")
+    note = "0 is not divided by 0."
+    agrees(_made(answer), _plain_norm, torch.full((1, 1, 4), 3.0), note=note)
+    lone = torch.full((2, 1, 1), 3.0)
+    agrees(_made(answer), _plain_norm, lone, GAIN[:1], SHIFT[:1], note="C = 1.")
 
 
 @hint("The mean of the squares minus the square of the mean is a small difference of large ones.")
 def _far_away(answer):
     """a large mean does not cost the digits of the variance"""
-    far = TOKENS[0, 0] + 10_000
-    agrees(answer, _layer_norm, far, ONE, NONE, tolerance=1e-3, note="Its variance is 3.5.")
-    agrees(answer, _layer_norm, far.double() * 1000, ONE.double(), NONE.double(), tolerance=1e-6)
+    far = TOKENS[:1, :1] + 10_000
+    agrees(_made(answer), _plain_norm, far, tolerance=1e-3, note="Its variance is 3.5.")
+    agrees(_made(answer), _plain_norm, far.double() * 1000, tolerance=1e-6)
 
 
-def _any_shape(answer):
-    """tokens without a batch, and of four axes, are normalised alike"""
-    agrees(answer, _layer_norm, TOKENS[0], GAIN, SHIFT)
-    agrees(answer, _layer_norm, numbers(2, 1, 3, 4, seed=3), GAIN, SHIFT)
+def _caller_keeps_x(answer):
+    """the caller's x is left as it was"""
+    module, x = answer(4), TOKENS[:1, :1].clone()
+    module(x)
+    note = "The stream is added to again after the norm has read it."
+    same(x, TOKENS[:1, :1], "after the call, the caller's x", note=note)
 
 
 def _layer_dtypes(answer):
     """the numbers keep their dtype, and its precision"""
-    precise(answer, _layer_norm, TOKENS[0, 0], GAIN, SHIFT, dtype=torch.float64)
-    precise(answer, _layer_norm, TOKENS[0, 0], GAIN, SHIFT, dtype=torch.bfloat16)
+    for dtype, tolerance in ((torch.float64, 1e-9), (torch.bfloat16, 3e-2)):
+        x = TOKENS.to(dtype)
+        where = f"for x of shape (3, 2, 4) ({str(dtype)[6:]}), the module too"
+        right = F.layer_norm(x.double(), (4,)).to(dtype)
+        same(_made(answer)(x), right, where, tolerance, dtype=True)
 
 
 def _layer_gradient(answer):
-    """mean and variance take part in the gradient"""
-    gradients(answer, _layer_norm, TOKENS[0, 0], GAIN, SHIFT)
-    gradients(answer, _layer_norm, TOKENS, GAIN, SHIFT)
+    """gradients go to x, with mean and variance taking part, and to gain and bias"""
+    module = answer(4)
+    has_parameters(module, {"weight": (4,), "bias": (4,)}, "for MyLayerNorm(4)")
 
+    def run(x, weight, bias):
+        made = answer(4).double()
+        return torch.func.functional_call(made, {"weight": weight, "bias": bias}, (x.clone(),))
+
+    gradients(run, _plain_norm, TOKENS[:1, :1], GAIN, SHIFT)
+    gradients(run, _plain_norm, TOKENS, GAIN, SHIFT)
+
+
+BROKEN = """
+class MyLayerNorm(nn.Module):
+    def __init__(self, d_model, eps=1e-5):
+        super().__init__()
+        self.eps = eps
+        self.weight = torch.ones(d_model)
+        self.bias = torch.zeros(d_model)
+
+    def forward(self, x):  # (B, T, C) -> (B, T, C)
+        x -= x.mean(dim=-1, keepdim=True)
+        return self.weight * x / (x.std(dim=1, keepdim=True) + self.eps) + self.bias
+"""
 
 LAYER = Exercise(
     id="06.1",
-    title="layer norm",
-    difficulty=1,
-    minutes=10,
+    title="repair a LayerNorm",
+    difficulty=2,
+    minutes=8,
     statement=(
-        "Write `my_layer_norm(x, weight, bias, eps=1e-5)` for `x` of shape `(..., C)`: each token "
-        "minus its mean, divided by √(variance + `eps`), then times `weight` plus `bias`. The "
-        "variance is the mean of C squares."
+        "This module runs and gives back the right shape. Five things in it are wrong: one keeps "
+        "it from learning, one harms the caller, and three give other numbers than `layer_norm`."
+        f"\n\n```python{BROKEN}```\n\n"
+        "Write it right, for `x` of shape `(..., C)` with any axes before the last."
     ),
-    hint="`x.mean(dim=-1, keepdim=True)`; `x.var` divides by C - 1 unless told `correction=0`.",
-    function=my_layer_norm,
+    hint="`x.std` divides by C - 1 unless told `correction=0`. And what does `x -= …` do to the "
+    "tensor that the caller still holds?",
+    function=MyLayerNorm,
     tests=(
         _each_token,
+        _any_shape,
+        _learned_parameters,
         _affine,
         _eps_inside,
         _constant,
-        _any_shape,
         _far_away,
+        _caller_keeps_x,
         _layer_dtypes,
         _layer_gradient,
     ),
 )
 
 
-# 06.2 RMSNorm that survives float16
+# 06.2 a Pre-LN stack
+
+
+class MyPreLNStack(nn.Module):
+    """A Pre-LN stack of sublayers: modules that map (B, T, C) to (B, T, C), C = d_model.
+
+    Its parts are called `sublayers`, `norms` (a LayerNorm for each sublayer), `dropout`, and
+    `final_norm`, the LayerNorm at the end.
+    """
+
+    def __init__(self, sublayers, d_model, dropout=0.1):
+        raise NotImplementedError
+
+    def forward(self, x):
+        """Map (B, T, C) to (B, T, C)."""
+        raise NotImplementedError
+
+
+class _Plus(nn.Module):
+    """Adds a number, and counts how often."""
+
+    def __init__(self, number):
+        super().__init__()
+        self.number, self.count = number, 0
+
+    def forward(self, x):
+        self.count += 1
+        return x + self.number
+
+
+class _Squares(nn.Module):
+    """Squares what it reads."""
+
+    def forward(self, x):
+        return x**2
+
+
+def _linear(width, seed):
+    """A linear map with random weights, without symmetry."""
+    linear = nn.Linear(width, width)
+    with torch.no_grad():
+        linear.weight.copy_(numbers(width, width, seed=seed))
+        linear.bias.copy_(numbers(width, seed=seed + 1))
+    return linear
+
+
+def _norm_shapes(count, width):
+    names = [f"norms.{i}" for i in range(count)] + ["final_norm"]
+    return {f"{name}.{part}": (width,) for name in names for part in ("weight", "bias")}
+
+
+def _stacked(answer, sublayers, width, dropout=0.0, draw=True):
+    """The answer's module, in evaluation mode; its norms' weights are drawn by their names."""
+    module = answer(sublayers, width, dropout)
+    where = f"for a stack of {len(sublayers)} sublayers"
+    expect(isinstance(module, nn.Module), f"{where}, you return no `nn.Module`")
+    if draw:
+        shapes = _norm_shapes(len(sublayers), width)
+        own = {name: p for name, p in module.named_parameters() if name in shapes}
+        for name in shapes:
+            expect(name in own, f"{where}, there is no weight `{name}`: is it in a `ModuleList`?")
+        with torch.no_grad():
+            for name, parameter in own.items():
+                seed = sum(ord(letter) * (i + 1) for i, letter in enumerate(name))
+                parameter.copy_(numbers(width, seed=seed, shift=1.0))
+    return module.eval()
+
+
+def _called(module, x):
+    """What the module makes of x, which is evidence, too."""
+    out = module(x)
+    record(out.detach().clone() if isinstance(out, torch.Tensor) else out)
+    return out
+
+
+def _stack_oracle(x, sublayers, weights, dropout=lambda said: said):
+    """From the end: the last norm of what the sublayers left, each asked for in turn."""
+
+    def norm(x, name):
+        return F.layer_norm(x, x.shape[-1:], weights[f"{name}.weight"], weights[f"{name}.bias"])
+
+    def left(i):
+        before = x if i == 0 else left(i - 1)
+        if i == 0:
+            return before
+        return before + dropout(sublayers[i - 1](norm(before, f"norms.{i - 1}")))
+
+    return norm(left(len(sublayers)), "final_norm")
+
+
+STREAM = torch.tensor([[[1.0, 2.0, 6.0]]])
+
+
+def _one_sublayer(answer):
+    """the sublayer reads the normalised stream, adds to the stream, and a norm ends it"""
+    module = _stacked(answer, [_Squares()], 3, draw=False)
+    read = F.layer_norm(STREAM, (3,))
+    right = F.layer_norm(STREAM + read**2, (3,))
+    where = "for x=[[[1, 2, 6]]] and one sublayer, which squares"
+    same(_called(module, STREAM.clone()), right, where, 1e-4, dtype=True)
+
+
+@hint("A list of modules is `nn.ModuleList([...])`: what stands in a plain list is no part of it.")
+def _parts(answer):
+    """norms and sublayers are parts of the module, each norm with its own weights"""
+    where = "for a stack of two linear maps of width 3"
+    module = answer([_linear(3, 1), _linear(3, 2)], 3)
+    expect(isinstance(module, nn.Module), f"{where}, you return no `nn.Module`")
+    maps = {f"sublayers.{i}.weight": (3, 3) for i in range(2)}
+    maps |= {f"sublayers.{i}.bias": (3,) for i in range(2)}
+    has_parameters(module, _norm_shapes(2, 3) | maps, where)
+
+
+def _two_sublayers(answer):
+    """each sublayer reads, through its own norm, the stream that the one before it wrote to"""
+    sublayers, x = [_linear(3, 1), _linear(3, 4)], numbers(2, 4, 3, seed=1)
+    module = _stacked(answer, sublayers, 3)
+    right = _stack_oracle(x, sublayers, dict(module.named_parameters()))
+    same(_called(module, x.clone()), right, "for two linear maps, random gains and biases", 1e-4)
+
+
+def _any_depth(answer):
+    """no sublayer, or three: each is called once"""
+    x = numbers(2, 4, 5, seed=2)
+    module = _stacked(answer, [], 5)
+    right = _stack_oracle(x, [], dict(module.named_parameters()))
+    same(_called(module, x.clone()), right, "for a stack without sublayers", 1e-4)
+    sublayers = [_Plus(1.0), _Plus(-3.0), _Plus(2.0)]
+    module = _stacked(answer, sublayers, 5)
+    got = _called(module, x.clone())
+    counts = [part.count for part in sublayers]
+    expect(counts == [1, 1, 1], f"three sublayers are called {counts} times, expected once each")
+    right = _stack_oracle(x, sublayers, dict(module.named_parameters()))
+    same(got, right, "for three sublayers, which add 1, -3 and 2", 1e-4)
+
+
+def _dropped(answer):
+    """in training, dropout acts on what each sublayer returns, and on nothing else"""
+    x, sublayers = numbers(2, 4, 3, seed=3), [_linear(3, 1), _linear(3, 4)]
+    module = _stacked(answer, sublayers, 3, dropout=1.0).train()
+    right = _stack_oracle(x, [], dict(module.named_parameters()))
+    note = "Nothing is added, and only the last norm acts."
+    same(_called(module, x.clone()), right, "in training, with dropout=1.0", 1e-4, note)
+    many = numbers(40, 50, 3, seed=5)
+    module = _stacked(answer, [_Plus(7.0)], 3, dropout=0.25, draw=False).train()
+    seen = []
+    module.final_norm.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach()))
+    module(many.clone())
+    expect(len(seen) == 1, f"in training, final_norm is called {len(seen)} times, expected once")
+    added = seen[0] - many
+    said = F.layer_norm(many, (3,)) + 7.0
+    off = (added.abs() < 1e-4).float().mean().item()
+    expect(abs(off - 0.25) < 0.03, f"in training, with dropout=0.25, a share of {off:.2f} of what "
+           "is added is 0, expected 0.25")  # fmt: skip
+    kept = added.abs() >= 1e-4
+    same((added / said)[kept].mean(), 1 / 0.75, "with dropout=0.25, what is kept grows by", 1e-3)
+
+
+def _not_in_use(answer):
+    """in evaluation mode nothing is dropped; dropout is 0.1 unless it is given"""
+    sublayers, x = [_linear(3, 1)], numbers(2, 4, 3, seed=4)
+    module = _stacked(answer, sublayers, 3, dropout=0.9)
+    right = _stack_oracle(x, sublayers, dict(module.named_parameters()))
+    same(_called(module, x.clone()), right, "with dropout=0.9, after .eval()", 1e-4)
+    module = answer([_Plus(7.0)], 3).train()
+    seen, many = [], numbers(40, 50, 3, seed=5)
+    module.final_norm.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach()))
+    module(many.clone())
+    expect(len(seen) == 1, f"in training, final_norm is called {len(seen)} times, expected once")
+    off = ((seen[0] - many).abs() < 1e-4).float().mean().item()
+    expect(abs(off - 0.1) < 0.02, f"in training, with no dropout given, a share of {off:.2f} of "
+           "what is added is 0, expected 0.1")  # fmt: skip
+
+
+def _stream_kept(answer):
+    """the caller's x is left as it was"""
+    module, x = _stacked(answer, [_Plus(5.0)], 3, draw=False), STREAM.clone()
+    module(x)
+    same(x, STREAM, "after the call, the caller's x", note="Write `x = x + …`, not `x += …`.")
+
+
+def _stack_gradient(answer):
+    """gradients reach x and every weight, in float64 too"""
+    sublayers = [_linear(3, 1).double(), _linear(3, 4).double()]
+    module = _stacked(answer, sublayers, 3)
+    kept = sublayers[0].weight.dtype == torch.float64
+    expect(kept, "for sublayers in float64, your code makes float32 of their weights")
+    module = module.double()
+    x = numbers(2, 4, 3, seed=6, dtype=torch.float64).requires_grad_()
+    weights = dict(module.named_parameters())
+    leaves = {"x": x} | {name: weights[name] for name in _norm_shapes(2, 3)}
+    leaves |= {f"sublayers.{i}.weight": part.weight for i, part in enumerate(sublayers)}
+    out = module(x)
+    expect(isinstance(out, torch.Tensor), "you return no tensor: is a `return` missing?")
+    expect(out.requires_grad, "no gradient reaches anything: leave `detach` and `no_grad` out")
+    right = _stack_oracle(x, sublayers, weights)
+    same(out, right, "for two linear maps in float64", 1e-9, dtype=True)
+    loss = numbers(2, 4, 3, seed=7, dtype=torch.float64)
+    got, wanted = (
+        torch.autograd.grad((y * loss).sum(), list(leaves.values()), allow_unused=True)
+        for y in (out, right)
+    )
+    for name, mine, theirs in zip(leaves, got, wanted, strict=True):
+        expect(mine is not None, f"no gradient reaches `{name}`")
+        same(mine, theirs, f"the gradient to `{name}`", 1e-6)
+
+
+PRE = Exercise(
+    id="06.2",
+    title="a Pre-LN stack, as a module",
+    difficulty=2,
+    minutes=10,
+    statement=(
+        "Write the module `MyPreLNStack(sublayers, d_model, dropout=0.1)`: a whole Pre-LN stack. "
+        "`sublayers` is a list of modules that map `(B, T, C)` to `(B, T, C)`. Each reads the "
+        "stream through a LayerNorm of its own; dropout acts on what it returns, and that is "
+        "added to the stream; one more LayerNorm ends the stack. Call the parts `sublayers`, "
+        "`norms`, `dropout` and `final_norm`. The caller still needs `x` as it was."
+    ),
+    hint="The order of calls in one step is norm, sublayer, dropout, addition. Modules in a plain "
+    "Python list are not found by `parameters()`; `nn.ModuleList` holds them.",
+    function=MyPreLNStack,
+    tests=(
+        _one_sublayer,
+        _parts,
+        _two_sublayers,
+        _any_depth,
+        _dropped,
+        _not_in_use,
+        _stream_kept,
+        _stack_gradient,
+    ),
+)
+
+
+# 06.3 RMSNorm that survives float16
 
 
 def my_rms_norm(x, weight, eps=1e-6):
@@ -205,10 +521,10 @@ def _rms_gradient(answer):
 
 
 RMS = Exercise(
-    id="06.2",
+    id="06.3",
     title="RMSNorm that survives float16",
     difficulty=2,
-    minutes=10,
+    minutes=8,
     statement=(
         "Write `my_rms_norm(x, weight, eps=1e-6)` for `x` of shape `(..., C)`: each token divided "
         "by √(mean square + eps), times `weight`. It has to be right for float16 input such as "
@@ -227,136 +543,6 @@ RMS = Exercise(
         _half_tiny,
         _rms_travels,
         _rms_gradient,
-    ),
-)
-
-
-# 06.3 a Pre-LN stack
-
-
-def my_pre_norm_stack(x, sublayers, norms, dropout):
-    """A whole Pre-LN stack: each sublayer adds what it finds to the stream x (B, T, C).
-
-    sublayers and norms are lists of functions of (B, T, C). There is one norm more than sublayers:
-    norms[i] is for sublayers[i], the last one for the end. dropout acts on what is added.
-    """
-    raise NotImplementedError
-
-
-STREAM = torch.tensor([[[1.0, 2.0]]])
-
-
-def _times(number):
-    return lambda t: number * t
-
-
-def _plus(number):
-    return lambda t: t + number
-
-
-def _stack_loop(x, sublayers, norms, dropout):
-    """From the end: the last norm of what the sublayers left, each asked for in turn."""
-
-    def left(i):
-        before = x if i == 0 else left(i - 1)
-        return before if i == 0 else before + dropout(sublayers[i - 1](norms[i - 1](before)))
-
-    return norms[len(sublayers)](left(len(sublayers)))
-
-
-_ONE_LAYER = ([_plus(1)], [_times(10), _times(1)])
-_TWO_LAYERS = ([_plus(1), _plus(3)], [_times(10), _times(100), _times(2)])
-
-
-def _stream_passes(answer):
-    """if dropout drops everything, only the last norm acts on x"""
-    where = (
-        "for x=[1, 2], two sublayers, a last norm = times 2, and a dropout that drops everything"
-    )
-    note = "Nothing is added, and only the last norm acts."
-    agrees(answer, [[[2.0, 4.0]]], STREAM, *_TWO_LAYERS, _times(0), where=where, note=note)
-
-
-def _sublayer_reads_norm(answer):
-    """the sublayer reads the normalised stream"""
-    where = "for x=[1, 2], norm = times 10, sublayer = plus 1, a last norm = times 1, no dropout"
-    note = "1 + (10·1 + 1) = 12."
-    agrees(answer, [[[12.0, 23.0]]], STREAM, *_ONE_LAYER, _times(1), where=where, note=note)
-
-
-def _all_of_it(answer):
-    """dropout acts on what the sublayer returns"""
-    where = "for x=[1, 2], norm = times 10, sublayer = plus 1, dropout = half of it"
-    note = "1 + (10·1 + 1)/2 = 6.5."
-    agrees(answer, [[[6.5, 12.5]]], STREAM, *_ONE_LAYER, _times(0.5), where=where, note=note)
-
-
-def _two_layers(answer):
-    """each sublayer reads the stream that the one before it wrote to, through its own norm"""
-    where = "for x=[1, 2], norms times 10, 100 and (last) 2, sublayers plus 1, then plus 3"
-    note = "12 after the first; 12 + (100·12 + 3) = 1215 after the second; times 2."
-    agrees(answer, [[[2430.0, 4652.0]]], STREAM, *_TWO_LAYERS, _times(1), where=where, note=note)
-
-
-def _any_depth(answer):
-    """no sublayer, or three: each is called once, each norm once, in turn"""
-    note = "Without sublayers only the one norm acts."
-    where = "for x=[1, 2], no sublayers, a norm = times 3"
-    agrees(answer, [[[3.0, 6.0]]], STREAM, [], [_times(3)], _times(1), where=where, note=note)
-    parts = [Counted(part) for part in (torch.sin, _times(0.5), torch.tanh)]
-    norms = [Counted(part) for part in (_times(2), _plus(1), torch.cos, torch.sigmoid)]
-    dropout, x = Counted(_times(0.5)), numbers(2, 3, 4, seed=1)
-    where = "for x of shape (2, 3, 4), three sublayers and four norms"
-    got = answer(x, parts, norms, dropout)
-    counts = [part.count for part in (*parts, *norms, dropout)]
-    message = f"{where}, sublayers are called {counts[:3]} times, norms {counts[3:7]}, dropout "
-    message += f"{counts[7]}; expected once each, and dropout 3 times"
-    expect(counts == [1] * 7 + [3], message)
-    same(got, _stack_loop(x, parts, norms, dropout), where, dtype=True)
-    agrees(answer, _stack_loop, x.double(), parts, norms, dropout, where=f"{where} (float64)")
-
-
-def _learned(x, maps, gains, answer):
-    """A stack of linear sublayers and RMSNorms whose weights are arguments."""
-    sublayers = [lambda t, w=w: t @ w for w in maps]
-    norms = [lambda t, g=g: g * t / (t.square().mean(-1, keepdim=True) + 1) ** 0.5 for g in gains]
-    return answer(x, sublayers, norms, _times(0.5))
-
-
-def _stack_gradient(answer):
-    """gradients reach x, and the weights of every sublayer and norm"""
-
-    def mine(x, maps, gains):
-        return _learned(x, maps, gains, answer)
-
-    def right(x, maps, gains):
-        return _learned(x, maps, gains, _stack_loop)
-
-    arguments = numbers(2, 3, 4, seed=2), [*numbers(2, 4, 4, seed=3)], [*numbers(3, 4, seed=4)]
-    gradients(mine, right, *arguments, where="for two linear sublayers and three RMSNorms")
-
-
-PRE = Exercise(
-    id="06.3",
-    title="a Pre-LN stack",
-    difficulty=2,
-    minutes=12,
-    statement=(
-        "Write `my_pre_norm_stack(x, sublayers, norms, dropout)`, a whole Pre-LN stack: each "
-        "sublayer reads the normalised stream, dropout acts on what it returns, and that is added "
-        "to the stream. `norms` is one longer than `sublayers`: a Pre-LN stack has a use for it. "
-        "Call each once; the caller still needs `x` as it was."
-    ),
-    hint="Ask of each term: is this the stream `x`, or a normalised copy of it? And who normalises "
-    "what the last sublayer leaves?",
-    function=my_pre_norm_stack,
-    tests=(
-        _stream_passes,
-        _sublayer_reads_norm,
-        _all_of_it,
-        _two_layers,
-        _any_depth,
-        _stack_gradient,
     ),
 )
 
@@ -480,7 +666,7 @@ BATCHNORM = Exercise(
     id="06.4",
     title="BatchNorm that leaves padding out",
     difficulty=3,
-    minutes=15,
+    minutes=12,
     statement=(
         "Write `my_batch_norm(x, real, eps=1e-5)` for `x` of shape `(B, T, C)` and a boolean "
         "`real` of shape `(B, T)`: every feature to mean 0 and variance 1 over all real tokens of "
@@ -504,4 +690,4 @@ BATCHNORM = Exercise(
 )
 
 
-EXERCISES = (LAYER, RMS, PRE, BATCHNORM)
+EXERCISES = (LAYER, PRE, RMS, BATCHNORM)

@@ -1,5 +1,6 @@
 """Chapter 10: what training a Transformer needs besides the model."""
 
+import functools
 import math
 
 import torch
@@ -16,14 +17,195 @@ from tinytf.course.expect import (
     saved,
     short,
     tensor,
-    travels,
 )
 from tinytf.course.grading import Exercise, hint
+from tinytf.masks import padding_mask
+from tinytf.transformer import Transformer, TransformerConfig
 
-PAD, BOS, EOS = 0, 1, 2
+PAD = 0
 
 
-# 10.1 label-smoothed loss without the padding
+# 10.1 a forward pass to repair
+
+
+def my_forward(model, src, tgt):
+    """The logits of `model(src, tgt)`, by its parts: (B, S) and (B, T) to (B, T, V).
+
+    The parts are model.src_embedding, .tgt_embedding, .positions, .encoder, .decoder and .output;
+    model.config.pad_id is the id of the padding.
+    """
+    raise NotImplementedError
+
+
+_BROKEN = """```python
+def my_forward(model, src, tgt):
+    x = model.src_embedding(src)
+    mask = src != 0
+    memory = model.encoder(x, mask)
+    y = model.positions(model.src_embedding(tgt))
+    hidden = model.decoder(y, memory, padding_mask(tgt), mask)
+    return hidden @ model.src_embedding.weight.T
+```"""
+
+
+class _Parts(Transformer):
+    """A model that has its parts and no way of its own to call them."""
+
+    def forward(self, *_):
+        """Refuse."""
+        raise RuntimeError("encode, decode and forward are yours to write, from the parts")
+
+    encode = decode = forward
+
+
+def _translator(pad_id=0, norm="pre", dtype=torch.float64):
+    """A small model with weights of all sizes; two tables and an output of its own."""
+    config = TransformerConfig(
+        9, 7, d_model=8, num_heads=2, num_layers=1, d_ff=12, dropout=0.0, max_len=12, norm=norm,
+        pad_id=pad_id, tie_output=False,
+    )  # fmt: skip
+    model = _Parts(config).to(dtype).eval()
+    with torch.no_grad():
+        for i, parameter in enumerate(model.parameters()):
+            drawn = numbers(*parameter.shape, seed=i + 1, scale=0.6, dtype=torch.float64)
+            parameter.copy_(drawn + (1.0 if parameter.dim() == 1 else 0.0))
+    return model
+
+
+def _explicit(model, src, tgt):
+    """Prefix by prefix, each sentence alone and without its padding: logits at words, (N, V)."""
+    pad, rows = model.config.pad_id, []
+    for source, target in zip(src.tolist(), tgt.tolist(), strict=True):
+        words = torch.tensor([[word for word in source if word != pad]])
+        real = padding_mask(words, pad)
+        memory = model.encoder(model.positions(model.src_embedding(words)), real)
+        for t in range(1, sum(word != pad for word in target) + 1):
+            y = model.positions(model.tgt_embedding(torch.tensor([target[:t]])))
+            ahead = torch.ones(t, t).tril().bool()[None, None]
+            rows.append(model.output(model.decoder(y, memory, ahead, real))[0, -1])
+    return torch.stack(rows)
+
+
+@functools.cache
+def _expected(pad_id, norm, dtype, src, tgt):
+    """What `_explicit` gives of nested tuples of ids."""
+    model = _translator(pad_id, norm, dtype)
+    return _explicit(model, torch.tensor(src), torch.tensor(tgt)).detach()
+
+
+@functools.cache
+def _expected_gradients(src, tgt):
+    model = _translator()
+    return _gradients(model, _explicit(model, torch.tensor(src), torch.tensor(tgt)))
+
+
+def _gradients(model, out):
+    """The gradient of a weighted sum of logits at words to each weight, by name."""
+    scale = numbers(*out.shape, seed=9, dtype=torch.float64)
+    names, weights = zip(*model.named_parameters(), strict=True)
+    found = torch.autograd.grad((out * scale).sum(), weights, allow_unused=True)
+    return dict(zip(names, found, strict=True))
+
+
+SENTENCE, SAID = ((4, 3, 5),), ((1, 6, 3, 5),)
+THREE = ((4, 3, 5, 8, 2), (7, 7, 2, 0, 0), (3, 2, 0, 0, 0))
+THREE_SAID = ((1, 6, 3, 5), (1, 5, 0, 0), (1, 4, 4, 0))
+ZERO_IS_A_WORD = ((4, 0, 5, 8, 2), (7, 7, 2, 6, 6), (3, 2, 6, 6, 6))
+ZERO_IS_SAID = ((1, 5, 0, 5), (1, 5, 6, 6), (1, 4, 4, 6))
+
+
+def _forward_agrees(answer, src, tgt, note, pad_id=0, norm="pre", dtype=torch.float64):
+    ids, said = torch.tensor(src), torch.tensor(tgt)
+    where = f"for src={short(ids)}, tgt={short(said)}, pad_id={pad_id}, norm={norm!r}"
+    got = tensor(answer(_translator(pad_id, norm, dtype), ids, said), where)
+    shape = (*said.shape, 7)
+    message = f"{where}, you return shape {tuple(got.shape)}, expected {shape}"
+    expect(tuple(got.shape) == shape, message)
+    expect(got.dtype == dtype, f"{where}, you return {got.dtype} of a model in {dtype}")
+    expected = _expected(pad_id, norm, dtype, src, tgt)
+    same(got.detach()[said != pad_id], expected, f"{where}, for the logits at words", note=note)
+
+
+def _first_word(answer):
+    """the logits after <bos>, with nothing to hide"""
+    note = "One source word, one target word: only tables, positions and the output matter."
+    for dtype in (torch.float64, torch.float32):
+        _forward_agrees(answer, ((4,),), ((1,),), note, dtype=dtype)
+
+
+@hint("Both sides get their positions before the first layer.")
+def _source_order(answer):
+    """the order of the source's words matters"""
+    note = "Attention alone can't see the source's order."
+    _forward_agrees(answer, SENTENCE, ((1,),), note)
+
+
+@hint("A position of the target may look at itself and what is before it.")
+def _sees_no_future(answer):
+    """no position sees a later one"""
+    note = "All prefixes at once must agree with prefix by prefix."
+    _forward_agrees(answer, SENTENCE, SAID, note)
+
+
+@hint("The source's mask is `padding_mask(src, model.config.pad_id)`, of shape (B, 1, 1, S).")
+def _padded(answer):
+    """sentences of different lengths in one batch, each as if it were alone"""
+    note = "Padding may not matter, in the encoder or in cross-attention."
+    _forward_agrees(answer, THREE, THREE_SAID, note)
+
+
+@hint("The id of the padding is `model.config.pad_id`; here 0 is a word.")
+def _other_padding(answer):
+    """another id for the padding, and the paper's norm"""
+    note = "Here 0 is a word."
+    _forward_agrees(answer, ZERO_IS_A_WORD, ZERO_IS_SAID, note, 6, "post")
+
+
+@hint("The result is trained with: no `no_grad`, `detach` or new tensors on the way.")
+def _can_be_trained(answer):
+    """the gradient reaches every weight that it should"""
+    ids, said = torch.tensor(THREE), torch.tensor(THREE_SAID)
+    where = f"for src={short(ids)}, tgt={short(said)}"
+    model = _translator()
+    out = answer(model, ids, said)
+    expect(getattr(out, "requires_grad", False), f"{where}, no gradient goes back from your logits")
+    found = _gradients(model, out[said != PAD])
+    for name, wanted in _expected_gradients(THREE, THREE_SAID).items():
+        expect(found[name] is not None, f"{where}, no gradient reaches `{name}`")
+        same(found[name], wanted, f"{where}, for the gradient to `{name}`")
+
+
+FORWARD = Exercise(
+    id="10.1",
+    title="a forward pass to repair",
+    difficulty=2,
+    minutes=15,
+    statement=(
+        "Somebody wrote the forward pass of a `Transformer` from its parts. It has five faults, "
+        "and not all of them stop it:\n\n" + _BROKEN + "\n\n"
+        "Write `my_forward(model, src, tgt)` so that it gives the logits of `model(src, tgt)`, "
+        "also for padded batches, for a model whose padding has another id, and for one with two "
+        "embeddings and an output matrix of its own. Use the parts: `model.encode`, `model.decode` "
+        "and `model(...)` are what you are writing. (Logits at positions that are padding are not "
+        "looked at.)"
+    ),
+    hint=(
+        "Go through it in the order of the drawing: which table, with positions or without, which "
+        "mask (of what shape), and which matrix at the end?"
+    ),
+    function=my_forward,
+    tests=(
+        _first_word,
+        _source_order,
+        _sees_no_future,
+        _padded,
+        _other_padding,
+        _can_be_trained,
+    ),
+)
+
+
+# 10.2 label-smoothed loss without the padding
 
 
 def smoothed_loss(logits, targets, epsilon, pad_id):
@@ -127,7 +309,7 @@ def _in_float64(answer):
 
 
 SMOOTHED_LOSS = Exercise(
-    id="10.1",
+    id="10.2",
     title="label-smoothed loss without the padding",
     difficulty=2,
     minutes=15,
@@ -152,201 +334,77 @@ SMOOTHED_LOSS = Exercise(
 )
 
 
-# 10.2 shift right
+# 10.3 a schedule that waits
 
 
-def teacher_forcing(target_ids, bos, eos, pad):
-    """What the decoder reads and what it has to say, (B, T) -> two of (B, T + 1).
+def my_rate(step, lr, warmup, steps, fall):
+    """The learning rate at `step`, counted from 1: rise, stay, fall, each in a straight line.
 
-    target_ids holds words, padded on the right. The input is bos, then the words, then padding;
-    the labels are the words, then eos, then padding.
+    It rises for `warmup` steps to reach lr at step `warmup`, stays there, and falls over the last
+    `fall` steps to reach 0 at step `steps`. Afterwards it is 0.
     """
     raise NotImplementedError
 
 
-WORDS = torch.tensor([[7, 8, 9], [5, 0, 0]])
-WORD_LABELS = [[7, 8, 9, 2], [5, 2, 0, 0]]
-_WORDS = f"for target_ids={short(WORDS)} (bos=1, eos=2, pad=0)"
-
-
-def _pair(answer):
-    got = answer(WORDS, BOS, EOS, PAD)
-    message = f"{_WORDS}, you return {type(got).__name__}; expected (decoder_input, labels)"
-    expect(isinstance(got, list | tuple) and len(got) == 2, message)
-    return tensor(got[0], _WORDS), tensor(got[1], _WORDS)
-
-
-def _pair_shape(answer):
-    """both have one position more than the words"""
-    for name, got in zip(("decoder_input", "labels"), _pair(answer), strict=True):
-        message = f"{_WORDS}, {name} has shape {tuple(got.shape)}, expected (2, 4)"
-        expect(got.shape == (2, 4), message)
-
-
-def _labels_end(answer):
-    """the labels are the words, eos right after them, then padding"""
-    same(_pair(answer)[1], WORD_LABELS, f"{_WORDS}, for the labels")
-
-
-def _input_starts(answer):
-    """the input starts with bos"""
-    first = _pair(answer)[0][:, 0].tolist()
-    message = f"{_WORDS}, decoder_input starts with {first}, expected [1, 1]"
-    expect(first == [1, 1], message)
-
-
-def _one_behind(answer):
-    """where a label counts, the input is the word before it"""
-    got = _pair(answer)[0]
-    for b, row in enumerate(WORD_LABELS):
-        for t in range(1, 4):
-            if row[t] != PAD:
-                message = (
-                    f"{_WORDS}, sentence {b} has to say {row[t]} at position {t} and reads "
-                    f"{int(got[b, t])} there, expected {row[t - 1]}, the word before"
-                )
-                expect(got.shape == (2, 4) and got[b, t] == row[t - 1], message)
-
-
-def _eos_unread(answer):
-    """the input ends in padding: eos is never read"""
-    note = "After eos nothing is left to say, so nobody reads it."
-    wanted = [[1, 7, 8, 9], [1, 5, 0, 0]]
-    same(_pair(answer)[0], wanted, f"{_WORDS}, for the input", note=note)
-
-
-def _row_by_row(target_ids, bos, eos, pad):
-    """Lists, a row at a time."""
-    reads, says = [], []
-    for row in target_ids.tolist():
-        words = row[: row.index(pad)] if pad in row else row
-        blank = [pad] * (len(row) - len(words))
-        reads.append([bos, *words, *blank])
-        says.append([*words, eos, *blank])
-    return torch.tensor(reads), torch.tensor(says)
-
-
-@hint("Use the arguments `bos`, `eos` and `pad`, which are other numbers here.")
-def _own_ids(answer):
-    """the special ids are the arguments"""
-    note = "Here 0 is a word and 5 is padding."
-    agrees(answer, _row_by_row, torch.tensor([[0, 3], [4, 5]]), 8, 9, 5, note=note)
-    note = "Here eos is the padding, too, as in GPT-2."
-    agrees(answer, _row_by_row, torch.tensor([[3, 4, 7], [5, 2, 2]]), 1, 2, 2, note=note)
-
-
-def _any_words(answer):
-    """any batch: of one word, without padding, with a sentence of no word; ids stay integers"""
-    agrees(answer, _row_by_row, torch.tensor([[5]]), BOS, EOS, PAD)
-    agrees(answer, _row_by_row, torch.tensor([[5, 6], [7, 8], [9, 9]]), BOS, EOS, PAD)
-    rows = [[0, 0, 0, 0], [4, 0, 0, 0], [4, 4, 0, 0], [9, 8, 7, 0], [6, 5, 6, 5]]
-    agrees(answer, _row_by_row, torch.tensor(rows), BOS, EOS, PAD)
-    large = torch.tensor([[16777217, 50001], [33333, 0]])
-    agrees(answer, _row_by_row, large, 70001, 70003, PAD)
-
-
-def _forcing_travels(answer):
-    """it works on another device"""
-    travels(answer, WORDS, BOS, EOS, PAD)
-
-
-TEACHER_FORCING = Exercise(
-    id="10.2",
-    title="shift right",
-    difficulty=1,
-    minutes=10,
-    statement=(
-        "Write `teacher_forcing(target_ids, bos, eos, pad)` for a batch of words padded on the "
-        "right, `(B, T)`. It returns `(decoder_input, labels)`, both `(B, T + 1)`: the labels are "
-        "the words, then `eos`, then padding; the input is `bos`, then the words, then padding. "
-        "`eos` is never read."
-    ),
-    hint="Add a column in front for the input, behind for the labels; `scatter` puts the `eos`.",
-    function=teacher_forcing,
-    tests=(
-        _pair_shape,
-        _labels_end,
-        _input_starts,
-        _one_behind,
-        _eos_unread,
-        _own_ids,
-        _any_words,
-        _forcing_travels,
-    ),
-)
-
-
-# 10.3 the paper's learning rate
-
-
-def noam(step, d_model, warmup):
-    """The learning rate at `step`, as in section 5.3 of "Attention Is All You Need".
-
-    d_model**-0.5 * min(step**-0.5, step * warmup**-1.5), with steps counted from 1; step 0, which
-    schedulers ask for, counts as 1.
-    """
-    raise NotImplementedError
-
-
-def _rate(answer, step, d_model, warmup):
-    where = f"for step={step}, d_model={d_model}, warmup={warmup}"
-    return tensor(answer(step, d_model, warmup), where).double(), where
+def _rate_is(answer, expected, note, step, lr=0.5, warmup=10, steps=100, fall=20):
+    where = f"for step={step}, lr={lr}, warmup={warmup}, steps={steps}, fall={fall}"
+    got = tensor(answer(step, lr, warmup, steps, fall), where).double()
+    same(got, expected, where, note=note, tolerance=1e-9)
 
 
 def _rises(answer):
-    """it rises in a straight line until the end of the warm-up"""
-    got, where = _rate(answer, 25, 16, 100)
-    same(got, 0.25 * 25 / 1000, where, note="A quarter of the way up to 0.025.")
+    """it rises in a straight line, and reaches lr at the end of the warm-up"""
+    _rate_is(answer, 0.05, "The first of ten steps: a tenth of the way.", 1)
+    _rate_is(answer, 0.2, "Four tenths of the way.", 4)
+    _rate_is(answer, 0.5, "The warm-up ends here.", 10)
 
 
-def _peak(answer):
-    """it peaks where the warm-up ends"""
-    got, where = _rate(answer, 100, 16, 100)
-    same(got, 0.025, where, note="The peak is 1/√(d_model · warmup).")
+def _stays(answer):
+    """it stays at lr until the fall begins"""
+    for step in (11, 50, 80):
+        _rate_is(answer, 0.5, "The fall begins after step 80.", step)
 
 
 def _falls(answer):
-    """then it falls as one over the root of the step"""
-    got, where = _rate(answer, 400, 16, 100)
-    same(got, 0.0125, where, note="Four times the steps, half the peak of 0.025.")
+    """it falls in a straight line to 0 at the last step"""
+    _rate_is(answer, 0.475, "One of twenty steps down.", 81)
+    _rate_is(answer, 0.25, "Half of the way down.", 90)
+    _rate_is(answer, 0.025, "One step before the last.", 99)
+    _rate_is(answer, 0.0, "The last step.", 100)
 
 
-def _wider_is_slower(answer):
-    """a model four times as wide has half the rate"""
-    got, where = _rate(answer, 100, 64, 100)
-    same(got, 0.0125, where, note="d_model=16 has 0.025.")
+def _over(answer):
+    """after the last step it is 0, and never negative"""
+    for step in (101, 150):
+        _rate_is(answer, 0.0, "Training is over.", step)
 
 
-def _step_zero(answer):
-    """step 0 is safe"""
-    got, where = _rate(answer, 0, 16, 100)
-    same(got, 0.25 / 1000, where, note="Schedulers ask for step 0 first; count it as step 1.")
+def _other_settings(answer):
+    """any settings: one step of warm-up, a fall of one step, no plateau between"""
+    _rate_is(answer, 0.3, "A warm-up of one step is none.", 1, 0.3, 1, 8, 2)
+    _rate_is(answer, 0.3, "A fall of one step.", 7, 0.3, 2, 8, 1)
+    _rate_is(answer, 0.0, "A fall of one step.", 8, 0.3, 2, 8, 1)
+    for step in range(1, 13):  # rises for 5 steps, stays for none, falls for 7
+        wanted = 0.007 * (step / 5 if step <= 5 else (12 - step) / 7)
+        _rate_is(answer, wanted, "There is no plateau here.", step, 0.007, 5, 12, 7)
 
 
-def _papers(answer):
-    """with the paper's numbers it is the paper's rate"""
-    cases = (
-        (1, 512, 4000, 1.7469281e-07), (2000, 512, 4000, 3.4938562e-04),
-        (4000, 512, 4000, 6.9877124e-04), (100000, 512, 4000, 1.3975425e-04), (3, 9, 1, 0.19245009),
-    )  # fmt: skip
-    for step, d_model, warmup, rate in cases:
-        got, where = _rate(answer, step, d_model, warmup)
-        same(got / rate, 1.0, f"{where}, expected {rate:.4g}, your rate divided by that")
-
-
-NOAM = Exercise(
+SCHEDULE = Exercise(
     id="10.3",
-    title="the paper's learning rate",
+    title="a schedule that waits",
     difficulty=1,
-    minutes=8,
+    minutes=10,
     statement=(
-        "Write `noam(step, d_model, warmup)`, the schedule of section 5.3 of the paper: "
-        "$d_{model}^{-0.5}\\cdot\\min(step^{-0.5},\\ step\\cdot warmup^{-1.5})$. "
-        "Step 0 counts as step 1."
+        "The cosine has to know from its first step when it will end. Another schedule decides "
+        "late: it rises in a straight line to `lr` over `warmup` steps (`lr` is reached at step "
+        "`warmup`), stays there for as long as you like, and over the last `fall` steps falls in a "
+        "straight line, to reach 0 at step `steps`. Afterwards it is 0. Write "
+        "`my_rate(step, lr, warmup, steps, fall)`, with steps counted from 1. `warmup` and `fall` "
+        "are at least 1, and together at most `steps`."
     ),
-    hint="The two branches cross at `step == warmup`; the smaller one is the rate.",
-    function=noam,
-    tests=(_rises, _peak, _falls, _wider_is_slower, _step_zero, _papers),
+    hint="Three straight lines: the rate is the least of them, and never below 0.",
+    function=my_rate,
+    tests=(_rises, _stays, _falls, _over, _other_settings),
 )
 
 
@@ -411,7 +469,7 @@ def _starts_clean(answer):
     _moved(answer, EVEN, 2.5, note, stale=5.0)
 
 
-def _model(seed=1):
+def _weights(seed=1):
     """Two weights in groups of their own rates, and one weight that no batch uses."""
     first = numbers(3, 2, seed=seed, dtype=torch.float64).requires_grad_()
     second = numbers(2, seed=seed + 1, dtype=torch.float64).requires_grad_()
@@ -427,7 +485,7 @@ def _summed(parameters, batch):
 
 def _stepped(answer, batches):
     """The parameters after a step on these batches, what autograd held, and the calls."""
-    parameters, optimizer = _model()
+    parameters, optimizer = _weights()
     loss_and_tokens = Counted(lambda batch: _summed(parameters, batch))
     optimizer.step = Counted(optimizer.step)
     with saved() as memory:
@@ -441,7 +499,7 @@ _BATCHES = [numbers(n, 3, seed=n, dtype=torch.float64) for n in (5, 2, 7, 1)]
 @hint("Every weight of every group takes part: `for group in optimizer.param_groups`.")
 def _every_group(answer):
     """every weight of every group moves as on one big batch; one without a gradient stays"""
-    parameters, _ = _model()
+    parameters, _ = _weights()
     loss, tokens = _summed(parameters, torch.cat(_BATCHES))
     (loss / tokens).backward()
     rates = (0.5, 0.1, 0.1)
@@ -486,4 +544,4 @@ ACCUMULATION = Exercise(
 )
 
 
-EXERCISES = (SMOOTHED_LOSS, TEACHER_FORCING, NOAM, ACCUMULATION)
+EXERCISES = (FORWARD, SMOOTHED_LOSS, SCHEDULE, ACCUMULATION)

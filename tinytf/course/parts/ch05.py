@@ -41,6 +41,16 @@ def _rotary(attention, mask=None, keys=5):
     return [attention()(q, k, v, mask), attention().weights(q, k, mask), *attention().turned(q, k)]
 
 
+def _alibi(attention, mask=None, keys=5):
+    q, k, v = wide(2, 3, 5, 4, seed=1), wide(2, 3, keys, 4, seed=2), wide(2, 3, keys, 4, seed=3)
+    return [attention()(q, k, v, mask), attention().weights(q, k, mask)]
+
+
+def _alibi_gradients(attention):
+    q, k, v = (learned(2, 3, 5, 4, seed=seed) for seed in (1, 2, 3))
+    return arrived(attention()(q, k, v), q, k, v)
+
+
 PARTS = (
     Part(
         "tinytf.positional.sinusoidal_encoding",
@@ -122,6 +132,33 @@ PARTS = (
         {
             "two heads look over three words": lambda f: f(torch.tensor([0.5, 0.25]), 3),
             "there are older keys": lambda f: f(torch.tensor([0.5, 0.25, 0.1]), 2, 5),
+        },
+    ),
+    Part(
+        "tinytf.relative.AlibiAttention",
+        {
+            "everybody sees everybody": _alibi,
+            "nobody sees what comes later": lambda attention: _alibi(
+                attention, torch.ones(1, 1, 5, 5).tril().bool()
+            ),
+            "a query has nothing to see": lambda attention: _alibi(
+                attention, torch.tensor([True, False, True, True, True])[:, None].expand(1, 1, 5, 5)
+            ),
+            "padding is hidden, in one sentence of two": lambda attention: _alibi(
+                attention, torch.tensor([[True] * 5, [True] * 3 + [False] * 2])[:, None, None]
+            ),
+            "the keys of a cache come before": lambda attention: _alibi(attention, keys=8),
+            "slopes are given": lambda attention: _alibi(lambda: attention(slopes=(0.5, 0.0, 2.0))),
+            "gradients go back": _alibi_gradients,
+        },
+        tolerance=1e-5,
+    ),
+    Part(
+        "tinytf.relative.half_split_order",
+        {
+            "a head has two numbers": lambda f: f(2),
+            "a head has six numbers": lambda f: f(6),
+            "a head has eight numbers": lambda f: f(8),
         },
     ),
 )

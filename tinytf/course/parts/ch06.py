@@ -1,10 +1,12 @@
-"""Chapter 06: norms, and the two orders of residual and norm."""
+"""Chapter 06: norms, the two orders of residual and norm, and what weights start from."""
 
 import torch
 from torch import nn
 
+from tinytf.attention import MultiHeadAttention
 from tinytf.course.parts import Part, arrived, shapes, twin
 from tinytf.course.parts.ch03 import learned, wide
+from tinytf.feedforward import FeedForward
 from tinytf.norm import RMSNorm
 
 
@@ -29,6 +31,92 @@ def _norm(biases):
         "numbers are tiny": lambda f: f(wide(2, 4, seed=1) * 1e-3, *parameters(4)),
         "numbers are in half precision": half,
         "gradients go back to every input": gradients,
+    }
+
+
+def _module():
+    def run(norm, x, *more):
+        return twin(norm, x.size(-1), *more)(x)
+
+    def plain(norm):
+        return norm(4)(wide(2, 3, 4, seed=1).float())
+
+    def half(norm):
+        out = norm(8).half()(wide(2, 8, seed=1).half() * 100)
+        return {"dtype": str(out.dtype), "values": (out.float() * 100).round() / 100}
+
+    def gradients(norm):
+        module, x = twin(norm, 5), learned(2, 3, 5, seed=1)
+        return arrived(module(x), x, module=module)
+
+    return {
+        "there is one token, before training": plain,
+        "its weights are counted": lambda norm: shapes(norm(5)),
+        "there are sentences of tokens": lambda norm: run(norm, wide(2, 3, 5, seed=1)),
+        "a token is all zeros": lambda norm: run(norm, torch.zeros(2, 4).double()),
+        "eps is large": lambda norm: run(norm, wide(2, 4, seed=1), 1.0),
+        "numbers are tiny": lambda norm: run(norm, wide(2, 4, seed=1) * 1e-3),
+        "numbers are in half precision": half,
+        "gradients go back to the tokens and to every weight": gradients,
+    }
+
+
+def _start(bound):
+    """Scripts of an initialiser; bound: whether its numbers are drawn between two ends."""
+
+    def drawn(start, inputs=400, outputs=100, **named):
+        torch.manual_seed(0)
+        linear = nn.Linear(inputs, outputs)
+        start(linear, **named)
+        return linear
+
+    def spread(start, **named):
+        return f"{drawn(start, **named).weight.std().item():.3f}"
+
+    def largest(start):
+        linear = drawn(start)
+        size = (linear.weight.abs().max() / linear.weight.std()).item()
+        return "within ±√3 standard deviations" if size < 1.8 else "beyond ±3" if size > 3 else size
+
+    def others(start):
+        torch.manual_seed(0)
+        parts = nn.ModuleDict({"table": nn.Embedding(5, 4), "norm": nn.LayerNorm(4)})
+        parts["map"] = nn.Linear(4, 4, bias=False)
+        before = {name: p.detach().clone() for name, p in parts.named_parameters()}
+        start(parts)
+        return {name: bool((p != before[name]).any()) for name, p in parts.named_parameters()}
+
+    scripts = {
+        "a map of 400 inputs and 100 outputs is drawn": spread,
+        "its biases are looked at": lambda start: drawn(start).bias.abs().max(),
+        "its largest weight is looked at": largest,
+        "a module has an embedding, a norm and a map": others,
+    }
+    if not bound:
+        scripts["another standard deviation is given"] = lambda start: spread(start, std=0.5)
+    return scripts
+
+
+def _scaled():
+    def shares(scale, times=1):
+        torch.manual_seed(0)
+        parts = [MultiHeadAttention(4, 2), FeedForward(4, 6), nn.LayerNorm(4)]
+        layers = nn.ModuleList(parts)
+        before = {name: p.detach().clone() for name, p in layers.named_parameters()}
+        for _ in range(times):
+            scale(layers, 8)
+        pairs = [(name, p.detach(), before[name]) for name, p in layers.named_parameters()]
+        return {name: p.norm() / old.norm() for name, p, old in pairs if old.norm() > 0}
+
+    def learns(scale):
+        layer = FeedForward(4, 6)
+        scale(layer, 2)
+        return all(p.requires_grad and p.is_leaf for p in layer.parameters())
+
+    return {
+        "a layer is one of four": shares,
+        "it is called twice": lambda scale: shares(scale, times=2),
+        "the weights are to be trained after it": learns,
     }
 
 
@@ -59,6 +147,11 @@ def _block(f):
 PARTS = (
     Part("tinytf.norm.layer_norm", _norm(biases=True)),
     Part("tinytf.norm.rms_norm", _norm(biases=False)),
+    Part("tinytf.norm.LayerNorm", _module()),
+    Part("tinytf.norm.RMSNorm", _module()),
+    Part("tinytf.initialisation.xavier", _start(bound=True), changes=("module",)),
+    Part("tinytf.initialisation.normal", _start(bound=False), changes=("module",)),
+    Part("tinytf.initialisation.scale_residual", _scaled(), changes=("module",)),
     Part("tinytf.residual.PostNorm", _block("PostNorm")),
     Part("tinytf.residual.PreNorm", _block("PreNorm")),
 )

@@ -1,17 +1,164 @@
-"""Chapter 10: batches, and the loss."""
+"""Chapter 10: the Transformer, what it is trained for, and how."""
+
+import dataclasses
 
 import torch
+from torch import nn
 
-from tinytf.course.parts import Part, arrived, twin
+from tinytf.course.parts import Part, arrived, shapes, twin
+from tinytf.embedding import TiedOutput
+from tinytf.training.config import TrainingConfig
 from tinytf.training.losses import make_batch
-from tinytf.transformer import Transformer, TransformerConfig
+from tinytf.transformer import Memory, Transformer, TransformerConfig
 
 SENTENCES = ([[5, 6, 7], [8], [9, 9, 9, 4]], [[3, 4], [5, 6, 7, 8, 3], [6]])
+SIZES = {"d_model": 8, "num_heads": 2, "num_layers": 2, "d_ff": 12, "max_len": 16}
 
 
-def _model():
-    sizes = {"d_model": 8, "num_heads": 2, "num_layers": 1, "d_ff": 12, "max_len": 16}
-    return twin(Transformer, TransformerConfig(12, 10, dropout=0.0, **sizes))
+def _config(**choices):
+    return TransformerConfig(**({"src_vocab_size": 12, "tgt_vocab_size": 10} | SIZES | choices))
+
+
+def _model(dropout=0.0):
+    return twin(Transformer, _config(dropout=dropout, num_layers=1))
+
+
+# Memory and config
+
+
+def _memory(memory):
+    both = memory(torch.ones(2, 3, 4), torch.ones(2, 1, 1, 3, dtype=torch.bool))
+    return [*both, both.states, both.mask, torch.tensor(both == tuple(both))]
+
+
+def _says(config, *given, **choices):
+    return dataclasses.asdict(config(*given, **choices))
+
+
+def _frozen(config):
+    made = config(5, 6)
+    try:
+        made.d_model = 3
+    except dataclasses.FrozenInstanceError:
+        return "it refuses to be changed"
+    return "it can be changed"
+
+
+# The frame, on the package's parts
+
+
+def _framed(frame, pad_id=0):
+    """The reader's frame around the parts of a package's Transformer."""
+
+    def framed(config):
+        model, whole = frame(), Transformer(config)
+        model.config = config
+        for name in ("src_embedding", "tgt_embedding", "positions", "encoder", "decoder"):
+            setattr(model, name, getattr(whole, name))
+        model.output = nn.Linear(config.d_model, config.tgt_vocab_size, bias=False)
+        return model
+
+    return twin(framed, _config(dropout=0.0, pad_id=pad_id))
+
+
+def _batch(pad_id=0):
+    src = torch.tensor([[5, 6, 7, 4], [8, 3, 2, 11], [9, 9, 4, 4]])
+    tgt = torch.tensor([[1, 3, 4, 5, 7], [1, 5, 6, 7, 8], [1, 6, 4, 4, 4]])
+    src[0, 3], src[1, 1:] = pad_id, pad_id
+    tgt[0, 4], tgt[2, 2:] = pad_id, pad_id
+    return src, tgt
+
+
+def _words(out, tgt, pad_id=0):
+    """Only what is said at words: at padding anything may be."""
+    return out[tgt != pad_id]
+
+
+def _forward(frame, pad_id=0):
+    src, tgt = _batch(pad_id)
+    return _words(_framed(frame, pad_id)(src, tgt), tgt, pad_id)
+
+
+def _encoded(frame):
+    memory = _framed(frame).encode(_batch()[0])
+    return [memory.mask, memory.states[memory.mask[:, 0, 0]]]
+
+
+def _decoded(frame):
+    model, (src, tgt) = _framed(frame), _batch()
+    other = model.encode(src.flip(0))
+    return _words(model.decode(tgt, Memory(other.states, other.mask)), tgt)
+
+
+def _cached(frame):
+    model, (src, _) = _framed(frame), _batch()
+    tgt = torch.tensor([[1, 3, 4, 5, 7], [1, 5, 6, 7, 8], [1, 6, 4, 2, 9]])
+    memory, cache = model.encode(src), model.decoder.new_cache()
+    return [model.decode(tgt[:, t : t + 1], memory, cache) for t in range(5)]
+
+
+def _frame_gradients(frame):
+    model, (src, tgt) = _framed(frame), _batch()
+    return arrived(_words(model(src, tgt), tgt), module=model)
+
+
+def _table(frame):
+    model = _framed(frame)
+    return [torch.tensor(isinstance(model, TiedOutput)), model.table]
+
+
+# The Transformer
+
+
+def _made(transformer, **choices):
+    return transformer(_config(**choices))
+
+
+def _run(transformer, **choices):
+    model = twin(transformer, _config(dropout=0.0, **choices))
+    src, tgt = _batch()
+    return _words(model(src % model.config.src_vocab_size, tgt), tgt)
+
+
+def _start(transformer, **choices):
+    """By which rule each weight seems to have been drawn, in whatever order they were."""
+    torch.manual_seed(0)
+    sizes = {"src_vocab_size": 90, "tgt_vocab_size": 70, "d_model": 32, "d_ff": 80}
+    model = _made(transformer, **sizes, **choices)
+    return {name: _rule(p.detach()) for name, p in sorted(model.named_parameters())}
+
+
+def _rule(p):
+    if p.dim() == 1:
+        return "ones" if bool((p == 1).all()) else "zeros" if bool((p == 0).all()) else "others"
+    rules = {
+        "N(0, 1 / d_model)": p.size(1) ** -0.5,
+        "xavier": (2 / sum(p.shape)) ** 0.5,
+        "N(0, 0.02²)": 0.02,
+    }
+    near = [name for name, std in rules.items() if abs(p.std().item() / std - 1) < 0.1]
+    return " or ".join(near) or "another start"
+
+
+def _dropped(transformer):
+    model = twin(transformer, _config(dropout=0.5), mode="train")
+    torch.manual_seed(0)
+    return model(*_batch())
+
+
+def _ties(transformer):
+    made = {
+        "tied": _made(transformer),
+        "apart": _made(transformer, tie_output=False),
+        "shared": _made(transformer, src_vocab_size=10, share_embeddings=True),
+    }
+    return {
+        name: [model.output.weight is model.table, model.src_embedding is model.tgt_embedding]
+        for name, model in made.items()
+    }
+
+
+# Loss, optimiser, loop
 
 
 def _loss(f, smoothing=0.0):
@@ -25,7 +172,72 @@ def _gradients(f):
     return arrived(loss, module=model)
 
 
+def _groups(f, **settings):
+    model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4))
+    groups = f(model, TrainingConfig(steps=10, warmup=1, **settings)).param_groups
+    kept = ("lr", "betas", "eps", "weight_decay")
+    return [
+        {"shapes": [list(p.shape) for p in group["params"]]} | {name: group[name] for name in kept}
+        for group in groups
+    ]
+
+
+def _trained(f, **settings):
+    model = _model().train()
+    config = TrainingConfig(**({"steps": 4, "warmup": 2, "lr": 0.02} | settings))
+    batches = [make_batch(*SENTENCES), make_batch(SENTENCES[1], SENTENCES[0])]
+    history = f(model, lambda step: batches[step % 2], config)
+    rows = [torch.tensor([row["step"], row["loss"]]) for row in history]
+    return [*rows, *(p.detach() for p in model.parameters())]
+
+
+def _rates(*cases):
+    return lambda f: [f(*case) for case in cases]
+
+
 PARTS = (
+    Part(
+        "tinytf.transformer.Memory",
+        {"it holds states and mask, by name and in order": _memory},
+    ),
+    Part(
+        "tinytf.transformer.TransformerConfig",
+        {
+            "two vocabularies are given, the rest is the paper's": lambda f: _says(f, 5, 6),
+            "sizes are given in order": lambda f: _says(f, 5, 6, 8, 2, 3, 12, 0.2, 9, "pre"),
+            "choices are given by name": lambda f: _says(
+                f, 5, 5, share_embeddings=True, tie_output=False, init="normal", pad_id=3
+            ),
+            "it is frozen": _frozen,
+        },
+    ),
+    Part(
+        "tinytf.transformer.EncoderDecoder",
+        {
+            "source and target go in, and logits come out": _forward,
+            "the source alone is read": _encoded,
+            "a memory is given, and not made": _decoded,
+            "the padding has the id 4": lambda f: _forward(f, 4),
+            "words come one by one, with a cache": _cached,
+            "its table is the target's": _table,
+            "gradients go back to every weight": _frame_gradients,
+        },
+    ),
+    Part(
+        "tinytf.transformer.Transformer",
+        {
+            "its weights are counted": lambda f: shapes(_made(f)),
+            "it is tied, or not, or one table serves both languages": _ties,
+            "it reads a padded batch, Post-LN": _run,
+            "norms come first, and the activation is another": lambda f: _run(
+                f, norm="pre", activation="gelu"
+            ),
+            "the output has a matrix of its own": lambda f: _run(f, tie_output=False),
+            "each weight starts by its rule": _start,
+            "they start as GPT-2's": lambda f: _start(f, init="normal", norm="pre"),
+            "half of what is said is dropped": _dropped,
+        },
+    ),
     Part(
         "tinytf.training.losses.make_batch",
         {
@@ -41,5 +253,47 @@ PARTS = (
             "gradients go back to every weight": _gradients,
         },
         tolerance=1e-5,
+    ),
+    Part(
+        "tinytf.training.optimizer.adamw",
+        {
+            "a matrix, its bias and a norm are given": _groups,
+            "the settings are others": lambda f: _groups(
+                f, lr=0.5, betas=(0.8, 0.9), eps=1e-6, weight_decay=0.3
+            ),
+        },
+    ),
+    Part(
+        "tinytf.training.schedules.warmup_inverse_sqrt",
+        {
+            "the first step is taken": _rates((1, 512, 4000), (1, 16, 10)),
+            "the warm-up ends": _rates((9, 16, 10), (10, 16, 10), (11, 16, 10)),
+            "it is long over": _rates((400, 64, 100), (100_000, 512, 4000)),
+        },
+    ),
+    Part(
+        "tinytf.training.schedules.warmup_cosine",
+        {
+            "it rises": _rates((1, 0.5, 10, 100), (9, 0.5, 10, 100), (10, 0.5, 10, 100)),
+            "it falls": _rates((11, 0.5, 10, 100), (55, 0.5, 10, 100), (100, 0.5, 10, 100)),
+            "there is a floor, and training goes on": _rates(
+                (55, 0.5, 10, 100, 0.1), (100, 0.5, 10, 100, 0.1), (150, 0.5, 10, 100, 0.1)
+            ),
+            "there is no warm-up, or nothing else": _rates((1, 0.5, 1, 4), (3, 0.5, 4, 4)),
+        },
+    ),
+    Part(
+        "tinytf.training.loop.train",
+        {
+            "it takes one step": lambda f: _trained(f, steps=1, warmup=1),
+            "it takes four, on batches in turn": _trained,
+            "gradients are clipped hard": lambda f: _trained(f, clip=0.01),
+            "labels are not smoothed": lambda f: _trained(f, label_smoothing=0.0),
+            "the schedule is the paper's, and decay is strong": lambda f: _trained(
+                f, schedule="inverse_sqrt", weight_decay=2.0
+            ),
+        },
+        tolerance=1e-5,
+        changes=("model",),
     ),
 )

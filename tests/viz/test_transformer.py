@@ -1,0 +1,70 @@
+"""Drawings of the whole Transformer."""
+
+import pytest
+import torch
+
+from tinytf.viz.spoken import spoken
+from tinytf.viz.style import COLOURS
+from tinytf.viz.transformer import (
+    asked_for,
+    by_length,
+    confidence,
+    draw_teacher_forcing,
+    draw_training_step,
+    draw_transformer,
+    warm_up_curves,
+    who_looks,
+)  # fmt: skip
+
+
+def written(ax):
+    return "\n".join(text.get_text() for text in ax.texts)
+
+
+def test_the_frame_says_shapes_and_what_is_missing():
+    ax = draw_transformer(placeholders=("encoder", "decoder"), shapes={"src": [2, 5]})
+    assert "(2, 5)" in written(ax)
+    assert "(B, T, V)" in written(ax)
+    assert "Still placeholders: encoder and decoder." in spoken(ax.figure)
+    assert "placeholders" not in spoken(draw_transformer().figure)
+
+
+def test_what_is_said_is_read_one_place_later():
+    ax = draw_teacher_forcing(["two", "cats", "<eos>"], ["<bos>", "两", "只"], ["两", "只", "猫"])
+    assert "decoder reads" in written(ax)
+    assert "the decoder reads <bos> 两 只 and must say 两 只 猫" in spoken(ax.figure)
+
+
+def test_a_step_names_its_parts():
+    words = written(draw_training_step())
+    assert all(part in words for part in ("batch", "loss", "AdamW", "schedule"))
+
+
+def test_masks_and_targets_stand_side_by_side():
+    mask = torch.tensor([[True, False], [True, True]])
+    assert [ax.get_title() for ax in who_looks({"a": mask, "b": mask})] == ["a", "b"]
+    tables = {"plain": torch.eye(2), "smoothed": torch.full((2, 2), 0.5)}
+    axes = asked_for(tables, ["x", "y"], ["x", "y"])
+    assert [ax.get_title() for ax in axes] == ["plain", "smoothed"]
+
+
+def test_norms_keep_their_colours_and_no_warm_up_is_dashed():
+    rows = [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}]
+    ax = warm_up_curves({("Pre-LN", True): rows, ("Post-LN", False): rows})
+    drawn = {line.get_label(): line for line in ax.lines}
+    assert drawn["Pre-LN, with"].get_color() == COLOURS["Pre-LN"]
+    assert drawn["Post-LN, without"].get_color() == COLOURS["Post-LN"]
+    assert drawn["Post-LN, without"].get_linestyle() == "--"
+
+
+def test_lengths_are_drawn_over_what_training_showed():
+    ax = by_length({2: 1.0, 3: 0.5}, trained=2)
+    assert ax.lines[0].get_ydata().tolist() == [1.0, 0.5]
+    assert len(ax.patches) == 1
+
+
+def test_only_a_least_value_inside_is_marked():
+    ax = confidence([0.5, 0.7, 0.9], {"falls": [3, 2, 1], "turns": [3, 1, 2]})
+    assert written(ax) == "least at 0.70"
+    with pytest.raises(ValueError, match="3"):
+        confidence([0.5, 0.7], {"falls": [3, 2, 1]})

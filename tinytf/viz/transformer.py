@@ -1,0 +1,174 @@
+"""Drawings of the whole Transformer, of what it reads and must say, and of a training step."""
+
+import matplotlib.pyplot as plt
+
+from tinytf.viz.attention import heatmap
+from tinytf.viz.curves import learning_curve
+from tinytf.viz.diagram import Diagram
+from tinytf.viz.statistics import lines
+from tinytf.viz.style import COLOURS, CYCLE, MASKED, label
+
+
+def draw_transformer(placeholders=(), shapes=None):
+    """Draw source and target ids on their way through a Transformer; returns the Axes.
+
+    The parts named in `placeholders` ("encoder", "decoder", "positions") are pale: not there yet.
+    `shapes` maps "src", "tgt", "memory", "hidden", "logits" to what is written under them, by
+    default the letters of the course.
+    """
+    letters = {
+        "src": "(B, S)", "tgt": "(B, T)", "x": "(B, S, C)", "y": "(B, T, C)",
+        "memory": "(B, S, C)", "hidden": "(B, T, C)", "logits": "(B, T, V)",
+    }  # fmt: skip
+    shapes = letters | {name: str(tuple(shape)) for name, shape in (shapes or {}).items()}
+    pale = {name: name in placeholders for name in ("encoder", "decoder", "positions")}
+    missing = " and ".join(placeholders)
+    d = Diagram(
+        17.6, 5.4,
+        alt="Two rows of boxes. Above, source ids are embedded, given positions and read by the "
+        "encoder, which makes the memory: states and mask. Below, target ids are embedded, given "
+        "positions and read by the decoder, which also reads the memory, and the output map gives "
+        "logits." + (f" Still placeholders: {missing}." if missing else ""),
+    )  # fmt: skip
+    rows = {
+        "src": (4.3, "src", "source ids", "x"),
+        "tgt": (1.1, "tgt", "target ids so far", "y"),
+    }
+    stacks = {}
+    for ids, (y, name, words, vectors) in rows.items():
+        first = d.box(1.5, y, f"{name}\n{words}", shapes[ids], role="input", size=(2.5, None))
+        table = d.box(4.8, y, "embedding", shapes[vectors], role="embedding", size=(2.2, None))
+        places = d.box(7.9, y, "+ positions", shapes[vectors], role="position", size=(2.2, None),
+                       faint=pale["positions"])  # fmt: skip
+        part = "encoder" if ids == "src" else "decoder"
+        made = shapes["memory"] if ids == "src" else shapes["hidden"]
+        stack = d.box(11.1, y, part, made, role=part, size=(2.4, 1.15), faint=pale[part])
+        d.arrow(first, table)
+        d.arrow(table, places, dashed=pale["positions"])
+        d.arrow(places, stack, dashed=pale[part])
+        stacks[part] = stack
+    memory = d.box(15.4, 4.3, "Memory\nstates and mask", shapes["memory"], role="memory",
+                   size=(2.9, None), faint=pale["encoder"])  # fmt: skip
+    output = d.box(15.4, 1.1, "output map\nlogits", shapes["logits"], role="output",
+                   size=(2.9, None))  # fmt: skip
+    d.arrow(stacks["encoder"], memory, dashed=pale["encoder"])
+    d.arrow(stacks["decoder"], output)
+    d.arrow(memory.bottom, (12.3, 1.6), "keys and values", dashed=pale["decoder"], role="memory")
+    return d.ax
+
+
+def draw_teacher_forcing(source, reads, says, pinyin=None):
+    """Draw what the encoder reads, and under it what the decoder reads and must say.
+
+    `pinyin` maps a word to its sound, for the words that have one. Returns the Axes.
+    """
+    sounds = pinyin or {}
+    cell = 2.05
+    width = max(len(source), len(reads)) * cell + 3.2
+    d = Diagram(
+        width, 4.5,
+        alt=f"The encoder reads {' '.join(source)}. Place by place the decoder reads "
+        f"{' '.join(reads)} and must say {' '.join(says)}: the same words, one place later.",
+    )  # fmt: skip
+    rows = (
+        (3.95, "encoder reads", source, "input"),
+        (2.3, "decoder reads", reads, "decoder"),
+        (0.65, "must say", says, "output"),
+    )
+    boxes = {}
+    for y, name, row, role in rows:
+        d.text(2.55, y, name, align="right", size=10)
+        boxes[name] = [
+            d.box(3.8 + i * cell, y, label(word, sounds.get(word)), role=role, size=(1.85, 0.72))
+            for i, word in enumerate(row)
+        ]
+    below = boxes["must say"]
+    for i, box in enumerate(boxes["decoder reads"]):
+        d.arrow(box, below[i])
+    for i in range(1, len(reads)):
+        d.arrow(below[i - 1].top, boxes["decoder reads"][i].bottom, dashed=True)
+    return d.ax
+
+
+def draw_training_step():
+    """Draw one training step as a circle of what is computed; returns the Axes."""
+    d = Diagram(
+        16.4, 4.6,
+        alt="A circle: the model reads a batch, its logits and the words to say give the loss, "
+        "the loss gives gradients, these are clipped, and AdamW, at the rate of the schedule, "
+        "moves the weights.",
+    )  # fmt: skip
+    batch = d.box(1.9, 3.75, "batch", "src, tgt_in, tgt_out", role="input", size=(2.9, 1.0))
+    model = d.box(5.8, 3.75, "model", "its weights", role="decoder", size=(2.5, 1.0))
+    loss = d.box(9.7, 3.75, "loss", "nats per token", role="loss", size=(2.5, 1.0))
+    gradients = d.box(14.2, 3.75, "gradients", "one per weight", role="query", size=(2.7, 1.0))
+    clipped = d.box(14.2, 0.85, "clipped", "length at most 1", role="norm", size=(2.7, 1.0))
+    step = d.box(8.9, 0.85, "AdamW", "how far each weight goes", role="feedforward",
+                 size=(3.9, 1.0))  # fmt: skip
+    rate = d.box(2.9, 0.85, "schedule", "the rate of this step", role="key", size=(3.3, 1.0))
+    d.arrow(batch, model)
+    d.arrow(model, loss)
+    d.arrow(loss, gradients, "backward")
+    d.arrow(gradients, clipped)
+    d.arrow(clipped, step)
+    d.arrow(rate, step)
+    d.arrow((7.4, 1.37), model.bottom, "moves the weights")
+    return d.ax
+
+
+def confidence(shares, losses, ax=None):
+    """Draw losses against the share that the model gives to the right word.
+
+    `losses` maps a name to its values at `shares`; the least of each is marked. Returns the Axes.
+    """
+    ax = lines(shares, losses, ax, markers=False, xlabel="probability given to the right word",
+               ylabel="loss, nats", ylim=(0, None))  # fmt: skip
+    for line, values in zip(ax.lines, losses.values(), strict=True):
+        best = min(range(len(values)), key=lambda i: float(values[i]))
+        if best == len(values) - 1:  # it falls to the end
+            continue
+        ax.plot(float(shares[best]), float(values[best]), "o", color=line.get_color(), zorder=5)
+        ax.annotate(
+            f"least at {float(shares[best]):.2f}", (float(shares[best]), float(values[best])),
+            xytext=(-14, 22), textcoords="offset points", ha="right", color=COLOURS["plain"],
+            arrowprops={"arrowstyle": "-", "color": COLOURS["plain"]},
+        )  # fmt: skip
+    return ax
+
+
+def who_looks(masks):
+    """Draw {title: boolean mask (who, at what)} side by side; returns the Axes, in order."""
+    axes = plt.subplots(1, len(masks), figsize=(4 * len(masks), 3.6))[1]
+    for ax, (title, mask) in zip(axes, masks.items(), strict=True):
+        heatmap(mask.float(), ax=ax, mask=mask, colorbar=None, annotate=False)
+        ax.set(title=title, xlabel="looked at", ylabel="who looks")
+    return list(axes)
+
+
+def asked_for(targets, said, vocabulary):
+    """Draw {title: distribution (T, V)} asked for at each position; returns the Axes, in order."""
+    axes = plt.subplots(1, len(targets), figsize=(6.5 * len(targets), 4.4))[1]
+    for ax, (title, asked) in zip(axes, targets.items(), strict=True):
+        heatmap(asked, said, vocabulary, ax, annotate=True, colorbar=None)
+        ax.set(title=title, xlabel="vocabulary", ylabel="to be said")
+    return list(axes)
+
+
+def warm_up_curves(histories):
+    """Draw losses of {(norm, with warm-up): history}; a norm has its colour, without is dashed."""
+    named = {f"{norm}, {'with' if warm else 'without'}": h for (norm, warm), h in histories.items()}
+    colors = {name: CYCLE.index(COLOURS[name.partition(",")[0]]) for name in named}
+    ax = learning_curve(named, smooth=5, ylabel="smoothed loss, nats per word", colors=colors)
+    for line in ax.lines:
+        line.set_linestyle("--" if "without" in line.get_label() else "-")
+    ax.legend(title="warm-up")
+    return ax
+
+
+def by_length(shares, trained):
+    """Draw {words: share right}, lengths up to `trained`, the longest trained on, in grey."""
+    right = {"right": list(shares.values())}
+    words = {"xlabel": "words in the English sentence", "ylabel": "share without a mistake"}
+    ax = lines(list(shares), right, legend=False, ylim=(0, 1.05), **words)
+    ax.axvspan(min(shares) - 0.3, trained + 0.3, color=MASKED, zorder=0)
+    return ax
