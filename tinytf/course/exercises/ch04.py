@@ -151,7 +151,7 @@ def _repaired(answer, wrong, *arguments):
 
 def _one_word(answer):
     """a word that is alone gets its own value, through w_v and w_o"""
-    wrong = "a word that is alone has a weight of 1, so its row should be x @ w_v @ w_o"
+    wrong = "a word that is alone: its weight is 1, and every row is x @ w_v @ w_o"
     _repaired(answer, wrong, *_alone(1, 1, 2, seed=71), 1)
     _repaired(answer, wrong, *_alone(3, 1, 4, seed=72), 2)
 
@@ -160,7 +160,7 @@ def _one_word(answer):
 def _first_word(answer):
     """with one head, no word sees a later one, and its weights sum to 1"""
     wrong = (
-        "a word should see none after it, with weights that sum to 1 (row 0 is x[0] @ w_v @ w_o)"
+        "no word should see a later one, and weights should sum to 1. Row 0 is x[0] @ w_v @ w_o"
     )
     _repaired(answer, wrong, *_alone(1, 3, 2, seed=73), 1)
     _repaired(answer, wrong, *_alone(2, 5, 4, seed=74), 1)
