@@ -159,9 +159,7 @@ def _one_word(answer):
 @hint("Do the weights that are left in a row sum to 1? With one head, only the mask is at work.")
 def _first_word(answer):
     """with one head, no word sees a later one, and its weights sum to 1"""
-    wrong = (
-        "no word should see a later one, and weights should sum to 1. Row 0 is x[0] @ w_v @ w_o"
-    )
+    wrong = "no word should see a later one, and weights should sum to 1. Row 0 is x[0] @ w_v @ w_o"
     _repaired(answer, wrong, *_alone(1, 3, 2, seed=73), 1)
     _repaired(answer, wrong, *_alone(2, 5, 4, seed=74), 1)
 
