@@ -6,6 +6,7 @@ import pytest
 
 from tinytf.course.__main__ import main
 from tinytf.course.commands import two_digits
+from tinytf.course.outline import CHAPTERS
 
 CLAIM = "claim('03-1', 'a sentence', 1, '<', 2)"
 
@@ -67,8 +68,9 @@ def test_a_report_names_what_is_long(tmp_path, capsys):
     assert main(command) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
+    minutes = next(one.minutes for one in CHAPTERS if one.number == "03")
     assert lines[1].split()[:4] == ["03", "main", "2", "0"]
-    assert lines[1].split()[-2:] == ["75", "0"]
+    assert lines[1].split()[-2:] == [str(minutes), "0"]
     assert lines[2].split()[:4] == ["side", "2", "13", "0.2"]
     assert main([*command, "3"]) == 0
     assert "03: 13 lines in c" in capsys.readouterr().out

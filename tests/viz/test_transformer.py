@@ -42,7 +42,10 @@ def test_a_step_names_its_parts():
 
 def test_masks_and_targets_stand_side_by_side():
     mask = torch.tensor([[True, False], [True, True]])
-    assert [ax.get_title() for ax in who_looks({"a": mask, "b": mask})] == ["a", "b"]
+    axes = who_looks({"a": mask, "b": mask[:, :1]}, ["x", "y"], ["z"])
+    assert [ax.get_title() for ax in axes] == ["a", "b"]
+    columns = [[word.get_text() for word in ax.get_xticklabels()] for ax in axes]
+    assert columns == [["x", "y"], ["z"]]
     tables = {"plain": torch.eye(2), "smoothed": torch.full((2, 2), 0.5)}
     axes = asked_for(tables, ["x", "y"], ["x", "y"])
     assert [ax.get_title() for ax in axes] == ["plain", "smoothed"]

@@ -188,12 +188,19 @@ def _definition_cells(cells):
     for number, cell in enumerate(cells):
         cell_tree = _tree(cell)
         for node in cell_tree.body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            if _to_write(node):
                 last[node.name] = number
         for name, target in graduations(cell_tree):
             if name in last and part_of(name, target) in parts():
                 chosen.setdefault(last[name], {})[name] = target
     return chosen
+
+
+def _to_write(node):
+    """Whether a statement defines something with code in it, not only names and their types."""
+    if isinstance(node, ast.ClassDef):
+        return any(isinstance(part, ast.FunctionDef) for part in node.body)
+    return isinstance(node, ast.FunctionDef)
 
 
 def graduations(cell_tree):

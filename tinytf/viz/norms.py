@@ -20,15 +20,15 @@ APART = 4.2  # between two stacks
 MARGIN = 7.6  # for the words, left of the first stack
 
 
-def norm_groups(x, groups, words, ax=None, *, cell=None, shown=8, pad="<pad>", colors=None):
+def norm_groups(x, groups, words, ax=None, *, cell=None, shown=8, colors=None):
     """Draw x (B, T, C) as a stack of B sheets, once for each group of numbers; returns the Axes.
 
     groups: {title: boolean (B, T, C)}, True for the numbers that share one mean (or other
     statistic). They are filled in blue (or in colors[title]), in red where the token is padding; of
     the others, real tokens show their value in grey and padding is blank. Under each stack stands
     how many they are.
-    words: B lists of T tokens, the rows of the sheets, written beside the first stack; `pad` marks
-    those that are padding.
+    words: B lists of T tokens, the rows of the sheets, written beside the first stack; "<pad>" is
+    padding.
     cell: (b, t, c), the output number that the groups belong to, gets a black frame.
     shown: how many of the C features to draw; the counts are of all C.
     """
@@ -36,7 +36,7 @@ def norm_groups(x, groups, words, ax=None, *, cell=None, shown=8, pad="<pad>", c
     groups = {title: as_array(group, repr(title), ndim=3) > 0 for title, group in groups.items()}
     _check(x, groups, words, cell, shown)
     shown = min(shown, x.shape[2])
-    padding = np.array([[token == pad for token in row] for row in words])
+    padding = np.array([[token == "<pad>" for token in row] for row in words])
     wide = len(groups) * (shown + APART) + MARGIN - 2.6
     high = 3.2 + 1.6 * max(title.count("\n") for title in groups)
     tall = x.shape[0] * (x.shape[1] * RISE + GAP) + 3.4 + high

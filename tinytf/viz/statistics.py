@@ -9,7 +9,7 @@ from .axes import count_in_whole_numbers, name_bars, set_axes
 from .style import CYCLE, INK, as_array, label, new_axes
 
 
-def lines(x, series, ax=None, *, band=None, markers=None, colors=None, dashed=(), **axes):
+def lines(x, series, ax=None, *, band=None, markers=None, colors=None, **axes):
     """Draw {label: y} over a shared x, or over {label: x}; returns the Axes.
 
     x: None counts from 0. A y that is one number draws a dashed level line.
@@ -17,12 +17,12 @@ def lines(x, series, ax=None, *, band=None, markers=None, colors=None, dashed=()
     markers: mark the measured points (by default where there are at most 20).
     colors: {label: its place in CYCLE, or a colour of `COLOURS`}, so that a thing keeps its colour
     from figure to figure; lines without one take their own place's.
-    dashed: the labels of lines with dashes, for a variant that keeps its thing's colour.
-    axes: title, xlabel, logx and the like (`set_axes`); legend=False leaves the legend out.
+    axes: title, xlabel, logx and the like (`set_axes`); legend=False leaves the legend out;
+    dashed=[labels] gives lines dashes, for a variant that keeps its thing's colour.
     """
     if not isinstance(series, Mapping) or not series:
         raise ValueError(f"series needs at least one {{label: values}}, got {series!r}")
-    legend = axes.pop("legend", True)
+    legend, dashed = axes.pop("legend", True), axes.pop("dashed", ())
     levels = {name: y for name, y in series.items() if _is_number(y)}
     entries = len(series)
     series = {name: y for name, y in series.items() if name not in levels}

@@ -445,6 +445,7 @@ ADDED = Answers(
             "A learned table needs its gradient.",
         ),
     ),
+    equivalent={},
 )
 
 

@@ -293,7 +293,7 @@ SCHEDULE = Answers(
     reference=my_rate,
     equivalent={
         "… => rise, left = ((steps - step) / fall, step / warmup)": "the least has no order",
-        "… => …max(-0.0, …": "-0.0 equals 0.0",
+        "… => …max(-0.0, …": "as a number, -0.0 equals 0.0",
     },
     wrong=(
         WrongAnswer(

@@ -181,8 +181,8 @@ FORWARD = Exercise(
     difficulty=2,
     minutes=15,
     statement=(
-        "Somebody wrote the forward pass of a `Transformer` from its parts. It has five faults, "
-        "and not all of them stop it:\n\n" + _BROKEN + "\n\n"
+        "Somebody wrote the forward pass of a `Transformer` from its parts. It has five faults "
+        "at least, and not all of them stop it:\n\n" + _BROKEN + "\n\n"
         "Write `my_forward(model, src, tgt)` so that it gives the logits of `model(src, tgt)`, "
         "also for padded batches, for a model whose padding has another id, and for one with two "
         "embeddings and an output matrix of its own. Use the parts: `model.encode`, `model.decode` "
