@@ -141,6 +141,13 @@ PATCHES = Answers(
             "no gradient reaches `patches`",
             "The pixels are right, but what drew the patches would never learn from the image.",
         ),
+        WrongAnswer(
+            "by way of float32",
+            lambda patches, size, shape: my_join_patches(patches.float(), size, shape).to(patches),
+            "no float on the way",
+            "The dtype comes back, the numbers do not: float32 has 24 bits. Reshapes need no other "
+            "dtype.",
+        ),
     ),
 )
 

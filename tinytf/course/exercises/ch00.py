@@ -154,8 +154,11 @@ def _words_are_words(answer):
 
 def _said_twice(answer):
     """sentences count by their place, also where one is said twice"""
-    for outputs, gold, expected in (([["a"], ["a"]], [["b"], ["a"]], 1 / 2),
-                                    ([["a"], ["a"], ["b"]], [["a"], ["a"], ["c"]], 2 / 3)):  # fmt: skip
+    cases = (
+        ([["a"], ["a"]], [["b"], ["a"]], 1 / 2),
+        ([["a"], ["a"], ["b"]], [["a"], ["a"], ["c"]], 2 / 3),
+    )
+    for outputs, gold, expected in cases:
         same(answer(outputs, gold), expected, f"for outputs={outputs}, gold={gold}")
 
 

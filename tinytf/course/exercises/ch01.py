@@ -387,9 +387,10 @@ def _context_large(answer):
 @hint("Which number is below every score there may be?")
 def _context_low(answer):
     """a score that is shown may be far below 0"""
-    for v, note in ((-2e4, "-10,000"), (-2e10, "-1,000,000,000")):
-        agrees(answer, torch.tensor([[3.0]]), torch.tensor([[9.0]]), torch.tensor([[[1.0], [3.0]]]),
-               *_ONE[:2], torch.tensor([v]), _shown("01"), note=f"{note} is not low enough to hide.")  # fmt: skip
+    s, states = torch.tensor([[9.0]]), torch.tensor([[[1.0], [3.0]]])
+    for v, fill in ((-2e4, "-10,000"), (-2e10, "-1,000,000,000")):
+        agrees(answer, torch.tensor([[3.0]]), s, states, *_ONE[:2], torch.tensor([v]), _shown("01"),
+               note=f"{fill} is not low enough to hide.")  # fmt: skip
 
 
 def _context_gradients(answer):

@@ -322,8 +322,8 @@ TEXTS = Exercise(
     minutes=8,
     statement=(
         "A tokenizer has to give every text back. Here are six that don't, each with one fault: "
-        "`ends` drops white space at both ends, tabs and line ends too; `spaces` makes one space of "
-        "several, and leaves tabs alone; `lines` turns "
+        "`ends` drops white space at both ends, tabs and line ends too; `spaces` makes one space "
+        "of several, and leaves tabs alone; `lines` turns "
         "the line end `\\r\\n` into `\\n`; `capitals` makes all letters small; `bytes` decodes one "
         "byte at a time, so that a character of several bytes becomes �s; `special` takes the "
         "characters `<|endoftext|>` for a special token, which decoding leaves out. Design the "
