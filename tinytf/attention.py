@@ -54,9 +54,9 @@ def fused_attention(
     """Compute `explicit_attention` in one kernel that never stores the weights.
 
     Same shapes, same errors. In place of a mask, `CAUSAL` lets the kernel hide what is later: it
-    then computes half, and nobody makes a mask. The kernel can't be differentiated twice (for a
-    Hessian or a gradient penalty): give the layers `explicit_attention` for that. Source: Dao et
-    al. 2022 (FlashAttention), where the device has it.
+    then computes half, and nobody makes a mask. The kernel can't be differentiated twice (for the
+    gradient of a gradient): give the layers `explicit_attention` for that. Source: Dao et al. 2022
+    (FlashAttention), where the device has it.
     """
     _check_widths(q, k)
     if mask is CAUSAL and q.size(-2) == k.size(-2):
@@ -131,7 +131,7 @@ def apply_together(x: Tensor, *maps: nn.Module) -> list[Tensor]:
 
 
 class MultiHeadAttention(nn.Module):
-    """Attend in `num_heads` subspaces of width d_model / num_heads, then mix them.
+    """Attend in `num_heads` heads of width d_model / num_heads, then mix them.
 
     Source: Vaswani et al. 2017, section 3.2.2. `attention` is the function that does the work:
     the fused kernel by default; `tinytf.inspect` swaps in the explicit one to look inside. Raises

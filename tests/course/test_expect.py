@@ -118,6 +118,21 @@ def test_travels_to_another_device():
     travels(scaled, X)
     says("another device", travels, lambda x: x + torch.arange(2), X)
     says("stays on the CPU", travels, lambda x: torch.arange(2), X)
+    says("to numpy", travels, lambda x: torch.tensor(x.numpy()), X)
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        lambda x: torch.tensor([float(a) * 2 for a in x], device=x.device),
+        lambda x: torch.tensor(x.tolist(), device=x.device) * 2,
+        lambda x: x * 2 if x.sum() > 0 else x,
+        lambda x: torch.cat([x[x > 0], x[x <= 0]]) * 2,
+    ],
+    ids=["numbers", "list", "if", "choice"],
+)
+def test_of_a_loop_that_looks_at_values_nothing_is_said(loop):
+    travels(loop, X)
 
 
 def test_calls_and_memory_are_counted():

@@ -1,9 +1,10 @@
 """Drawings of multi-head attention: one head, the split, the three attentions, the cache."""
 
 import numpy as np
+from matplotlib.patches import Rectangle
 
 from .diagram import Diagram
-from .style import as_array, label
+from .style import ATTENTION, PAPER, as_array, label
 
 ROLES = ("query", "key", "value")
 
@@ -62,17 +63,18 @@ def draw_split(table, num_heads):
         attention = d.box(wide + 5.2, y, "attention", shape=f"its own {words} × {words} weights",
                           role="weights")  # fmt: skip
         d.arrow((head.right[0] + 0.1, y), attention.left)
-        d.arrow(attention.right, (wide + 8.6, middle))
+        d.arrow(attention.right, (wide + 8.5, middle + 0.28 * ((num_heads - 1) / 2 - h)))
     joined = d.box(wide + 9.4, middle, "side by side", shape=row)
     out = d.box(wide + 11.9, middle, "output", shape=row, role="output")
     d.arrow(joined, out, "w_o")
     return d.ax
 
 
-def draw_heads(named, blank=False):
+def draw_heads(named, blank=False, shaded=False):
     """Draw heads as tables of the numbers they hold: {name: (H, T, D)}, a row for each name.
 
-    With `blank`, cells that hold 0 are grey and empty, as in a mask.
+    With `blank`, cells that hold 0 are grey and empty, as in a mask. With `shaded`, each number has
+    a shade of its own, from pale for the least to dark for the greatest.
     """
     tables = {name: as_array(heads, name, ndim=3) for name, heads in named.items()}
     shapes = [table.shape for table in tables.values()]
@@ -87,7 +89,18 @@ def draw_heads(named, blank=False):
         for h, table in enumerate(heads):
             x, hidden = 3.0 + step * (h + 0.4), table == 0 if blank else None
             d.matrix(x, y, table, title=f"head {h}", role=role, hidden=hidden, cell=cell)
+            if shaded:
+                _shade(d, x, y, table / max(t.max() for t in tables.values()), cell)
     return d.ax
+
+
+def _shade(d, x, y, shares, cell):
+    """Lay shades (0 to 1, up to half of the darkest) under a matrix's numbers, around (x, y)."""
+    height, width = shares.shape
+    for (i, j), share in np.ndenumerate(shares):
+        corner = x + (j - width / 2) * cell, y + (height / 2 - i - 1) * cell
+        shade = ATTENTION(0.5 * share)
+        d.ax.add_patch(Rectangle(corner, cell, cell, facecolor=shade, edgecolor=PAPER, zorder=2.5))
 
 
 def _spoken(heads):

@@ -144,19 +144,24 @@ def _alone(b, t, c, seed, **how):
     return x, *maps
 
 
+def _repaired(answer, wrong, *arguments):
+    """Expect what `suspect` should give; a message says first what is wrong, then the matrices."""
+    agrees(answer, _causal, *arguments, where=f"{wrong}: {given(answer, arguments)}")
+
+
 def _one_word(answer):
     """a word that is alone gets its own value, through w_v and w_o"""
-    note = "Its weight is 1: every row is x @ w_v @ w_o."
-    agrees(answer, _causal, *_alone(1, 1, 2, seed=71), 1, note=note)
-    agrees(answer, _causal, *_alone(3, 1, 4, seed=72), 2, note=note)
+    wrong = "a word that is alone: its weight is 1, and every row is x @ w_v @ w_o"
+    _repaired(answer, wrong, *_alone(1, 1, 2, seed=71), 1)
+    _repaired(answer, wrong, *_alone(3, 1, 4, seed=72), 2)
 
 
 @hint("Do the weights that are left in a row sum to 1? With one head, only the mask is at work.")
 def _first_word(answer):
     """with one head, no word sees a later one, and its weights sum to 1"""
-    note = "Row 0 is x[0] @ w_v @ w_o."
-    agrees(answer, _causal, *_alone(1, 3, 2, seed=73), 1, note=note)
-    agrees(answer, _causal, *_alone(2, 5, 4, seed=74), 1)
+    wrong = "no word should see a later one, and weights should sum to 1. Row 0 is x[0] @ w_v @ w_o"
+    _repaired(answer, wrong, *_alone(1, 3, 2, seed=73), 1)
+    _repaired(answer, wrong, *_alone(2, 5, 4, seed=74), 1)
 
 
 @hint("Change the last word: does a word before it move, and in which head?")
@@ -177,10 +182,11 @@ def _leak(answer):
 @hint("How many numbers has one head's query? And is head h slice h of every word?")
 def _causal_heads(answer):
     """each head has its own slice of every word, and scores of its own"""
-    agrees(answer, _causal, *_alone(1, 2, 2, seed=81), 2, note="Two heads of one number.")
-    agrees(answer, _causal, *_alone(1, 3, 4, seed=82), 2)
-    agrees(answer, _causal, *_alone(2, 5, 6, seed=83), 3)
-    agrees(answer, _causal, *_alone(3, 4, 8, seed=84), 4)
+    wrong = "head h should have slice h of every word, and scores of its own"
+    _repaired(answer, wrong, *_alone(1, 2, 2, seed=81), 2)
+    _repaired(answer, wrong, *_alone(1, 3, 4, seed=82), 2)
+    _repaired(answer, wrong, *_alone(2, 5, 6, seed=83), 3)
+    _repaired(answer, wrong, *_alone(3, 4, 8, seed=84), 4)
 
 
 def _causal_large(answer):

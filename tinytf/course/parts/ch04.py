@@ -12,20 +12,21 @@ from tinytf.masks import CAUSAL
 def _filled(cache):
     first = cache.append(wide(2, 3, 1, 4, seed=1), wide(2, 3, 1, 4, seed=2))
     second = cache.append(wide(2, 3, 2, 4, seed=3), wide(2, 3, 2, 4, seed=4))
-    return [*first, *second]
+    names = ("first, all keys", "first, all values", "second, all keys", "second, all values")
+    return dict(zip(names, (*first, *second), strict=True))
 
 
 def _selected(cache):
     mine = cache()
     _filled(mine)
     mine.select(torch.tensor([1, 1, 0]))
-    return [mine.k, mine.v, torch.tensor(len(mine))]
+    return {"cache.k": mine.k, "cache.v": mine.v, "len(cache)": torch.tensor(len(mine))}
 
 
 def _empty(cache):
     mine = cache()
     mine.select(torch.tensor([0]))
-    return [torch.tensor(len(mine)), torch.tensor(mine.k is None)]
+    return {"len(cache)": torch.tensor(len(mine)), "cache.k is None": torch.tensor(mine.k is None)}
 
 
 def _causal(layer):
@@ -37,7 +38,9 @@ def _memory_cached(layer):
     module, cache = twin(layer, 12, 3), KeyValueCache()
     memory = wide(2, 6, 12, seed=2)
     first = module(wide(2, 1, 12, seed=1), memory, cache=cache)
-    return [first, module(wide(2, 1, 12, seed=3), memory, cache=cache), torch.tensor(len(cache))]
+    second = module(wide(2, 1, 12, seed=3), memory, cache=cache)
+    kept = torch.tensor(len(cache))
+    return {"the first word": first, "the second word": second, "len(cache) afterwards": kept}
 
 
 def _step_by_step(layer):
@@ -112,7 +115,7 @@ def _told(attend):
 
     attend(spy, *_heads(2, 5), CAUSAL, 0.25)
     mask, dropout = given[0]
-    return [mask, torch.tensor(dropout)]
+    return {"the mask it is given": mask, "the dropout it is given": torch.tensor(dropout)}
 
 
 PARTS = (
