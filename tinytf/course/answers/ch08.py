@@ -423,6 +423,16 @@ def _above_threshold(encode, x):
     return True
 
 
+def _changed_in_float32(encode, x):
+    out = encode(x)
+    for s in range(1, x.size(1)):
+        changed = x.clone()
+        changed[:, s] = torch.randn_like(x[:, s])
+        if not (encode(changed)[:, :s] != out[:, :s]).any(dim=-1).all():
+            return False
+    return True
+
+
 SEES = Answers(
     reference=my_sees_right,
     equivalent={
@@ -535,6 +545,13 @@ SEES = Answers(
             _above_threshold,
             "x plus 0.000000001",
             "A change is a change, however small. What cannot be seen has slope 0, exactly.",
+        ),
+        WrongAnswer(
+            "compared in float32",
+            _changed_in_float32,
+            "float32, x plus 0.000000001",
+            "Beside x a change of a billionth of it is rounded away, and the outputs are equal. A "
+            "slope is taken by itself, and keeps its digits; or compare in float64.",
         ),
     ),
 )

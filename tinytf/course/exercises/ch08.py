@@ -471,6 +471,13 @@ def _says_yes_to_a_whisper(answer):
     )
 
 
+@hint("Beside x so small a change is rounded away. A slope keeps its digits; so does float64.")
+def _says_yes_in_float32(answer):
+    """a change that float32 rounds away is a change"""
+    which = "float32, x plus 0.000000001 of the two words in the other order"
+    _verdict(answer, lambda x: x + 1e-9 * x.flip(1), True, which, _sentences(2, 2).float())
+
+
 SEES = Exercise(
     id="08.3",
     title="does it see the right?",
@@ -480,8 +487,8 @@ SEES = Exercise(
         "Write `my_sees_right(encode, x)`, the check that finds a causal encoder. `encode` maps "
         "`(B, S, C)` to `(B, S, C)`; return `True` if in every sentence *every* output can be "
         "changed by *every* input to its right, otherwise `False`. A change is a change, however "
-        "small, and whichever features it is in. Use gradients, or change one input at a time and "
-        "compare exactly."
+        "small, and whichever features it is in. Use gradients; or, in float64, change one input "
+        "at a time and compare exactly: rounding hides small changes."
     ),
     hint=(
         "For each t, `slope` of the section above, or the like: the gradient of `out[:, t]`, its "
@@ -507,6 +514,7 @@ SEES = Exercise(
         _says_yes_in_a_feature,
         _says_yes_to_a_difference,
         _says_yes_to_a_whisper,
+        _says_yes_in_float32,
     ),
 )
 
