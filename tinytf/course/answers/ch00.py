@@ -87,6 +87,11 @@ def _words_right(outputs, gold):
     return sum(a == b for a, b in pairs) / sum(map(len, gold))
 
 
+def _different_pairs(outputs, gold):
+    pairs = {(tuple(o), tuple(g)) for o, g in zip(outputs, gold)}
+    return sum(o == g for o, g in pairs) / len(pairs)
+
+
 EXACT_SHARE = Answers(
     reference=exact_share,
     wrong=(
@@ -145,6 +150,29 @@ EXACT_SHARE = Answers(
             "outputs=[['a', 'bc']",
             "Joined, `a bc` and `ab c` are the same letters. Sentences are lists of words: compare "
             "the lists.",
+        ),
+        WrongAnswer(
+            "looked up by its words",
+            lambda outputs, gold: sum(gold[outputs.index(o)] == o for o in outputs) / len(gold),
+            "outputs=[['a'], ['a']]",
+            "`index` finds the first sentence that reads like this one. Two outputs may be the "
+            "same and have different golds: go through both lists side by side, with `zip`.",
+        ),
+        WrongAnswer(
+            "equal pairs counted once",
+            _different_pairs,
+            "outputs=[['a'], ['a'], ['b']]",
+            "A set, or a dict, keeps one of two equal pairs. Both sentences were asked, and count.",
+        ),
+        WrongAnswer(
+            "capitals ignored",
+            lambda outputs, gold: (
+                sum([w.lower() for w in o] == [w.lower() for w in g] for o, g in zip(outputs, gold))
+                / len(gold)
+            ),
+            "A capital makes it another word",
+            "For the model `He` and `he` are two words, as `cat` and `mat` are. Compare what "
+            "stands there.",
         ),
     ),
     equivalent={

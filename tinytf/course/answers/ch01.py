@@ -212,6 +212,13 @@ FORGET_BIAS = Answers(
             "sigmoid(0) is a half",
             "That is the logarithm of the gate; the sigmoid's inverse is log(f / (1 - f)).",
         ),
+        WrongAnswer(
+            "the gate kept away from 1",
+            lambda steps, share: _logit(min(share ** (1 / steps), 1 - 1e-6)),
+            "less than a millionth",
+            "A clamp, as `torch.logit(…, eps=1e-6)` has it, forgets what lies beyond it. Over a "
+            "million steps the gate has to be closer to 1 than that.",
+        ),
     ),
 )
 
@@ -254,6 +261,12 @@ def _vector_interleaved(states, mask):
     last = mask.sum(dim=1) - 1
     ahead = states[torch.arange(len(last)), last]
     return torch.cat([ahead[:, ::2], states[:, 0, 1::2]], dim=-1)
+
+
+def _vector_one_hot(states, mask):
+    ahead, back = states.chunk(2, dim=-1)
+    last = torch.arange(states.size(1)) == (mask.sum(dim=1, keepdim=True) - 1)
+    return torch.cat([(last[..., None] * ahead).sum(dim=1), back[:, 0]], dim=-1)
 
 
 ONE_VECTOR = Answers(
@@ -313,6 +326,14 @@ ONE_VECTOR = Answers(
             _vector_mean,
             "stops at the first word",
             "That is another vector for a sentence, and not where the readers stopped.",
+        ),
+        WrongAnswer(
+            "one-hot times the states",
+            _vector_one_hot,
+            "0 · NaN is NaN",
+            "A product with 0 removes every number but NaN and infinity, and what stands at "
+            "padding may be either. Take the place with an index, or put 0 there with "
+            "`masked_fill`.",
         ),
     ),
 )
@@ -379,6 +400,21 @@ def _best_alone(s, states, W, U, v, mask):
     scores = torch.tanh((s @ W.T)[:, None] + states @ U.T) @ v
     best = scores.masked_fill(~mask, float("-inf")).argmax(dim=-1)
     return states[torch.arange(len(best)), best]
+
+
+def _additive_weights(weights):
+    """Bahdanau's attention with these weights of scores and mask."""
+
+    def attention(s, states, W, U, v, mask):
+        scores = torch.tanh((s @ W.T)[:, None] + states @ U.T) @ v
+        return (weights(scores, mask)[:, None] @ states)[:, 0]
+
+    return attention
+
+
+def _shared_anew(scores, mask):
+    shares = scores.softmax(dim=1) * mask
+    return shares / shares.sum(dim=1, keepdim=True)
 
 
 ADDITIVE = Answers(
@@ -486,6 +522,34 @@ ADDITIVE = Answers(
             _of_keys,
             "the shape is (2, 6), expected (2, 5)",
             "U h_j serves the scores. What is handed over is h_j itself.",
+        ),
+        WrongAnswer(
+            "hidden scores at -10,000",
+            _additive_weights(lambda scores, mask: scores.masked_fill(~mask, -1e4).softmax(dim=1)),
+            "-10,000 is not low enough",
+            "A score that is shown may be lower still, and then the hidden one wins. -inf is below "
+            "all of them.",
+        ),
+        WrongAnswer(
+            "hidden scores at -1,000,000,000",
+            _additive_weights(lambda scores, mask: scores.masked_fill(~mask, -1e9).softmax(dim=1)),
+            "-1,000,000,000 is not low enough",
+            "A score that is shown may be lower still, and then the hidden one wins. -inf is below "
+            "all of them.",
+        ),
+        WrongAnswer(
+            "softmax first, then shared anew",
+            _additive_weights(_shared_anew),
+            "hide it before the softmax",
+            "Where a hidden score is far above the others the softmax leaves 0 for them, and 0 "
+            "can't be shared out. Hide the scores first.",
+        ),
+        WrongAnswer(
+            "hidden scores a little below the lowest",
+            _additive_weights(lambda s, mask: torch.where(mask, s, s.min() - 20).softmax(dim=1)),
+            "nothing of it is heard",
+            "exp(-20) is little and not nothing: of a state of 1e10 it lets 20 through. exp(-inf) "
+            "is 0.",
         ),
     ),
 )
@@ -681,6 +745,20 @@ def _jacobian(read, x):
     return torch.autograd.functional.jacobian(read, x)
 
 
+def _compared(change):
+    """A `my_hears` that changes a word and looks which outputs are others."""
+
+    def hears(read, x):
+        columns = []
+        for s in range(len(x)):
+            changed = x.clone()
+            changed[s] = change(x[s])
+            columns.append((read(changed) != read(x)).any(dim=1))
+        return torch.stack(columns, dim=1)
+
+    return hears
+
+
 HEARS = Answers(
     reference=my_hears,
     equivalent={
@@ -731,6 +809,27 @@ HEARS = Answers(
             lambda read, x: _jacobian(read, x).abs().sum(dim=(1, 3)),
             "the dtype is float64, expected bool",
             "How much is another question. Here: whether at all, True or False.",
+        ),
+        WrongAnswer(
+            "changes a word and compares",
+            _compared(lambda word: torch.randn_like(word)),
+            "a slope of 1e-20 is not",
+            "Beside a large number a small change is rounded away, and the two outputs are equal. "
+            "A slope is taken by itself, and keeps its digits.",
+        ),
+        WrongAnswer(
+            "doubles a word and compares",
+            _compared(lambda word: 2 * word),
+            "At x = 0",
+            "Twice 0 is 0: nothing was changed. Nor does a small change show beside a large "
+            "number. Take slopes.",
+        ),
+        WrongAnswer(
+            "the slope of the squares",
+            lambda read, x: (_jacobian(lambda x: read(x) ** 2, x) != 0).any(dim=3).any(dim=1),
+            "At x = 0",
+            "The slope of y² is 2 y times that of y: 0 wherever the output is 0. Look at each "
+            "number of the output itself.",
         ),
     ),
 )

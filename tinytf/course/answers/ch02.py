@@ -104,6 +104,15 @@ def _as_text(ids, pair, new_id):
     return [int(part) for part in text.split()]
 
 
+def _same_objects(ids, pair, new_id):
+    merged, i = [], 0
+    while i < len(ids):
+        found = i + 1 < len(ids) and ids[i] is pair[0] and ids[i + 1] is pair[1]
+        merged.append(new_id if found else ids[i])
+        i += 2 if found else 1
+    return merged
+
+
 MERGE = Answers(
     reference=my_merge_pair,
     wrong=(
@@ -173,6 +182,13 @@ MERGE = Answers(
             "your code changes the caller's `ids`",
             "The result is right, but the caller's own list is shorter afterwards. Training counts "
             "on the old one: build a new list.",
+        ),
+        WrongAnswer(
+            "`is` for `==`",
+            _same_objects,
+            "need not be one object",
+            "`is` asks whether two names stand for one object. Python keeps one object for each "
+            "small int, up to 256, so it seems to work until the ids grow. `==` compares numbers.",
         ),
     ),
     equivalent={
@@ -523,6 +539,15 @@ GRADIENT = Answers(
             "no gradient reaches `grad`",
             "The result is linear in grad, and may be differentiated once more. `detach`, `.data` "
             "or `no_grad` cuts that off.",
+        ),
+        WrongAnswer(
+            "grad taken to lie in order",
+            lambda ids, grad, vocab_size: grad.new_zeros(vocab_size, grad.size(-1)).index_add(
+                0, ids.flatten(), grad.view(-1, grad.size(-1))
+            ),
+            "view size is not compatible",
+            "`view` needs numbers that lie in memory in the order of the axes, and a gradient that "
+            "comes back through a transpose does not. `reshape` copies where it must.",
         ),
     ),
     equivalent={

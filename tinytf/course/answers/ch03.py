@@ -65,6 +65,14 @@ _SCORES = "scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))"
 _HIDE = "scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)"
 _END = "return scores.softmax(-1).masked_fill(~mask, 0.0)"
 
+
+def _hidden_largest(q, k, mask=None):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    share = (scores - scores.amax(-1, keepdim=True)).exp()
+    share = share if mask is None else share * mask
+    return share / share.sum(-1, keepdim=True).clamp(torch.finfo(share.dtype).tiny)
+
+
 WEIGHTS = Answers(
     reference=my_attention_weights,
     wrong=(
@@ -141,6 +149,24 @@ WEIGHTS = Answers(
             "for q=[[200], [-200]]",
             "exp(200) is past the largest float32, and inf / inf is NaN. `softmax` subtracts each "
             "row's maximum first, which changes nothing else.",
+        ),
+        WrongAnswer(
+            "the largest of all scores, hidden ones too",
+            _hidden_largest,
+            "k=[[200], [0]]",
+            "If the largest score is hidden and far above the others, their exp is 0 and the row "
+            "is lost. Hide the scores first, and subtract the largest of what is left.",
+        ),
+        WrongAnswer(
+            "hidden scores at -10,000",
+            lambda q, k, mask=None: (
+                _variant()(q, k)
+                if mask is None
+                else _variant(mask_at=-1e4)(q, k, mask).masked_fill(~mask, 0.0)
+            ),
+            "-10,000 is not low enough",
+            "A score that is seen may be lower still, and then the hidden one wins the softmax. "
+            "`torch.finfo(scores.dtype).min` is below all of them.",
         ),
     ),
     equivalent={
@@ -313,6 +339,26 @@ LOOKUP = Answers(
             "temperature=0.5",
             "Scores are divided by the temperature itself. At 1, and near 0 or far above 1, its "
             "square does almost the same; in between it does not.",
+        ),
+        WrongAnswer(
+            "a floor under the temperature",
+            lambda query, keys, values, temperature: (
+                (keys @ query / max(temperature, 0.01)).softmax(0) @ values
+            ),
+            "0.003 / 0.001",
+            "A floor saves a division by 0 that nobody asked for, and below it the answer is that "
+            "of another temperature.",
+        ),
+        WrongAnswer(
+            "the best key alone when it is cold",
+            lambda query, keys, values, temperature: (
+                values[(keys @ query).argmax()]
+                if temperature < 0.1
+                else (keys @ query / temperature).softmax(0) @ values
+            ),
+            "0.003 / 0.001",
+            "The best key alone is what the result goes to, not what it is: keys that are as close "
+            "as the temperature still share.",
         ),
     ),
     equivalent={

@@ -1,5 +1,7 @@
 """Answers to chapter 07: references and mistakes."""
 
+import math
+
 import torch
 from torch.nn import functional as F
 
@@ -104,6 +106,12 @@ FEED_FORWARD = Answers(
             "on another device than the CPU",
             "`torch.zeros(...)` is on the CPU, wherever `x` is. No table is needed: `x @ w_1` is "
             "all words at once.",
+        ),
+        WrongAnswer(
+            "a threshold above 0",
+            lambda x, w_1, b_1, w_2, b_2: F.threshold(x @ w_1 + b_1, 0.05, 0.0) @ w_2 + b_2,
+            "x=[[0.001]]",
+            "ReLU keeps everything above 0, however little it is.",
         ),
     ),
     equivalent={},
@@ -293,6 +301,15 @@ RECALL = Answers(
             "values of shape (9, 4), for result 0",
             "The number of units is `len(keys)`.",
         ),
+        WrongAnswer(
+            "activity cut at 6",
+            lambda x, keys, thresholds, values: (
+                F.relu6(keys @ x + thresholds) @ values,
+                F.relu6(keys @ x + thresholds),
+            ),
+            "x=[1000]",
+            "`relu6` was made for phones that count in a few bits. ReLU has no ceiling.",
+        ),
     ),
     equivalent={},
 )
@@ -459,6 +476,13 @@ WIDTH = Answers(
             lambda d_ff, multiple_of=1: round(2 * d_ff / (3 * multiple_of)) * multiple_of,
             "1365.33",
             "`round` goes down as often as up. Use `math.ceil`.",
+        ),
+        WrongAnswer(
+            "a third taken off, as a float",
+            lambda d_ff, multiple_of=1: math.ceil(d_ff * (1 - 1 / 3) / multiple_of) * multiple_of,
+            "for d_ff=9",
+            "1 - 1/3 is 0.6666666666666667, a little above two thirds, and rounding up makes a "
+            "whole unit of that little. Whole numbers are exact: `-(-2 * d_ff // (3 * m))`.",
         ),
     ),
     equivalent={},

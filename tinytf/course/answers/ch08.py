@@ -412,6 +412,27 @@ def _set_to_zero(encode, x):
     return True
 
 
+def _above_threshold(encode, x):
+    x = x.clone().requires_grad_()
+    out = encode(x)
+    for t in range(x.size(1) - 1):
+        direction = torch.randn_like(out[:, t])
+        (grad,) = torch.autograd.grad((out[:, t] * direction).sum(), x, retain_graph=True)
+        if not (grad[:, t + 1 :].abs() > 1e-8).any(dim=-1).all():
+            return False
+    return True
+
+
+def _changed_in_float32(encode, x):
+    out = encode(x)
+    for s in range(1, x.size(1)):
+        changed = x.clone()
+        changed[:, s] = torch.randn_like(x[:, s])
+        if not (encode(changed)[:, :s] != out[:, :s]).any(dim=-1).all():
+            return False
+    return True
+
+
 SEES = Answers(
     reference=my_sees_right,
     equivalent={
@@ -518,6 +539,19 @@ SEES = Answers(
             "as after a norm, five words, you say False",
             "`out[:, t].sum()` has gradient 0 where a norm has made the sum constant, however "
             "much the word sees. Weigh the features with random numbers first.",
+        ),
+        WrongAnswer(
+            "a threshold",
+            _above_threshold,
+            "x plus 0.000000001",
+            "A change is a change, however small. What cannot be seen has slope 0, exactly.",
+        ),
+        WrongAnswer(
+            "compared in float32",
+            _changed_in_float32,
+            "float32, x plus 0.000000001",
+            "Beside x a change of a billionth of it is rounded away, and the outputs are equal. A "
+            "slope is taken by itself, and keeps its digits; or compare in float64.",
         ),
     ),
 )

@@ -39,6 +39,12 @@ def _changes_rows(rows, bos, eos, pad):
     return reads, _filled(rows, pad)
 
 
+def _every_end_erased(rows, bos, eos, pad):
+    length = max(map(len, rows)) + 2
+    whole = torch.tensor([[bos, *row, eos] + [pad] * (length - 2 - len(row)) for row in rows])
+    return whole.masked_fill(whole == eos, pad)[:, :-1], whole[:, 1:]
+
+
 SHIFT = Answers(
     reference=my_shift_right,
     equivalent={
@@ -142,6 +148,13 @@ SHIFT = Answers(
             lambda rows, bos, eos, pad: my_shift_right(rows, BOS, EOS, PAD),
             "Here 0 is a word and 5 padding",
             "The special ids belong to the tokenizer: use the arguments.",
+        ),
+        WrongAnswer(
+            "every <eos> made padding",
+            _every_end_erased,
+            "Here 2 is <bos> and <eos>",
+            "Where <bos> has the same id, it goes, too. Leave <eos> out when the rows are made: "
+            "what is read is <bos> and the words.",
         ),
     ),
 )
@@ -337,6 +350,16 @@ def _one_added(function, x):
     return False
 
 
+def _nearly_equal(function, x):
+    out = function(x)
+    for t in range(x.size(1) - 1):
+        changed = x.clone()
+        changed[:, t + 1 :] = torch.randn_like(x[:, t + 1 :])
+        if not torch.allclose(function(changed)[:, : t + 1], out[:, : t + 1]):
+            return True
+    return False
+
+
 LEAK = Answers(
     reference=my_leaks,
     equivalent={
@@ -435,6 +458,13 @@ LEAK = Answers(
             lambda function, x: False,
             "for the mean of the inputs after t",
             "The outputs have the right shape and no NaN; that says nothing about what they saw.",
+        ),
+        WrongAnswer(
+            "a tolerance",
+            _nearly_equal,
+            "an output 0 that is 1e-12 of input 2",
+            "A threshold of 1e-8, or `allclose`, lets through what is smaller. Ask whether a slope "
+            "is 0, or two outputs equal, exactly.",
         ),
     ),
 )

@@ -98,6 +98,12 @@ PARAMETERS = Answers(
             "38 for the feed-forward network",
             "That is GPT-2's choice, not a law: use the argument.",
         ),
+        WrongAnswer(
+            "a float",
+            lambda *sizes: float(my_gpt_parameters(*sizes)),
+            "a float, expected an integer",
+            "`/` makes a float. Parameters are counted: stay with `+`, `*` and `//`.",
+        ),
     ),
 )
 

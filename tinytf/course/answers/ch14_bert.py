@@ -228,6 +228,13 @@ def _ends_hidden_in_place(start, end, allowed):
     return my_best_span(start, end, allowed)
 
 
+def _product_of_probabilities(start, end, allowed):
+    first, last = (x.masked_fill(~allowed, -torch.inf).softmax(0) for x in (start, end))
+    possible = (allowed[:, None] & allowed).triu()
+    best = int((first[:, None] * last).masked_fill(~possible, -1).argmax())
+    return best // len(end), best % len(end)
+
+
 SPAN = Answers(
     reference=my_best_span,
     equivalent={
@@ -356,6 +363,13 @@ SPAN = Answers(
             _ends_hidden_in_place,
             "your code changes the caller's `start`",
             "`start[~allowed] = …` works in the caller's memory; `masked_fill` is a new tensor.",
+        ),
+        WrongAnswer(
+            "probabilities multiplied",
+            _product_of_probabilities,
+            "end=[0, -110, -300]",
+            "The largest product is that of the largest sum, but exp(-110) is 0 in float32, and "
+            "all products of it are equal. Stay with the scores, which add up.",
         ),
     ),
 )

@@ -141,6 +141,13 @@ PATCHES = Answers(
             "no gradient reaches `patches`",
             "The pixels are right, but what drew the patches would never learn from the image.",
         ),
+        WrongAnswer(
+            "by way of float32",
+            lambda patches, size, shape: my_join_patches(patches.float(), size, shape).to(patches),
+            "you get [[[[16777216, 9007199254740992]]]]",
+            "The dtype comes back, the numbers do not: float32 has 24 bits. Reshapes need no other "
+            "dtype.",
+        ),
     ),
 )
 

@@ -309,6 +309,13 @@ def _rest_in_the_last(lengths, size):
     return batches
 
 
+def _sorted_in_windows(lengths, size):
+    order, window = [], 50 * size
+    for start in range(0, len(lengths), window):
+        order += sorted(range(len(lengths))[start : start + window], key=lengths.__getitem__)
+    return [order[i : i + size] for i in range(0, len(order), size)]
+
+
 BUCKETS = Answers(
     reference=my_batches,
     equivalent={"… => …range(0, len(lengths), size)]": "there is an index for each length"},
@@ -391,6 +398,14 @@ BUCKETS = Answers(
             "your code changes the caller's `lengths[",
             "`lengths.sort()` changes the caller's list, whose places no longer say whose they "
             "are. `sorted` makes a new one.",
+        ),
+        WrongAnswer(
+            "sorted in windows",
+            _sorted_in_windows,
+            "lengths (a list of 3000)",
+            "Each window of 50 batches is sorted, and its lengths still lie far apart. That is a "
+            "fine compromise for texts that do not fit the memory; here all lengths are known: "
+            "sort all.",
         ),
     ),
 )

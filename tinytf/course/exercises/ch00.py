@@ -148,6 +148,18 @@ def _words_are_words(answer):
     outputs = [["a", "bc"], ["d"], ["e"], []]
     same(answer(outputs, gold), 0.5, f"for outputs={outputs}, gold={gold}")
     same(answer(gold[:1], gold[:1]), 1.0, "for one sentence that is right")
+    note = "A capital makes it another word."
+    same(answer([["He"]], [["he"]]), 0.0, "for outputs=[['He']], gold=[['he']]", note=note)
+
+
+def _said_twice(answer):
+    """sentences count by their place, also where one is said twice"""
+    cases = (
+        ([["a"], ["a"]], [["b"], ["a"]], 1 / 2),
+        ([["a"], ["a"], ["b"]], [["a"], ["a"], ["c"]], 2 / 3),
+    )
+    for outputs, gold, expected in cases:
+        same(answer(outputs, gold), expected, f"for outputs={outputs}, gold={gold}")
 
 
 EXACT_SHARE = Exercise(
@@ -169,6 +181,7 @@ EXACT_SHARE = Exercise(
         _order_counts,
         _its_own_gold,
         _words_are_words,
+        _said_twice,
     ),
 )
 

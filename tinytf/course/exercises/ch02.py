@@ -64,6 +64,13 @@ def _one(answer):
     _gives(answer, ([5, 1, 2], (1, 2), 9), [5, 9])
 
 
+def _equal_ids(answer):
+    """equal ids are equal, whichever int objects they are"""
+    ids = [int(one) for one in ("1000", "1001", "7")]  # Python makes each of these anew
+    note = "Large ints that are equal need not be one object."
+    _gives(answer, (ids, (int("1000"), int("1001")), 2000), [2000, 7], note)
+
+
 def _every(answer):
     """every one of them does"""
     note = "The pair stands there twice."
@@ -132,6 +139,7 @@ MERGE = Exercise(
         _keeps_the_rest,
         _nothing,
         _whole_ids,
+        _equal_ids,
         _one_pass,
         _by_replacing,
     ),
@@ -314,7 +322,8 @@ TEXTS = Exercise(
     minutes=8,
     statement=(
         "A tokenizer has to give every text back. Here are six that don't, each with one fault: "
-        "`ends` drops white space at both ends; `spaces` makes one space of several; `lines` turns "
+        "`ends` drops white space at both ends, tabs and line ends too; `spaces` makes one space "
+        "of several, and leaves tabs alone; `lines` turns "
         "the line end `\\r\\n` into `\\n`; `capitals` makes all letters small; `bytes` decodes one "
         "byte at a time, so that a character of several bytes becomes �s; `special` takes the "
         "characters `<|endoftext|>` for a special token, which decoding leaves out. Design the "
@@ -379,6 +388,13 @@ def _batch(answer):
     agrees(answer, _autograd, ids, numbers(3, 4, 2, seed=4), 7)
 
 
+def _turned(answer):
+    """grad may lie in memory in any order"""
+    ids = torch.tensor([[4, 0, 4, 2], [2, 2, 0, 5], [1, 4, 5, 5]])
+    agrees(answer, _autograd, ids, numbers(4, 3, 2, seed=8).transpose(0, 1), 7)
+    agrees(answer, _autograd, ids.T, numbers(3, 4, 2, seed=9).transpose(0, 1), 7)
+
+
 def _in_its_dtype(answer):
     """ids may be int32, and the result has the dtype of grad"""
     ids = torch.tensor([[3, 0, 3], [1, 0, 0]])
@@ -407,7 +423,7 @@ GRADIENT = Exercise(
     hint="The lookup is a product, one-hot × table. The gradient of `A @ W` in `W` is "
     "`A.T @ grad`. (Or look up `index_add`.)",
     function=my_lookup_gradient,
-    tests=(_first_row, _twice, _batch, _in_its_dtype, _linear),
+    tests=(_first_row, _twice, _batch, _turned, _in_its_dtype, _linear),
 )
 
 

@@ -136,6 +136,18 @@ def _large_scores(answer):
     q, k = torch.tensor([[200.0], [-200.0]]), torch.tensor([[1.0], [2.0], [-1.0]])
     agrees(answer, _plain, q, k)
     agrees(answer, _plain, q, k, LONELY[:2])
+    one, second = torch.ones(1, 1), torch.tensor([[False, True]])
+    note = "Key 0 is hidden, and all weight is on key 1."
+    agrees(answer, [[0.0, 1.0]], one, torch.tensor([[200.0], [0.0]]), second, note=note)
+
+
+@hint("Which number is below every score there may be?")
+def _low_scores(answer):
+    """scores that are seen may be far below 0"""
+    one, second = torch.ones(1, 1), torch.tensor([[False, True]])
+    for low, fill in ((-2e4, "-10,000"), (-2e10, "-1,000,000,000")):
+        note = f"Key 0 is hidden, and all weight is on key 1: {fill} is not low enough to hide."
+        agrees(answer, [[0.0, 1.0]], one, torch.tensor([[0.0], [low]]), second, note=note)
 
 
 def _half_precision(answer):
@@ -185,6 +197,7 @@ WEIGHTS = Exercise(
         _each_by_itself,
         _mask_broadcasts,
         _large_scores,
+        _low_scores,
         _half_precision,
         _gradients_right,
         _elsewhere,
@@ -336,6 +349,14 @@ def _cold(answer):
     same(answer(QUERY, KEYS, VALUES, 0.001), [10.0, 0.0], where, note="Key 0 matches best.")
 
 
+def _near(answer):
+    """at low temperatures keys that are close to the best count still"""
+    for temperature, share, note in ((0.001, 0.952574, "3"), (0.09, 0.508333, "0.0333")):
+        note = f"The scores differ by 0.003 / {temperature} = {note}."
+        agrees(answer, [share], torch.ones(1), torch.tensor([[0.0], [0.003]]),
+               torch.tensor([[0.0], [1.0]]), temperature, note=note)  # fmt: skip
+
+
 def _hot(answer):
     """at a high temperature it returns the mean of the values"""
     got = answer(QUERY, KEYS, VALUES, 1e6)
@@ -383,7 +404,7 @@ LOOKUP = Exercise(
     ),
     hint="Three steps: a score per key, a softmax over the scores, a weighted sum of the values.",
     function=my_lookup,
-    tests=(_average, _cold, _hot, _any_book, _large_matches, _gradients_of_lookup),
+    tests=(_average, _cold, _near, _hot, _any_book, _large_matches, _gradients_of_lookup),
 )
 
 

@@ -55,6 +55,13 @@ def _no_input(answer):
     agrees(answer, [[11.0]], torch.zeros(1, 1), *ones, where=where)
 
 
+def _barely_open(answer):
+    """a unit that is barely above 0 passes on what it has"""
+    where = "for x=[[0.001]], w_1=[[1]], b_1=[0], w_2=[[1]], b_2=[0]"
+    one, zero = torch.ones(1, 1), torch.zeros(1)
+    agrees(answer, [[0.001]], 0.001 * one, one, zero, one, zero, where=where)
+
+
 def _negative_output(answer):
     """the output may be negative"""
     where = "for x=[[1]], w_1=[[1]], b_1=[0], w_2=[[-3]], b_2=[0]"
@@ -107,6 +114,7 @@ FEED_FORWARD = Exercise(
     tests=(
         _no_input,
         _negative_output,
+        _barely_open,
         _by_hand,
         _any_sizes,
         _ffn_dtype,
@@ -242,6 +250,14 @@ def _twice(answer):
     same(twice, 2 * once, "for thresholds of 0, the result for 2x against twice that for x")
 
 
+def _any_strength(answer):
+    """an activity may be small or large"""
+    one, zero = torch.ones(1, 1), torch.zeros(1)
+    for x in (0.001, 1000.0):
+        where = f"for x=[{x:g}], keys=[[1]], thresholds=[0], values=[[1]]"
+        agrees(answer, _recall, torch.tensor([x]), one, zero, one, where=where)
+
+
 def _memory(c, d_ff, seed):
     """A random word, keys, thresholds and values."""
     return (numbers(c, seed=seed), numbers(d_ff, c, seed=seed + 1), numbers(d_ff, seed=seed + 2),
@@ -286,6 +302,7 @@ RECALL = Exercise(
         _sum,
         _nothing,
         _twice,
+        _any_strength,
         _memory_sizes,
         _memory_dtype,
         _memory_gradient,
@@ -426,6 +443,8 @@ def _llama(answer):
 def _already(answer):
     """a width that fits is left alone"""
     same(answer(384, 256), 256, "for d_ff=384, multiple_of=256")
+    for d_ff in (9, 15, 18, 21):
+        same(answer(d_ff), 2 * d_ff // 3, f"for d_ff={d_ff}", tolerance=0.01)
 
 
 def _width(d_ff, multiple_of):

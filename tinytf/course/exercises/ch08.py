@@ -456,6 +456,11 @@ def _says_yes_to_a_whisper(answer):
     """a small change is a change, and a word may be all zeros"""
     quiet = _encoder(_EVERYTHING, strength=1e-5)
     _verdict(answer, quiet, True, "an encoder that sees everything, with weights near 0.00001")
+    x = _sentences(2, 2)
+    which = "x plus 0.000000001 of the two words in the other order"
+    _verdict(answer, lambda x: x + 1e-9 * x.flip(1), True, which, x)
+    quiet = _encoder(_EVERYTHING, strength=1e-12)
+    _verdict(answer, quiet, True, "an encoder that sees everything, with weights near 1e-12")
     x = _sentences()
     x[:, 3] = 0
     _verdict(
@@ -464,6 +469,13 @@ def _says_yes_to_a_whisper(answer):
     _verdict(
         answer, _encoder(_EVERYTHING), True, "float32, an encoder that sees everything", x.float()
     )
+
+
+@hint("Beside x so small a change is rounded away. A slope keeps its digits; so does float64.")
+def _says_yes_in_float32(answer):
+    """a change that float32 rounds away is a change"""
+    which = "float32, x plus 0.000000001 of the two words in the other order"
+    _verdict(answer, lambda x: x + 1e-9 * x.flip(1), True, which, _sentences(2, 2).float())
 
 
 SEES = Exercise(
@@ -475,7 +487,8 @@ SEES = Exercise(
         "Write `my_sees_right(encode, x)`, the check that finds a causal encoder. `encode` maps "
         "`(B, S, C)` to `(B, S, C)`; return `True` if in every sentence *every* output can be "
         "changed by *every* input to its right, otherwise `False`. A change is a change, however "
-        "small, and whichever features it is in. Use gradients, or change one input at a time."
+        "small, and whichever features it is in. Use gradients; or, in float64, change one input "
+        "at a time and compare exactly: rounding hides small changes."
     ),
     hint=(
         "For each t, `slope` of the section above, or the like: the gradient of `out[:, t]`, its "
@@ -501,6 +514,7 @@ SEES = Exercise(
         _says_yes_in_a_feature,
         _says_yes_to_a_difference,
         _says_yes_to_a_whisper,
+        _says_yes_in_float32,
     ),
 )
 

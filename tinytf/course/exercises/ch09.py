@@ -111,6 +111,13 @@ def _one_id_for_all(answer):
     agrees(answer, _place_by_place, [[3, 4], [5]], 2, 2, 2, dtype=False, note=note)
 
 
+def _begin_is_end(answer):
+    """<bos> and <eos> may be one id"""
+    note = "Here 2 is <bos> and <eos>: read at the start, and said at the end."
+    agrees(answer, _place_by_place, [[3]], 2, 2, 0, dtype=False, note=note)
+    agrees(answer, _place_by_place, [[3, 4], [5]], 2, 2, 0, dtype=False, note=note)
+
+
 def _large_ids(answer):
     """a large id is not rounded"""
     agrees(answer, _place_by_place, [[16777217, 50001], [33333]], 70001, 70003, 70005, dtype=False)
@@ -125,7 +132,8 @@ SHIFT = Exercise(
         "Write `my_shift_right(rows, bos, eos, pad)` for a list of lists of word ids, of any "
         "lengths. It returns two integer tensors of one shape `(B, T)`: what the decoder reads, "
         "and what it must say at the same place. One has `bos` and the words, the other the words "
-        "and `eos`; shorter rows are filled with `pad` on the right. `eos` is never read."
+        "and `eos`; shorter rows are filled with `pad` on the right. The `eos` of a row is never "
+        "read, and one id may serve as several of the three."
     ),
     hint="One gets `bos` in front, the other `eos` behind the last word; the padding comes last.",
     function=my_shift_right,
@@ -137,6 +145,7 @@ SHIFT = Exercise(
         _own_ids,
         _any_rows,
         _one_id_for_all,
+        _begin_is_end,
         _large_ids,
     ),
 )
@@ -477,6 +486,19 @@ def _small(answer):
     _says_of(answer, _leak(0, 3, by=-1e-4), True, what, X.double())
 
 
+def _alone(by):
+    """The input before, and at position 0, where there is none, `by` times input 2."""
+    return lambda x: _BEFORE(x) + by * torch.eye(4).to(x)[:, :1] * x[:, 2:3]
+
+
+@hint("A threshold hides a small leak. What does not depend on the future is exactly the same.")
+def _tiny(answer):
+    """however small, where nothing else is"""
+    for by in (1e-7, 1e-12):
+        what = f"an output 0 that is {by:g} of input 2, and nothing else"
+        _says_of(answer, _alone(by), True, what, X.double())
+
+
 def _shortest(answer):
     """one position has no future, two have one"""
     one, two = X[:, :1], X[:, :2]
@@ -517,6 +539,7 @@ LEAK = Exercise(
         _differences,
         _zero_words,
         _small,
+        _tiny,
         _shortest,
     ),
 )

@@ -117,7 +117,8 @@ STEP = Exercise(
         "Write `my_beam_step(alive, log_probs)` for one sentence. `alive` `(K,)` holds the "
         "log-probabilities of K prefixes, `log_probs` `(K, V)` those of every next token after "
         "each. Return `(totals, beams, tokens)`, each `(K,)`, best first: the log-probabilities of "
-        "the K best longer prefixes, which prefix each continues, and by which token."
+        "the K best longer prefixes, in the dtype of `alive`, which prefix each continues, and by "
+        "which token."
     ),
     hint="Add up into (K, V), flatten, `topk`. Entry i of the flat tensor is row `i // V`.",
     function=my_beam_step,

@@ -42,6 +42,14 @@ def _tables(answer):
     same(got, 39, "for no layers, vocab_size=7, d_model=3, max_len=4", note=note)
 
 
+def _whole(answer):
+    """it is an integer"""
+    got = answer(7, 3, 2, 4, 5)
+    where = "for vocab_size=7, d_model=3, num_layers=2, max_len=4, d_ff=5"
+    kind = f"{where}, you return {short(got)}, a {type(got).__name__}, expected an integer"
+    expect(not tensor(got, where).is_floating_point(), f"{kind}: numbers are counted")
+
+
 def _gpt2(answer):
     """GPT-2's smallest size comes out to the last parameter"""
     same(answer(50257, 768, 12, 1024, 3072), 124_439_808, "for GPT-2", tolerance=0)
@@ -54,14 +62,14 @@ PARAMETERS = Exercise(
     minutes=10,
     statement=(
         "Write `my_gpt_parameters(vocab_size, d_model, num_layers, max_len, d_ff)`: how many "
-        "numbers a GPT learns, by a formula, without building it."
+        "numbers a GPT learns, an integer, by a formula, without building it."
     ),
     hint=(
         "A linear map from n to m numbers has n·m weights and m biases. Attention has four of "
         "d to d, the feed-forward network d to d_ff and back. A norm has 2·d."
     ),
     function=my_gpt_parameters,
-    tests=(_a_layer, _tables, _gpt2),
+    tests=(_a_layer, _tables, _whole, _gpt2),
 )
 
 

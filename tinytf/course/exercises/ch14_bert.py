@@ -179,6 +179,13 @@ def _far_below(answer):
     _spans(answer, _LOW, _LOW, _NOT_LAST, note)
 
 
+def _far_apart(answer):
+    """the best start and the best end may be far above the best span"""
+    note = "From 1 to 1 is -1100 - 1100 = -2200: as probabilities, exp(-1100) is 0."
+    _spans(answer, _row(-300, -110, 0), _row(0, -110, -300), note="From 1 to 1 is -220.")
+    _spans(answer, _row(-3000, -1100, 0), _row(0, -1100, -3000), note=note)
+
+
 @hint("Which number is below every score there may be?")
 def _any_numbers(answer):
     """however far below 0, and however close, in float64"""
@@ -261,6 +268,7 @@ SPAN = Exercise(
         _long,
         _crossed,
         _far_below,
+        _far_apart,
         _any_numbers,
         _any_scores,
     ),

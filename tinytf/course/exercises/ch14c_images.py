@@ -110,7 +110,13 @@ def _joined_kinds(answer):
     """pixels keep their dtype and device, and gradients reach the patches"""
     bytes_ = torch.arange(36, dtype=torch.uint8).view(1, 4, 9)
     agrees(answer, _pixel_by_pixel, bytes_, 3, (1, 6, 6), note="Bytes, as files of images hold.")
-    precise(answer, _pixel_by_pixel, numbers(2, 6, 12, seed=5), 2, (3, 4, 6), dtype=torch.float64)
+    whole = torch.tensor([[[2**24 + 1], [2**53 + 1]]])
+    where = "for patches=[[[2²⁴ + 1], [2⁵³ + 1]]] (int64), size=1, shape=(1, 1, 2)"
+    got = agrees(answer, _pixel_by_pixel, whole, 1, (1, 1, 2), where=where)
+    apart = [int(one - other) for one, other in zip(got.flatten(), whole.flatten(), strict=True)]
+    expect(apart == [0, 0], f"{where}, the pixels are off by {apart}: no float on the way")
+    fine = numbers(2, 6, 12, seed=5, dtype=torch.float64)
+    precise(answer, _pixel_by_pixel, fine, 2, (3, 4, 6), dtype=torch.float64)
     gradients(answer, _pixel_by_pixel, numbers(2, 6, 12, seed=6), 2, (3, 4, 6))
     travels(answer, numbers(2, 6, 12, seed=6), 2, (3, 4, 6))
 

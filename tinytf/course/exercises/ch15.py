@@ -276,6 +276,7 @@ _CASES = (
     ([5], 1), ([17, 3], 1), ([17, 3], 2), ([3, 12, 4], 2), ([4, 4, 4], 2), ([6, 2], 5),
     (_LENGTHS, 2), (_LENGTHS, 3), ([12, 9, 8, 5, 3], 2),
     (numbers(50, seed=1).abs().mul(20).long().add(1).tolist(), 7),
+    (numbers(3000, seed=2).abs().mul(1000).long().add(1).tolist(), 2),
 )  # fmt: skip
 
 
@@ -302,7 +303,7 @@ def _most_padding(lengths, size):
     """The padding of batches cut from the sorted lengths, wherever the smaller batch is cut."""
     ordered, left = sorted(lengths), len(lengths) % size
     found = []
-    for start in range(0, len(lengths) - left + 1, size):
+    for start in range(0, len(lengths) - left + 1, size) if left else [0]:
         small, rest = ordered[start : start + left], ordered[:start] + ordered[start + left :]
         batches = [small] * bool(left) + [rest[i : i + size] for i in range(0, len(rest), size)]
         found.append(sum(max(batch) * len(batch) - sum(batch) for batch in batches))
@@ -327,7 +328,8 @@ BUCKETS = Exercise(
     minutes=10,
     statement=(
         "Write `my_batches(lengths, size)`: given the lengths of all sentences, divide them into "
-        "batches of `size` so that little of them is padding, no more than sorting leaves. Return "
+        "batches of `size` so that little of them is padding, no more than sorting all of them, "
+        "in either direction, leaves. Return "
         "a list of lists of indices, each index once; one batch may be smaller. (Training then "
         "shuffles the batches; here their order is free.)"
     ),
