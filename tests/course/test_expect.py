@@ -26,6 +26,14 @@ def scaled(x, factor=2.0):
     return x * factor
 
 
+def into_a_table(x):
+    """A result that stays on the CPU, filled number by number."""
+    table = torch.zeros(x.shape)
+    for place, number in enumerate(x):
+        table[place] = number * 2
+    return table
+
+
 X = torch.tensor([1.0, 2.0])
 
 
@@ -118,6 +126,7 @@ def test_travels_to_another_device():
     travels(scaled, X)
     says("another device", travels, lambda x: x + torch.arange(2), X)
     says("stays on the CPU", travels, lambda x: torch.arange(2), X)
+    says("another device", travels, into_a_table, X)
     says("to numpy", travels, lambda x: torch.tensor(x.numpy()), X)
 
 

@@ -156,6 +156,12 @@ def _chosen_specials(ids, drawn, fate, words, mask_id):
     return read.masked_fill(chosen & (fate < 0.8), mask_id), ids.masked_fill(~chosen, -100)
 
 
+def _said_on_the_cpu(ids, drawn, fate, words, mask_id):
+    chosen, _, _ = _masks(ids, drawn, fate)
+    read, _ = my_masked(ids, drawn, fate, words, mask_id)
+    return read, torch.where(chosen, ids, torch.full(ids.shape, -100))
+
+
 def _always_hidden(ids, drawn, fate, words, mask_id):
     chosen, _, _ = _masks(ids, drawn, fate)
     return ids.masked_fill(chosen, mask_id), ids.masked_fill(~chosen, -100)
@@ -217,6 +223,13 @@ MASKED = Answers(
             _chosen_specials,
             "0, 1 and 2 are <pad>, <bos> and <eos>",
             "Then the model learns to fill in padding, and its loss looks better than it is.",
+        ),
+        WrongAnswer(
+            "a table on the CPU",
+            _said_on_the_cpu,
+            "on another device than the CPU",
+            "`torch.full(...)` is on the CPU, wherever `ids` is: give it `device=ids.device`, or use "
+            "`masked_fill`, which needs no table.",
         ),
         WrongAnswer(
             "all chosen words hidden",
