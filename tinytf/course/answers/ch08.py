@@ -228,8 +228,8 @@ MASKED = Answers(
             "a table on the CPU",
             _said_on_the_cpu,
             "on another device than the CPU",
-            "`torch.full(...)` is on the CPU, wherever `ids` is: give it `device=ids.device`, or use "
-            "`masked_fill`, which needs no table.",
+            "`torch.full(...)` is on the CPU, wherever `ids` is: give it `device=ids.device`, or "
+            "use `masked_fill`, which needs no table.",
         ),
         WrongAnswer(
             "all chosen words hidden",
