@@ -42,7 +42,7 @@ def test_a_step_names_its_parts():
 
 def test_masks_and_targets_stand_side_by_side():
     mask = torch.tensor([[True, False], [True, True]])
-    axes = who_looks({"a": mask, "b": mask[:, :1]}, ["x", "y"], ["z"])
+    axes = who_looks({"a": (mask, ["p", "q"], ["x", "y"]), "b": (mask[:, :1], ["p", "q"], ["z"])})
     assert [ax.get_title() for ax in axes] == ["a", "b"]
     columns = [[word.get_text() for word in ax.get_xticklabels()] for ax in axes]
     assert columns == [["x", "y"], ["z"]]

@@ -136,22 +136,11 @@ def confidence(shares, losses, ax=None):
     return ax
 
 
-def who_looks(masks, source, target):
-    """Draw {title: boolean mask (who, at what)} side by side; returns the Axes, in order.
-
-    `source` and `target` are the words; a side of a mask that is as long as one of them gets it.
-    """
-    words = {len(target): target, len(source): source}
+def who_looks(masks):
+    """Draw {title: (boolean mask, who, at what)} side by side; returns the Axes, in order."""
     axes = plt.subplots(1, len(masks), figsize=(4 * len(masks), 3.6))[1]
-    for ax, (title, mask) in zip(axes, masks.items(), strict=True):
-        heatmap(
-            mask.float(),
-            *(words[n] for n in mask.shape),
-            ax,
-            mask=mask,
-            colorbar=None,
-            annotate=False,
-        )
+    for ax, (title, (mask, who, what)) in zip(axes, masks.items(), strict=True):
+        heatmap(mask.float(), who, what, ax, mask=mask, colorbar=None, annotate=False)
         ax.set(title=title, xlabel="looked at", ylabel="who looks")
     return list(axes)
 
