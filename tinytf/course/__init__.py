@@ -7,6 +7,7 @@ from tinytf.course.graduate import GraduationError, graduate
 from tinytf.course.predict import predict
 from tinytf.course.progress import progress
 from tinytf.course.setup import setup
+from tinytf.course.yours import yours
 
 __all__ = [
     "ClaimError",
@@ -18,4 +19,5 @@ __all__ = [
     "predict",
     "progress",
     "setup",
+    "yours",
 ]

@@ -26,14 +26,18 @@ from tinytf.course.graduate import resolve, stand
 from tinytf.course.notebooks import tree
 from tinytf.course.parts import parts
 
-__all__ = ["MODES", "build_copy", "built", "graded", "graduations", "mode", "part_of", "read_copy"]
+__all__ = [
+    "MODES", "build_copy", "built", "graded", "graduations", "imported_parts", "mode", "part_of",
+    "read_copy", "stand_in", "target_of",
+]  # fmt: skip
 
 MODES = ("read", "build")
 HOW_TO_BUILD = """
 **This copy is for building.** What you are to write, in this order: {waiting}. Each stands as its
 first line with a description of what it does; the last line of its cell, `name = built(name, …)`,
 tests what you wrote. Once all its tests hold, everything below runs on yours, and `graduate` says
-so. Until then the package's version stands in, and nothing stops. Where the text says "ours", or
+so. Until then the package's version stands in, and nothing stops. What you built in the copies of
+earlier chapters, if they lie in this folder, is used here as well. Where the text says "ours", or
 shows a definition as finished, it speaks of the package's version. Checks of the arguments, and the
 errors that they raise, are not asked of you.
 """
@@ -56,7 +60,7 @@ def built(definition, target):
     """
     part = parts()[part_of(definition.__name__, target)]
     result = graded(part, definition)
-    stands = definition if result.passed else _stand_in(part.package, sys._getframe(1).f_globals)
+    stands = definition if result.passed else stand_in(part.package, sys._getframe(1).f_globals)
     stand(stands, result)
     _show(part, result)
     return stands
@@ -81,7 +85,7 @@ def graded(part, definition):
     return result
 
 
-def _stand_in(package, names):
+def stand_in(package, names):
     """The package's code, made among the notebook's names, as the chapter's own cell would be.
 
     So it works with what the reader has written before. What it checks of its input by `check_…`
@@ -148,9 +152,14 @@ def build_copy(notebook, solved=False):
     tested: the copy of a reader who has written everything.
     """
     fresh = read_copy(notebook)
-    for number, targets in _definition_cells(fresh["cells"]).items():
-        cell = fresh["cells"][number]
-        text = _with_parts("".join(cell["source"]), targets, solved)
+    written_here = _definition_cells(fresh["cells"])
+    targets_here = {part_of(*pair) for targets in written_here.values() for pair in targets.items()}
+    for number, cell in enumerate(fresh["cells"]):
+        text = "".join(cell["source"])
+        if number in written_here:
+            text = _with_parts(text, written_here[number], solved)
+        if cell["cell_type"] == "code":
+            text = _with_yours(text, _tree({**cell, "source": text}), targets_here)
         cell["source"] = text.splitlines(keepends=True)
     if names := [name for stubs in _stubs(fresh["cells"]) for name in stubs]:
         first = fresh["cells"][0]["cell_type"] == "markdown"  # the title
@@ -210,6 +219,23 @@ def graduations(cell_tree):
     return [(call.args[0].id, call.args[1].value) for call in calls if len(call.args) == 2]
 
 
+def imported_parts(statement):
+    """The names by which an import statement makes parts of the package known, {name: target}."""
+    here = isinstance(statement, ast.ImportFrom) and not statement.level
+    if not here or (statement.module or "").partition(".")[0] != "tinytf":
+        return {}
+    known = {a.asname or a.name: target_of(statement.module, a.name) for a in statement.names}
+    return {name: target for name, target in known.items() if target in parts()}
+
+
+def target_of(module, name):
+    """Where the package defines what `module` calls `name`; None if it is no definition."""
+    try:
+        return part_of(name, module)
+    except (ImportError, AttributeError):
+        return None
+
+
 def part_of(name, target):
     """Where the package has the definition that `graduate(name, target)` means."""
     package = resolve(target, name)
@@ -238,6 +264,25 @@ def _with_parts(source, targets, solved):
         lines[first - 1 : node.end_lineno] = text
     opening = "from tinytf.course import built"
     return "\n".join([opening, "", "", *lines] if opening not in lines else lines)
+
+
+def _with_yours(source, cell_tree, targets_here):
+    """The cell's source in which parts of earlier chapters are asked of the reader: `yours`."""
+    imports = [node for node in cell_tree.body if isinstance(node, ast.ImportFrom)]
+    asked = {
+        name: node
+        for node in imports
+        for name, target in imported_parts(node).items()
+        if target not in targets_here
+    }
+    if not asked:
+        return source
+    lines, names = source.splitlines(), ", ".join(asked)
+    last = max(node.end_lineno for node in asked.values())
+    while any(node.lineno == last + 1 for node in imports):
+        last += 1
+    lines[last:last] = ["from tinytf.course import yours", "", f"{names} = yours({names})"]
+    return "\n".join(lines)
 
 
 def stub(node, lines, package):

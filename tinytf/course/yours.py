@@ -1,0 +1,137 @@
+"""What the reader built in earlier chapters goes on living in later ones.
+
+A build copy imports the parts of earlier chapters from the package and hands them to `yours`.
+Where the reader's copy of the chapter that builds a part lies beside this notebook, and what is
+written there passes the part's tests, the reader's version takes the package's place: chapter 10's
+Transformer is then made of the reader's layers, which are made of the reader's attention.
+
+Of the other notebook only imports, definitions and plain names are run, never its experiments. It
+is read once, as it was saved; who changes it restarts this notebook's kernel.
+"""
+
+import ast
+import linecache
+from functools import cache
+from pathlib import Path
+
+from tinytf.course.building import graded, imported_parts, stand_in, target_of
+from tinytf.course.display import GOOD, block, inline, show, sign
+from tinytf.course.notebooks import Notebook, NotebookError, calls_in, notebooks, source, tree
+from tinytf.course.parts import parts
+
+__all__ = ["yours"]
+
+_reading = []  # the notebooks being read now, the innermost last
+_STATEMENTS = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+
+
+def yours(*definitions):
+    """The reader's versions of these definitions of the package, as far as they are written.
+
+    Each comes from the notebook in the working directory that builds it, if what stands there
+    passes the part's tests; otherwise it is the package's. Shows which are the reader's. Returns
+    one definition, or a tuple for several.
+    """
+    found = [_version(definition) for definition in definitions]
+    theirs = [f"`{name}` ({chapter})" for _, name, chapter in found if chapter]
+    if theirs:
+        words = f"yours, as you wrote it before: {', '.join(theirs)}"
+        show(f"✓ {words}", block(GOOD, f"{sign(GOOD, '✓')} {inline(words)}"))
+    versions = [version for version, *_ in found]
+    return versions[0] if len(versions) == 1 else tuple(versions)
+
+
+def _version(definition):
+    """The version that stands, its name, and the chapter it is from if it is the reader's."""
+    target = f"{definition.__module__}.{definition.__qualname__}"
+    name = definition.__name__
+    place = _places(Path.cwd()).get(target)
+    if place is None or place in _reading:
+        return definition, name, None
+    chapter, passed = place.name.split("_")[0], _written(place)
+    return (passed[name], name, chapter) if name in passed else (definition, name, None)
+
+
+@cache
+def _places(folder):
+    """Where the reader builds each part: {its target: path of the notebook}."""
+    places = {}
+    for notebook in notebooks(folder):
+        try:
+            calls = notebook.calls("built")
+        except NotebookError:  # a cell that the reader has not finished
+            calls = [
+                call for cell in _statements(notebook.path) for call in calls_in(cell, "built")
+            ]
+        for call in calls:
+            name, target = call.args[0].id, call.args[1].value
+            places.setdefault(target_of(target, name), notebook.path)
+    return places
+
+
+@cache
+def _written(path):
+    """The definitions of a reader's notebook that pass their tests, by name."""
+    names, passed = {"__name__": "__main__"}, {}
+    _reading.append(path)
+    try:
+        for number, statement in enumerate(_statements(path)):
+            if call := _built(statement):
+                _judge(call.args[0].id, call.args[1].value, names, passed)
+            elif isinstance(statement, _STATEMENTS) or _plain(statement):
+                _run(statement, names, f"<{path.stem}, statement {number}>")
+    finally:
+        _reading.pop()
+    return passed
+
+
+def _judge(name, module, names, passed):
+    """Add what stands among `names` to what passed, or let the package's stand in for it."""
+    part = parts().get(target_of(module, name))
+    if part is None or name not in names:
+        return
+    if graded(part, names[name]).passed:
+        passed[name] = names[name]
+    else:
+        passed.pop(name, None)
+        names[name] = stand_in(part.package, names)
+
+
+def _statements(path):
+    """The statements of a notebook's cells, cells that are not Python left out."""
+    for cell in Notebook(path).code:
+        try:
+            yield from tree(source(cell)).body
+        except SyntaxError:
+            continue
+
+
+def _built(statement):
+    """The call in a statement `name = built(name, target)`, or None."""
+    value = getattr(statement, "value", None)
+    if isinstance(statement, ast.Assign) and isinstance(value, ast.Call):
+        return value if getattr(value.func, "id", "") == "built" else None
+    return None
+
+
+def _plain(statement):
+    """Whether a statement gives a name to constants, names, or containers of them."""
+    kinds = (
+        ast.Constant, ast.Name, ast.Attribute, ast.Tuple, ast.List, ast.Dict, ast.Load, ast.Set,
+        ast.UnaryOp, ast.USub, ast.BinOp, ast.operator,
+    )  # fmt: skip
+    if not isinstance(statement, ast.Assign):
+        return False
+    return all(isinstance(node, kinds) for node in ast.walk(statement.value))
+
+
+def _run(statement, names, file):
+    """Run one statement among `names`; what it imports of the package becomes the reader's."""
+    text = ast.unparse(statement)
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    try:
+        exec(compile(text, file, "exec"), names)
+    except Exception:  # what stands in another notebook is for that notebook to tell
+        return
+    for name in imported_parts(statement):
+        names[name] = _version(names[name])[0]
