@@ -89,7 +89,7 @@ def test_is_small(notebook):
 @each_chapter
 def test_has_claims_predictions_and_checks(notebook):
     start = notebook.chapter == "00"
-    minimum = {"claim": 5, "predict": 0 if start else 2, "check": 0 if start else 3}
+    minimum = {"claim": 5, "predict": 0 if start else 2, "check": 0 if start else 2}
     found = {"claim": len(notebook.claims())}
     found |= {name: len(set(notebook.ids(name))) for name in ("predict", "check")}
     assert all(found[name] >= minimum[name] for name in minimum), f"{found}, expected {minimum}"

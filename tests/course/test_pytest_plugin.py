@@ -20,7 +20,7 @@ CELLS = [
     'claim("03-1", "rows of `softmax` sum to 1", torch.ones(3).softmax(0).sum(), "~=", 1)',
     'predict.answer("03-P1", "keys", because="so it is.")',
     'for step in (bar := progress(range(40), "training")):\n    bar.set_postfix_str("loss 0")',
-    'def my_rate(step, lr, warmup, steps, fall): ...\ncheck("10.3", my_rate)',
+    'def my_rate(step, lr, warmup, steps, fall): ...\ncheck("10b.1", my_rate)',
     "class Plain:\n    size: int = 3\nfrom tinytf.course.graduate import definition\n"
     'print(definition(Plain))  # NBVAL_CHECK_OUTPUT\nassert "size = 3" in definition(Plain)',
     "from ipywidgets import interact\ninteract(lambda t: None, t=(0, 3));",

@@ -9,6 +9,7 @@ from tinytf.viz.transformer import (
     asked_for,
     by_length,
     confidence,
+    draw_adam,
     draw_teacher_forcing,
     draw_training_step,
     draw_transformer,
@@ -38,6 +39,13 @@ def test_what_is_said_is_read_one_place_later():
 def test_a_step_names_its_parts():
     words = written(draw_training_step())
     assert all(part in words for part in ("batch", "loss", "AdamW", "schedule"))
+
+
+def test_adams_boxes_hold_each_weights_numbers():
+    one = {"small": 0.001, "large": 10.0}
+    ax = draw_adam(one, {n: v / 2 for n, v in one.items()}, one, {"small": 0.98, "large": 1.02})
+    assert all(number in written(ax) for number in ("0.001", "0.0005", "0.98", "1.02"))
+    assert "large: gradient 10, step 1.0" in spoken(ax.figure)
 
 
 def test_masks_and_targets_stand_side_by_side():

@@ -74,8 +74,13 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
         "the causal mask (chapter 03), cross-attention (04), the encoder (08)",
     ),
     Chapter(
-        "10", "The Transformer", "Do the parts, put together, translate?", 145,
+        "10", "The Transformer",
+        "How do the parts become one model, and what is it asked for?", 80,
         "residuals and norms (06), the layers of encoder and decoder (08, 09)",
+    ),
+    Chapter(
+        "10b", "Training the Transformer", "Do the parts, put together, translate?", 75,
+        "the Transformer and its loss (10), what a gradient is",
     ),
     Chapter(
         "11", "Decoding", "How does a model that scores words write a sentence?", 135,

@@ -116,6 +116,36 @@ def draw_training_step():
     return d.ax
 
 
+def draw_adam(gradients, means, squares, steps):
+    """Draw how Adam makes a step of each weight's gradient; returns the Axes.
+
+    Each argument maps a weight's name to a number: its gradient, the running mean of that, the
+    running mean of its square (both scaled up to full size), and the step, in learning rates.
+    """
+    height = 1.9 * len(gradients) + 0.8
+    told = "; ".join(
+        f"{name}: gradient {gradients[name]:g}, step {steps[name]:.2f}" for name in gradients
+    )
+    d = Diagram(
+        15.4, height,
+        alt="For each weight a row: its gradient goes into two running means, of itself and of its "
+        f"square; the first divided by the root of the second is the step. {told}.",
+    )  # fmt: skip
+    for x, head in ((2.0, "gradient"), (7.6, "two running means"), (13.2, "m / √v")):
+        d.text(x, height - 0.4, head)
+    for row, name in enumerate(gradients):
+        y = height - 1.75 - 1.9 * row
+        g = d.box(2.0, y, f"{gradients[name]:g}", name, role="query", size=(3.1, 1.0))
+        step = d.box(13.2, y, f"{steps[name]:.2f}", "learning rates", role="feedforward",
+                     size=(2.9, 1.0))  # fmt: skip
+        for y_mean, words in ((y + 0.42, f"m = {means[name]:.3g}"),
+                              (y - 0.42, f"v = {squares[name]:.3g}")):  # fmt: skip
+            mean = d.box(7.6, y_mean, words, size=(3.3, 0.6))
+            d.arrow(g, mean)
+            d.arrow(mean, step)
+    return d.ax
+
+
 def confidence(shares, losses, ax=None):
     """Draw losses against the share that the model gives to the right word.
 

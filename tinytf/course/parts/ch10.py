@@ -1,4 +1,4 @@
-"""Chapter 10: the Transformer, what it is trained for, and how."""
+"""Chapters 10 and 10b: the Transformer, what it is trained for, and how."""
 
 import dataclasses
 
