@@ -33,9 +33,14 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
         "00", "Start here", "What does a Transformer look at when it translates?", 60,
     ),
     Chapter(
-        "01", "From recurrence to attention",
-        "Why did models stop reading one word after another?", 120,
+        "01", "Recurrent networks",
+        "What does a network remember that reads one word after another?", 45,
         "Python and a little PyTorch",
+    ),
+    Chapter(
+        "01b", "From recurrence to attention",
+        "Why did models stop reading one word after another?", 85,
+        "the GRU cell and `unroll` (01)",
     ),
     Chapter(
         "02", "Tokens and embeddings", "How does text become vectors?", 115,
