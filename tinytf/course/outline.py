@@ -43,8 +43,11 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
         "the GRU cell and `unroll` (01)",
     ),
     Chapter(
-        "02", "Tokens and embeddings", "How does text become vectors?", 115,
-        "Python and a little PyTorch",
+        "02", "Tokens", "How does text become numbers?", 70, "Python and a little PyTorch",
+    ),
+    Chapter(
+        "02b", "Embeddings", "How does a number become a vector that means something?", 50,
+        "tokens and their ids (02), Python and a little PyTorch",
     ),
     Chapter(
         "03", "Scaled dot-product attention",
