@@ -55,9 +55,12 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
         "a word is a vector (chapter 02)",
     ),
     Chapter(
-        "04", "Multi-head and cross-attention",
-        "Why look several times at once, and from where?", 115,
+        "04", "Multi-head attention", "Why look several times at once?", 65,
         "attention and its masks (chapter 03)",
+    ),
+    Chapter(
+        "04b", "Cross-attention", "How does one sentence look into another?", 55,
+        "masks (chapter 03), heads (chapter 04)",
     ),
     Chapter(
         "05", "Positional encoding", "How does attention know the order of the words?", 135,

@@ -32,7 +32,7 @@ _PARTS = (
 )
 _AROUND = (
     (0, "start here"),
-    (1, "from\nrecurrence"),
+    (1, "recurrent\nnetworks"),
     (12, "GPT"),
     (13, "sampling"),
     (14, "three\nfamilies"),
