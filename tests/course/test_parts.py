@@ -12,6 +12,7 @@ import torch.nn.functional as F
 
 from tinytf.course.building import graded, graduations, part_of
 from tinytf.course.parts import Part, parts, without_parts
+from tinytf.positional import LearnedPositionalEncoding, sinusoidal_encoding
 
 CHAPTERS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 
@@ -78,9 +79,45 @@ class OneMap(torch.nn.Module):
         return self.w_2(self.dropout(self.w_1(x)))
 
 
+def float32_angles(max_len, d_model):
+    angle = torch.arange(max_len)[:, None] / 10000 ** (torch.arange(0, d_model, 2) / d_model)
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)[:, :d_model]
+
+
+class Unrefused(torch.nn.Module):
+    """Positions that are added where the table has too few rows, too."""
+
+    def __init__(self, d_model, max_len, dropout=0.1):
+        super().__init__()
+        self.register_buffer("table", sinusoidal_encoding(max_len, d_model), persistent=False)
+        self.dropout = torch.nn.Dropout(dropout)
+
+    def forward(self, x, start=0):
+        return self.dropout(x + self.table[start : start + x.size(1)])
+
+
+class InItsOwnWords(Unrefused):
+    """Positions that are refused in other words than the package's."""
+
+    def forward(self, x, start=0):
+        if start + x.size(1) > len(self.table):
+            raise ValueError("no row left")
+        return super().forward(x, start)
+
+
+class OutOfOrder(LearnedPositionalEncoding):
+    """Learned positions that can't be asked for by number."""
+
+    def forward(self, x, start=0, positions=None):
+        return super().forward(x, start)
+
+
 @pytest.mark.parametrize(
     ("target", "answer", "where"),
     [
+        ("tinytf.positional.sinusoidal_encoding", float32_angles, "need float64"),
+        ("tinytf.positional.PositionalEncoding", Unrefused, "two words come"),
+        ("tinytf.positional.LearnedPositionalEncoding", OutOfOrder, "a row of its own"),
         ("tinytf.attention.attention_weights", wrong_scale, "one query meets two keys"),
         ("tinytf.attention.attention_weights", uniform_where_all_is_hidden, "all of them"),
         ("tinytf.norm.layer_norm", biased_variance, "there is one token"),
@@ -92,6 +129,11 @@ def test_a_wrong_version_is_told_where_it_fails(target, answer, where):
     result = graded(parts()[target], answer)
     assert result.failed
     assert any(where in says for says, _ in result.problems), result.text
+
+
+def test_an_error_may_speak_in_its_own_words():
+    result = graded(parts()["tinytf.positional.PositionalEncoding"], InItsOwnWords)
+    assert result.passed, result.text
 
 
 def test_a_version_with_other_names_of_weights_is_told_them():

@@ -32,9 +32,9 @@ def draw_counting(digits, waves):
             column, row, f"{digit:.0f}", ha="center", va="center", size=SMALL,
             color=PAPER if digit else INK,
         )  # fmt: skip
-    hands = [str(k) for k in range(columns)]
-    heatmap(waves, rows, hands, axes[1], annotate=False, scale="signed", colorbar="sine",
-            xlabel="hand", ylabel="", title="the same with waves")  # fmt: skip
+    numbers = [str(k) for k in range(columns)]
+    heatmap(waves, rows, numbers, axes[1], annotate=False, scale="signed", colorbar="sine",
+            xlabel="wave", ylabel="", title="the same with waves")  # fmt: skip
     alt(
         figure,
         f"Two tables with a row for each number from 0 to {count - 1}. In binary the first digit "

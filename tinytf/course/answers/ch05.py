@@ -89,6 +89,12 @@ SINUSOIDAL = Answers(
             "j/d. Otherwise no matrix leads from one position to the next.",
         ),
         WrongAnswer(
+            "i in place of 2i",
+            lambda max_len, d_model: _table(_angles(max_len, d_model, -0.5), d_model),
+            "Pair i turns by",
+            "The exponent of pair i is 2i/d. With i/d the speeds end at 1/100 instead of 1/10000.",
+        ),
+        WrongAnswer(
             "sines first, then cosines",
             _halves,
             "Column 0 is a sine",
@@ -355,6 +361,12 @@ TABLE_TEST = Answers(
             ("expected", "….float()"),
             ("table.float", "table.detach().float"),
             ("table.float", "table.float().float"),
+        ),
+        **_alike(
+            "return table.shape == (20, 8) and "
+            "torch.allclose(table.float(), expected, atol=0.0001)",
+            "both allow less than a thousandth, and more than rounding",
+            ("0.0001", "0.0002"),
         ),
     },
 )

@@ -207,15 +207,14 @@ def _finds_slips(answer):
     """a table that is off by a thousandth is found"""
     tables = {
         "numbers too large by 0.002": lambda max_len, d_model: _values(max_len, d_model) + 0.002,
-        "a last column of ones": _last_of_ones,
+        "a last column too large by 0.002": lambda max_len, d_model: (
+            _values(max_len, d_model) + 0.002 * (torch.arange(d_model) == d_model - 1)
+        ),
+        "a last row too large by 0.002": lambda max_len, d_model: (
+            _values(max_len, d_model) + 0.002 * (torch.arange(max_len) == max_len - 1)[:, None]
+        ),
     }
     _verdicts(answer, tables, False, "Rounding is a million times smaller than 1.")
-
-
-def _last_of_ones(max_len, d_model):
-    table = _values(max_len, d_model)
-    table[:, -1] = 1
-    return table
 
 
 TABLE_TEST = Exercise(

@@ -6,16 +6,21 @@ from tinytf.course.parts import Part, arrived, shapes, twin
 from tinytf.course.parts.ch03 import learned, wide
 
 
-def _added(target):
+def _refusal(layer, words, start=0):
+    """What a table of 9 rows says to so many words from `start`: the kind of its error."""
+    module = layer(6, 9, dropout=0.0)
+    try:
+        module(torch.zeros(1, words, 6), start)
+    except NotImplementedError:
+        raise
+    except (ValueError, RuntimeError, IndexError) as error:
+        return type(error).__name__
+    return "no error"
+
+
+def _added():
     def run(layer, start=0):
         return twin(layer, 6, 9, dropout=0.0)(wide(2, 4, 6, seed=1), start)
-
-    def too_long(layer):
-        try:
-            layer(6, 9)(torch.zeros(1, 10, 6))
-        except ValueError as error:
-            return "ValueError" if "9" in str(error) and "10" in str(error) else str(error)
-        return "no error"
 
     def gradients(layer):
         module, x = twin(layer, 6, 9, dropout=0.0), learned(2, 4, 6, seed=1)
@@ -30,10 +35,17 @@ def _added(target):
         "what it learns is counted": lambda layer: shapes(layer(6, 9)),
         "sentences begin": run,
         "they go on from position 3": lambda layer: run(layer, 3),
-        "one is longer than its table": too_long,
+        "the last word has the last row": lambda layer: run(layer, 5),
+        "one is longer than its table": lambda layer: _refusal(layer, 10),
+        "two words come where one row is left": lambda layer: _refusal(layer, 2, 8),
         "half is dropped while it trains": dropped,
         "gradients go back": gradients,
     }
+
+
+def _by_number(layer):
+    rows = torch.tensor([[0, 0, 1, 2], [8, 3, 1, 0]])
+    return twin(layer, 6, 9, dropout=0.0)(wide(2, 4, 6, seed=1), positions=rows)
 
 
 def _rotary(attention, mask=None, keys=5):
@@ -58,12 +70,17 @@ PARTS = (
             "there is one position": lambda f: f(1, 4),
             "there are seven of width 6": lambda f: f(7, 6),
             "the width is odd": lambda f: f(5, 7),
-            "positions go into the thousands": lambda f: f(3000, 8)[-5:],
+            "positions go into the thousands, where angles need float64": lambda f: f(5000, 64)[
+                -5:
+            ],
         },
         tolerance=1e-5,
     ),
-    Part("tinytf.positional.PositionalEncoding", _added("PositionalEncoding")),
-    Part("tinytf.positional.LearnedPositionalEncoding", _added("LearnedPositionalEncoding")),
+    Part("tinytf.positional.PositionalEncoding", _added()),
+    Part(
+        "tinytf.positional.LearnedPositionalEncoding",
+        {**_added(), "each word asks for a row of its own": _by_number},
+    ),
     Part(
         "tinytf.relative.rotary_angles",
         {
