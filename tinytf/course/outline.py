@@ -63,8 +63,12 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
         "masks (chapter 03), heads (chapter 04)",
     ),
     Chapter(
-        "05", "Positional encoding", "How does attention know the order of the words?", 135,
+        "05", "Positional encoding", "How does attention know the order of the words?", 80,
         "attention and its masks (chapter 03), heads (chapter 04)",
+    ),
+    Chapter(
+        "05b", "RoPE and ALiBi", "How can a score depend on the distance of two words alone?", 60,
+        "positions (chapter 05), the layer of chapter 04b",
     ),
     Chapter(
         "06", "Residuals and normalisation", "What keeps a deep stack trainable?", 100,
