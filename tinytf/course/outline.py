@@ -28,7 +28,7 @@ class Chapter(NamedTuple):
         return textwrap.fill(f"About {self.minutes} minutes.{needs}", 100, break_on_hyphens=False)
 
 
-CHAPTERS = (  # in the order of reading; 14 has three parts
+CHAPTERS = (  # in the order of reading; some numbers have parts
     Chapter(
         "00", "Start here", "What does a Transformer look at when it translates?", 60,
     ),
@@ -96,6 +96,10 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
     Chapter(
         "11", "Decoding", "How does a model that scores words write a sentence?", 135,
         "the Transformer (chapter 10)",
+    ),
+    Chapter(
+        "11b", "The cache and BLEU", "How fast does it write, and how good is it?", 105,
+        "multi-head attention (chapter 04), greedy decoding (11)",
     ),
     Chapter(
         "12", "GPT", "What can a decoder alone learn from plain text?", 125,

@@ -192,7 +192,7 @@ ATTENTION = Answers(
         "weights = … => weights = scores.masked_fill(~allowed.detach()…": "a mask of booleans "
         "carries no gradient",
         "scores = … => scores = q @ k.mT / math.sqrt(k.size(-1))": "a key is as wide as a query",
-        "scores = … => scores = q @ k.mT / math.sqrt(v.size(-1))": "here values are as wide as keys",
+        "scores = … => scores = q @ k.mT / math.sqrt(v.size(-1))": "a value is as wide as a key",
     },
     wrong=(
         WrongAnswer(
