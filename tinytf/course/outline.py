@@ -117,7 +117,7 @@ CHAPTERS = (  # in the order of reading; some numbers have parts
     Chapter(
         "14b", "The block today",
         "What has changed in the block since 2017, and what does it buy?", 90,
-        "RoPE (chapter 05), RMSNorm (06), SwiGLU (07), the cache (11), GPT (12)",
+        "RoPE (chapter 05), RMSNorm (06), SwiGLU (07), the cache (11b), GPT (12)",
     ),
     Chapter(
         "14c", "The same parts elsewhere",
@@ -126,7 +126,7 @@ CHAPTERS = (  # in the order of reading; some numbers have parts
     ),
     Chapter(
         "15", "Cost", "What does a longer text cost, in time and memory?", 125,
-        "the fused kernel (chapter 03), the layer (08), the cache (11), GPT (12)",
+        "the fused kernel (chapter 03), the layer (08), the cache (11b), GPT (12)",
     ),
     Chapter("16", "Looking inside", "Which head does what, and how do we know?"),
     Chapter("17", "The bug clinic", "Which models train and are wrong?"),
