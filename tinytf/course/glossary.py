@@ -88,6 +88,7 @@ TERMS = (
     ("greedy decoding", "贪心解码", "always the likeliest next token", 11),
     ("beam search", "束搜索", "keeping the best few beginnings at every step", 11),
     ("KV cache", "键值缓存", "keys and values kept, so that nothing is computed twice", 11),
+    ("prefill", "预填充", "what is known at the start, read in one call that fills the cache", 11),
     ("search error", "搜索错误", "the search did not find the likeliest output", 11),
     ("model error", "模型错误", "the likeliest output is not the right one", 11),
     ("mode", "众数", "the likeliest of all outputs", 11),

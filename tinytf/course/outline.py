@@ -28,7 +28,7 @@ class Chapter(NamedTuple):
         return textwrap.fill(f"About {self.minutes} minutes.{needs}", 100, break_on_hyphens=False)
 
 
-CHAPTERS = (  # in the order of reading; 14 has three parts
+CHAPTERS = (  # in the order of reading; some numbers have parts
     Chapter(
         "00", "Start here", "What does a Transformer look at when it translates?", 60,
     ),
@@ -102,6 +102,10 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
         "the Transformer (chapter 10)",
     ),
     Chapter(
+        "11b", "The cache and BLEU", "How fast does it write, and how good is it?", 105,
+        "multi-head attention (chapter 04), greedy decoding (11)",
+    ),
+    Chapter(
         "12", "GPT", "What can a decoder alone learn from plain text?", 125,
         "byte-pair encoding (chapter 02), the causal mask (03), positions (05), pre-norm (06), "
         "the layer (08)",
@@ -117,7 +121,7 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
     Chapter(
         "14b", "The block today",
         "What has changed in the block since 2017, and what does it buy?", 90,
-        "RoPE (chapter 05), RMSNorm (06), SwiGLU (07), the cache (11), GPT (12)",
+        "RoPE (chapter 05), RMSNorm (06), SwiGLU (07), the cache (11b), GPT (12)",
     ),
     Chapter(
         "14c", "The same parts elsewhere",
@@ -126,7 +130,7 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
     ),
     Chapter(
         "15", "Cost", "What does a longer text cost, in time and memory?", 125,
-        "the fused kernel (chapter 03), the layer (08), the cache (11), GPT (12)",
+        "the fused kernel (chapter 03), the layer (08), the cache (11b), GPT (12)",
     ),
     Chapter("16", "Looking inside", "Which head does what, and how do we know?"),
     Chapter("17", "The bug clinic", "Which models train and are wrong?"),

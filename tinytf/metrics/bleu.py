@@ -5,7 +5,15 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["BLEU", "corpus_bleu", "ngrams"]
+__all__ = [
+    "BLEU",
+    "brevity_penalty",
+    "clipped_matches",
+    "closest_length",
+    "corpus_bleu",
+    "ngram_precisions",
+    "ngrams",
+]
 
 SMOOTHINGS = ("none", "exp")
 
@@ -26,6 +34,51 @@ class BLEU:
 def ngrams(tokens: Sequence[Hashable], n: int) -> Counter:
     """Count the runs of n tokens, each as a tuple."""
     return Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
+
+
+def clipped_matches(
+    translation: Sequence[Hashable], references: Sequence[Sequence[Hashable]], n: int
+) -> tuple[int, int]:
+    """Count the translation's n-grams that a reference has, and all of them: (matches, total).
+
+    Each counts at most as often as it stands in the one reference that has it most often.
+    """
+    have, allowed = ngrams(translation, n), Counter()
+    for reference in references:
+        allowed |= ngrams(reference, n)
+    return (have & allowed).total(), have.total()
+
+
+def closest_length(length: int, references: Sequence[Sequence[Hashable]]) -> int:
+    """Give the length of the reference nearest to `length`, the shorter where two are as near."""
+    return min((len(r) for r in references), key=lambda other: (abs(other - length), other))
+
+
+def brevity_penalty(length: int, reference_length: int) -> float:
+    """Give e^(1 - r/c) for c tokens in all translations and r, more than c, wanted; else 1.
+
+    No token at all gives 0.
+    """
+    if length >= reference_length:
+        return 1.0
+    return math.exp(1 - reference_length / length) if length else 0.0
+
+
+def ngram_precisions(
+    matches: Sequence[int], totals: Sequence[int], smoothing: str = "none"
+) -> list[float]:
+    """Divide matches by totals, in percent.
+
+    The smoothing "exp" gives the k-th precision without a match the value of 1 / 2^k matches,
+    unless no token at all matches.
+    """
+    precisions, credit = [], 1.0
+    for matched, total in zip(matches, totals, strict=True):
+        if matched == 0 and total and smoothing == "exp" and any(matches):
+            credit /= 2
+            matched = credit
+        precisions.append(100 * matched / total if total else 0.0)
+    return precisions
 
 
 def corpus_bleu(
@@ -51,39 +104,19 @@ def corpus_bleu(
     matches, totals, length, reference_length = [0] * max_n, [0] * max_n, 0, 0
     for translation, group in zip(translations, references, strict=True):
         length += len(translation)
-        reference_length += _closest(len(translation), [len(reference) for reference in group])
+        reference_length += closest_length(len(translation), group)
         for n in range(1, max_n + 1):
-            written, allowed = ngrams(translation, n), Counter()
-            for reference in group:
-                allowed |= ngrams(reference, n)  # the most that any one reference has
-            matches[n - 1] += (written & allowed).total()
-            totals[n - 1] += written.total()
-    precisions = _precisions(matches, totals, smoothing)
-    brevity = 1.0
-    if length < reference_length:
-        brevity = math.exp(1 - reference_length / length) if length else 0.0
+            matched, total = clipped_matches(translation, group, n)
+            matches[n - 1] += matched
+            totals[n - 1] += total
+    precisions = ngram_precisions(matches, totals, smoothing)
+    brevity = brevity_penalty(length, reference_length)
     score = 0.0
     if min(precisions) > 0:
         score = brevity * math.exp(sum(math.log(p) for p in precisions) / max_n)
     return BLEU(
         score, tuple(precisions), brevity, tuple(matches), tuple(totals), length, reference_length
     )
-
-
-def _closest(length: int, lengths: list[int]) -> int:
-    """Return the length nearest to `length`, the shorter of two that are equally near."""
-    return min(lengths, key=lambda n: (abs(n - length), n))
-
-
-def _precisions(matches: list[int], totals: list[int], smoothing: str) -> list[float]:
-    precisions, credit = [], 1.0
-    for matched, total in zip(matches, totals, strict=True):
-        if matched == 0 and total and smoothing == "exp" and any(matches):
-            credit /= 2
-            precisions.append(100 * credit / total)
-        else:
-            precisions.append(100 * matched / total if total else 0.0)
-    return precisions
 
 
 def _check(translations: Sequence, references: Sequence, max_n: int, smoothing: str) -> None:

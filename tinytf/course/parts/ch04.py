@@ -1,4 +1,4 @@
-"""Chapter 04: several heads, the fused path, and (for chapter 11) the cache."""
+"""Chapter 04: several heads, and the fused path."""
 
 import torch
 from torch import nn
@@ -7,26 +7,6 @@ from tinytf.attention import KeyValueCache, explicit_attention, fused_attention
 from tinytf.course.parts import Part, arrived, shapes, twin
 from tinytf.course.parts.ch03 import learned, wide
 from tinytf.masks import CAUSAL
-
-
-def _filled(cache):
-    first = cache.append(wide(2, 3, 1, 4, seed=1), wide(2, 3, 1, 4, seed=2))
-    second = cache.append(wide(2, 3, 2, 4, seed=3), wide(2, 3, 2, 4, seed=4))
-    names = ("first, all keys", "first, all values", "second, all keys", "second, all values")
-    return dict(zip(names, (*first, *second), strict=True))
-
-
-def _selected(cache):
-    mine = cache()
-    _filled(mine)
-    mine.select(torch.tensor([1, 1, 0]))
-    return {"cache.k": mine.k, "cache.v": mine.v, "len(cache)": torch.tensor(len(mine))}
-
-
-def _empty(cache):
-    mine = cache()
-    mine.select(torch.tensor([0]))
-    return {"len(cache)": torch.tensor(len(mine)), "cache.k is None": torch.tensor(mine.k is None)}
 
 
 def _causal(layer):
@@ -169,15 +149,6 @@ PARTS = (
                 wide(2, 5, 3, seed=1), *_maps(4), twin(_Doubled, 3, 4)
             ),
             "gradients go back to x and to every map": _together_gradients,
-        },
-    ),
-    Part(
-        "tinytf.attention.KeyValueCache",
-        {
-            "it is new": lambda cache: torch.tensor(len(cache())),
-            "positions are added one after another": lambda cache: _filled(cache()),
-            "rows of the batch are kept": _selected,
-            "rows are kept before anything is there": _empty,
         },
     ),
     Part(

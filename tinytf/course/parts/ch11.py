@@ -1,4 +1,4 @@
-"""Chapter 11: search, and what BLEU counts."""
+"""Chapter 11: search."""
 
 import torch
 
@@ -129,13 +129,5 @@ PARTS = (
             "four words must be enough": lambda f: _beams(f, beam=2, max_len=4),
         },
         tolerance=1e-4,
-    ),
-    Part(
-        "tinytf.metrics.bleu.ngrams",
-        {
-            "words repeat": lambda f: dict(f(["the", "cat", "the", "cat", "sat"], 2)),
-            "there are fewer words than n": lambda f: dict(f(["a", "b"], 3)),
-            "n is 1": lambda f: dict(f(["a", "b", "a"], 1)),
-        },
     ),
 )
