@@ -164,7 +164,7 @@ SHIFT = Answers(
 
 
 def my_decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norms):
-    """One pre-norm decoder layer: x (B, T, C) and memory (B, S, C) to (B, T, C).
+    """One Pre-LN decoder layer: x (B, T, C) and memory (B, S, C) to (B, T, C).
 
     self_attention(y) is masked already; cross_attention(y, memory) and feed_forward(y) return
     (B, T, C) too. norms holds three functions, one for each sublayer.
@@ -243,7 +243,7 @@ ORDER = Answers(
             "post-norm",
             _ordered(post=True),
             "The residual carries x itself",
-            "`norm(x + sublayer(x))` is the paper's own way; this chapter's pre-norm layer leaves "
+            "`norm(x + sublayer(x))` is the paper's own way; this chapter's Pre-LN layer leaves "
             "the stream alone.",
         ),
         WrongAnswer(

@@ -155,7 +155,7 @@ SHIFT = Exercise(
 
 
 def my_decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norms):
-    """One pre-norm decoder layer: x (B, T, C) and memory (B, S, C) to (B, T, C).
+    """One Pre-LN decoder layer: x (B, T, C) and memory (B, S, C) to (B, T, C).
 
     self_attention(y) is masked already; cross_attention(y, memory) and feed_forward(y) return
     (B, T, C) too. norms holds three functions, one for each sublayer.
