@@ -165,7 +165,7 @@ PARTS = (
             ],
             "nothing is ever padding": lambda f: _in_calls(f, PADDED[:, 3:], 1, PADDED[:, 4:]),
             "padding stands in front": lambda f: _in_calls(f, PADDED[:, :3], PADDED[:, 3:]),
-            "padding comes after words": lambda f: _in_calls(f, PADDED[:, 3:], PADDED[:, :2]),
+            "padding comes after words": lambda f: _in_calls(f, PADDED[:, 2:], PADDED[:, :1]),
             "the new words come without a mask": lambda f: _in_calls(f, PADDED[:, :2], 3, 1),
             "the note covers more than the cache holds": _longer_note,
             "the mask is the caller's": _given_kept,
