@@ -86,7 +86,7 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
     ),
     Chapter(
         "09", "The decoder", "How does it learn to write without seeing the future?", 110,
-        "the causal mask (chapter 03), cross-attention (04), residuals (06), the encoder (08)",
+        "the causal mask (chapter 03), cross-attention (04b), residuals (06), the encoder (08)",
     ),
     Chapter(
         "10", "The Transformer",
