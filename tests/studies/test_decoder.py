@@ -6,7 +6,7 @@ import torch
 from support import randomise, small_model
 
 from tinytf.studies import chain, load
-from tinytf.studies.decoder import BUGS, CHECKS, check
+from tinytf.studies.decoder import BUGS, CHECKS, bugs_scored, check, sublayer_costs
 from tinytf.training.losses import Batch, make_batch
 
 matplotlib.use("Agg")
@@ -66,3 +66,17 @@ def test_every_planted_mistake_is_found_and_the_right_model_passes(name, model, 
 
 def test_checks_are_deterministic(model, batch):
     assert check(model, batch) == check(model, Batch(*batch))
+
+
+def test_stored_studies_are_read_by_mistake_and_by_sublayer():
+    scores = bugs_scored("words, forced")
+    assert list(scores) == list(BUGS)
+    assert {len(runs) for runs in scores.values()} == {5}
+    assert min(scores["mask inverted"]) > max(scores["right"])
+    row = load("decoder_sublayers")["rows"][2]
+    costs = sublayer_costs()
+    assert list(costs) == list(row["parts"])
+    own = row["parts"]["decoder cross-attention"]
+    lost = costs["decoder cross-attention"]
+    assert lost["mean"][2] == own["mean"][1]
+    assert lost["never had it"][2] == own["retrained"][1] - row["intact"][1]

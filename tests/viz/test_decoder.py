@@ -5,6 +5,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from tinytf import viz
+from tinytf.viz.spoken import spoken
 
 matplotlib.use("Agg")
 
@@ -36,3 +37,39 @@ def test_cost_dots_draws_every_run():
     with pytest.raises(ValueError, match="has no runs"):
         viz.cost_dots({"a": {"zero": []}})
     plt.close("all")
+
+
+def written(ax):
+    return "\n".join(text.get_text() for text in ax.texts)
+
+
+def test_a_layer_has_three_sublayers_and_one_reads_the_memory():
+    ax = viz.draw_decoder_layer()
+    parts = ("masked\nself-attention", "cross-attention", "feed-forward", "keys and values")
+    assert all(part in written(ax) for part in parts)
+    assert "cross-attention, which takes its keys and values from the memory" in spoken(ax.figure)
+    plt.close("all")
+
+
+def test_a_cache_keeps_what_was_written_and_read():
+    ax = viz.draw_layer_cache(["<bos>", "a"], ["x", "y", "z"])
+    words = written(ax)
+    assert words.count("k, v of <bos>") == 2
+    assert words.count("k, v of z") == 2
+    assert "0 kept, 1 new; 3 new" in words
+    assert "1 kept, 1 new; 3 kept" in words
+    assert "2 steps" in spoken(ax.figure)
+    plt.close("all")
+
+
+@pytest.mark.parametrize(("changed", "may"), [(0, 4), (2, 2), (3, 1)])
+def test_what_comes_before_a_change_must_not_move(changed, may):
+    ax = viz.draw_leak_test(4, changed)
+    assert written(ax).count("may move") == may
+    assert written(ax).count("must not move") == 4 - may
+    plt.close("all")
+
+
+def test_a_change_is_one_of_the_inputs():
+    with pytest.raises(ValueError, match="input 4 is none of the 4"):
+        viz.draw_leak_test(4, 4)

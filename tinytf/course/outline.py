@@ -85,8 +85,8 @@ CHAPTERS = (  # in the order of reading; some numbers have parts
         "(07)",
     ),
     Chapter(
-        "09", "The decoder", "How does it learn to write without seeing the future?", 140,
-        "the causal mask (chapter 03), cross-attention (04), the encoder (08)",
+        "09", "The decoder", "How does it learn to write without seeing the future?", 110,
+        "the causal mask (chapter 03), cross-attention (04b), residuals (06), the encoder (08)",
     ),
     Chapter(
         "10", "The Transformer",

@@ -21,6 +21,7 @@ from tinytf.interpret.ablation import (
 )
 from tinytf.masks import causal_mask, padding_mask
 from tinytf.metrics.translation import batch_of
+from tinytf.studies import load
 from tinytf.studies.threads import one_thread
 from tinytf.support.modes import evaluation_mode
 from tinytf.text.words import PAD
@@ -28,7 +29,10 @@ from tinytf.training.losses import Batch
 from tinytf.training.trainer import Trainer, TrainingConfig
 from tinytf.transformer import Transformer
 
-__all__ = ["BUGS", "CHECKS", "Bug", "bugs", "check", "grade", "start", "sublayer_rows"]
+__all__ = [
+    "BUGS", "CHECKS", "Bug", "bugs", "bugs_scored", "check", "grade", "start", "sublayer_costs",
+    "sublayer_rows",
+]  # fmt: skip
 
 SEEDS = range(5)
 
@@ -88,6 +92,20 @@ def sublayer_rows(seeds: Iterable[int] = SEEDS, steps: int = 700) -> list[dict]:
                 }
         rows.append(row)
     return rows
+
+
+def sublayer_costs() -> dict[str, dict[str, list[float]]]:
+    """Read from the stored study what the lack of each sublayer cost, in nats per token.
+
+    Returns {sublayer: {"zero", "mean" or "never had it": its cost on each seed}}: silenced to
+    zeros, to its average output, or never there while the model was trained.
+    """
+    rows, costs = load("decoder_sublayers")["rows"], {}
+    for part in rows[0]["parts"]:
+        cells = [(row["intact"][1], row["parts"][part]) for row in rows]
+        costs[part] = {way: [cell[way][1] for _, cell in cells] for way in ("zero", "mean")}
+        costs[part]["never had it"] = [cell["retrained"][1] - loss for loss, cell in cells]
+    return costs
 
 
 # Mistakes
@@ -216,6 +234,15 @@ def bugs(seeds: Iterable[int] = SEEDS, steps: int = 600) -> list[dict]:
                 {"bug": name, "seed": seed, "losses": losses} | grade(translator, test, bug)
             )
     return rows
+
+
+def bugs_scored(score: str) -> dict[str, list[float]]:
+    """Read from the stored study what each mistake scored on each seed: {mistake: [shares]}.
+
+    `score` is one of those that `grade` gives.
+    """
+    rows = load("decoder_bugs")["rows"]
+    return {bug: [row[score] for row in rows if row["bug"] == bug] for bug in BUGS}
 
 
 # Invariants

@@ -6,11 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from tinytf.attention import MultiHeadAttention
+from tinytf.blocks import Decoder
 from tinytf.masks import causal_mask
+from tinytf.residual import PreNorm
 from tinytf.text.words import PAD
 from tinytf.transformer import EncoderDecoder
 
-__all__ = ["oracle_gap", "twin_of"]
+__all__ = ["decoder_gap", "oracle_gap", "twin_of"]
 
 
 @torch.no_grad()
@@ -34,6 +36,45 @@ def oracle_gap(ours: EncoderDecoder) -> Tensor:
             tgt_key_padding_mask=tgt == PAD, memory_key_padding_mask=src == PAD,
         )  # fmt: skip
     return (theirs - ours.decode(tgt, ours.encode(src))).abs().max()
+
+
+def decoder_gap(ours: Decoder) -> float:
+    """Give the largest difference from `nn.TransformerDecoder`, of outputs and of gradients.
+
+    Both read five positions under a causal mask and a padded memory of seven, with the same
+    weights in float64. They are stirred first, and gradients go back to both inputs: the decoder
+    is changed. Its activation must be ReLU.
+    """
+    first = ours.layers[0]
+    d_model, heads = first.self_attention.d_model, first.self_attention.num_heads
+    pre = isinstance(first.residual_1, PreNorm)
+    theirs = nn.TransformerDecoder(
+        nn.TransformerDecoderLayer(d_model, heads, first.feed_forward.w_1.out_features, 0.0,
+                                   batch_first=True, norm_first=pre),
+        len(ours.layers), ours.final_norm if pre else None,
+    )  # fmt: skip
+    ours, theirs = ours.double().eval(), theirs.double().eval()
+    with torch.no_grad():
+        for parameter in ours.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+        for pair in zip(theirs.layers, ours.layers, strict=True):
+            _copy_layer(*pair)
+        if pre:
+            theirs.norm = ours.final_norm
+    device = next(ours.parameters()).device
+    theirs.to(device)
+    x = torch.randn(2, 5, d_model, dtype=torch.double, device=device, requires_grad=True)
+    memory = torch.randn(2, 7, d_model, dtype=torch.double, device=device, requires_grad=True)
+    real = torch.ones(2, 7, dtype=torch.bool, device=device)
+    real[1, 4:] = False
+    mask = causal_mask(5, device)
+    outs = (
+        ours(x, memory, mask, real[:, None, None]),
+        theirs(x, memory, tgt_mask=~mask[0, 0], memory_key_padding_mask=~real),
+    )
+    slopes = [torch.autograd.grad(out.sin().sum(), (x, memory)) for out in outs]
+    pairs = [outs, *zip(*slopes, strict=True)]
+    return max((a - b).abs().max().item() for a, b in pairs)
 
 
 @torch.no_grad()

@@ -10,7 +10,13 @@ from .bert import group_dots, input_card, tag_bars
 from .cost import byte_bars, roofline, rung_table
 from .coursemap import course_map
 from .curves import learning_curve
-from .decoder import cost_dots, verdicts
+from .decoder import (
+    cost_dots,
+    draw_decoder_layer,
+    draw_layer_cache,
+    draw_leak_test,
+    verdicts,
+)  # fmt: skip
 from .decoding import beam_tree
 from .diagram import Box, Diagram
 from .embedding import plane, token_rows, word_map
@@ -53,6 +59,9 @@ __all__ = [
     "digit_attention",
     "dot_histogram",
     "draw_averaged",
+    "draw_decoder_layer",
+    "draw_layer_cache",
+    "draw_leak_test",
     "draw_norm_places",
     "draw_shortcut",
     "explore",

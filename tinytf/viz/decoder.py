@@ -1,9 +1,10 @@
-"""What a decoder must not do and what it needs: checks of wrong models, and costs of parts."""
+"""Drawings of a decoder layer, its cache, the leak test; checks of models, costs of parts."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from .style import CYCLE, FAINT, GOLD, INK, PAPER, as_array, new_axes
+from .diagram import SMALL, Diagram
+from .style import CYCLE, FAINT, GOLD, INK, PAPER, as_array, label, new_axes
 
 ALARM = "#fbe3cd"  # behind a number that gives a mistake away
 
@@ -111,3 +112,102 @@ def _wrapped(text, width=13):
         else:
             lines[-1] = f"{lines[-1]} {word}".strip()
     return "\n".join(lines)
+
+
+def draw_decoder_layer():
+    """Draw a Pre-LN decoder layer: the stream, and three sublayers beside it; returns the Axes."""
+    d = Diagram(
+        18.4, 5.6,
+        "A stream of vectors x runs from left to right. Three times a copy leaves it, is "
+        "normalised, goes through a sublayer and is added to the stream: first masked "
+        "self-attention, then cross-attention, which takes its keys and values from the memory "
+        "above, then the feed-forward network.",
+    )  # fmt: skip
+    stream = 0.7
+    x = d.box(1.0, stream, "x", "(B, T, C)", role="residual")
+    out = d.box(17.4, stream, "out", "(B, T, C)", role="residual")
+    before, middle = x, None
+    sublayers = (("masked\nself-attention", "decoder"), ("cross-attention", "memory"),
+                 ("feed-forward", "feedforward"))  # fmt: skip
+    for i, (name, role) in enumerate(sublayers):
+        left = 3.3 + 4.7 * i
+        plus = d.box(left + 2.6, stream, "+", role="residual", size=(0.5, 0.5))
+        d.arrow(before, plus, role="residual")
+        norm = d.box(left, 1.95, "norm", role="norm", size=(1.5, 0.62))
+        sublayer = d.box(left, 3.2, name, role=role, size=(2.6, 0.95))
+        d.arrow((left, stream), norm)
+        d.arrow(norm, sublayer)
+        d.ax.plot([sublayer.right[0], plus.x], [3.2, 3.2], color=INK, linewidth=1.5)
+        d.arrow((plus.x, 3.2), plus)
+        before, middle = plus, sublayer if i == 1 else middle
+    d.arrow(before, out, role="residual")
+    memory = d.box(middle.x, 4.95, "memory", "(B, S, C)", role="memory", size=(2.6, None))
+    d.arrow(memory, middle, "keys and values", role="memory")
+    for left, question in ((3.3, "what have I written?"), (12.7, "what follows from it?")):
+        d.text(left, 4.05, question, size=SMALL)
+    d.text(middle.x + 1.5, 4.95, "what does the source say?", size=SMALL, align="left")
+    return d.ax
+
+
+def draw_layer_cache(words, source):
+    """Draw what one decoder layer keeps while it writes `words`, reading `source`.
+
+    Of self-attention's keys and values one row is new at each step; those of the source's words
+    are made at the first step. What was kept is pale. Returns the Axes.
+    """
+    steps, high = len(words), max(len(words), len(source))
+    d = Diagram(
+        5.4 * steps + 0.4, 0.6 * high + 2.0,
+        f"{steps} steps. At each, one new word goes into the layer. Beside it stand the keys and "
+        "values of the words written: one new row a step, the others kept; and those of the "
+        f"{len(source)} words of the source: all new at the first step, all kept later.",
+    )  # fmt: skip
+    top = 0.6 * high + 0.8
+    for step in range(steps):
+        at = 0.4 + 5.4 * step
+        d.text(at + 2.3, top + 0.85, f"step {step}: only {label(words[step])} goes in")
+        for x, name, row, new in (
+            (1.2, "of self-attention", words[: step + 1], {step}),
+            (3.4, "of cross-attention", source, set(range(len(source))) if step == 0 else set()),
+        ):
+            d.text(at + x, top + 0.35, name, size=SMALL)
+            for i, word in enumerate(row):
+                d.box(at + x, top - 0.2 - 0.6 * i, f"k, v of {label(word)}",
+                      role="memory" if x > 2 else "decoder", faint=i not in new,
+                      size=(2.05, 0.52))  # fmt: skip
+        d.text(at + 2.3, 0.3, f"{step} kept, 1 new" + (f"; {len(source)} "
+               + ("new" if step == 0 else "kept")), size=SMALL)  # fmt: skip
+    return d.ax
+
+
+def draw_leak_test(length=5, changed=2):
+    """Draw which of `length` outputs may move when one input is changed; returns the Axes."""
+    if not 0 <= changed < length:
+        raise ValueError(f"input {changed} is none of the {length} inputs, 0 to {length - 1}")
+    d = Diagram(
+        3.0 * length + 3.2, 4.6,
+        f"{length} inputs below, {length} outputs above. Each output is reached by arrows from its "
+        f"own input and those before it. Input {changed} is changed: outputs {changed} to "
+        f"{length - 1} may move, those before it may not.",
+    )  # fmt: skip
+    d.text(2.3, 3.7, "outputs", align="right")
+    d.text(2.3, 0.9, "inputs", align="right")
+    ins, outs = [], []
+    for t in range(length):
+        x, moved = 3.9 + 3.0 * t, t >= changed
+        name = f"input {t}" + ("\nchanged" if t == changed else "")
+        role = "loss" if t == changed else "input"
+        ins.append(d.box(x, 0.9, name, role=role, size=(1.9, 0.95)))
+        words = "may move" if moved else "must not move"
+        outs.append(d.box(x, 3.7, f"output {t}", words, role="decoder" if moved else "plain",
+                          size=(2.3, None)))  # fmt: skip
+    for s, start in enumerate(ins):
+        for end in outs[s:]:
+            d.arrow(start.top, end.bottom, role="loss" if s == changed else "plain")
+    for end in outs[:changed]:
+        d.arrow(ins[changed].top, end.bottom, dashed=True, role="loss")
+    if changed:
+        x, y = ins[changed].top
+        first = outs[0].bottom
+        d.text(0.72 * first[0] + 0.28 * x, 0.72 * first[1] + 0.28 * y, "a leak", SMALL, backed=True)
+    return d.ax

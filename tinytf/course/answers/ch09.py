@@ -160,107 +160,155 @@ SHIFT = Answers(
 )
 
 
-# 09.2 the mask of the newest tokens
+# 09.2 the order of a decoder layer
 
 
-def my_newest_mask(ids, new, pad_id=0):
-    """What the last `new` of the tokens ids (B, S) may attend to: boolean (B, 1, new, S).
+def my_decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norms):
+    """One Pre-LN decoder layer: x (B, T, C) and memory (B, S, C) to (B, T, C).
 
-    True where the key is not padding and not later than the query.
+    self_attention(y) is masked already; cross_attention(y, memory) and feed_forward(y) return
+    (B, T, C) too. norms holds three functions, one for each sublayer.
     """
-    S = ids.size(1)
-    causal = torch.ones(S, S, dtype=torch.bool, device=ids.device).tril()
-    return causal[S - new :] & (ids != pad_id)[:, None, None, :]
+    x = x + self_attention(norms[0](x))
+    x = x + cross_attention(norms[1](x), memory)
+    return x + feed_forward(norms[2](x))
 
 
-def _corner(ids, new):
-    return torch.ones(new, ids.size(1), dtype=torch.bool).tril()
+def _ordered(norms=(0, 1, 2), cross_first=False, ffns=1, memory=None, post=False, normed=False):
+    def layer(x, source, self_attention, cross_attention, feed_forward, n):
+        def add(x, norm, sublayer):
+            if post:
+                return n[norm](x + sublayer(x))
+            y = n[norm](x)
+            return (y if normed else x) + sublayer(y)
+
+        def cross(y):
+            return cross_attention(y, memory(source, n) if memory else source)
+
+        first, second = (cross, self_attention) if cross_first else (self_attention, cross)
+        x = add(x, norms[0], first)
+        if ffns == 2:
+            x = add(x, norms[2], feed_forward)
+        return add(add(x, norms[1], second), norms[2], feed_forward)
+
+    return layer
 
 
-def _last(ids, new, diagonal=0):
-    S = ids.size(1)
-    return torch.ones(S, S, dtype=torch.bool).tril(diagonal)[S - new :]
+def _parallel(x, memory, self_attention, cross_attention, feed_forward, norms):
+    attended = self_attention(norms[0](x)) + cross_attention(norms[1](x), memory)
+    x = x + attended
+    return x + feed_forward(norms[2](x))
 
 
-def _real(ids, pad_id):
-    return (ids != pad_id)[:, None, None, :]
+def _two_sublayers(x, memory, self_attention, cross_attention, feed_forward, norms):
+    x = x + self_attention(norms[0](x))
+    return x + feed_forward(norms[2](x))
 
 
-NEWEST = Answers(
-    reference=my_newest_mask,
-    equivalent={
-        "… => ….detach()…": "ids and masks carry no gradient",
-        "… => …(ids.float() != pad_id)…": "ids of a vocabulary are the same in float32",
-    },
+def _from_the_start(x, memory, self_attention, cross_attention, feed_forward, norms):
+    a = x + self_attention(norms[0](x))
+    b = a + cross_attention(norms[1](a), memory)
+    return x + feed_forward(norms[2](b))
+
+
+def _beside(x, memory, self_attention, cross_attention, feed_forward, norms):
+    x = x + self_attention(norms[0](x))
+    return x + cross_attention(norms[1](x), memory) + feed_forward(norms[2](x))
+
+
+def _swapped(x, memory, self_attention, cross_attention, feed_forward, norms):
+    x = x + self_attention(norms[0](x))
+    x = x + cross_attention(memory, norms[1](x)).mean(1, keepdim=True)
+    return x + feed_forward(norms[2](x))
+
+
+def _in_place(x, memory, self_attention, cross_attention, feed_forward, norms):
+    x += self_attention(norms[0](x))
+    x = x + cross_attention(norms[1](x), memory)
+    return x + feed_forward(norms[2](x))
+
+
+ORDER = Answers(
+    reference=my_decoder_layer,
+    equivalent={},
     wrong=(
         WrongAnswer(
-            "the triangle starts in the corner",
-            lambda ids, new, pad_id=0: _corner(ids, new) & _real(ids, pad_id),
-            "new token 0 is token 3, and sees itself",
-            "`tril` of a (new, S) table takes the first new token for token 0. It is token "
-            "S - new, and everything before it may be seen.",
+            "the caller's x changed",
+            _in_place,
+            "changes the caller's `x`",
+            "`x += ...` writes into the tensor that the layer was given, which others still read. "
+            "`x = x + ...` makes a new one.",
         ),
         WrongAnswer(
-            "everything visible",
-            lambda ids, new, pad_id=0: _real(ids, pad_id).expand(-1, -1, new, -1),
-            "token 3 may not see token 4",
-            "One new token may see everything before it, so no causal mask is needed. Two may not "
-            "see each other both ways.",
+            "post-norm",
+            _ordered(post=True),
+            "The residual carries x itself",
+            "`norm(x + sublayer(x))` is the paper's own way; this chapter's Pre-LN layer leaves "
+            "the stream alone.",
         ),
         WrongAnswer(
-            "diagonal excluded",
-            lambda ids, new, pad_id=0: _last(ids, new, -1) & _real(ids, pad_id),
-            "and sees itself",
-            "The input is already shifted by one: a position may see itself.",
+            "cross-attention first",
+            _ordered(cross_first=True, norms=(1, 0, 2)),
+            "each added to the stream",
+            "First the decoder gathers what it has written, then it asks the source about it.",
         ),
         WrongAnswer(
-            "inverted",
-            lambda ids, new, pad_id=0: ~_last(ids, new) & _real(ids, pad_id),
-            "token 3 may not see token 4",
-            "Here True means “may attend”. This one sees the future only: the mistake of one of "
-            "the tutorials.",
+            "the two attentions side by side",
+            _parallel,
+            "each added to the stream",
+            "Cross-attention's query has to hold what self-attention found; here it asks before.",
         ),
         WrongAnswer(
-            "padding forgotten",
-            lambda ids, new, pad_id=0: _last(ids, new).expand(ids.size(0), 1, -1, -1),
-            "key 0 is padding",
-            "Padding in the future is hidden by the causal mask; padding on the left, or in the "
-            "middle of what is cached, is not.",
+            "cross-attention and feed-forward network side by side",
+            _beside,
+            "what feed_forward is given",
+            "The feed-forward network works on what cross-attention has brought; here it does not "
+            "see it.",
         ),
         WrongAnswer(
-            "padded queries see nothing",
-            lambda ids, new, pad_id=0: (
-                my_newest_mask(ids, new, pad_id) & (ids[:, -new:] != pad_id)[:, None, :, None]
-            ),
-            "as a query it has the same rule",
-            "Rows with nothing allowed are what attention has trouble with; a padded query does no "
-            "harm, since its output is read by nobody.",
+            "the last residual from the beginning",
+            _from_the_start,
+            "each added to the stream",
+            "Each residual adds to the stream as the sublayer before left it. Adding to the "
+            "layer's input throws away what the attentions wrote.",
         ),
         WrongAnswer(
-            "a square mask",
-            lambda ids, new, pad_id=0: _last(ids, ids.size(1)) & _real(ids, pad_id),
-            "the shape is (2, 1, 5, 5), expected (2, 1, 2, 5)",
-            "The queries are only the new tokens; the old ones had their turn.",
+            "a feed-forward network after each attention",
+            _ordered(ffns=2),
+            "feed_forward is called 2 times",
+            "One tutorial says so. A decoder layer has two attentions, and one feed-forward "
+            "network after both.",
         ),
         WrongAnswer(
-            "the new tokens only",
-            lambda ids, new, pad_id=0: (
-                _last(ids, new)[:, -new:] & (ids[:, -new:] != pad_id)[:, None, None, :]
-            ),
-            "the shape is (2, 1, 2, 2), expected (2, 1, 2, 5)",
-            "The keys of earlier steps are in the cache and are attended to again.",
+            "two sublayers",
+            _two_sublayers,
+            "cross_attention is called 0 times",
+            "One tutorial counts two. Without cross-attention the decoder can't read the source.",
         ),
         WrongAnswer(
-            "no axis for the heads",
-            lambda ids, new, pad_id=0: _last(ids, new) & (ids != pad_id)[:, None, :],
-            "the shape is (2, 2, 5), expected (2, 1, 2, 5)",
-            "Broadcast against (B, H, new, S), its batch meets the heads.",
+            "the normalised x carried on",
+            _ordered(normed=True),
+            "The residual carries x itself",
+            "`y + sublayer(y)` with y = norm(x) puts a norm into the stream itself; a well-known "
+            "course has this mistake.",
         ),
         WrongAnswer(
-            "padding id fixed",
-            lambda ids, new, pad_id=0: my_newest_mask(ids, new),
-            "Here 9 is padding and 0 is a word",
-            "Use the argument `pad_id`.",
+            "memory and query swapped",
+            _swapped,
+            "the second argument of cross_attention",
+            "Queries come from the decoder, keys and values from the memory.",
+        ),
+        WrongAnswer(
+            "memory normalised again",
+            _ordered(memory=lambda source, n: n[1](source)),
+            "the second argument of cross_attention",
+            "The encoder has ended in its own norm; the layer's norm belongs to the stream.",
+        ),
+        WrongAnswer(
+            "one norm for all",
+            _ordered(norms=(0, 0, 0)),
+            "for the small example",
+            "Each sublayer has a norm of its own, with a gain and bias of its own.",
         ),
     ),
 )
@@ -477,259 +525,115 @@ def _one_sentence(function, x):
     return _jacobian(first, x[:1])
 
 
-# 09.4 step by step, and all at once
+# 09.4 the mask of the newest tokens
 
 
-def my_step_gap(function, ids):
-    """The largest gap between one pass and one pass per prefix, a number.
+def my_newest_mask(ids, new, pad_id=0):
+    """What the last `new` of the tokens ids (B, S) may attend to: boolean (B, 1, new, S).
 
-    ids is (B, T); function maps ids of any length (B, t) to outputs (B, t, C).
+    True where the key is not padding and not later than the query.
     """
-    whole = function(ids)
-    gaps = [
-        (function(ids[:, : t + 1])[:, -1] - whole[:, t]).abs().max() for t in range(ids.size(1))
-    ]
-    return max(gaps).item()
+    S = ids.size(1)
+    causal = torch.ones(S, S, dtype=torch.bool, device=ids.device).tril()
+    return causal[S - new :] & (ids != pad_id)[:, None, None, :]
 
 
-def _gaps(function, ids, cut=1, place=-1, places=None):
-    whole = function(ids)
-    places = range(ids.size(1)) if places is None else places
-    return torch.stack([function(ids[:, : t + cut])[:, place] - whole[:, t] for t in places])
+def _corner(ids, new):
+    return torch.ones(new, ids.size(1), dtype=torch.bool).tril()
 
 
-STEP = Answers(
-    reference=my_step_gap,
+def _last(ids, new, diagonal=0):
+    S = ids.size(1)
+    return torch.ones(S, S, dtype=torch.bool).tril(diagonal)[S - new :]
+
+
+def _real(ids, pad_id):
+    return (ids != pad_id)[:, None, None, :]
+
+
+NEWEST = Answers(
+    reference=my_newest_mask,
     equivalent={
-        "… => ….detach()…": "ids carry no gradient, and the gap is a number",
-        "… => whole = function(ids).double()": "float64 holds whatever was computed",
-        "… => return max(gaps)": "a tensor of one number is a number, too",
-        "… => …for t in range(whole.size(1))]": "the output is as long as the ids",
+        "… => ….detach()…": "ids and masks carry no gradient",
+        "… => …(ids.float() != pad_id)…": "ids of a vocabulary are the same in float32",
     },
     wrong=(
         WrongAnswer(
-            "only the last position",
-            lambda function, ids: _gaps(function, ids, places=[ids.size(1) - 1]).abs().max(),
-            "the sum, plus the next id",
-            "The last position is the one place where the whole and the prefix are the same thing: "
-            "the gap is 0 for every model.",
+            "the triangle starts in the corner",
+            lambda ids, new, pad_id=0: _corner(ids, new) & _real(ids, pad_id),
+            "new token 0 is token 3, and sees itself",
+            "`tril` of a (new, S) table takes the first new token for token 0. It is token "
+            "S - new, and everything before it may be seen.",
         ),
         WrongAnswer(
-            "the prefix one short",
-            lambda function, ids: _gaps(function, ids, 0, places=range(1, ids.size(1))).abs().max(),
-            "the sum of ids so far",
-            "Output t has read id t, so the prefix needs t + 1 ids: `ids[:, : t + 1]`.",
+            "everything visible",
+            lambda ids, new, pad_id=0: _real(ids, pad_id).expand(-1, -1, new, -1),
+            "token 3 may not see token 4",
+            "One new token may see everything before it, so no causal mask is needed. Two may not "
+            "see each other both ways.",
         ),
         WrongAnswer(
-            "the first output of each prefix",
-            lambda function, ids: _gaps(function, ids, place=0).abs().max(),
-            "the sum of ids so far",
-            "The prefix's last output is the one that has read all of it.",
+            "diagonal excluded",
+            lambda ids, new, pad_id=0: _last(ids, new, -1) & _real(ids, pad_id),
+            "and sees itself",
+            "The input is already shifted by one: a position may see itself.",
         ),
         WrongAnswer(
-            "signed",
-            lambda function, ids: _gaps(function, ids).max(),
-            "the sum, plus the next id",
-            "A difference of -8 is a gap of 8: take absolute values.",
+            "inverted",
+            lambda ids, new, pad_id=0: ~_last(ids, new) & _real(ids, pad_id),
+            "token 3 may not see token 4",
+            "Here True means “may attend”. This one sees the future only: the mistake of one of "
+            "the tutorials.",
         ),
         WrongAnswer(
-            "the mean",
-            lambda function, ids: _gaps(function, ids).abs().mean(),
-            "the sum, plus the next id",
-            "A mean hides one bad place among many good ones; take the largest.",
+            "padding forgotten",
+            lambda ids, new, pad_id=0: _last(ids, new).expand(ids.size(0), 1, -1, -1),
+            "key 0 is padding",
+            "Padding in the future is hidden by the causal mask; padding on the left, or in the "
+            "middle of what is cached, is not.",
         ),
         WrongAnswer(
-            "the length of the difference",
-            lambda function, ids: _gaps(function, ids).norm(dim=-1).max(),
-            "the sum, plus the next id",
-            "A norm over the features adds their errors up: the statement asks for the largest "
-            "single difference.",
+            "padded queries see nothing",
+            lambda ids, new, pad_id=0: (
+                my_newest_mask(ids, new, pad_id) & (ids[:, -new:] != pad_id)[:, None, :, None]
+            ),
+            "as a query it has the same rule",
+            "Rows with nothing allowed are what attention has trouble with; a padded query does no "
+            "harm, since its output is read by nobody.",
         ),
         WrongAnswer(
-            "only the first feature",
-            lambda function, ids: _gaps(function, ids)[..., 0].abs().max(),
-            "the sum, plus the next id",
-            "Every feature of the output counts.",
+            "a square mask",
+            lambda ids, new, pad_id=0: _last(ids, ids.size(1)) & _real(ids, pad_id),
+            "the shape is (2, 1, 5, 5), expected (2, 1, 2, 5)",
+            "The queries are only the new tokens; the old ones had their turn.",
         ),
         WrongAnswer(
-            "signed, the other way",
-            lambda function, ids: (-_gaps(function, ids)).max(),
-            "the sum, minus the next id",
-            "A difference of -8 is a gap of 8: take absolute values.",
+            "the new tokens only",
+            lambda ids, new, pad_id=0: (
+                _last(ids, new)[:, -new:] & (ids[:, -new:] != pad_id)[:, None, None, :]
+            ),
+            "the shape is (2, 1, 2, 2), expected (2, 1, 2, 5)",
+            "The keys of earlier steps are in the cache and are attended to again.",
         ),
         WrongAnswer(
-            "the first place left out",
-            lambda function, ids: _gaps(function, ids, places=range(1, ids.size(1))).abs().max(),
-            "where the first place also counts all ids",
-            "After <bos> alone the model has to say the first word: that place counts too.",
+            "no axis for the heads",
+            lambda ids, new, pad_id=0: _last(ids, new) & (ids != pad_id)[:, None, :],
+            "the shape is (2, 2, 5), expected (2, 1, 2, 5)",
+            "Broadcast against (B, H, new, S), its batch meets the heads.",
         ),
         WrongAnswer(
-            "only the first sentence",
-            lambda function, ids: _gaps(function, ids)[:, 0].abs().max(),
-            "the sum, plus the next id",
-            "Every sentence of the batch counts.",
+            "padding id fixed",
+            lambda ids, new, pad_id=0: my_newest_mask(ids, new),
+            "Here 9 is padding and 0 is a word",
+            "Use the argument `pad_id`.",
         ),
     ),
 )
 
-
-# 09.5 the order of a decoder layer
-
-
-def my_decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norms):
-    """One pre-norm decoder layer: x (B, T, C) and memory (B, S, C) to (B, T, C).
-
-    self_attention(y) is masked already; cross_attention(y, memory) and feed_forward(y) return
-    (B, T, C) too. norms holds three functions, one for each sublayer.
-    """
-    x = x + self_attention(norms[0](x))
-    x = x + cross_attention(norms[1](x), memory)
-    return x + feed_forward(norms[2](x))
-
-
-def _ordered(norms=(0, 1, 2), cross_first=False, ffns=1, memory=None, post=False, normed=False):
-    def layer(x, source, self_attention, cross_attention, feed_forward, n):
-        def add(x, norm, sublayer):
-            if post:
-                return n[norm](x + sublayer(x))
-            y = n[norm](x)
-            return (y if normed else x) + sublayer(y)
-
-        def cross(y):
-            return cross_attention(y, memory(source, n) if memory else source)
-
-        first, second = (cross, self_attention) if cross_first else (self_attention, cross)
-        x = add(x, norms[0], first)
-        if ffns == 2:
-            x = add(x, norms[2], feed_forward)
-        return add(add(x, norms[1], second), norms[2], feed_forward)
-
-    return layer
-
-
-def _parallel(x, memory, self_attention, cross_attention, feed_forward, norms):
-    attended = self_attention(norms[0](x)) + cross_attention(norms[1](x), memory)
-    x = x + attended
-    return x + feed_forward(norms[2](x))
-
-
-def _two_sublayers(x, memory, self_attention, cross_attention, feed_forward, norms):
-    x = x + self_attention(norms[0](x))
-    return x + feed_forward(norms[2](x))
-
-
-def _from_the_start(x, memory, self_attention, cross_attention, feed_forward, norms):
-    a = x + self_attention(norms[0](x))
-    b = a + cross_attention(norms[1](a), memory)
-    return x + feed_forward(norms[2](b))
-
-
-def _beside(x, memory, self_attention, cross_attention, feed_forward, norms):
-    x = x + self_attention(norms[0](x))
-    return x + cross_attention(norms[1](x), memory) + feed_forward(norms[2](x))
-
-
-def _swapped(x, memory, self_attention, cross_attention, feed_forward, norms):
-    x = x + self_attention(norms[0](x))
-    x = x + cross_attention(memory, norms[1](x)).mean(1, keepdim=True)
-    return x + feed_forward(norms[2](x))
-
-
-def _in_place(x, memory, self_attention, cross_attention, feed_forward, norms):
-    x += self_attention(norms[0](x))
-    x = x + cross_attention(norms[1](x), memory)
-    return x + feed_forward(norms[2](x))
-
-
-ORDER = Answers(
-    reference=my_decoder_layer,
-    equivalent={},
-    wrong=(
-        WrongAnswer(
-            "the caller's x changed",
-            _in_place,
-            "changes the caller's `x`",
-            "`x += ...` writes into the tensor that the layer was given, which others still read. "
-            "`x = x + ...` makes a new one.",
-        ),
-        WrongAnswer(
-            "post-norm",
-            _ordered(post=True),
-            "The residual carries x itself",
-            "`norm(x + sublayer(x))` is the paper's own way; this chapter's pre-norm layer leaves "
-            "the stream alone.",
-        ),
-        WrongAnswer(
-            "cross-attention first",
-            _ordered(cross_first=True, norms=(1, 0, 2)),
-            "each added to the stream",
-            "First the decoder gathers what it has written, then it asks the source about it.",
-        ),
-        WrongAnswer(
-            "the two attentions side by side",
-            _parallel,
-            "each added to the stream",
-            "Cross-attention's query has to hold what self-attention found; here it asks before.",
-        ),
-        WrongAnswer(
-            "cross-attention and feed-forward network side by side",
-            _beside,
-            "what feed_forward is given",
-            "The feed-forward network works on what cross-attention has brought; here it does not "
-            "see it.",
-        ),
-        WrongAnswer(
-            "the last residual from the beginning",
-            _from_the_start,
-            "each added to the stream",
-            "Each residual adds to the stream as the sublayer before left it. Adding to the "
-            "layer's input throws away what the attentions wrote.",
-        ),
-        WrongAnswer(
-            "a feed-forward network after each attention",
-            _ordered(ffns=2),
-            "feed_forward is called 2 times",
-            "One tutorial says so. A decoder layer has two attentions, and one feed-forward "
-            "network after both.",
-        ),
-        WrongAnswer(
-            "two sublayers",
-            _two_sublayers,
-            "cross_attention is called 0 times",
-            "One tutorial counts two. Without cross-attention the decoder can't read the source.",
-        ),
-        WrongAnswer(
-            "the normalised x carried on",
-            _ordered(normed=True),
-            "The residual carries x itself",
-            "`y + sublayer(y)` with y = norm(x) puts a norm into the stream itself; a well-known "
-            "course has this mistake.",
-        ),
-        WrongAnswer(
-            "memory and query swapped",
-            _swapped,
-            "the second argument of cross_attention",
-            "Queries come from the decoder, keys and values from the memory.",
-        ),
-        WrongAnswer(
-            "memory normalised again",
-            _ordered(memory=lambda source, n: n[1](source)),
-            "the second argument of cross_attention",
-            "The encoder has ended in its own norm; the layer's norm belongs to the stream.",
-        ),
-        WrongAnswer(
-            "one norm for all",
-            _ordered(norms=(0, 0, 0)),
-            "for the small example",
-            "Each sublayer has a norm of its own, with a gain and bias of its own.",
-        ),
-    ),
-)
 
 ANSWERS = {
     "09.1": SHIFT,
-    "09.2": NEWEST,
+    "09.2": ORDER,
     "09.3": LEAK,
-    "09.4": STEP,
-    "09.5": ORDER,
+    "09.4": NEWEST,
 }

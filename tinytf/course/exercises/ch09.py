@@ -151,136 +151,171 @@ SHIFT = Exercise(
 )
 
 
-# 09.2 the mask of the newest tokens
+# 09.2 the order of a decoder layer
 
 
-def my_newest_mask(ids, new, pad_id=0):
-    """What the last `new` of the tokens ids (B, S) may attend to: boolean (B, 1, new, S).
+def my_decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norms):
+    """One Pre-LN decoder layer: x (B, T, C) and memory (B, S, C) to (B, T, C).
 
-    True where the key is not padding and not later than the query.
+    self_attention(y) is masked already; cross_attention(y, memory) and feed_forward(y) return
+    (B, T, C) too. norms holds three functions, one for each sublayer.
     """
     raise NotImplementedError
 
 
-IDS = torch.tensor([[0, 5, 6, 7, 8], [4, 5, 0, 7, 8]])
-_IDS = f"for ids={short(IDS)}, new=2"
+X_IN, MEMORY = numbers(2, 3, 4, seed=1), numbers(2, 5, 4, seed=2)
 
 
-def _mask_shape(answer):
-    """a row for each new token, a column for every token, an axis for heads"""
-    got = tensor(answer(IDS, 2), _IDS)
-    expect(
-        got.shape == (2, 1, 2, 5),
-        f"{_IDS}, the shape is {tuple(got.shape)}, expected (2, 1, 2, 5): sentences, an axis of 1 "
-        "for the heads, new tokens, all tokens",
+def _own(y):
+    """A stand-in for masked self-attention: the mean of the positions so far."""
+    count = torch.arange(1, y.size(1) + 1)[:, None]
+    return y.cumsum(dim=1) / count * 2 + 0.1 * y * y
+
+
+def _cross(y, memory):
+    """A stand-in for cross-attention: unlike in its two arguments."""
+    return y * 0.5 + memory.mean(dim=1, keepdim=True) * (1 + 0.1 * y) + 0.1 * memory.size(1)
+
+
+def _ffn(y):
+    return y.relu() * 3 - 1 + 0.1 * y.flip(-1) * y
+
+
+NORMS = (
+    lambda y: y * 0.5 + 1,
+    lambda y: y * 0.25 - 1 + 0.1 * y * y,
+    lambda y: y * 2 + 0.5 - 0.1 * y * y,
+)
+_IN_TURN = "First self-attention, then cross-attention, each added to the stream."
+_SMALL = "for the small example"
+
+
+def _in_a_loop(x, memory, self_attention, cross_attention, feed_forward, norms):
+    """A block for each sublayer, in a loop."""
+    sublayers = (self_attention, lambda y: cross_attention(y, memory), feed_forward)
+    for norm, sublayer in zip(norms, sublayers, strict=True):
+        x = sublayer(norm(x)) + x
+    return x
+
+
+def _zero(*arguments):
+    return torch.zeros_like(arguments[0])
+
+
+def _same_layer(answer, where, own=_own, cross=_cross, ffn=_ffn, norms=NORMS, note=""):
+    for x, memory in ((X_IN[:1, :1, :2], MEMORY[:1, :1, :2]), (X_IN, MEMORY)):
+        agrees(answer, _in_a_loop, x, memory, own, cross, ffn, norms, note=note,
+               where=f"{where}, x of shape {tuple(x.shape)}")  # fmt: skip
+
+
+def _whole(answer):
+    """it is the layer: three sublayers in order"""
+    _same_layer(answer, _SMALL)
+
+
+@hint("What is added is x as it was, not the normalised x.")
+def _stream(answer):
+    """when the sublayers give nothing, x comes out as it went in"""
+    _same_layer(
+        answer, "when every sublayer returns 0", _zero, _zero, _zero,
+        note="The residual carries x itself, not the normalised x.",
+    )  # fmt: skip
+
+
+def _self_first(answer):
+    """cross-attention is asked by what self-attention found"""
+    where = "when only the attentions give something"
+    _same_layer(answer, where, ffn=_zero, note=_IN_TURN)
+
+
+def _ffn_once(answer):
+    """there is one feed-forward network, at the end"""
+    counted = Counted(_ffn)
+    answer(X_IN, MEMORY, _own, _cross, counted, NORMS)
+    expect(counted.count == 1, f"feed_forward is called {counted.count} times, expected once")
+
+
+def _ffn_last(answer):
+    """the feed-forward network reads what both attentions left in the stream"""
+    counted = Counted(_ffn)
+    answer(X_IN, MEMORY, _own, _cross, counted, NORMS)
+    expect(counted.count > 0, "feed_forward is not called")
+    attended = _in_a_loop(X_IN, MEMORY, _own, _cross, _zero, NORMS)
+    same(
+        counted.calls[-1][0],
+        NORMS[2](attended),
+        "what feed_forward is given",
+        note="It has to be norms[2] of the stream after both attentions.",
     )
-    expect(got.dtype == torch.bool, f"{_IDS}, the dtype is {got.dtype}, expected torch.bool")
 
 
-def _cell(answer, b, query, key, wanted, note, new=2):
-    got = tensor(answer(IDS, new), _IDS)
-    got = got.expand(2, 1, new, 5)[b, 0, query, key]
-    where = f"for ids={short(IDS)}, new={new}, sentence {b}, new token {query}, key {key}"
-    expect(bool(got) == wanted, f"{where}: {bool(got)}; {note}")
+def _memory_is_read(answer):
+    """cross-attention reads the memory as it is"""
+    counted = Counted(_cross)
+    answer(X_IN, MEMORY, _own, counted, _ffn, NORMS)
+    expect(counted.count == 1, f"cross_attention is called {counted.count} times, expected once")
+    same(
+        counted.calls[0][1], MEMORY, "the second argument of cross_attention",
+        note="It has to be the memory itself, which the encoder has normalised.",
+    )  # fmt: skip
 
 
-def _no_future(answer):
-    """a new token does not see a newer one"""
-    _cell(answer, 0, 0, 4, False, "token 3 may not see token 4")
+def _equals_torchs(answer):
+    """with the parts of torch's decoder layer it is torch's layer"""
+    layer = torch.nn.TransformerDecoderLayer(
+        4, 2, 6, dropout=0.0, batch_first=True, norm_first=True, dtype=torch.float64
+    )
+    with torch.no_grad():
+        for seed, weight in enumerate(layer.parameters()):
+            weight.copy_(numbers(*weight.shape, seed=seed, scale=0.7, dtype=torch.float64))
+    future = torch.ones(3, 3, dtype=torch.bool).triu(1)
+
+    def own(y):
+        return layer.self_attn(y, y, y, attn_mask=future, need_weights=False)[0]
+
+    def cross(y, memory):
+        return layer.multihead_attn(y, memory, memory, need_weights=False)[0]
+
+    def ffn(y):
+        return layer.linear2(layer.linear1(y).relu())
+
+    def oracle(x, memory, *_):
+        return layer(x, memory, tgt_mask=future)
+
+    x, memory = (numbers(2, n, 4, seed=n, dtype=torch.float64) for n in (3, 5))
+    parts = (own, cross, ffn, (layer.norm1, layer.norm2, layer.norm3))
+    where = "for the parts of `nn.TransformerDecoderLayer`, in float64"
+    agrees(answer, oracle, x, memory, *parts, where=where)
 
 
-def _sees_itself(answer):
-    """a new token sees itself"""
-    _cell(answer, 0, 0, 3, True, "new token 0 is token 3, and sees itself")
-    _cell(answer, 0, 1, 4, True, "new token 1 is token 4, and sees itself")
+def _layer_gradients(answer):
+    """gradients reach x and the memory along every way"""
+    parts = (_own, _cross, _ffn, list(NORMS))
+    gradients(answer, _in_a_loop, X_IN, MEMORY, *parts, where=_SMALL)
 
 
-def _sees_old(answer):
-    """a new token sees the old ones, which are cached"""
-    for key in (1, 2):
-        _cell(answer, 0, 0, key, True, "it is an earlier word")
-    _cell(answer, 1, 1, 3, True, "it is an earlier word")
-
-
-def _no_padding(answer):
-    """no token sees padding"""
-    _cell(answer, 0, 0, 0, False, "key 0 is padding")
-    _cell(answer, 1, 1, 2, False, "key 2 is padding")
-
-
-def _padded_query(answer):
-    """a sentence that has ended keeps its rows"""
-    where = "for ids=[[5, 6, 7, 0, 0]], new=2"
-    got = tensor(answer(torch.tensor([[5, 6, 7, 0, 0]]), 2), where)
-    wanted = [[[[True, True, True, False, False]] * 2]]
-    same(got, wanted, where, note="Padding is hidden as a key; as a query it has the same rule.")
-
-
-def _all_new(answer):
-    """with every token new it is the mask of training"""
-    got = tensor(answer(torch.tensor([[3, 4, 5]]), 3), "for ids=[[3, 4, 5]], new=3")
-    wanted = torch.ones(3, 3, dtype=torch.bool).tril()[None, None]
-    same(got, wanted, "for ids=[[3, 4, 5]], new=3")
-
-
-def _other_pad(answer):
-    """the padding id is the argument"""
-    where = "for ids=[[9, 0, 3]], new=1, pad_id=9"
-    got = tensor(answer(torch.tensor([[9, 0, 3]]), 1, 9), where).reshape(-1)
-    same(got, [False, True, True], where, note="Here 9 is padding and 0 is a word.")
-
-
-def _pair_by_pair(ids, new, pad_id=0):
-    """Each new token and each token."""
-    batch, length = ids.shape
-    mask = torch.zeros(batch, 1, new, length, dtype=torch.bool)
-    for b in range(batch):
-        for i in range(new):
-            for key in range(length - new + i + 1):
-                mask[b, 0, i, key] = ids[b, key].item() != pad_id
-    return mask
-
-
-def _any_ids(answer):
-    """any batch, any number of new tokens"""
-    for case in (((1, 1), 1), ((2, 1), 1), ((1, 6), 1), ((3, 4), 2), ((2, 5), 4), ((3, 4), 4)):
-        (shape, new), made = case, torch.Generator().manual_seed(sum(case[0]))
-        ids = torch.randint(0, 4, shape, generator=made)
-        agrees(answer, _pair_by_pair, ids, new)
-        agrees(answer, _pair_by_pair, ids, new, 2)
-
-
-def _mask_travels(answer):
-    """the mask is on the device of the ids"""
-    travels(answer, IDS, 2)
-
-
-NEWEST = Exercise(
+ORDER = Exercise(
     id="09.2",
-    title="the mask of the newest tokens",
+    title="the order of a decoder layer",
     difficulty=2,
-    minutes=15,
+    minutes=12,
     statement=(
-        "With a cache the decoder is given only the tokens that are new, and its keys are all "
-        "tokens. Write `my_newest_mask(ids, new, pad_id=0)` for all tokens so far, `ids` of "
-        "shape "
-        "`(B, S)`: the boolean mask `(B, 1, new, S)` for the last `new` of them as queries. A "
-        "query may attend to a key that is not later than itself, and not padding. (A query that "
-        "is padding has the same rule: nobody reads its output.)"
+        "Write `my_decoder_layer(x, memory, self_attention, cross_attention, feed_forward, "
+        "norms)`: the Pre-LN decoder layer of the drawing, from parts given as functions. "
+        "`self_attention(y)` has its mask already; `cross_attention(y, memory)` takes the "
+        "queries first. `norms` holds three functions, one for each sublayer."
     ),
-    hint="The rows you want are the last `new` of the whole causal mask.",
-    function=my_newest_mask,
+    hint="Three lines, each of the form `x = x + sublayer(norm(x))`.",
+    function=my_decoder_layer,
     tests=(
-        _mask_shape,
-        _no_future,
-        _sees_itself,
-        _sees_old,
-        _no_padding,
-        _padded_query,
-        _all_new,
-        _other_pad,
-        _any_ids,
-        _mask_travels,
+        _whole,
+        _stream,
+        _self_first,
+        _ffn_once,
+        _ffn_last,
+        _memory_is_read,
+        _equals_torchs,
+        _layer_gradients,
     ),
 )
 
@@ -545,283 +580,138 @@ LEAK = Exercise(
 )
 
 
-# 09.4 step by step, and all at once
+# 09.4 the mask of the newest tokens
 
 
-def my_step_gap(function, ids):
-    """The largest gap between one pass and one pass per prefix, a number.
+def my_newest_mask(ids, new, pad_id=0):
+    """What the last `new` of the tokens ids (B, S) may attend to: boolean (B, 1, new, S).
 
-    ids is (B, T); function maps ids of any length (B, t) to outputs (B, t, C).
+    True where the key is not padding and not later than the query.
     """
     raise NotImplementedError
 
 
-STEPS = torch.tensor([[3, 1, 4, 1], [2, 7, 1, 8]])
-_STEPS = f"ids={short(STEPS)}"
-PARTS = torch.tensor([0.5, 1, 0.25], dtype=torch.double)  # features whose errors differ
+IDS = torch.tensor([[0, 5, 6, 7, 8], [4, 5, 0, 7, 8]])
+_IDS = f"for ids={short(IDS)}, new=2"
 
 
-def _sums(ids):
-    """Causal: the sum of ids so far, and parts of it, as floats (B, T, 3)."""
-    return ids.double().cumsum(dim=1)[..., None] * PARTS
+def _mask_shape(answer):
+    """a row for each new token, a column for every token, an axis for heads"""
+    got = tensor(answer(IDS, 2), _IDS)
+    expect(
+        got.shape == (2, 1, 2, 5),
+        f"{_IDS}, the shape is {tuple(got.shape)}, expected (2, 1, 2, 5): sentences, an axis of 1 "
+        "for the heads, new tokens, all tokens",
+    )
+    expect(got.dtype == torch.bool, f"{_IDS}, the dtype is {got.dtype}, expected torch.bool")
 
 
-def _peeks(by):
-    """Not causal: `by` times the next id is added, where there is one."""
-
-    def run(ids):
-        following = torch.nn.functional.pad(ids[:, 1:], (0, 1))
-        return _sums(ids) + by * following.double()[..., None] * PARTS
-
-    return run
+def _cell(answer, b, query, key, wanted, note, new=2):
+    got = tensor(answer(IDS, new), _IDS)
+    got = got.expand(2, 1, new, 5)[b, 0, query, key]
+    where = f"for ids={short(IDS)}, new={new}, sentence {b}, new token {query}, key {key}"
+    expect(bool(got) == wanted, f"{where}: {bool(got)}; {note}")
 
 
-def _peeks_first(ids):
-    """Not causal at position 0 only, which depends on how many ids there are."""
-    out = _sums(ids)
-    out[:, 0] += ids.size(1) * PARTS
-    return out
+def _no_future(answer):
+    """a new token does not see a newer one"""
+    _cell(answer, 0, 0, 4, False, "token 3 may not see token 4")
 
 
-def _gap(answer, function, wanted, what):
-    got = answer(function, STEPS)
-    where = f"for {what}, {_STEPS}"
-    same(got, torch.tensor(float(wanted)), where)
+def _sees_itself(answer):
+    """a new token sees itself"""
+    _cell(answer, 0, 0, 3, True, "new token 0 is token 3, and sees itself")
+    _cell(answer, 0, 1, 4, True, "new token 1 is token 4, and sees itself")
 
 
-def _none(answer):
-    """a causal function has no gap"""
-    _gap(answer, _sums, 0, "the sum of ids so far")
+def _sees_old(answer):
+    """a new token sees the old ones, which are cached"""
+    for key in (1, 2):
+        _cell(answer, 0, 0, key, True, "it is an earlier word")
+    _cell(answer, 1, 1, 3, True, "it is an earlier word")
 
 
-def _found(answer):
-    """a function that peeks has the largest gap of any place and sentence"""
-    _gap(answer, _peeks(1), 8, "the sum, plus the next id")
+def _no_padding(answer):
+    """no token sees padding"""
+    _cell(answer, 0, 0, 0, False, "key 0 is padding")
+    _cell(answer, 1, 1, 2, False, "key 2 is padding")
 
 
-def _below_zero(answer):
-    """the gap has no sign"""
-    _gap(answer, _peeks(-1), 8, "the sum, minus the next id")
+def _padded_query(answer):
+    """a sentence that has ended keeps its rows"""
+    where = "for ids=[[5, 6, 7, 0, 0]], new=2"
+    got = tensor(answer(torch.tensor([[5, 6, 7, 0, 0]]), 2), where)
+    wanted = [[[[True, True, True, False, False]] * 2]]
+    same(got, wanted, where, note="Padding is hidden as a key; as a query it has the same rule.")
 
 
-def _at_the_start(answer):
-    """the first place counts too"""
-    _gap(answer, _peeks_first, 3, "the sum, where the first place also counts all ids")
+def _all_new(answer):
+    """with every token new it is the mask of training"""
+    got = tensor(answer(torch.tensor([[3, 4, 5]]), 3), "for ids=[[3, 4, 5]], new=3")
+    wanted = torch.ones(3, 3, dtype=torch.bool).tril()[None, None]
+    same(got, wanted, "for ids=[[3, 4, 5]], new=3")
 
 
-def _looked_up(ids):
-    """Not causal, in float64, and with large numbers: rows of a table, and what comes after."""
-    table = numbers(9, 4, seed=3, dtype=torch.float64)
-    rows = table[ids]
-    later = rows.flip(1).cumsum(1).flip(1) - rows
-    return 1e6 + rows + 0.1 * later
+def _other_pad(answer):
+    """the padding id is the argument"""
+    where = "for ids=[[9, 0, 3]], new=1, pad_id=9"
+    got = tensor(answer(torch.tensor([[9, 0, 3]]), 1, 9), where).reshape(-1)
+    same(got, [False, True, True], where, note="Here 9 is padding and 0 is a word.")
 
 
-def _gap_of_each(function, ids):
-    """Sentence by sentence, position by position, feature by feature."""
-    largest = 0.0
-    for row in ids:
-        whole = function(row[None])[0].tolist()
-        for t in range(len(row)):
-            last = function(row[None, : t + 1])[0].tolist()[-1]
-            largest = max(largest, *(abs(a - b) for a, b in zip(whole[t], last, strict=True)))
-    return largest
+def _pair_by_pair(ids, new, pad_id=0):
+    """Each new token and each token."""
+    batch, length = ids.shape
+    mask = torch.zeros(batch, 1, new, length, dtype=torch.bool)
+    for b in range(batch):
+        for i in range(new):
+            for key in range(length - new + i + 1):
+                mask[b, 0, i, key] = ids[b, key].item() != pad_id
+    return mask
 
 
-def _any_steps(answer):
-    """any number of sentences and steps, and ids stay integers"""
-    for shape in ((1, 1), (1, 2), (3, 1), (3, 2), (2, 6), (5, 3)):
-        ids = torch.randint(0, 9, shape, generator=torch.Generator().manual_seed(shape[1]))
-        got = answer(_looked_up, ids)
-        where = f"for a table of numbers near 1,000,000, ids={short(ids)}"
-        # a few digits only are left of numbers near 1,000,000: none in float32
-        same(got, _gap_of_each(_looked_up, ids), where, tolerance=1e-6)
+def _any_ids(answer):
+    """any batch, any number of new tokens"""
+    for case in (((1, 1), 1), ((2, 1), 1), ((1, 6), 1), ((3, 4), 2), ((2, 5), 4), ((3, 4), 4)):
+        (shape, new), made = case, torch.Generator().manual_seed(sum(case[0]))
+        ids = torch.randint(0, 4, shape, generator=made)
+        agrees(answer, _pair_by_pair, ids, new)
+        agrees(answer, _pair_by_pair, ids, new, 2)
 
 
-STEP = Exercise(
+def _mask_travels(answer):
+    """the mask is on the device of the ids"""
+    travels(answer, IDS, 2)
+
+
+NEWEST = Exercise(
     id="09.4",
-    title="step by step, and all at once",
+    title="the mask of the newest tokens",
     difficulty=2,
-    minutes=12,
+    minutes=15,
     statement=(
-        "In training all positions are computed in one pass; in use, one after another. Write "
-        "`my_step_gap(function, ids)`: for every position, compare output t of the pass over all "
-        "`ids` with the last output of a pass over the first t + 1 of them. Return the largest "
-        "absolute difference."
+        "With a cache the decoder is given only the tokens that are new, and its keys are all "
+        "tokens. Write `my_newest_mask(ids, new, pad_id=0)` for all tokens so far, `ids` of "
+        "shape "
+        "`(B, S)`: the boolean mask `(B, 1, new, S)` for the last `new` of them as queries. A "
+        "query may attend to a key that is not later than itself, and not padding. (A query that "
+        "is padding has the same rule: nobody reads its output.)"
     ),
-    hint="`function(ids[:, : t + 1])[:, -1]` against `function(ids)[:, t]`.",
-    function=my_step_gap,
-    tests=(_none, _found, _below_zero, _at_the_start, _any_steps),
-)
-
-
-# 09.5 the order of a decoder layer
-
-
-def my_decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norms):
-    """One pre-norm decoder layer: x (B, T, C) and memory (B, S, C) to (B, T, C).
-
-    self_attention(y) is masked already; cross_attention(y, memory) and feed_forward(y) return
-    (B, T, C) too. norms holds three functions, one for each sublayer.
-    """
-    raise NotImplementedError
-
-
-X_IN, MEMORY = numbers(2, 3, 4, seed=1), numbers(2, 5, 4, seed=2)
-
-
-def _own(y):
-    """A stand-in for masked self-attention: the mean of the positions so far."""
-    count = torch.arange(1, y.size(1) + 1)[:, None]
-    return y.cumsum(dim=1) / count * 2 + 0.1 * y * y
-
-
-def _cross(y, memory):
-    """A stand-in for cross-attention: unlike in its two arguments."""
-    return y * 0.5 + memory.mean(dim=1, keepdim=True) * (1 + 0.1 * y) + 0.1 * memory.size(1)
-
-
-def _ffn(y):
-    return y.relu() * 3 - 1 + 0.1 * y.flip(-1) * y
-
-
-NORMS = (
-    lambda y: y * 0.5 + 1,
-    lambda y: y * 0.25 - 1 + 0.1 * y * y,
-    lambda y: y * 2 + 0.5 - 0.1 * y * y,
-)
-_IN_TURN = "First self-attention, then cross-attention, each added to the stream."
-_SMALL = "for the small example"
-
-
-def _in_a_loop(x, memory, self_attention, cross_attention, feed_forward, norms):
-    """A block for each sublayer, in a loop."""
-    sublayers = (self_attention, lambda y: cross_attention(y, memory), feed_forward)
-    for norm, sublayer in zip(norms, sublayers, strict=True):
-        x = sublayer(norm(x)) + x
-    return x
-
-
-def _zero(*arguments):
-    return torch.zeros_like(arguments[0])
-
-
-def _same_layer(answer, where, own=_own, cross=_cross, ffn=_ffn, norms=NORMS, note=""):
-    for x, memory in ((X_IN[:1, :1, :2], MEMORY[:1, :1, :2]), (X_IN, MEMORY)):
-        agrees(answer, _in_a_loop, x, memory, own, cross, ffn, norms, note=note,
-               where=f"{where}, x of shape {tuple(x.shape)}")  # fmt: skip
-
-
-def _whole(answer):
-    """it is the layer: three sublayers in order"""
-    _same_layer(answer, _SMALL)
-
-
-@hint("What is added is x as it was, not the normalised x.")
-def _stream(answer):
-    """when the sublayers give nothing, x comes out as it went in"""
-    _same_layer(
-        answer, "when every sublayer returns 0", _zero, _zero, _zero,
-        note="The residual carries x itself, not the normalised x.",
-    )  # fmt: skip
-
-
-def _self_first(answer):
-    """cross-attention is asked by what self-attention found"""
-    where = "when only the attentions give something"
-    _same_layer(answer, where, ffn=_zero, note=_IN_TURN)
-
-
-def _ffn_once(answer):
-    """there is one feed-forward network, at the end"""
-    counted = Counted(_ffn)
-    answer(X_IN, MEMORY, _own, _cross, counted, NORMS)
-    expect(counted.count == 1, f"feed_forward is called {counted.count} times, expected once")
-
-
-def _ffn_last(answer):
-    """the feed-forward network reads what both attentions left in the stream"""
-    counted = Counted(_ffn)
-    answer(X_IN, MEMORY, _own, _cross, counted, NORMS)
-    expect(counted.count > 0, "feed_forward is not called")
-    attended = _in_a_loop(X_IN, MEMORY, _own, _cross, _zero, NORMS)
-    same(
-        counted.calls[-1][0],
-        NORMS[2](attended),
-        "what feed_forward is given",
-        note="It has to be norms[2] of the stream after both attentions.",
-    )
-
-
-def _memory_is_read(answer):
-    """cross-attention reads the memory as it is"""
-    counted = Counted(_cross)
-    answer(X_IN, MEMORY, _own, counted, _ffn, NORMS)
-    expect(counted.count == 1, f"cross_attention is called {counted.count} times, expected once")
-    same(
-        counted.calls[0][1], MEMORY, "the second argument of cross_attention",
-        note="It has to be the memory itself, which the encoder has normalised.",
-    )  # fmt: skip
-
-
-def _equals_torchs(answer):
-    """with the parts of torch's decoder layer it is torch's layer"""
-    layer = torch.nn.TransformerDecoderLayer(
-        4, 2, 6, dropout=0.0, batch_first=True, norm_first=True, dtype=torch.float64
-    )
-    with torch.no_grad():
-        for seed, weight in enumerate(layer.parameters()):
-            weight.copy_(numbers(*weight.shape, seed=seed, scale=0.7, dtype=torch.float64))
-    future = torch.ones(3, 3, dtype=torch.bool).triu(1)
-
-    def own(y):
-        return layer.self_attn(y, y, y, attn_mask=future, need_weights=False)[0]
-
-    def cross(y, memory):
-        return layer.multihead_attn(y, memory, memory, need_weights=False)[0]
-
-    def ffn(y):
-        return layer.linear2(layer.linear1(y).relu())
-
-    def oracle(x, memory, *_):
-        return layer(x, memory, tgt_mask=future)
-
-    x, memory = (numbers(2, n, 4, seed=n, dtype=torch.float64) for n in (3, 5))
-    parts = (own, cross, ffn, (layer.norm1, layer.norm2, layer.norm3))
-    where = "for the parts of `nn.TransformerDecoderLayer`, in float64"
-    agrees(answer, oracle, x, memory, *parts, where=where)
-
-
-def _layer_gradients(answer):
-    """gradients reach x and the memory along every way"""
-    parts = (_own, _cross, _ffn, list(NORMS))
-    gradients(answer, _in_a_loop, X_IN, MEMORY, *parts, where=_SMALL)
-
-
-ORDER = Exercise(
-    id="09.5",
-    title="the order of a decoder layer",
-    difficulty=2,
-    minutes=12,
-    statement=(
-        "Write `my_decoder_layer(x, memory, self_attention, cross_attention, feed_forward, "
-        "norms)`: the pre-norm decoder layer of this chapter, from parts given as functions. "
-        "`self_attention(y)` has its mask already; `cross_attention(y, memory)` takes the "
-        "queries first. `norms` holds three functions, one for each sublayer."
-    ),
-    hint="Three lines, each of the form `x = x + sublayer(norm(x))`.",
-    function=my_decoder_layer,
+    hint="The rows you want are the last `new` of the whole causal mask.",
+    function=my_newest_mask,
     tests=(
-        _whole,
-        _stream,
-        _self_first,
-        _ffn_once,
-        _ffn_last,
-        _memory_is_read,
-        _equals_torchs,
-        _layer_gradients,
+        _mask_shape,
+        _no_future,
+        _sees_itself,
+        _sees_old,
+        _no_padding,
+        _padded_query,
+        _all_new,
+        _other_pad,
+        _any_ids,
+        _mask_travels,
     ),
 )
 
 
-EXERCISES = (SHIFT, NEWEST, LEAK, STEP, ORDER)
+EXERCISES = (SHIFT, ORDER, LEAK, NEWEST)
