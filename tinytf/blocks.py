@@ -37,10 +37,9 @@ def padding_so_far(
     the next call. Returns (B, 1, 1, S), or None where nothing is padding. Raises ValueError for a
     mask of another shape, TypeError if it is not boolean.
     """
-    if mask is not None:
-        _check_padding(mask, length)
-        if values_can_be_read() and bool(mask.all()):
-            mask = None
+    _check_padding(mask, length)
+    if mask is not None and values_can_be_read() and bool(mask.all()):
+        mask = None
     if cache is None or (mask is None and cache.padding is None):
         return mask
     old, new = cache.padding, mask
@@ -52,7 +51,9 @@ def padding_so_far(
     return cache.padding
 
 
-def _check_padding(mask: Tensor, length: int) -> None:
+def _check_padding(mask: Tensor | None, length: int) -> None:
+    if mask is None:
+        return
     if mask.dtype != torch.bool:
         raise TypeError(f"mask must be boolean (True = no padding), got {mask.dtype}")
     if mask.dim() != 4 or mask.shape[1:] != (1, 1, length):
