@@ -133,12 +133,16 @@ def draw_name_table(turned):
 def who_hears(influences, tokens=None):
     """Draw {title: influence (T, T)} side by side on one scale; returns the Axes, in order.
 
-    A row is the position that speaks, a column the token that it may have heard.
+    A row is the position that speaks, a column the token that it may have heard. Where nothing at
+    all is heard, exactly 0, it is grey.
     """
     most = max(float(heard.max()) for heard in influences.values())
     axes = plt.subplots(1, len(influences), figsize=(4.3 * len(influences), 4.2))[1]
     for ax, (title, heard) in zip(axes, influences.items(), strict=True):
-        heatmap(heard, tokens, tokens, ax, scale=(0, most), colorbar=False, annotate=False)
+        heatmap(
+            heard, tokens, tokens, ax, mask=heard > 0, scale=(0, most), colorbar=False,
+            annotate=False,
+        )  # fmt: skip
         ax.set(title=title, xlabel="token read", ylabel="prediction at")
     return list(axes)
 

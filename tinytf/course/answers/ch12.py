@@ -4,108 +4,7 @@ import torch
 
 from tinytf.course.grading import Answers, WrongAnswer
 
-# 12.1 count a GPT
-
-
-def my_gpt_parameters(vocab_size, d_model, num_layers, max_len, d_ff):
-    """How many numbers a GPT learns: an integer.
-
-    The output's matrix is the embedding table and has no bias; every other linear map has one.
-    Each norm has a gain and a shift per channel; a last norm ends the stack.
-    """
-    attention = 4 * (d_model * d_model + d_model)
-    feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
-    norms = 2 * (2 * d_model)
-    tables = vocab_size * d_model + max_len * d_model
-    return tables + num_layers * (attention + feed_forward + norms) + 2 * d_model
-
-
-def _counter(**off):
-    """A `my_gpt_parameters` with one part counted otherwise."""
-
-    def count(vocab_size, d_model, num_layers, max_len, d_ff):
-        v, d, layers, t = vocab_size, d_model, num_layers, max_len
-        f = off.get("d_ff", lambda d, f: f)(d, d_ff)
-        biases = off.get("biases", 1)
-        attention = off.get("maps", 4) * (d * d + biases * d)
-        layer = attention + 2 * d * f + biases * (f + d) + off.get("norms", 2) * 2 * d
-        tables = v * d + off.get("positions", 1) * t * d
-        end = off.get("last", 1) * 2 * d + off.get("head", lambda v, d: 0)(v, d)
-        return tables + layers * layer + end
-
-    return count
-
-
-PARAMETERS = Answers(
-    reference=my_gpt_parameters,
-    equivalent={},
-    wrong=(
-        WrongAnswer(
-            "untied head",
-            _counter(head=lambda v, d: v * d),
-            "the head is tied",
-            "The output's matrix is the embedding table: it counts once. Untied, GPT-2 would have "
-            "163 million.",
-        ),
-        WrongAnswer(
-            "head with a bias",
-            _counter(head=lambda v, d: v * d + v),
-            "the head is tied",
-            "This is one tutorial's model: 163,087,441 parameters where GPT-2 has 124,439,808.",
-        ),
-        WrongAnswer(
-            "the head's bias",
-            _counter(head=lambda v, d: v),
-            "the head is tied, no bias",
-            "GPT-2's output is the embedding table and nothing else: no number per token is added.",
-        ),
-        WrongAnswer(
-            "no biases",
-            _counter(biases=0),
-            "has in each layer 48 for attention",
-            "GPT-2's linear maps have biases. (Many of today's models leave them out.)",
-        ),
-        WrongAnswer(
-            "positions forgotten",
-            _counter(positions=0),
-            "4 · 3 for positions",
-            "The positions are learned: a row of d_model numbers for each of max_len places.",
-        ),
-        WrongAnswer(
-            "last norm forgotten",
-            _counter(last=0),
-            "6 for the last norm",
-            "A pre-norm stack ends in a norm of its own.",
-        ),
-        WrongAnswer(
-            "one norm a layer",
-            _counter(norms=1),
-            "12 for two norms",
-            "Each of the two sublayers has its own norm.",
-        ),
-        WrongAnswer(
-            "three maps in attention",
-            _counter(maps=3),
-            "has in each layer 48 for attention",
-            "Queries, keys, values, and the output map w_o that joins the heads.",
-        ),
-        WrongAnswer(
-            "d_ff taken to be 4 d_model",
-            _counter(d_ff=lambda d, f: 4 * d),
-            "38 for the feed-forward network",
-            "That is GPT-2's choice, not a law: use the argument.",
-        ),
-        WrongAnswer(
-            "a float",
-            lambda *sizes: float(my_gpt_parameters(*sizes)),
-            "a float, expected an integer",
-            "`/` makes a float. Parameters are counted: stay with `+`, `*` and `//`.",
-        ),
-    ),
-)
-
-
-# 12.2 causal and padded
+# 12.1 causal and padded
 
 
 def my_gpt_mask(length, attention_mask=None):
@@ -205,6 +104,107 @@ MASKS = Answers(
         ),
     ),
 )
+
+# 12.2 count a GPT
+
+
+def my_gpt_parameters(vocab_size, d_model, num_layers, max_len, d_ff):
+    """How many numbers a GPT learns: an integer.
+
+    The output's matrix is the embedding table and has no bias; every other linear map has one.
+    Each norm has a gain and a shift per channel; a last norm ends the stack.
+    """
+    attention = 4 * (d_model * d_model + d_model)
+    feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
+    norms = 2 * (2 * d_model)
+    tables = vocab_size * d_model + max_len * d_model
+    return tables + num_layers * (attention + feed_forward + norms) + 2 * d_model
+
+
+def _counter(**off):
+    """A `my_gpt_parameters` with one part counted otherwise."""
+
+    def count(vocab_size, d_model, num_layers, max_len, d_ff):
+        v, d, layers, t = vocab_size, d_model, num_layers, max_len
+        f = off.get("d_ff", lambda d, f: f)(d, d_ff)
+        biases = off.get("biases", 1)
+        attention = off.get("maps", 4) * (d * d + biases * d)
+        layer = attention + 2 * d * f + biases * (f + d) + off.get("norms", 2) * 2 * d
+        tables = v * d + off.get("positions", 1) * t * d
+        end = off.get("last", 1) * 2 * d + off.get("head", lambda v, d: 0)(v, d)
+        return tables + layers * layer + end
+
+    return count
+
+
+PARAMETERS = Answers(
+    reference=my_gpt_parameters,
+    equivalent={},
+    wrong=(
+        WrongAnswer(
+            "untied head",
+            _counter(head=lambda v, d: v * d),
+            "the head is tied",
+            "The output's matrix is the embedding table: it counts once. Untied, GPT-2 would have "
+            "163 million.",
+        ),
+        WrongAnswer(
+            "head with a bias",
+            _counter(head=lambda v, d: v * d + v),
+            "the head is tied",
+            "This is one tutorial's model: 163,087,441 parameters where GPT-2 has 124,439,808.",
+        ),
+        WrongAnswer(
+            "the head's bias",
+            _counter(head=lambda v, d: v),
+            "the head is tied, no bias",
+            "GPT-2's output is the embedding table and nothing else: no number per token is added.",
+        ),
+        WrongAnswer(
+            "no biases",
+            _counter(biases=0),
+            "has in each layer 48 for attention",
+            "GPT-2's linear maps have biases. (Many of today's models leave them out.)",
+        ),
+        WrongAnswer(
+            "positions forgotten",
+            _counter(positions=0),
+            "4 · 3 for positions",
+            "The positions are learned: a row of d_model numbers for each of max_len places.",
+        ),
+        WrongAnswer(
+            "last norm forgotten",
+            _counter(last=0),
+            "6 for the last norm",
+            "A pre-norm stack ends in a norm of its own.",
+        ),
+        WrongAnswer(
+            "one norm a layer",
+            _counter(norms=1),
+            "12 for two norms",
+            "Each of the two sublayers has its own norm.",
+        ),
+        WrongAnswer(
+            "three maps in attention",
+            _counter(maps=3),
+            "has in each layer 48 for attention",
+            "Queries, keys, values, and the output map w_o that joins the heads.",
+        ),
+        WrongAnswer(
+            "d_ff taken to be 4 d_model",
+            _counter(d_ff=lambda d, f: 4 * d),
+            "38 for the feed-forward network",
+            "That is GPT-2's choice, not a law: use the argument.",
+        ),
+        WrongAnswer(
+            "a float",
+            lambda *sizes: float(my_gpt_parameters(*sizes)),
+            "a float, expected an integer",
+            "`/` makes a float. Parameters are counted: stay with `+`, `*` and `//`.",
+        ),
+    ),
+)
+
 
 # 12.3 a layer from GPT-2's file
 
@@ -356,4 +356,4 @@ WEIGHTS = Answers(
     ),
 )
 
-ANSWERS = {"12.1": PARAMETERS, "12.2": MASKS, "12.3": WEIGHTS}
+ANSWERS = {"12.1": MASKS, "12.2": PARAMETERS, "12.3": WEIGHTS}

@@ -1,4 +1,4 @@
-"""Chapter 12: counting parameters, GPT's mask, and a layer's weights from another's file."""
+"""Chapter 12: GPT's mask, counting parameters, and a layer's weights from another's file."""
 
 import torch
 
@@ -6,69 +6,7 @@ from tinytf.course.expect import agrees, expect, numbers, same, tensor, travels
 from tinytf.course.grading import Exercise
 from tinytf.course.words import short
 
-# 12.1 count a GPT
-
-
-def my_gpt_parameters(vocab_size, d_model, num_layers, max_len, d_ff):
-    """How many numbers a GPT learns: an integer.
-
-    The output's matrix is the embedding table and has no bias; every other linear map has one.
-    Each norm has a gain and a shift per channel; a last norm ends the stack.
-    """
-    raise NotImplementedError
-
-
-_PARTS = (
-    "d_model=3, num_layers=2, d_ff=5 has in each layer 48 for attention, 38 for the feed-forward "
-    "network, 12 for two norms"
-)
-
-
-def _a_layer(answer):
-    """a layer has four maps, two maps, and two norms"""
-    two, one = (tensor(answer(7, 3, n, 4, 5), "the answer") for n in (2, 1))
-    same(two - one, 98, "for one layer more at d_model=3, d_ff=5", note=f"A model of {_PARTS}.")
-
-
-def _tables(answer):
-    """outside the layers there are two tables and a norm"""
-    got = tensor(answer(7, 3, 0, 4, 5), "the answer")
-    note = "7 · 3 for tokens, 4 · 3 for positions, 6 for the last norm; the head is tied, no bias."
-    same(got, 39, "for no layers, vocab_size=7, d_model=3, max_len=4", note=note)
-
-
-def _whole(answer):
-    """it is an integer"""
-    got = answer(7, 3, 2, 4, 5)
-    where = "for vocab_size=7, d_model=3, num_layers=2, max_len=4, d_ff=5"
-    kind = f"{where}, you return {short(got)}, a {type(got).__name__}, expected an integer"
-    expect(not tensor(got, where).is_floating_point(), f"{kind}: numbers are counted")
-
-
-def _gpt2(answer):
-    """GPT-2's smallest size comes out to the last parameter"""
-    same(answer(50257, 768, 12, 1024, 3072), 124_439_808, "for GPT-2", tolerance=0)
-
-
-PARAMETERS = Exercise(
-    id="12.1",
-    title="count a GPT",
-    difficulty=1,
-    minutes=10,
-    statement=(
-        "Write `my_gpt_parameters(vocab_size, d_model, num_layers, max_len, d_ff)`: how many "
-        "numbers a GPT learns, an integer, by a formula, without building it."
-    ),
-    hint=(
-        "A linear map from n to m numbers has n·m weights and m biases. Attention has four of "
-        "d to d, the feed-forward network d to d_ff and back. A norm has 2·d."
-    ),
-    function=my_gpt_parameters,
-    tests=(_a_layer, _tables, _whole, _gpt2),
-)
-
-
-# 12.2 causal and padded
+# 12.1 causal and padded
 
 
 def my_gpt_mask(length, attention_mask=None):
@@ -145,10 +83,10 @@ def _any_batch(answer):
 
 
 MASKS = Exercise(
-    id="12.2",
+    id="12.1",
     title="causal and padded",
     difficulty=2,
-    minutes=10,
+    minutes=6,
     statement=(
         "Write `my_gpt_mask(length, attention_mask=None)`: the boolean mask, `True` = may attend, "
         "that a GPT needs for a batch in which some tokens are padding. `attention_mask` is "
@@ -158,6 +96,68 @@ MASKS = Exercise(
     hint="Both must hold: `causal & real`, with axes for the heads and the queries.",
     function=my_gpt_mask,
     tests=(_none, _ones, _padded, _any_batch),
+)
+
+
+# 12.2 count a GPT
+
+
+def my_gpt_parameters(vocab_size, d_model, num_layers, max_len, d_ff):
+    """How many numbers a GPT learns: an integer.
+
+    The output's matrix is the embedding table and has no bias; every other linear map has one.
+    Each norm has a gain and a shift per channel; a last norm ends the stack.
+    """
+    raise NotImplementedError
+
+
+_PARTS = (
+    "d_model=3, num_layers=2, d_ff=5 has in each layer 48 for attention, 38 for the feed-forward "
+    "network, 12 for two norms"
+)
+
+
+def _a_layer(answer):
+    """a layer has four maps, two maps, and two norms"""
+    two, one = (tensor(answer(7, 3, n, 4, 5), "the answer") for n in (2, 1))
+    same(two - one, 98, "for one layer more at d_model=3, d_ff=5", note=f"A model of {_PARTS}.")
+
+
+def _tables(answer):
+    """outside the layers there are two tables and a norm"""
+    got = tensor(answer(7, 3, 0, 4, 5), "the answer")
+    note = "7 · 3 for tokens, 4 · 3 for positions, 6 for the last norm; the head is tied, no bias."
+    same(got, 39, "for no layers, vocab_size=7, d_model=3, max_len=4", note=note)
+
+
+def _whole(answer):
+    """it is an integer"""
+    got = answer(7, 3, 2, 4, 5)
+    where = "for vocab_size=7, d_model=3, num_layers=2, max_len=4, d_ff=5"
+    kind = f"{where}, you return {short(got)}, a {type(got).__name__}, expected an integer"
+    expect(not tensor(got, where).is_floating_point(), f"{kind}: numbers are counted")
+
+
+def _gpt2(answer):
+    """GPT-2's smallest size comes out to the last parameter"""
+    same(answer(50257, 768, 12, 1024, 3072), 124_439_808, "for GPT-2", tolerance=0)
+
+
+PARAMETERS = Exercise(
+    id="12.2",
+    title="count a GPT",
+    difficulty=1,
+    minutes=10,
+    statement=(
+        "Write `my_gpt_parameters(vocab_size, d_model, num_layers, max_len, d_ff)`: how many "
+        "numbers a GPT learns, an integer, by a formula, without building it."
+    ),
+    hint=(
+        "A linear map from n to m numbers has n·m weights and m biases. Attention has four of "
+        "d to d, the feed-forward network d to d_ff and back. A norm has 2·d."
+    ),
+    function=my_gpt_parameters,
+    tests=(_a_layer, _tables, _whole, _gpt2),
 )
 
 
@@ -299,4 +299,4 @@ WEIGHTS = Exercise(
 )
 
 
-EXERCISES = (PARAMETERS, MASKS, WEIGHTS)
+EXERCISES = (MASKS, PARAMETERS, WEIGHTS)
