@@ -9,7 +9,7 @@ from tinytf.blocks import EncoderLayer
 from tinytf.course.parts import Part, arrived, shapes, twin
 from tinytf.course.parts.ch03 import learned, wide
 from tinytf.embedding import TiedOutput
-from tinytf.gpt import GPTConfig
+from tinytf.gpt import GPT, GPTConfig
 from tinytf.norm import LayerNorm
 from tinytf.residual import PreNorm
 
@@ -78,15 +78,38 @@ def _gpt(gpt, mode="eval", **choices):
     return twin(gpt, GPTConfig(**SIZES | choices), mode=mode)
 
 
-def _padded(gpt):
+def _framed(frame):
+    """The reader's frame around the parts of a package's GPT."""
+
+    def framed(config):
+        model, whole = frame(), GPT(config)
+        model.config = config
+        for name in ("embedding", "positions", "decoder", "output"):
+            setattr(model, name, getattr(whole, name))
+        return model
+
+    return twin(framed, GPTConfig(**SIZES))
+
+
+def _padded(frame):
     real = torch.tensor([[True] * 5, [False, False, True, True, True]])
-    out = _gpt(gpt)(IDS, None, real[:, None, None])
+    out = _framed(frame)(IDS, None, real[:, None, None])
     return out[real]
 
 
-def _steps(gpt, padded=False):
+def _table(frame):
+    model = _framed(frame)
+    return [isinstance(model, TiedOutput), model.table is model.embedding.weight, str(model.device)]
+
+
+def _frame_gradients(frame):
+    model = _framed(frame)
+    return arrived(model(IDS), module=model)
+
+
+def _steps(frame, padded=False):
     """Three tokens, then one, then one; with a mask if padded, which is given once."""
-    model = _gpt(gpt)
+    model = _framed(frame)
     cache, mask = model.decoder.new_cache(), None
     if padded:
         mask = torch.tensor([[True, True, True], [False, True, True]])[:, None, None]
@@ -204,19 +227,27 @@ PARTS = (
         },
     ),
     Part(
+        "tinytf.gpt.DecoderOnly",
+        {
+            "it reads two rows": lambda f: _framed(f)(IDS),
+            "hidden states are asked for": lambda f: _framed(f).decode(IDS),
+            "its table is the embedding's, and says where the model is": _table,
+            "tokens come in parts, with a cache": _steps,
+            "a row begins with padding": _padded,
+            "a padded prompt goes on, with a cache": lambda f: _steps(f, padded=True),
+            "gradients go back to every weight": _frame_gradients,
+        },
+    ),
+    Part(
         "tinytf.gpt.GPT",
         {
             "its weights are counted": lambda f: shapes(_made(f)),
             "it is tied, or not": _ties,
             "it says where it is, and keeps its config": _where,
             "it reads two rows": lambda f: _gpt(f)(IDS),
-            "hidden states are asked for": lambda f: _gpt(f).decode(IDS),
             "it is Post-LN, with another activation": lambda f: _gpt(
                 f, norm="post", activation="gelu"
             )(IDS),
-            "tokens come in parts, with a cache": _steps,
-            "a row begins with padding": _padded,
-            "a padded prompt goes on, with a cache": lambda f: _steps(f, padded=True),
             "each weight starts by its rule": _start,
             "it starts with two matrices, in one layer": lambda f: _start(
                 f, tie_output=False, num_layers=1
