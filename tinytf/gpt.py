@@ -16,7 +16,7 @@ from tinytf.initialisation import normal, scale_residual
 from tinytf.positional import LearnedPositionalEncoding
 from tinytf.residual import RESIDUALS
 
-__all__ = ["GPT", "PRESETS", "CausalStack", "GPTConfig"]
+__all__ = ["GPT", "PRESETS", "CausalStack", "DecoderOnly", "GPTConfig"]
 
 # Radford et al. 2019, table 2. It counts 117M, 345M, 762M and 1542M parameters, wrongly, and two of
 # these are still met as names. Right are 124,439,808, 354,823,168, 774,030,080 and 1,557,611,200.
@@ -80,31 +80,12 @@ class CausalStack(Encoder):
         return [KeyValueCache() for _ in self.layers]
 
 
-class GPT(TiedOutput):
-    """A decoder-only Transformer as GPT-2 has it: pre-norm, learned positions, tanh-GELU, tied.
+class DecoderOnly(TiedOutput):
+    """How the parts of a decoder-only model call each other; which parts, a subclass says.
 
-    Weights start as N(0, 0.02²), those that write to the residual stream divided by √(2 L) for L
-    layers. Source: Radford et al. 2018, section 4.1, and 2019, section 2.3. Its released code draws
-    positions from N(0, 0.01²) and does not scale; Hugging Face's does as we do.
+    Those are `embedding`, `positions`, `decoder` (a `CausalStack`) and `output`; `config` says
+    vocab_size.
     """
-
-    def __init__(self, config: GPTConfig) -> None:
-        super().__init__()
-        c = self.config = config
-        residual = RESIDUALS[c.norm]
-        sizes = (c.d_model, c.num_heads, c.d_ff, c.dropout, residual, ACTIVATIONS[c.activation])
-        self.embedding = nn.Embedding(c.vocab_size, c.d_model)  # not scaled by √d_model
-        self.positions = LearnedPositionalEncoding(c.d_model, c.max_len, c.dropout)
-        self.decoder = CausalStack(
-            [EncoderLayer(*sizes) for _ in range(c.num_layers)], residual.final_norm(c.d_model)
-        )
-        self.output = nn.Linear(c.d_model, c.vocab_size, bias=False)
-        if c.tie_output:
-            self.tie()  # the embedding is drawn below, too: it is the output's matrix
-        else:
-            nn.init.normal_(self.embedding.weight, std=0.02)
-        normal(self, std=0.02)
-        scale_residual(self, 2 * c.num_layers)
 
     def forward(
         self, ids: Tensor, cache: list[KeyValueCache] | None = None, mask: Tensor | None = None
@@ -140,6 +121,33 @@ class GPT(TiedOutput):
     def device(self) -> torch.device:
         """The device the parameters are on."""
         return self.table.device
+
+
+class GPT(DecoderOnly):
+    """A decoder-only Transformer as GPT-2 has it: pre-norm, learned positions, tanh-GELU, tied.
+
+    Weights start as N(0, 0.02²), those that write to the residual stream divided by √(2 L) for L
+    layers. Source: Radford et al. 2018, section 4.1, and 2019, section 2.3. Its released code draws
+    positions from N(0, 0.01²) and does not scale; Hugging Face's does as we do.
+    """
+
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__()
+        c = self.config = config
+        residual = RESIDUALS[c.norm]
+        sizes = (c.d_model, c.num_heads, c.d_ff, c.dropout, residual, ACTIVATIONS[c.activation])
+        self.embedding = nn.Embedding(c.vocab_size, c.d_model)  # not scaled by √d_model
+        self.positions = LearnedPositionalEncoding(c.d_model, c.max_len, c.dropout)
+        self.decoder = CausalStack(
+            [EncoderLayer(*sizes) for _ in range(c.num_layers)], residual.final_norm(c.d_model)
+        )
+        self.output = nn.Linear(c.d_model, c.vocab_size, bias=False)
+        if c.tie_output:
+            self.tie()  # the embedding is drawn below, too: it is the output's matrix
+        else:
+            nn.init.normal_(self.embedding.weight, std=0.02)
+        normal(self, std=0.02)
+        scale_residual(self, 2 * c.num_layers)
 
     @classmethod
     def from_pretrained(cls, source: str | Path) -> Self:

@@ -36,6 +36,13 @@ def test_graduate_accepts_the_package_itself(capsys):
     assert capsys.readouterr().out.count("graduates") == 3
 
 
+def test_a_constant_graduates_by_its_full_name(capsys):
+    graduate("causal", "tinytf.masks.CAUSAL")
+    assert "`CAUSAL` graduates: the same value" in capsys.readouterr().out
+    with pytest.raises(GraduationError, match="is 'causal', and here it is 'full'"):
+        graduate("full", "tinytf.masks.CAUSAL")
+
+
 def test_graduate_shows_the_difference():
     def attention_weights(q, k, mask=None):
         return (q @ k.transpose(-2, -1)).softmax(-1)

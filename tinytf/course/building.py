@@ -237,8 +237,13 @@ def target_of(module, name):
 
 
 def part_of(name, target):
-    """Where the package has the definition that `graduate(name, target)` means."""
+    """Where the package has the definition that `graduate(name, target)` means.
+
+    A constant is where its full name says.
+    """
     package = resolve(target, name)
+    if not hasattr(package, "__qualname__"):
+        return target
     return f"{package.__module__}.{package.__qualname__}"
 
 

@@ -25,10 +25,14 @@ def graduate(local_object, target):
     """Show that `local_object` is the definition in `target`; raise GraduationError otherwise.
 
     `target` is a module (the name is then that of the object) or a full dotted name. Syntax trees
-    are compared without docstrings, annotations and validation.
+    are compared without docstrings, annotations and validation. A constant, which does not know its
+    name, needs the full one, and its value is compared.
     """
-    name = local_object.__name__
+    name = getattr(local_object, "__name__", None)
     counterpart = resolve(target, name)
+    if name is None:
+        _same_value(local_object, counterpart, target)
+        return
     if result := outcome(local_object):
         yours = f"`{name}` graduates: yours passes all {len(result.held)} tests"
         sentence = (
@@ -46,7 +50,16 @@ def graduate(local_object, target):
             here.splitlines(), there.splitlines(), "this notebook", path, lineterm="", n=2
         )
         raise GraduationError(f"{name} here and {path} differ:\n" + "\n".join(lines))
-    sentence = f"`{name}` graduates: the same code as `{path}`"
+    _graduated(f"`{name}` graduates: the same code as `{path}`")
+
+
+def _same_value(here, there, target):
+    if here != there:
+        raise GraduationError(f"{target} is {there!r}, and here it is {here!r}")
+    _graduated(f"`{target.rpartition('.')[2]}` graduates: the same value as `{target}`")
+
+
+def _graduated(sentence):
     show(f"✓ {sentence}", block(GOOD, f"{sign(GOOD, '✓')} {inline(sentence)}"))
 
 

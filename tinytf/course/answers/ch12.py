@@ -1,382 +1,10 @@
 """Answers to chapter 12: references and mistakes."""
 
-import math
-
 import torch
-import torch.nn.functional as F
 
 from tinytf.course.grading import Answers, WrongAnswer
 
-# 12.1 count a GPT
-
-
-def my_gpt_parameters(vocab_size, d_model, num_layers, max_len, d_ff):
-    """How many numbers a GPT learns: an integer.
-
-    The output's matrix is the embedding table and has no bias; every other linear map has one.
-    Each norm has a gain and a shift per channel; a last norm ends the stack.
-    """
-    attention = 4 * (d_model * d_model + d_model)
-    feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
-    norms = 2 * (2 * d_model)
-    tables = vocab_size * d_model + max_len * d_model
-    return tables + num_layers * (attention + feed_forward + norms) + 2 * d_model
-
-
-def _counter(**off):
-    """A `my_gpt_parameters` with one part counted otherwise."""
-
-    def count(vocab_size, d_model, num_layers, max_len, d_ff):
-        v, d, layers, t = vocab_size, d_model, num_layers, max_len
-        f = off.get("d_ff", lambda d, f: f)(d, d_ff)
-        biases = off.get("biases", 1)
-        attention = off.get("maps", 4) * (d * d + biases * d)
-        layer = attention + 2 * d * f + biases * (f + d) + off.get("norms", 2) * 2 * d
-        tables = v * d + off.get("positions", 1) * t * d
-        end = off.get("last", 1) * 2 * d + off.get("head", lambda v, d: 0)(v, d)
-        return tables + layers * layer + end
-
-    return count
-
-
-PARAMETERS = Answers(
-    reference=my_gpt_parameters,
-    equivalent={},
-    wrong=(
-        WrongAnswer(
-            "untied head",
-            _counter(head=lambda v, d: v * d),
-            "the head is tied",
-            "The output's matrix is the embedding table: it counts once. Untied, GPT-2 would have "
-            "163 million.",
-        ),
-        WrongAnswer(
-            "head with a bias",
-            _counter(head=lambda v, d: v * d + v),
-            "the head is tied",
-            "This is one tutorial's model: 163,087,441 parameters where GPT-2 has 124,439,808.",
-        ),
-        WrongAnswer(
-            "the head's bias",
-            _counter(head=lambda v, d: v),
-            "the head is tied, no bias",
-            "GPT-2's output is the embedding table and nothing else: no number per token is added.",
-        ),
-        WrongAnswer(
-            "no biases",
-            _counter(biases=0),
-            "has in each layer 48 for attention",
-            "GPT-2's linear maps have biases. (Many of today's models leave them out.)",
-        ),
-        WrongAnswer(
-            "positions forgotten",
-            _counter(positions=0),
-            "4 · 3 for positions",
-            "The positions are learned: a row of d_model numbers for each of max_len places.",
-        ),
-        WrongAnswer(
-            "last norm forgotten",
-            _counter(last=0),
-            "6 for the last norm",
-            "A pre-norm stack ends in a norm of its own.",
-        ),
-        WrongAnswer(
-            "one norm a layer",
-            _counter(norms=1),
-            "12 for two norms",
-            "Each of the two sublayers has its own norm.",
-        ),
-        WrongAnswer(
-            "three maps in attention",
-            _counter(maps=3),
-            "has in each layer 48 for attention",
-            "Queries, keys, values, and the output map w_o that joins the heads.",
-        ),
-        WrongAnswer(
-            "d_ff taken to be 4 d_model",
-            _counter(d_ff=lambda d, f: 4 * d),
-            "38 for the feed-forward network",
-            "That is GPT-2's choice, not a law: use the argument.",
-        ),
-        WrongAnswer(
-            "a float",
-            lambda *sizes: float(my_gpt_parameters(*sizes)),
-            "a float, expected an integer",
-            "`/` makes a float. Parameters are counted: stay with `+`, `*` and `//`.",
-        ),
-    ),
-)
-
-
-# 12.2 cut a text into blocks
-
-
-def my_blocks(ids, length):
-    """Cut a text into blocks that follow each other: ids (N,) -> two tensors (blocks, length).
-
-    The first holds what the model reads, the second what it must say after each token. As many
-    whole blocks as the text has; what is left over at the end is not used.
-    """
-    count = (len(ids) - 1) // length
-    ids_in = ids[: count * length].view(count, length)
-    ids_out = ids[1 : count * length + 1].view(count, length)
-    return ids_in, ids_out
-
-
-def _blocks(out, count=lambda n, length: (n - 1) // length):
-    def blocks(ids, length):
-        n = count(len(ids), length)
-        ids_in = ids[: n * length].view(n, length)
-        return ids_in, out(ids, ids_in, n, length)
-
-    return blocks
-
-
-def _inner(ids, length):
-    count = len(ids) // length
-    block = ids[: count * length].view(count, length)
-    return block[:, :-1], block[:, 1:]
-
-
-def _from_floats(ids, length):
-    return tuple(part.float() for part in my_blocks(ids, length))
-
-
-def _windows(ids, length):
-    rows = ids.unfold(0, length + 1, 1)
-    return rows[:, :-1], rows[:, 1:]
-
-
-BLOCKS = Answers(
-    reference=my_blocks,
-    equivalent={
-        "… => ….detach()…": "ids carry no gradient",
-        "return … => …detach()…": "ids carry no gradient",
-        "ids_… => ….reshape(…": "as good as `view`, and more patient",
-        "count = … => count = (len(ids.float()) …": "only the length is taken",
-    },
-    wrong=(
-        WrongAnswer(
-            "not shifted",
-            _blocks(lambda ids, read, n, length: read.clone()),
-            "After 4 comes 8",
-            "Each position sees its own token, so the loss falls to 0 and nothing is learned.",
-        ),
-        WrongAnswer(
-            "shifted the wrong way",
-            _blocks(lambda ids, read, n, length: ids.roll(1)[: n * length].view(n, length)),
-            "After 4 comes 8",
-            "This asks for the token before, which the model has just read.",
-        ),
-        WrongAnswer(
-            "what is said comes first",
-            lambda ids, length: my_blocks(ids, length)[::-1],
-            "what is read",
-            "You return the targets first. Return what is read, then what is said.",
-        ),
-        WrongAnswer(
-            "rolled within the block",
-            _blocks(lambda ids, read, n, length: read.roll(-1, 1)),
-            "the next block's first",
-            "`roll` brings the block's first token round to the end: the last place of every block "
-            "learns a wrong answer.",
-        ),
-        WrongAnswer(
-            "one token lost a block",
-            _inner,
-            "what is read has shape (2, 3)",
-            "Cutting first and shifting inside costs each block a token that is never predicted.",
-        ),
-        WrongAnswer(
-            "overlapping windows",
-            _windows,
-            "blocks follow each other",
-            "A window at every place shows each token `length` times an epoch, in copies that are "
-            "nearly the same.",
-        ),
-        WrongAnswer(
-            "the last whole block lost",
-            _blocks(
-                lambda ids, read, n, length: ids[1 : n * length + 1].view(n, length),
-                lambda n, length: n // length - 1,
-            ),
-            "has shape (1, 4), expected (2, 4)",
-            "The text needs only one token after the last block, not another block.",
-        ),
-        WrongAnswer(
-            "a block with nothing to say",
-            _blocks(
-                lambda ids, read, n, length: F.pad(ids, (0, 1))[1 : n * length + 1].view(n, length),
-                lambda n, length: n // length,
-            ),
-            "nothing follows the eighth token",
-            "The last target was made up. Leave the block out instead.",
-        ),
-        WrongAnswer(
-            "ids as floats",
-            _from_floats,
-            "the dtype is float32, expected int64",
-            "An embedding looks rows up by whole numbers.",
-        ),
-    ),
-)
-
-
-# 12.3 what decays
-
-
-def my_decay_groups(model):
-    """Which parameters to decay, and which not: two lists of tensors.
-
-    Matrices decay, embedding tables among them; biases and the norms' gains and shifts do not. A
-    parameter used in two places stands in one list, once.
-    """
-    parameters = list(model.parameters())
-    return [p for p in parameters if p.dim() > 1], [p for p in parameters if p.dim() <= 1]
-
-
-def _grouped(chosen, others=True, all_of=lambda model: list(model.named_parameters())):
-    def groups(model):
-        named = all_of(model)
-        decayed = [p for name, p in named if chosen(name, p)]
-        return decayed, [p for name, p in named if not chosen(name, p)] if others else []
-
-    return groups
-
-
-def _of_modules(model):
-    modules = model.named_modules()
-    return [
-        (f"{name}.{kind}", p) for name, m in modules for kind, p in m.named_parameters("", False)
-    ]
-
-
-DECAY = Answers(
-    reference=my_decay_groups,
-    equivalent={},
-    wrong=(
-        WrongAnswer(
-            "everything decays",
-            _grouped(lambda name, p: True),
-            "w_q.bias (4,) must not decay",
-            "Biases and norms are few and have nothing to do with large weights: a gain pulled "
-            "towards 0 only takes away what the norm is there for.",
-        ),
-        WrongAnswer(
-            "whatever is called weight",
-            _grouped(lambda name, p: name.endswith("weight")),
-            "must not decay",
-            "A norm's gain is called `weight` too, and a table of positions may not be. Count "
-            "axes, not letters.",
-        ),
-        WrongAnswer(
-            "by our names",
-            _grouped(lambda name, p: "norm" not in name and not name.endswith("bias")),
-            "ln_1.weight (4,) must not decay",
-            "Right for our GPT, whose norms are called so; GPT-2's own are `ln_1`. Count axes.",
-        ),
-        WrongAnswer(
-            "groups swapped",
-            _grouped(lambda name, p: p.dim() <= 1),
-            "embedding.weight (7, 4) must decay",
-            "The first list is the one that decays.",
-        ),
-        WrongAnswer(
-            "tables left out",
-            _grouped(lambda name, p: p.dim() > 1 and "embedding" not in name and "pos" not in name),
-            "embedding.weight (7, 4) must decay",
-            "Some recipes spare the embeddings; this one does not. The table is the output's "
-            "matrix as well.",
-        ),
-        WrongAnswer(
-            "biases belong to no group",
-            _grouped(lambda name, p: p.dim() > 1, others=False),
-            "stands in the lists 0 times",
-            "What is in neither list is never updated: the optimiser only knows what it is given.",
-        ),
-        WrongAnswer(
-            "tied matrix twice",
-            _grouped(lambda name, p: p.dim() > 1, all_of=_of_modules),
-            "embedding.weight stands in the lists 2 times",
-            "Walking through modules meets the tied matrix twice; an optimiser refuses or updates "
-            "it twice. `model.parameters()` gives it once.",
-        ),
-        WrongAnswer(
-            "exactly two axes",
-            _grouped(lambda name, p: p.dim() == 2),
-            "for filters, images.weight (4, 3, 2, 2) is in the wrong list",
-            "A filter for images has four axes, and is as much a matrix: more than one is enough.",
-        ),
-    ),
-)
-
-
-# 12.4 bits per byte
-
-
-def my_bits_per_byte(losses, text):
-    """How many bits a model needs for each byte of a text, a float.
-
-    losses (N,) is the cross-entropy of each of the text's N tokens, in nats; text is the string.
-    """
-    return losses.sum().item() / math.log(2) / len(text.encode())
-
-
-BITS = Answers(
-    reference=my_bits_per_byte,
-    equivalent={
-        "return … => return losses.sum() / …": "a tensor of one is a number, too",
-        "return … => return losses.detach()…": "a number has no gradient",
-    },
-    wrong=(
-        WrongAnswer(
-            "nats",
-            lambda losses, text: losses.sum().item() / len(text.encode()),
-            "in bits, for the text's 15 bytes",
-            "These are nats per byte: one bit is ln 2, about 0.69, nats.",
-        ),
-        WrongAnswer(
-            "multiplied by ln 2",
-            lambda losses, text: losses.sum().item() * math.log(2) / len(text.encode()),
-            "in bits, for the text's 15 bytes",
-            "A nat is more than a bit, so the number must grow: divide by ln 2.",
-        ),
-        WrongAnswer(
-            "bits per token",
-            lambda losses, text: losses.mean().item() / math.log(2),
-            "in bits, for the text's 15 bytes",
-            "Longer tokens cost more each, and there are fewer: per token, a larger vocabulary "
-            "looks worse than it is.",
-        ),
-        WrongAnswer(
-            "bits per character",
-            lambda losses, text: losses.sum().item() / math.log(2) / len(text),
-            "Six characters are 18 bytes",
-            "That is a number too, but compressors and byte models count bytes.",
-        ),
-        WrongAnswer(
-            "the mean over tokens, by bytes",
-            lambda losses, text: losses.mean().item() / math.log(2) / len(text.encode()),
-            "in bits, for the text's 15 bytes",
-            "The bits of the whole text are the sum over its tokens, not their mean.",
-        ),
-        WrongAnswer(
-            "a byte taken for 8 bits of loss",
-            lambda losses, text: losses.sum().item() / math.log(2) / (8 * len(text.encode())),
-            "in bits, for the text's 15 bytes",
-            "That is the share of the file's size, between 0 and 1: a compression ratio.",
-        ),
-        WrongAnswer(
-            "rounded",
-            lambda losses, text: round(my_bits_per_byte(losses, text), 4),
-            "for 100 losses",
-            "Round where a number is printed, not where it is computed.",
-        ),
-    ),
-)
-
-
-# 12.5 causal and padded
+# 12.1 causal and padded
 
 
 def my_gpt_mask(length, attention_mask=None):
@@ -477,10 +105,255 @@ MASKS = Answers(
     ),
 )
 
-ANSWERS = {
-    "12.1": PARAMETERS,
-    "12.2": BLOCKS,
-    "12.3": DECAY,
-    "12.4": BITS,
-    "12.5": MASKS,
-}
+# 12.2 count a GPT
+
+
+def my_gpt_parameters(vocab_size, d_model, num_layers, max_len, d_ff):
+    """How many numbers a GPT learns: an integer.
+
+    The output's matrix is the embedding table and has no bias; every other linear map has one.
+    Each norm has a gain and a shift per channel; a last norm ends the stack.
+    """
+    attention = 4 * (d_model * d_model + d_model)
+    feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
+    norms = 2 * (2 * d_model)
+    tables = vocab_size * d_model + max_len * d_model
+    return tables + num_layers * (attention + feed_forward + norms) + 2 * d_model
+
+
+def _counter(**off):
+    """A `my_gpt_parameters` with one part counted otherwise."""
+
+    def count(vocab_size, d_model, num_layers, max_len, d_ff):
+        v, d, layers, t = vocab_size, d_model, num_layers, max_len
+        f = off.get("d_ff", lambda d, f: f)(d, d_ff)
+        biases = off.get("biases", 1)
+        attention = off.get("maps", 4) * (d * d + biases * d)
+        layer = attention + 2 * d * f + biases * (f + d) + off.get("norms", 2) * 2 * d
+        tables = v * d + off.get("positions", 1) * t * d
+        end = off.get("last", 1) * 2 * d + off.get("head", lambda v, d: 0)(v, d)
+        return tables + layers * layer + end
+
+    return count
+
+
+PARAMETERS = Answers(
+    reference=my_gpt_parameters,
+    equivalent={},
+    wrong=(
+        WrongAnswer(
+            "untied head",
+            _counter(head=lambda v, d: v * d),
+            "the head is tied",
+            "The output's matrix is the embedding table: it counts once. Untied, GPT-2 would have "
+            "163 million.",
+        ),
+        WrongAnswer(
+            "head with a bias",
+            _counter(head=lambda v, d: v * d + v),
+            "the head is tied",
+            "This is one tutorial's model: 163,087,441 parameters where GPT-2 has 124,439,808.",
+        ),
+        WrongAnswer(
+            "the head's bias",
+            _counter(head=lambda v, d: v),
+            "the head is tied, no bias",
+            "GPT-2's output is the embedding table and nothing else: no number per token is added.",
+        ),
+        WrongAnswer(
+            "no biases",
+            _counter(biases=0),
+            "has in each layer 48 for attention",
+            "GPT-2's linear maps have biases. (Many of today's models leave them out.)",
+        ),
+        WrongAnswer(
+            "positions forgotten",
+            _counter(positions=0),
+            "4 · 3 for positions",
+            "The positions are learned: a row of d_model numbers for each of max_len places.",
+        ),
+        WrongAnswer(
+            "last norm forgotten",
+            _counter(last=0),
+            "6 for the last norm",
+            "A pre-norm stack ends in a norm of its own.",
+        ),
+        WrongAnswer(
+            "one norm a layer",
+            _counter(norms=1),
+            "12 for two norms",
+            "Each of the two sublayers has its own norm.",
+        ),
+        WrongAnswer(
+            "three maps in attention",
+            _counter(maps=3),
+            "has in each layer 48 for attention",
+            "Queries, keys, values, and the output map w_o that joins the heads.",
+        ),
+        WrongAnswer(
+            "d_ff taken to be 4 d_model",
+            _counter(d_ff=lambda d, f: 4 * d),
+            "38 for the feed-forward network",
+            "That is GPT-2's choice, not a law: use the argument.",
+        ),
+        WrongAnswer(
+            "a float",
+            lambda *sizes: float(my_gpt_parameters(*sizes)),
+            "a float, expected an integer",
+            "`/` makes a float. Parameters are counted: stay with `+`, `*` and `//`.",
+        ),
+    ),
+)
+
+
+# 12.3 a layer from GPT-2's file
+
+
+def my_gpt2_layer(theirs):
+    """One layer's weights in our names: a dict of 12 tensors -> a dict of 16.
+
+    `theirs` has the names of Hugging Face's GPT-2, "ln_1.weight" or "attn.c_attn.bias"; the answer
+    has those of our layer, "residual_1.norm.weight" or "self_attention.w_q.bias". Their matrices
+    are (inputs, outputs), ours (outputs, inputs); c_attn gives queries, keys and values side by
+    side. Of equal numbers and dtype; `theirs` is not changed.
+    """
+    table = {
+        "ln_1": ["residual_1.norm"],
+        "attn.c_attn": ["self_attention.w_q", "self_attention.w_k", "self_attention.w_v"],
+        "attn.c_proj": ["self_attention.w_o"],
+        "ln_2": ["residual_2.norm"],
+        "mlp.c_fc": ["feed_forward.w_1"],
+        "mlp.c_proj": ["feed_forward.w_2"],
+    }
+    ours = {}
+    for name, mine in table.items():
+        for kind in ("weight", "bias"):
+            parts = theirs[f"{name}.{kind}"].t().chunk(len(mine))  # t() leaves a vector as it is
+            for own, part in zip(mine, parts, strict=True):
+                ours[f"{own}.{kind}"] = part
+    return ours
+
+
+def _slip(change):
+    """A `my_gpt2_layer` whose answer is changed by `change(ours, theirs)`."""
+
+    def slipped(theirs):
+        ours = dict(my_gpt2_layer(theirs))
+        change(ours, theirs)
+        return ours
+
+    return slipped
+
+
+def _swapped(one, other):
+    def change(ours, theirs):
+        for kind in ("weight", "bias"):
+            a, b = f"{one}.{kind}", f"{other}.{kind}"
+            ours[a], ours[b] = ours[b], ours[a]
+
+    return _slip(change)
+
+
+def _square_left(ours, theirs):
+    ours["self_attention.w_o.weight"] = theirs["attn.c_proj.weight"]
+
+
+def _reshaped(ours, theirs):
+    for name, own in (("mlp.c_fc", "feed_forward.w_1"), ("mlp.c_proj", "feed_forward.w_2")):
+        matrix = theirs[f"{name}.weight"]
+        ours[f"{own}.weight"] = matrix.reshape(matrix.shape[::-1])
+
+
+def _rows_cut(ours, theirs):
+    matrix = theirs["attn.c_attn.weight"]
+    for i, x in enumerate("qkv"):
+        ours[f"self_attention.w_{x}.weight"] = matrix.reshape(
+            3, *ours["self_attention.w_o.weight"].shape
+        )[i]
+
+
+def _woven(ours, theirs):
+    turned, bias = theirs["attn.c_attn.weight"].t(), theirs["attn.c_attn.bias"]
+    for i, x in enumerate("qkv"):
+        ours[f"self_attention.w_{x}.weight"] = turned[i::3]
+        ours[f"self_attention.w_{x}.bias"] = bias[i::3]
+
+
+def _in_float32(ours, theirs):
+    for name in ours:
+        ours[name] = ours[name].float()
+
+
+_EACH = "for own, part in zip(mine, parts, strict=True):"
+_CHUNKS = "there are as many chunks as names, in every row of the table"
+
+WEIGHTS = Answers(
+    reference=my_gpt2_layer,
+    equivalent={
+        "for kind in ('weight', 'bias'): => for kind in ('bias', 'weight'):": "a dict is looked up "
+        "by name: its order says nothing",
+        f"{_EACH} => {_EACH.replace(', strict=True', '')}": _CHUNKS,
+        f"{_EACH} => {_EACH.replace('strict=True', 'strict=False')}": _CHUNKS,
+        "ours[f'{own}.{kind}'] = part => ours[f'{own}.{kind}'] = part.detach()": "what is "
+        "read from a file has no gradient to lose",
+    },
+    wrong=(
+        WrongAnswer(
+            "the square matrix not turned",
+            _slip(_square_left),
+            "its shape does not show it",
+            "Nothing complains: (C, C) fits either way. It runs, and computes another thing.",
+        ),
+        WrongAnswer(
+            "reshaped instead of turned",
+            _slip(_reshaped),
+            "c_fc goes from d_model to d_ff",
+            "`reshape` gives the right shape and leaves the numbers in their old order; `t()` "
+            "exchanges rows and columns.",
+        ),
+        WrongAnswer(
+            "cut before it is turned",
+            _slip(_rows_cut),
+            "first d_model outputs are the queries",
+            "Queries, keys and values stand side by side: columns of theirs, rows of ours.",
+        ),
+        WrongAnswer(
+            "queries, keys and values by turns",
+            _slip(_woven),
+            "first d_model outputs are the queries",
+            "They come in blocks, not one after the other. (Some other models' files weave them.)",
+        ),
+        WrongAnswer(
+            "keys and values exchanged",
+            _swapped("self_attention.w_k", "self_attention.w_v"),
+            "first d_model outputs are the queries",
+            "The order in c_attn is queries, keys, values.",
+        ),
+        WrongAnswer(
+            "the norms exchanged",
+            _swapped("residual_1.norm", "residual_2.norm"),
+            "ln_1 stands before attention",
+            "Pre-LN: each sublayer's norm stands before it, and ln_1 is that of attention.",
+        ),
+        WrongAnswer(
+            "in float32, whatever it was",
+            _slip(_in_float32),
+            "float64",
+            "A file in half precision stays so; who loads it decides.",
+        ),
+        WrongAnswer(
+            "the biases left out",
+            _slip(lambda ours, theirs: [ours.pop(n) for n in list(ours) if n.endswith("_o.bias")]),
+            "there is no self_attention.w_o.bias",
+            "Every map of GPT-2 has a bias, and every norm a shift.",
+        ),
+        WrongAnswer(
+            "their names kept beside ours",
+            _slip(lambda ours, theirs: ours.update(theirs)),
+            "there is a name too many",
+            "`load_state_dict` would refuse names that the model does not have.",
+        ),
+    ),
+)
+
+ANSWERS = {"12.1": MASKS, "12.2": PARAMETERS, "12.3": WEIGHTS}

@@ -81,8 +81,10 @@ def parts():
 
 
 def without_parts(target):
-    """Whether this graduate is not met as a stub: a study's own model, or a helper of a page."""
-    return target.startswith(WITHOUT)
+    """Whether this graduate is no stub: a study's own model, a helper of a page, a constant."""
+    module, _, name = target.rpartition(".")
+    constant = not callable(getattr(importlib.import_module(module), name))
+    return constant or target.startswith(WITHOUT)
 
 
 def twin(definition, *arguments, mode="eval", **named):
