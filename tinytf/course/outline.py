@@ -103,6 +103,10 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
         "the layer (08)",
     ),
     Chapter(
+        "12b", "Pretraining", "How does a model learn from nothing but text?", 90,
+        "GPT (chapter 12), the training loop (10), byte-pair encoding (02)",
+    ),
+    Chapter(
         "13", "Sampling", "Which of the likely tokens do we write down?", 150,
         "a GPT that continues a text (chapter 12)",
     ),

@@ -291,9 +291,18 @@ DECAY = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "Write `my_decay_groups(model)`: return two lists of the model's parameters, those that "
-        "weight decay shall pull towards 0 (matrices, embedding tables among them) and those it "
-        "shall leave alone (biases, and the gains and shifts of norms)."
+        "Somebody sorted a model's parameters for the optimiser by their names:\n\n```python\n"
+        "def my_decay_groups(model):\n"
+        "    named = list(model.named_parameters())\n"
+        "    decayed = [p for name, p in named if name.endswith(\"weight\")]\n"
+        "    others = [p for name, p in named if name.endswith(\"bias\")]\n"
+        "    return decayed, others\n```\n\n"
+        "On our GPT two things go wrong, and nothing crashes: which? Repair "
+        "`my_decay_groups(model)`: it returns two lists of the model's own parameters, those that "
+        "weight decay shall pull towards 0 (all with more than one axis, embedding tables among "
+        "them) and those it shall leave alone (biases, the gains and shifts of norms, single "
+        "numbers). Each parameter stands in one of the two, once, also if it is used in two "
+        "places; and it must be right for models whose parameters have other names."
     ),
     hint="`model.parameters()` names a shared parameter once. How many axes has a bias?",
     function=my_decay_groups,
