@@ -68,15 +68,15 @@ def draw_pretraining_step(batches=3):
     Returns the Axes.
     """
     d = Diagram(
-        17.8, 1.3 * batches + 1.6,
+        17.8, max(1.3 * batches, 3.9) + 0.9,
         alt=f"{batches} small batches pass through the model one after another. The loss of each, "
         "divided by the tokens of all, sends a gradient back, and the gradients add up. Their sum "
         "is clipped, AdamW takes the schedule's rate and moves the weights once.",
     )  # fmt: skip
-    middle = 1.3 * batches / 2 + 0.15
+    middle = (max(1.3 * batches, 3.9) + 0.9) / 2
     gradient = d.box(10.1, middle, "gradient", "added up", role="query", size=(2.2, 1.1))
     for i in range(batches):
-        y = 1.3 * (batches - i) - 0.5
+        y = middle + 1.3 * (batches - 1 - 2 * i) / 2
         batch = d.box(1.5, y, f"batch {i + 1}", role="input", size=(2.2, 0.75))
         loss = d.box(5.4, y, "loss ÷ all tokens", role="loss", size=(3.0, 0.75))
         d.arrow(batch, loss, "model")

@@ -294,8 +294,8 @@ DECAY = Exercise(
         "Somebody sorted a model's parameters for the optimiser by their names:\n\n```python\n"
         "def my_decay_groups(model):\n"
         "    named = list(model.named_parameters())\n"
-        "    decayed = [p for name, p in named if name.endswith(\"weight\")]\n"
-        "    others = [p for name, p in named if name.endswith(\"bias\")]\n"
+        '    decayed = [p for name, p in named if name.endswith("weight")]\n'
+        '    others = [p for name, p in named if name.endswith("bias")]\n'
         "    return decayed, others\n```\n\n"
         "On our GPT two things go wrong, and nothing crashes: which? Repair "
         "`my_decay_groups(model)`: it returns two lists of the model's own parameters, those that "

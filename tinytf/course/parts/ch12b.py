@@ -4,11 +4,17 @@ import torch
 
 from tinytf.course.expect import numbers
 from tinytf.course.parts import Part, twin
+from tinytf.data.corpus import END_OF_TEXT
 from tinytf.gpt import GPT, GPTConfig
+from tinytf.text.bpe import ByteBPE
 from tinytf.training.config import TrainingConfig
 from tinytf.training.losses import TextBatch
 
 SIZES = {"vocab_size": 11, "d_model": 8, "num_heads": 2, "num_layers": 1, "max_len": 6}
+
+
+def _tokenizer():
+    return ByteBPE([(104, 101), (256, 108)], [END_OF_TEXT])  # he, hel
 
 
 def _ids(count):
@@ -53,6 +59,14 @@ def _trained(f, **settings):
 
 
 PARTS = (
+    Part(
+        "tinytf.data.corpus.encode_documents",
+        {
+            "there is one text": lambda f: f(_tokenizer(), ["hello"]),
+            "there are three, one of them empty": lambda f: f(_tokenizer(), ["he", "", "a\nhel"]),
+            "texts come one by one": lambda f: f(_tokenizer(), iter(["hi", "\u4f60\u597d"])),
+        },
+    ),
     Part(
         "tinytf.data.blocks.TextBlocks",
         {
