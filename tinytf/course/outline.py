@@ -104,7 +104,7 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
     ),
     Chapter(
         "12b", "Pretraining", "How does a model learn from nothing but text?", 100,
-        "GPT (chapter 12), the training loop (10), byte-pair encoding (02)",
+        "GPT (chapter 12), the training loop (10b), byte-pair encoding (02)",
     ),
     Chapter(
         "13", "Sampling", "Which of the likely tokens do we write down?", 150,

@@ -207,6 +207,11 @@ def _grouped(chosen, others=True, all_of=lambda model: list(model.named_paramete
     return groups
 
 
+def _as_given(model):
+    named = list(model.named_parameters())
+    return tuple([p for name, p in named if name.endswith(end)] for end in ("weight", "bias"))
+
+
 def _of_modules(model):
     modules = model.named_modules()
     return [
@@ -224,6 +229,13 @@ DECAY = Answers(
             "w_q.bias (4,) must not decay",
             "Biases and norms are few and have nothing to do with large weights: a gain pulled "
             "towards 0 only takes away what the norm is there for.",
+        ),
+        WrongAnswer(
+            "the code as given",
+            _as_given,
+            "positions.table (5, 4) must decay",
+            "A norm's gain is called `weight`, too, and decays; and what is called neither, as the "
+            "table of positions, is in no list and would never be trained.",
         ),
         WrongAnswer(
             "whatever is called weight",
