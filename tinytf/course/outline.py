@@ -103,7 +103,7 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
         "the layer (08)",
     ),
     Chapter(
-        "12b", "Pretraining", "How does a model learn from nothing but text?", 100,
+        "12b", "Pretraining", "How does a model learn from nothing but text?", 105,
         "GPT (chapter 12), the training loop (10b), byte-pair encoding (02)",
     ),
     Chapter(
