@@ -99,6 +99,8 @@ TERMS = (
     ("causal language model", "因果语言模型", "predicts the next token from those before", 12),
     ("pre-training", "预训练", "learning from plain text, before any task", 12),
     ("bits per byte", "每字节比特数", "what a text costs a model, for each byte", 12),
+    ("perplexity", "困惑度", "e to the loss: among how many equal tokens one hesitates", 12),
+    ("epoch", "轮次", "one reading of the whole text", 12),
     ("bigram", "二元模型", "predicts a token from the one before", 12),
     ("block of text", "文本块", "a contiguous stretch of tokens, one row of a batch", 12),
     ("weight decay", "权重衰减", "pulling matrices towards 0 at each step", 12),

@@ -110,6 +110,10 @@ CHAPTERS = (  # in the order of reading; some numbers have parts
         "Transformer (10), its cache (11b)",
     ),
     Chapter(
+        "12b", "Pretraining", "How does a model learn from nothing but text?", 105,
+        "GPT (chapter 12), the training loop (10b), byte-pair encoding (02)",
+    ),
+    Chapter(
         "13", "Sampling", "Which of the likely tokens do we write down?", 150,
         "a GPT that continues a text (chapter 12)",
     ),
