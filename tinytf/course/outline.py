@@ -105,6 +105,7 @@ CHAPTERS = (  # in the order of reading; some numbers have parts
         "11b", "The cache and BLEU", "How fast does it write, and how good is it?", 105,
         "multi-head attention (chapter 04), greedy decoding (11)",
     ),
+    Chapter(
         "12", "GPT", "What is left of the Transformer when there is only text?", 95,
         "the causal mask (chapter 03), positions (05), Pre-LN (06), the layer (08), the "
         "Transformer (10), its cache (11b)",
