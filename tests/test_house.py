@@ -23,7 +23,6 @@ NOT_YET_BUILT = {
     "bert": ["BertConfig"],
     "blocks": ["LayerCache", "decoder_mask", "padding_so_far", "token_positions"],
     "checks": ["is_plain_linear", "values_can_be_read"],
-    "feedforward": ["gated_width"],
     "gpt": ["GPT", "GPTConfig", "PRESETS"],
     "inspect": [
         "Record", "ablate_heads", "attention_layers", "record", "replace", "weights_of",
