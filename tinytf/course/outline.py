@@ -72,7 +72,7 @@ CHAPTERS = (  # in the order of reading; 14 has three parts
     ),
     Chapter(
         "07", "The feed-forward network",
-        "Where are most of the weights, and what do they hold?", 120,
+        "Where are most of the weights, and what do they hold?", 100,
         "attention (chapters 03, 04), residuals and norms (06)",
     ),
     Chapter(
