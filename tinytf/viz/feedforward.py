@@ -97,7 +97,8 @@ def due_in_context(pair, t):
     """
     said = [*labels(pair.target, pair.pinyin), "<eos>"]
     english = pair.english if len(pair.english) < 45 else pair.english[:44] + " …"
-    return f"{' '.join(said[max(0, t - 3) : t])} *{said[t]}*   ({english})"
+    around = [*said[max(0, t - 3) : t], f"*{said[t]}*"]
+    return f"{' '.join(around)}   ({english})"
 
 
 def unit_card(contexts, activity, scores, *, title=None):
