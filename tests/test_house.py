@@ -22,7 +22,6 @@ TOP = {
 NOT_YET_BUILT = {
     "bert": ["BertConfig"],
     "checks": ["is_plain_linear", "values_can_be_read"],
-    "feedforward": ["gated_width"],
     "inspect": [
         "Record", "ablate_heads", "attention_layers", "record", "replace", "weights_of",
     ],

@@ -76,7 +76,7 @@ CHAPTERS = (  # in the order of reading; some numbers have parts
     ),
     Chapter(
         "07", "The feed-forward network",
-        "Where are most of the weights, and what do they hold?", 120,
+        "Where are most of the weights, and what do they hold?", 100,
         "attention (chapters 03, 04), residuals and norms (06)",
     ),
     Chapter(

@@ -203,11 +203,192 @@ COUNT = Answers(
 )
 
 
-# 07.3 the network as a memory
+# 07.3 SwiGLU
+
+
+def my_swiglu(x, w_1, w_3, w_2):
+    """The gated feed-forward network without biases.
+
+    x is (T, C), w_1 and w_3 (C, d_ff), w_2 (d_ff, C); the result is (T, C). The gate is
+    silu(x @ w_1), with silu(z) = z sigmoid(z).
+    """
+    gate = x @ w_1
+    return (gate * torch.sigmoid(gate) * (x @ w_3)) @ w_2
+
+
+def _gated(gate, product=True):
+    def answer(x, w_1, w_3, w_2):
+        left = gate(x @ w_1)
+        return (left * (x @ w_3) if product else left + x @ w_3) @ w_2
+
+    return answer
+
+
+def _silu(z):
+    return z * torch.sigmoid(z)
+
+
+SWIGLU = Answers(
+    reference=my_swiglu,
+    wrong=(
+        WrongAnswer(
+            "sigmoid gate",
+            _gated(torch.sigmoid),
+            "50 times -3",
+            "That is the older GLU (Dauphin et al. 2017). silu is z times sigmoid(z), so the gate "
+            "can be large.",
+        ),
+        WrongAnswer(
+            "ReLU gate",
+            _gated(torch.relu),
+            "you get [[-14.5, 16]",
+            "That is ReGLU, of the same paper: near, but below 0 silu lets a little through.",
+        ),
+        WrongAnswer(
+            "silu on the other branch",
+            lambda x, w_1, w_3, w_2: (x @ w_1 * _silu(x @ w_3)) @ w_2,
+            "The gate is shut",
+            "w_1 is the gate in Llama's code; with the two exchanged its weights do not fit.",
+        ),
+        WrongAnswer(
+            "silu of the product",
+            lambda x, w_1, w_3, w_2: _silu(x @ w_1 * (x @ w_3)) @ w_2,
+            "50 times -3",
+            "The silu belongs to the gate alone, before the product.",
+        ),
+        WrongAnswer(
+            "sum for product",
+            _gated(_silu, product=False),
+            "The gate is shut",
+            "A gate multiplies: only so can it shut.",
+        ),
+        WrongAnswer(
+            "GELU gate",
+            _gated(F.gelu),
+            "1 · sigmoid(1) = 0.7311",
+            "That is GEGLU, of the same paper: z · Φ(z), where silu is z · sigmoid(z).",
+        ),
+        WrongAnswer(
+            "exponentials without sigmoid",
+            _gated(lambda z: z * z.exp() / (1 + z.exp())),
+            "e^89 is past float32",
+            "`exp` overflows at 89, and ∞/∞ is NaN. `torch.sigmoid` takes care of it.",
+        ),
+        WrongAnswer(
+            "maps transposed",
+            lambda x, w_1, w_3, w_2: my_swiglu(x, w_1.T, w_3.T, w_2.T),
+            "raises RuntimeError",
+            "`nn.Linear` stores its weight as (out, in) and transposes it. Here it is (in, out): "
+            "`x @ w_1`.",
+        ),
+        WrongAnswer(
+            "float32 comes out",
+            lambda x, w_1, w_3, w_2: my_swiglu(x.float(), w_1.float(), w_3.float(), w_2.float()),
+            "the dtype is float32, expected float64",
+            "`.float()` or `torch.zeros(...)` makes float32 of whatever came in. Compute in the "
+            "dtype of the arguments.",
+        ),
+        WrongAnswer(
+            "gate cut off from the graph",
+            _gated(lambda z: _silu(z.detach())),
+            "for the gradient to `x`",
+            "The numbers are right, but the gate would never learn when to open: leave `detach` "
+            "and `no_grad` out of it.",
+        ),
+    ),
+    equivalent={},
+)
+
+
+# 07.4 repair: equal parameters
+
+
+def my_gated_width(d_ff, multiple_of=1):
+    """The hidden width at which SwiGLU's three matrices cost what two of width d_ff do.
+
+    Two thirds of d_ff, rounded up to a multiple of multiple_of.
+    """
+    steps = -(-2 * d_ff // (3 * multiple_of))  # rounded up, in whole numbers
+    return steps * multiple_of
+
+
+WIDTH = Answers(
+    reference=my_gated_width,
+    wrong=(
+        WrongAnswer(
+            "rounded down",
+            lambda d_ff, multiple_of=1: 2 * d_ff // (3 * multiple_of) * multiple_of,
+            "1365.33",
+            "`//` rounds down. Turn the sign twice, or use `math.ceil`.",
+        ),
+        WrongAnswer(
+            "the code to repair",
+            lambda d_ff, multiple_of=1: round(2 * d_ff / 3) // multiple_of * multiple_of,
+            "you get 10752, expected 11008",
+            "It rounds twice, to the nearest and then down. Leave the fraction alone until the "
+            "end: `-(-2 * d_ff // (3 * multiple_of)) * multiple_of`.",
+        ),
+        WrongAnswer(
+            "rounded down, then up",
+            lambda d_ff, multiple_of=1: -(-(2 * d_ff // 3) // multiple_of) * multiple_of,
+            "1365.33",
+            "Llama's code does so, and at Llama's widths it makes no difference. Here we round "
+            "once, at the end.",
+        ),
+        WrongAnswer(
+            "half",
+            lambda d_ff, multiple_of=1: -(-d_ff // (2 * multiple_of)) * multiple_of,
+            "for d_ff=2048, you get 1024",
+            "Half would be right if gate and way in were all; the way back narrows as well.",
+        ),
+        WrongAnswer(
+            "unchanged",
+            lambda d_ff, multiple_of=1: -(-d_ff // multiple_of) * multiple_of,
+            "for d_ff=3, you get 3",
+            "Then SwiGLU has half as many parameters again, and wins for that reason alone.",
+        ),
+        WrongAnswer(
+            "always one multiple more",
+            lambda d_ff, multiple_of=1: (2 * d_ff // (3 * multiple_of) + 1) * multiple_of,
+            "for d_ff=384, multiple_of=256, you get 512",
+            "Adding 1 after rounding down overshoots where it divides evenly.",
+        ),
+        WrongAnswer(
+            "multiple ignored",
+            lambda d_ff, multiple_of=1: -(-2 * d_ff // 3),
+            "you get 10923, expected 11008",
+            "Matrix units work in blocks: widths are rounded up to a multiple they like.",
+        ),
+        WrongAnswer(
+            "a float",
+            lambda d_ff, multiple_of=1: -(-2 * d_ff / 3 // multiple_of) * multiple_of,
+            "a float, expected an int",
+            "`/` makes a float, and `nn.Linear(512, 1366.0)` is refused. Stay with `//`, or make "
+            "it an `int` or use `math.ceil`.",
+        ),
+        WrongAnswer(
+            "rounded to the nearest",
+            lambda d_ff, multiple_of=1: round(2 * d_ff / (3 * multiple_of)) * multiple_of,
+            "1365.33",
+            "`round` goes down as often as up. Use `math.ceil`.",
+        ),
+        WrongAnswer(
+            "a third taken off, as a float",
+            lambda d_ff, multiple_of=1: math.ceil(d_ff * (1 - 1 / 3) / multiple_of) * multiple_of,
+            "for d_ff=9",
+            "1 - 1/3 is 0.6666666666666667, a little above two thirds, and rounding up makes a "
+            "whole unit of that little. Whole numbers are exact: `-(-2 * d_ff // (3 * m))`.",
+        ),
+    ),
+    equivalent={},
+)
+
+
+# 07.5 the network as a table
 
 
 def my_recall(x, keys, thresholds, values):
-    """What a memory with a key and a value per unit returns for one word, and how active it was.
+    """What a table with a key and a value per unit returns for one word, and how active it was.
 
     x is (C,), keys (d_ff, C), thresholds (d_ff,), values (d_ff, C). Returns (C,) and (d_ff,): the
     values' sum, weighted by activity, and the activity, relu(key · x + threshold).
@@ -315,183 +496,10 @@ RECALL = Answers(
 )
 
 
-# 07.4 SwiGLU
-
-
-def my_swiglu(x, w_1, w_3, w_2):
-    """The gated feed-forward network without biases.
-
-    x is (T, C), w_1 and w_3 (C, d_ff), w_2 (d_ff, C); the result is (T, C). The gate is
-    silu(x @ w_1), with silu(z) = z sigmoid(z).
-    """
-    gate = x @ w_1
-    return (gate * torch.sigmoid(gate) * (x @ w_3)) @ w_2
-
-
-def _gated(gate, product=True):
-    def answer(x, w_1, w_3, w_2):
-        left = gate(x @ w_1)
-        return (left * (x @ w_3) if product else left + x @ w_3) @ w_2
-
-    return answer
-
-
-def _silu(z):
-    return z * torch.sigmoid(z)
-
-
-SWIGLU = Answers(
-    reference=my_swiglu,
-    wrong=(
-        WrongAnswer(
-            "sigmoid gate",
-            _gated(torch.sigmoid),
-            "50 times -3",
-            "That is the older GLU (Dauphin et al. 2017). silu is z times sigmoid(z), so the gate "
-            "can be large.",
-        ),
-        WrongAnswer(
-            "ReLU gate",
-            _gated(torch.relu),
-            "you get [[-14.5, 16]",
-            "That is ReGLU, of the same paper: near, but below 0 silu lets a little through.",
-        ),
-        WrongAnswer(
-            "silu on the other branch",
-            lambda x, w_1, w_3, w_2: (x @ w_1 * _silu(x @ w_3)) @ w_2,
-            "The gate is shut",
-            "w_1 is the gate in Llama's code; with the two exchanged its weights do not fit.",
-        ),
-        WrongAnswer(
-            "silu of the product",
-            lambda x, w_1, w_3, w_2: _silu(x @ w_1 * (x @ w_3)) @ w_2,
-            "50 times -3",
-            "The silu belongs to the gate alone, before the product.",
-        ),
-        WrongAnswer(
-            "sum for product",
-            _gated(_silu, product=False),
-            "The gate is shut",
-            "A gate multiplies: only so can it shut.",
-        ),
-        WrongAnswer(
-            "GELU gate",
-            _gated(F.gelu),
-            "1 · sigmoid(1) = 0.7311",
-            "That is GEGLU, of the same paper: z · Φ(z), where silu is z · sigmoid(z).",
-        ),
-        WrongAnswer(
-            "exponentials without sigmoid",
-            _gated(lambda z: z * z.exp() / (1 + z.exp())),
-            "e^89 is past float32",
-            "`exp` overflows at 89, and ∞/∞ is NaN. `torch.sigmoid` takes care of it.",
-        ),
-        WrongAnswer(
-            "maps transposed",
-            lambda x, w_1, w_3, w_2: my_swiglu(x, w_1.T, w_3.T, w_2.T),
-            "raises RuntimeError",
-            "`nn.Linear` stores its weight as (out, in) and transposes it. Here it is (in, out): "
-            "`x @ w_1`.",
-        ),
-        WrongAnswer(
-            "float32 comes out",
-            lambda x, w_1, w_3, w_2: my_swiglu(x.float(), w_1.float(), w_3.float(), w_2.float()),
-            "the dtype is float32, expected float64",
-            "`.float()` or `torch.zeros(...)` makes float32 of whatever came in. Compute in the "
-            "dtype of the arguments.",
-        ),
-        WrongAnswer(
-            "gate cut off from the graph",
-            _gated(lambda z: _silu(z.detach())),
-            "for the gradient to `x`",
-            "The numbers are right, but the gate would never learn when to open: leave `detach` "
-            "and `no_grad` out of it.",
-        ),
-    ),
-    equivalent={},
-)
-
-
-# 07.5 equal parameters
-
-
-def my_gated_width(d_ff, multiple_of=1):
-    """The hidden width at which SwiGLU's three matrices cost what two of width d_ff do.
-
-    Two thirds of d_ff, rounded up to a multiple of multiple_of.
-    """
-    steps = -(-2 * d_ff // (3 * multiple_of))  # rounded up, in whole numbers
-    return steps * multiple_of
-
-
-WIDTH = Answers(
-    reference=my_gated_width,
-    wrong=(
-        WrongAnswer(
-            "rounded down",
-            lambda d_ff, multiple_of=1: 2 * d_ff // (3 * multiple_of) * multiple_of,
-            "1365.33",
-            "`//` rounds down. Turn the sign twice, or use `math.ceil`.",
-        ),
-        WrongAnswer(
-            "rounded down, then up",
-            lambda d_ff, multiple_of=1: -(-(2 * d_ff // 3) // multiple_of) * multiple_of,
-            "1365.33",
-            "Llama's code does so, and at Llama's widths it makes no difference. Here we round "
-            "once, at the end.",
-        ),
-        WrongAnswer(
-            "half",
-            lambda d_ff, multiple_of=1: -(-d_ff // (2 * multiple_of)) * multiple_of,
-            "for d_ff=2048, you get 1024",
-            "Half would be right if gate and way in were all; the way back narrows as well.",
-        ),
-        WrongAnswer(
-            "unchanged",
-            lambda d_ff, multiple_of=1: -(-d_ff // multiple_of) * multiple_of,
-            "for d_ff=3, you get 3",
-            "Then SwiGLU has half as many parameters again, and wins for that reason alone.",
-        ),
-        WrongAnswer(
-            "always one multiple more",
-            lambda d_ff, multiple_of=1: (2 * d_ff // (3 * multiple_of) + 1) * multiple_of,
-            "for d_ff=384, multiple_of=256, you get 512",
-            "Adding 1 after rounding down overshoots where it divides evenly.",
-        ),
-        WrongAnswer(
-            "multiple ignored",
-            lambda d_ff, multiple_of=1: -(-2 * d_ff // 3),
-            "you get 10923, expected 11008",
-            "Matrix units work in blocks: widths are rounded up to a multiple they like.",
-        ),
-        WrongAnswer(
-            "a float",
-            lambda d_ff, multiple_of=1: -(-2 * d_ff / 3 // multiple_of) * multiple_of,
-            "a float, expected an int",
-            "`/` makes a float, and `nn.Linear(512, 1366.0)` is refused. Stay with `//`, or make "
-            "it an `int` or use `math.ceil`.",
-        ),
-        WrongAnswer(
-            "rounded to the nearest",
-            lambda d_ff, multiple_of=1: round(2 * d_ff / (3 * multiple_of)) * multiple_of,
-            "1365.33",
-            "`round` goes down as often as up. Use `math.ceil`.",
-        ),
-        WrongAnswer(
-            "a third taken off, as a float",
-            lambda d_ff, multiple_of=1: math.ceil(d_ff * (1 - 1 / 3) / multiple_of) * multiple_of,
-            "for d_ff=9",
-            "1 - 1/3 is 0.6666666666666667, a little above two thirds, and rounding up makes a "
-            "whole unit of that little. Whole numbers are exact: `-(-2 * d_ff // (3 * m))`.",
-        ),
-    ),
-    equivalent={},
-)
-
 ANSWERS = {
     "07.1": FEED_FORWARD,
     "07.2": COUNT,
-    "07.3": RECALL,
-    "07.4": SWIGLU,
-    "07.5": WIDTH,
+    "07.3": SWIGLU,
+    "07.4": WIDTH,
+    "07.5": RECALL,
 }

@@ -1,4 +1,4 @@
-"""Chapter 07: the feed-forward network, its parameters, its memories, and its gated form."""
+"""Chapter 07: the feed-forward network, its parameters, its gated form, its table."""
 
 import math
 from fractions import Fraction
@@ -103,11 +103,11 @@ FEED_FORWARD = Exercise(
     id="07.1",
     title="the feed-forward network, a row per word",
     difficulty=1,
-    minutes=8,
+    minutes=6,
     statement=(
         "Write `my_feed_forward(x, w_1, b_1, w_2, b_2)`: widen, ReLU, come back. A word is a *row* "
         "of `x`, so matrices stand on the right: `x` is `(T, C)`, `w_1` `(C, d_ff)`, `w_2` "
-        "`(d_ff, C)`. (`nn.Linear` stores its weight the other way round, `(out, in)`.)"
+        "`(d_ff, C)`."
     ),
     hint="`torch.relu(...)` around the first map with its bias, then the second map and its bias.",
     function=my_feed_forward,
@@ -177,11 +177,12 @@ COUNT = Exercise(
     id="07.2",
     title="count a layer",
     difficulty=1,
-    minutes=10,
+    minutes=8,
     statement=(
         "Write `my_layer_parameters(d_model, d_ff, cross_attention=False)`: how many numbers one "
         "encoder layer learns, or one decoder layer if `cross_attention`. Linear maps have biases; "
-        "each sublayer has a LayerNorm, with a gain and a bias per feature."
+        "each sublayer has a LayerNorm, with a gain and a bias per feature. A decoder layer has "
+        "a second attention, as a sublayer of its own."
     ),
     hint="Attention has four maps: query, key, value and output. The number of heads changes none.",
     function=my_layer_parameters,
@@ -189,11 +190,183 @@ COUNT = Exercise(
 )
 
 
-# 07.3 the network as a memory
+# 07.3 SwiGLU
+
+
+def my_swiglu(x, w_1, w_3, w_2):
+    """The gated feed-forward network without biases.
+
+    x is (T, C), w_1 and w_3 (C, d_ff), w_2 (d_ff, C); the result is (T, C). The gate is
+    silu(x @ w_1), with silu(z) = z sigmoid(z).
+    """
+    raise NotImplementedError
+
+
+GATE, UP, DOWN = W_1, W_1.flip(1) + 0.5, W_2
+
+
+def _swiglu(x, w_1, w_3, w_2):
+    """torch's own silu and maps, whose weights are stored the other way round."""
+    return F.linear(F.silu(F.linear(x, w_1.T)) * F.linear(x, w_3.T), w_2.T)
+
+
+def _gated(c, d_ff, seed):
+    """Random w_1, w_3 and w_2."""
+    return *numbers(2, c, d_ff, seed=seed), numbers(d_ff, c, seed=seed + 1)
+
+
+def _shut(answer):
+    """where the gate is far below 0, nothing passes"""
+    one = torch.ones(1, 1)
+    where = "for x=[[1]], w_1=[[-50]], w_3=[[3]], w_2=[[1]]"
+    note = "The gate is shut."
+    agrees(answer, [[0.0]], one, -50 * one, 3 * one, one, where=where, note=note)
+
+
+def _open(answer):
+    """what passes may be negative"""
+    one = torch.ones(1, 1)
+    where = "for x=[[1]], w_1=[[50]], w_3=[[-3]], w_2=[[1]]"
+    note = "An open gate multiplies: 50 times -3."
+    agrees(answer, [[-150.0]], one, 50 * one, -3 * one, one, where=where, note=note)
+
+
+def _half_open(answer):
+    """a gate of 1 and one of -1 let 0.731 and -0.269 through"""
+    one = torch.ones(1, 1)
+    for gate, note in ((1, "1 · sigmoid(1) = 0.7311."), (-1, "-1 · sigmoid(-1) = -0.2689.")):
+        agrees(answer, _swiglu, one, gate * one, one, one, note=note)
+
+
+def _gated_words(answer):
+    """it equals the equation, whatever the sizes"""
+    agrees(answer, _swiglu, X, GATE, UP, DOWN)
+    agrees(answer, _swiglu, numbers(1, 3, seed=1), *_gated(3, 5, seed=2), tolerance=1e-4)
+    agrees(answer, _swiglu, numbers(4, 4, seed=3), *_gated(4, 4, seed=4), tolerance=1e-4)
+
+
+def _far_gates(answer):
+    """a gate of -1,000 or 1,000 gives no NaN"""
+    x, one = torch.tensor([[1000.0], [-1000.0]]), torch.ones(1, 1)
+    agrees(answer, _swiglu, x, one, one, one, note="e^89 is past float32.")
+
+
+def _gated_dtype(answer):
+    """it works in the dtype of its arguments, and where they are"""
+    double = [numbers(*part.shape, seed=i, dtype=torch.float64)
+              for i, part in enumerate((X, GATE, UP, DOWN))]  # fmt: skip
+    agrees(answer, _swiglu, *double)
+    travels(answer, X, GATE, UP, DOWN)
+
+
+def _gated_gradient(answer):
+    """gradients reach x and the three maps"""
+    gradients(answer, _swiglu, torch.ones(1, 1), *_gated(1, 2, seed=5))
+    gradients(answer, _swiglu, numbers(3, 2, seed=7), *_gated(2, 5, seed=8))
+
+
+SWIGLU = Exercise(
+    id="07.3",
+    title="SwiGLU",
+    difficulty=2,
+    minutes=7,
+    statement=(
+        "Write `my_swiglu(x, w_1, w_3, w_2)`: two views of each word, `x @ w_1` and `x @ w_3`, "
+        "multiplied entry by entry, the first one through silu, `z * sigmoid(z)`; then `w_2` on "
+        "the way back. No biases. It has to be right for numbers like ±1,000, too."
+    ),
+    hint="The product is of two tensors of shape `(T, d_ff)`; only the first went through silu.",
+    function=my_swiglu,
+    tests=(
+        _shut,
+        _open,
+        _half_open,
+        _gated_words,
+        _far_gates,
+        _gated_dtype,
+        _gated_gradient,
+    ),
+)
+
+
+# 07.4 repair: equal parameters
+
+
+def my_gated_width(d_ff, multiple_of=1):
+    """The hidden width at which SwiGLU's three matrices cost what two of width d_ff do.
+
+    Two thirds of d_ff, rounded up to a multiple of multiple_of.
+    """
+    raise NotImplementedError
+
+
+def _two_thirds(answer):
+    """it is two thirds, a whole number"""
+    note = "Three matrices of width 2 cost what two of width 3 do."
+    same(answer(3), 2, "for d_ff=3", note=note)
+    got = answer(3)
+    expect(isinstance(got, int), f"for d_ff=3, you get {short(got)}, a {type(got).__name__}, "
+           "expected an int: the width of a matrix")  # fmt: skip
+
+
+def _rounds_up(answer):
+    """it is rounded up"""
+    same(answer(2048), 1366, "for d_ff=2048", note="Two thirds of it are 1365.33.")
+    same(answer(7), 5, "for d_ff=7", note="Two thirds of it are 4.67.")
+
+
+def _llama(answer):
+    """with a multiple of 256 it is Llama's"""
+    same(answer(16384, 256), 11008, "for d_ff=16384, multiple_of=256", note="42.67 times 256.")
+
+
+def _already(answer):
+    """a width that fits is left alone"""
+    same(answer(384, 256), 256, "for d_ff=384, multiple_of=256")
+    for d_ff in (9, 15, 18, 21):
+        same(answer(d_ff), 2 * d_ff // 3, f"for d_ff={d_ff}", tolerance=0.01)
+
+
+def _width(d_ff, multiple_of):
+    """In fractions."""
+    return math.ceil(Fraction(2 * d_ff, 3) / multiple_of) * multiple_of
+
+
+def _once(answer):
+    """rounded up once, at the end, whatever the numbers"""
+    for d_ff, multiple_of in ((1, 1), (1, 4), (7, 3), (5, 5), (100, 66), (10_000, 64), (2048, 100)):
+        where = f"for d_ff={d_ff}, multiple_of={multiple_of}"
+        note = f"Two thirds of {d_ff} are {2 * d_ff / 3:.6g}."
+        same(answer(d_ff, multiple_of), _width(d_ff, multiple_of), where, tolerance=0.1, note=note)
+
+
+WIDTH = Exercise(
+    id="07.4",
+    title="repair: equal parameters",
+    difficulty=1,
+    minutes=5,
+    statement=(
+        "How wide may SwiGLU, with three matrices, be to cost what two matrices of hidden width "
+        "`d_ff` cost, rounded up to a multiple of `multiple_of`? Somebody wrote:\n\n"
+        "```python\n"
+        "def my_gated_width(d_ff, multiple_of=1):\n"
+        "    width = round(2 * d_ff / 3)\n"
+        "    return width // multiple_of * multiple_of\n"
+        "```\n\n"
+        "For `d_ff = 16384` and multiples of 256 it says 10752; Llama's 7B has 11008. Repair it: "
+        "round *up*, *once*, at the end, and return an int, right for any whole numbers from 1 up."
+    ),
+    hint="3 matrices x width = 2 matrices x d_ff. Rounding up: `-(-a // b)`.",
+    function=my_gated_width,
+    tests=(_two_thirds, _rounds_up, _llama, _already, _once),
+)
+
+
+# 07.5 the network as a table
 
 
 def my_recall(x, keys, thresholds, values):
-    """What a memory with a key and a value per unit returns for one word, and how active it was.
+    """What a table with a key and a value per unit returns for one word, and how active it was.
 
     x is (C,), keys (d_ff, C), thresholds (d_ff,), values (d_ff, C). Returns (C,) and (d_ff,): the
     values' sum, weighted by activity, and the activity, relu(key · x + threshold).
@@ -285,10 +458,10 @@ def _memory_gradient(answer):
 
 
 RECALL = Exercise(
-    id="07.3",
-    title="the network as a memory",
+    id="07.5",
+    title="the network as a table",
     difficulty=2,
-    minutes=10,
+    minutes=7,
     statement=(
         "Write `my_recall(x, keys, thresholds, values)` for one word `x` of shape `(C,)`: a "
         "unit's activity is the ReLU of its key's dot product with `x` plus its threshold (a bias: "
@@ -310,170 +483,4 @@ RECALL = Exercise(
 )
 
 
-# 07.4 SwiGLU
-
-
-def my_swiglu(x, w_1, w_3, w_2):
-    """The gated feed-forward network without biases.
-
-    x is (T, C), w_1 and w_3 (C, d_ff), w_2 (d_ff, C); the result is (T, C). The gate is
-    silu(x @ w_1), with silu(z) = z sigmoid(z).
-    """
-    raise NotImplementedError
-
-
-GATE, UP, DOWN = W_1, W_1.flip(1) + 0.5, W_2
-
-
-def _swiglu(x, w_1, w_3, w_2):
-    """torch's own silu and maps, whose weights are stored the other way round."""
-    return F.linear(F.silu(F.linear(x, w_1.T)) * F.linear(x, w_3.T), w_2.T)
-
-
-def _gated(c, d_ff, seed):
-    """Random w_1, w_3 and w_2."""
-    return *numbers(2, c, d_ff, seed=seed), numbers(d_ff, c, seed=seed + 1)
-
-
-def _shut(answer):
-    """where the gate is far below 0, nothing passes"""
-    one = torch.ones(1, 1)
-    where = "for x=[[1]], w_1=[[-50]], w_3=[[3]], w_2=[[1]]"
-    note = "The gate is shut."
-    agrees(answer, [[0.0]], one, -50 * one, 3 * one, one, where=where, note=note)
-
-
-def _open(answer):
-    """what passes may be negative"""
-    one = torch.ones(1, 1)
-    where = "for x=[[1]], w_1=[[50]], w_3=[[-3]], w_2=[[1]]"
-    note = "An open gate multiplies: 50 times -3."
-    agrees(answer, [[-150.0]], one, 50 * one, -3 * one, one, where=where, note=note)
-
-
-def _half_open(answer):
-    """a gate of 1 and one of -1 let 0.731 and -0.269 through"""
-    one = torch.ones(1, 1)
-    for gate, note in ((1, "1 · sigmoid(1) = 0.7311."), (-1, "-1 · sigmoid(-1) = -0.2689.")):
-        agrees(answer, _swiglu, one, gate * one, one, one, note=note)
-
-
-def _gated_words(answer):
-    """it equals the equation, whatever the sizes"""
-    agrees(answer, _swiglu, X, GATE, UP, DOWN)
-    agrees(answer, _swiglu, numbers(1, 3, seed=1), *_gated(3, 5, seed=2), tolerance=1e-4)
-    agrees(answer, _swiglu, numbers(4, 4, seed=3), *_gated(4, 4, seed=4), tolerance=1e-4)
-
-
-def _far_gates(answer):
-    """a gate of -1,000 or 1,000 gives no NaN"""
-    x, one = torch.tensor([[1000.0], [-1000.0]]), torch.ones(1, 1)
-    agrees(answer, _swiglu, x, one, one, one, note="e^89 is past float32.")
-
-
-def _gated_dtype(answer):
-    """it works in the dtype of its arguments, and where they are"""
-    double = [numbers(*part.shape, seed=i, dtype=torch.float64)
-              for i, part in enumerate((X, GATE, UP, DOWN))]  # fmt: skip
-    agrees(answer, _swiglu, *double)
-    travels(answer, X, GATE, UP, DOWN)
-
-
-def _gated_gradient(answer):
-    """gradients reach x and the three maps"""
-    gradients(answer, _swiglu, torch.ones(1, 1), *_gated(1, 2, seed=5))
-    gradients(answer, _swiglu, numbers(3, 2, seed=7), *_gated(2, 5, seed=8))
-
-
-SWIGLU = Exercise(
-    id="07.4",
-    title="SwiGLU",
-    difficulty=2,
-    minutes=8,
-    statement=(
-        "Write `my_swiglu(x, w_1, w_3, w_2)`: two views of each word, `x @ w_1` and `x @ w_3`, "
-        "multiplied entry by entry, the first one through silu, `z * sigmoid(z)`; then `w_2` on "
-        "the way back. No biases."
-    ),
-    hint="The product is of two tensors of shape `(T, d_ff)`; only the first went through silu.",
-    function=my_swiglu,
-    tests=(
-        _shut,
-        _open,
-        _half_open,
-        _gated_words,
-        _far_gates,
-        _gated_dtype,
-        _gated_gradient,
-    ),
-)
-
-
-# 07.5 equal parameters
-
-
-def my_gated_width(d_ff, multiple_of=1):
-    """The hidden width at which SwiGLU's three matrices cost what two of width d_ff do.
-
-    Two thirds of d_ff, rounded up to a multiple of multiple_of.
-    """
-    raise NotImplementedError
-
-
-def _two_thirds(answer):
-    """it is two thirds, a whole number"""
-    note = "Three matrices of width 2 cost what two of width 3 do."
-    same(answer(3), 2, "for d_ff=3", note=note)
-    got = answer(3)
-    expect(isinstance(got, int), f"for d_ff=3, you get {short(got)}, a {type(got).__name__}, "
-           "expected an int: the width of a matrix")  # fmt: skip
-
-
-def _rounds_up(answer):
-    """it is rounded up"""
-    same(answer(2048), 1366, "for d_ff=2048", note="Two thirds of it are 1365.33.")
-    same(answer(7), 5, "for d_ff=7", note="Two thirds of it are 4.67.")
-
-
-def _llama(answer):
-    """with a multiple of 256 it is Llama's"""
-    same(answer(16384, 256), 11008, "for d_ff=16384, multiple_of=256", note="42.67 times 256.")
-
-
-def _already(answer):
-    """a width that fits is left alone"""
-    same(answer(384, 256), 256, "for d_ff=384, multiple_of=256")
-    for d_ff in (9, 15, 18, 21):
-        same(answer(d_ff), 2 * d_ff // 3, f"for d_ff={d_ff}", tolerance=0.01)
-
-
-def _width(d_ff, multiple_of):
-    """In fractions."""
-    return math.ceil(Fraction(2 * d_ff, 3) / multiple_of) * multiple_of
-
-
-def _once(answer):
-    """rounded up once, at the end, whatever the numbers"""
-    for d_ff, multiple_of in ((1, 1), (1, 4), (7, 3), (5, 5), (100, 66), (10_000, 64), (2048, 100)):
-        where = f"for d_ff={d_ff}, multiple_of={multiple_of}"
-        note = f"Two thirds of {d_ff} are {2 * d_ff / 3:.6g}."
-        same(answer(d_ff, multiple_of), _width(d_ff, multiple_of), where, tolerance=0.1, note=note)
-
-
-WIDTH = Exercise(
-    id="07.5",
-    title="equal parameters",
-    difficulty=1,
-    minutes=6,
-    statement=(
-        "Write `my_gated_width(d_ff, multiple_of=1)`: how wide SwiGLU, with three matrices, may "
-        "be to cost what two matrices of hidden width `d_ff` cost. Round up once, at the end, to a "
-        "multiple of `multiple_of`."
-    ),
-    hint="3 matrices x width = 2 matrices x d_ff. Rounding up: `-(-a // b)`.",
-    function=my_gated_width,
-    tests=(_two_thirds, _rounds_up, _llama, _already, _once),
-)
-
-
-EXERCISES = (FEED_FORWARD, COUNT, RECALL, SWIGLU, WIDTH)
+EXERCISES = (FEED_FORWARD, COUNT, SWIGLU, WIDTH, RECALL)

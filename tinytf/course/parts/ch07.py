@@ -50,6 +50,14 @@ PARTS = (
     Part("tinytf.feedforward.gelu_tanh", CURVE),
     Part("tinytf.feedforward.SwiGLU", _network()),
     Part(
+        "tinytf.feedforward.gated_width",
+        {
+            "two thirds are whole": lambda f: f(3),
+            "they are not": lambda f: [f(n) for n in (1, 2, 7, 9, 15, 2048)],
+            "a multiple is asked for": lambda f: [f(16384, 256), f(384, 256), f(100, 66), f(1, 4)],
+        },
+    ),
+    Part(
         "tinytf.interpret.ffn_units.contributions",
         {
             "units speak": lambda f: f(twin(FeedForward, 4, 10), wide(2, 3, 4, seed=1)),
