@@ -80,7 +80,7 @@ CHAPTERS = (  # in the order of reading; some numbers have parts
         "attention (chapters 03, 04), residuals and norms (06)",
     ),
     Chapter(
-        "08", "The encoder", "What does each layer add to a word?", 115,
+        "08", "The encoder", "What does each layer add to a word?", 110,
         "attention (03, 04), positions (05), residuals and norms (06), the feed-forward network "
         "(07)",
     ),

@@ -129,7 +129,77 @@ LAYER = Answers(
 )
 
 
-# 08.2 hidden, swapped, kept
+# 08.2 layers with weights of their own
+
+
+def my_layers(make_layer, num_layers):
+    """An nn.ModuleList of num_layers layers, each with weights of its own.
+
+    make_layer() makes one layer with fresh random weights.
+    """
+    return nn.ModuleList([make_layer() for _ in range(num_layers)])
+
+
+def _noisy_copies(make_layer, num_layers):
+    layers = nn.ModuleList([copy.deepcopy(one) for one in [make_layer()] * num_layers])
+    with torch.no_grad():
+        for weight in layers.parameters():
+            weight += 1e-3 * torch.randn_like(weight)
+    return layers
+
+
+STACK = Answers(
+    reference=my_layers,
+    equivalent={},
+    wrong=(
+        WrongAnswer(
+            "copies with noise",
+            _noisy_copies,
+            "make_layer is called 1 times, expected 3",
+            "A little noise makes copies unequal and leaves them alike: all begin as one layer. "
+            "Make each by itself.",
+        ),
+        WrongAnswer(
+            "one layer, four times",
+            lambda make_layer, num_layers: nn.ModuleList([make_layer()] * num_layers),
+            "the model has 12 parameters",
+            "`[layer] * n` holds one layer n times. It runs, and trains one layer's weights; "
+            "ALBERT does so on purpose.",
+        ),
+        WrongAnswer(
+            "copies of one layer",
+            lambda make_layer, num_layers: nn.ModuleList(
+                [copy.deepcopy(layer) for layer in [make_layer()] * num_layers]
+            ),
+            "layers 0 and 1 start with equal weights",
+            "Copies have weights of their own, which start equal. `nn.TransformerEncoder` does "
+            "this.",
+        ),
+        WrongAnswer(
+            "a plain list",
+            lambda make_layer, num_layers: [make_layer() for _ in range(num_layers)],
+            "the model has 0 parameters",
+            "A module does not look into Python lists: the optimiser would never see these layers.",
+        ),
+        WrongAnswer(
+            "makers instead of layers",
+            lambda make_layer, num_layers: [make_layer] * num_layers,
+            "an entry is a function, expected a layer",
+            "`make_layer` is the function; `make_layer()` is a layer.",
+        ),
+        WrongAnswer(
+            "one too few",
+            lambda make_layer, num_layers: nn.ModuleList(
+                [make_layer() for _ in range(1, num_layers)]
+            ),
+            "there are 3 layers",
+            "`range(1, n)` has n - 1 numbers.",
+        ),
+    ),
+)
+
+
+# 08.3 hidden, swapped, kept
 
 
 def my_masked(ids, drawn, fate, words, mask_id):
@@ -316,7 +386,7 @@ MASKED = Answers(
 )
 
 
-# 08.3 does it see the right?
+# 08.4 does it see the right?
 
 
 def my_sees_right(encode, x):
@@ -570,78 +640,9 @@ SEES = Answers(
 )
 
 
-# 08.4 layers with weights of their own
-
-
-def my_layers(make_layer, num_layers):
-    """An nn.ModuleList of num_layers layers, each with weights of its own.
-
-    make_layer() makes one layer with fresh random weights.
-    """
-    return nn.ModuleList([make_layer() for _ in range(num_layers)])
-
-
-def _noisy_copies(make_layer, num_layers):
-    layers = nn.ModuleList([copy.deepcopy(one) for one in [make_layer()] * num_layers])
-    with torch.no_grad():
-        for weight in layers.parameters():
-            weight += 1e-3 * torch.randn_like(weight)
-    return layers
-
-
-STACK = Answers(
-    reference=my_layers,
-    equivalent={},
-    wrong=(
-        WrongAnswer(
-            "copies with noise",
-            _noisy_copies,
-            "make_layer is called 1 times, expected 3",
-            "A little noise makes copies unequal and leaves them alike: all begin as one layer. "
-            "Make each by itself.",
-        ),
-        WrongAnswer(
-            "one layer, four times",
-            lambda make_layer, num_layers: nn.ModuleList([make_layer()] * num_layers),
-            "the model has 12 parameters",
-            "`[layer] * n` holds one layer n times. It runs, and trains one layer's weights; "
-            "ALBERT does so on purpose.",
-        ),
-        WrongAnswer(
-            "copies of one layer",
-            lambda make_layer, num_layers: nn.ModuleList(
-                [copy.deepcopy(layer) for layer in [make_layer()] * num_layers]
-            ),
-            "layers 0 and 1 start with equal weights",
-            "Copies have weights of their own, which start equal. `nn.TransformerEncoder` does "
-            "this.",
-        ),
-        WrongAnswer(
-            "a plain list",
-            lambda make_layer, num_layers: [make_layer() for _ in range(num_layers)],
-            "the model has 0 parameters",
-            "A module does not look into Python lists: the optimiser would never see these layers.",
-        ),
-        WrongAnswer(
-            "makers instead of layers",
-            lambda make_layer, num_layers: [make_layer] * num_layers,
-            "an entry is a function, expected a layer",
-            "`make_layer` is the function; `make_layer()` is a layer.",
-        ),
-        WrongAnswer(
-            "one too few",
-            lambda make_layer, num_layers: nn.ModuleList(
-                [make_layer() for _ in range(1, num_layers)]
-            ),
-            "there are 3 layers",
-            "`range(1, n)` has n - 1 numbers.",
-        ),
-    ),
-)
-
 ANSWERS = {
     "08.1": LAYER,
-    "08.2": MASKED,
-    "08.3": SEES,
-    "08.4": STACK,
+    "08.2": STACK,
+    "08.3": MASKED,
+    "08.4": SEES,
 }

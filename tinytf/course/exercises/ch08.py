@@ -1,4 +1,4 @@
-"""Chapter 08: an encoder layer from its parts, hidden words, a property check, a stack."""
+"""Chapter 08: an encoder layer from its parts, a stack, hidden words, a property check."""
 
 import torch
 import torch.nn.functional as F
@@ -126,7 +126,7 @@ LAYER = Exercise(
     id="08.1",
     title="an encoder layer from its parts",
     difficulty=2,
-    minutes=10,
+    minutes=8,
     statement=(
         "Write `my_encoder_layer(x, attend, think, norm_1, norm_2, norm_first)`: the forward pass "
         "of an encoder layer. `attend` and `think` are the sublayers (self-attention and "
@@ -139,7 +139,105 @@ LAYER = Exercise(
 )
 
 
-# 08.2 hidden, swapped, kept
+# 08.2 layers with weights of their own
+
+
+def my_layers(make_layer, num_layers):
+    """An nn.ModuleList of num_layers layers, each with weights of its own.
+
+    make_layer() makes one layer with fresh random weights.
+    """
+    raise NotImplementedError
+
+
+def _maker(kind=nn.Linear, dtype=torch.float32):
+    """A `make_layer` that keeps what it made, and each layer's weight as it was then."""
+    made, weights = [], []
+
+    def make_layer():
+        made.append(kind(3, 3, dtype=dtype))
+        weights.append(made[-1].weight.detach().clone())
+        return made[-1]
+
+    return make_layer, made, weights
+
+
+def _built(answer, num_layers=4):
+    return answer(_maker()[0], num_layers)
+
+
+_FOUR = "for num_layers=4"
+
+
+def _counts(answer):
+    """there are num_layers layers"""
+    for num_layers in (4, 1, 7):
+        where, layers = f"for num_layers={num_layers}", _built(answer, num_layers)
+        expect(hasattr(layers, "__len__"), f"{where}, you return {described(layers)}")
+        expect(len(layers) == num_layers, f"{where}, there are {len(layers)} layers")
+
+
+def _are_layers(answer):
+    """each entry is a layer"""
+    for layer in _built(answer):
+        kind = type(layer).__name__
+        expect(isinstance(layer, nn.Module), f"{_FOUR}, an entry is a {kind}, expected a layer")
+
+
+def _is_list(answer):
+    """the parameters of all layers are found by the model that holds them"""
+    model = nn.Module()
+    model.layers = layers = _built(answer)
+    found = sum(p.numel() for p in model.parameters())
+    own = "each layer here has 12"
+    expect(found == 48, f"{_FOUR}, the model has {found} parameters, expected 48: {own}")
+    expect(isinstance(layers, nn.ModuleList), f"{_FOUR}, you return {described(layers)}, "
+           "expected an `nn.ModuleList`")  # fmt: skip
+
+
+def _differ(answer):
+    """no two layers start with equal weights"""
+    weights = [layer.weight for layer in _built(answer)]
+    for i, one in enumerate(weights):
+        for j, other in enumerate(weights[:i]):
+            expect(
+                not torch.equal(one, other),
+                f"{_FOUR}, layers {j} and {i} start with equal weights",
+            )
+
+
+@hint("Each layer is one that `make_layer()` returned, as it returned it.")
+def _all_made(answer):
+    """every layer comes from a call of make_layer of its own, and is left as it was made"""
+    for dtype in (torch.float32, torch.float64):
+        make_layer, made, weights = _maker(dtype=dtype)
+        layers = list(answer(make_layer, 3))
+        where = "for num_layers=3"
+        expect(len(made) == 3, f"{where}, make_layer is called {len(made)} times, expected 3")
+        for i, layer in enumerate(layers):
+            at = [j for j in range(3) if made[j] is layer]
+            expect(at, f"{where}, layer {i} is not one that make_layer returned")
+            unchanged = layer.weight.dtype == dtype and torch.equal(layer.weight, weights[at[0]])
+            expect(unchanged, f"{where}, the weights of layer {i} are not those it was made with")
+
+
+STACK = Exercise(
+    id="08.2",
+    title="layers with weights of their own",
+    difficulty=1,
+    minutes=5,
+    statement=(
+        "Write `my_layers(make_layer, num_layers)`: an `nn.ModuleList` of `num_layers` layers. "
+        "`make_layer()` makes one layer with fresh random weights. Each layer is made by itself "
+        "and has weights of its own: no two start equal."
+    ),
+    hint="Call `make_layer` once for each layer, inside a list comprehension.",
+    function=my_layers,
+    tests=(_counts, _are_layers, _is_list, _differ, _all_made),
+)
+
+
+# 08.3 hidden, swapped, kept
 
 
 def my_masked(ids, drawn, fate, words, mask_id):
@@ -259,10 +357,10 @@ def _masked_travels(answer):
 
 
 MASKED = Exercise(
-    id="08.2",
+    id="08.3",
     title="hidden, swapped, kept",
     difficulty=2,
-    minutes=12,
+    minutes=10,
     statement=(
         "Write `my_masked(ids, drawn, fate, words, mask_id)`, BERT's masking with the random "
         "numbers given. A word (an id from 3 on) is *chosen* if its number in `drawn` is below "
@@ -277,7 +375,7 @@ MASKED = Exercise(
 )
 
 
-# 08.3 does it see the right?
+# 08.4 does it see the right?
 
 
 def my_sees_right(encode, x):
@@ -479,7 +577,7 @@ def _says_yes_in_float32(answer):
 
 
 SEES = Exercise(
-    id="08.3",
+    id="08.4",
     title="does it see the right?",
     difficulty=3,
     minutes=15,
@@ -491,9 +589,10 @@ SEES = Exercise(
         "at a time and compare exactly: rounding hides small changes."
     ),
     hint=(
-        "For each t, `slope` of the section above, or the like: the gradient of `out[:, t]`, its "
-        "features weighed at random, by `x`. Look at `[:, t + 1 :]`, and ask of each position "
-        "there, in each sentence, whether it is exactly 0 in all features."
+        "For each t: the gradient of `out[:, t]`, its features weighed at random, by `x` "
+        "(`torch.autograd.grad(out[:, t], x, weights, retain_graph=True)`). Look at "
+        "`[:, t + 1 :]`, and ask of each position there, in each sentence, whether it is exactly "
+        "0 in all features."
     ),
     function=my_sees_right,
     tests=(
@@ -519,102 +618,4 @@ SEES = Exercise(
 )
 
 
-# 08.4 layers with weights of their own
-
-
-def my_layers(make_layer, num_layers):
-    """An nn.ModuleList of num_layers layers, each with weights of its own.
-
-    make_layer() makes one layer with fresh random weights.
-    """
-    raise NotImplementedError
-
-
-def _maker(kind=nn.Linear, dtype=torch.float32):
-    """A `make_layer` that keeps what it made, and each layer's weight as it was then."""
-    made, weights = [], []
-
-    def make_layer():
-        made.append(kind(3, 3, dtype=dtype))
-        weights.append(made[-1].weight.detach().clone())
-        return made[-1]
-
-    return make_layer, made, weights
-
-
-def _built(answer, num_layers=4):
-    return answer(_maker()[0], num_layers)
-
-
-_FOUR = "for num_layers=4"
-
-
-def _counts(answer):
-    """there are num_layers layers"""
-    for num_layers in (4, 1, 7):
-        where, layers = f"for num_layers={num_layers}", _built(answer, num_layers)
-        expect(hasattr(layers, "__len__"), f"{where}, you return {described(layers)}")
-        expect(len(layers) == num_layers, f"{where}, there are {len(layers)} layers")
-
-
-def _are_layers(answer):
-    """each entry is a layer"""
-    for layer in _built(answer):
-        kind = type(layer).__name__
-        expect(isinstance(layer, nn.Module), f"{_FOUR}, an entry is a {kind}, expected a layer")
-
-
-def _is_list(answer):
-    """the parameters of all layers are found by the model that holds them"""
-    model = nn.Module()
-    model.layers = layers = _built(answer)
-    found = sum(p.numel() for p in model.parameters())
-    own = "each layer here has 12"
-    expect(found == 48, f"{_FOUR}, the model has {found} parameters, expected 48: {own}")
-    expect(isinstance(layers, nn.ModuleList), f"{_FOUR}, you return {described(layers)}, "
-           "expected an `nn.ModuleList`")  # fmt: skip
-
-
-def _differ(answer):
-    """no two layers start with equal weights"""
-    weights = [layer.weight for layer in _built(answer)]
-    for i, one in enumerate(weights):
-        for j, other in enumerate(weights[:i]):
-            expect(
-                not torch.equal(one, other),
-                f"{_FOUR}, layers {j} and {i} start with equal weights",
-            )
-
-
-@hint("Each layer is one that `make_layer()` returned, as it returned it.")
-def _all_made(answer):
-    """every layer comes from a call of make_layer of its own, and is left as it was made"""
-    for dtype in (torch.float32, torch.float64):
-        make_layer, made, weights = _maker(dtype=dtype)
-        layers = list(answer(make_layer, 3))
-        where = "for num_layers=3"
-        expect(len(made) == 3, f"{where}, make_layer is called {len(made)} times, expected 3")
-        for i, layer in enumerate(layers):
-            at = [j for j in range(3) if made[j] is layer]
-            expect(at, f"{where}, layer {i} is not one that make_layer returned")
-            unchanged = layer.weight.dtype == dtype and torch.equal(layer.weight, weights[at[0]])
-            expect(unchanged, f"{where}, the weights of layer {i} are not those it was made with")
-
-
-STACK = Exercise(
-    id="08.4",
-    title="layers with weights of their own",
-    difficulty=1,
-    minutes=5,
-    statement=(
-        "Write `my_layers(make_layer, num_layers)`: an `nn.ModuleList` of `num_layers` layers. "
-        "`make_layer()` makes one layer with fresh random weights. Each layer is made by itself "
-        "and has weights of its own: no two start equal."
-    ),
-    hint="Call `make_layer` once for each layer, inside a list comprehension.",
-    function=my_layers,
-    tests=(_counts, _are_layers, _is_list, _differ, _all_made),
-)
-
-
-EXERCISES = (LAYER, MASKED, SEES, STACK)
+EXERCISES = (LAYER, STACK, MASKED, SEES)

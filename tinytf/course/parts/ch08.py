@@ -12,6 +12,9 @@ from tinytf.residual import PreNorm
 
 HIDDEN = torch.tensor([[True, True, False, False], [True, True, True, True]])[:, None, None]
 
+FRONT = torch.tensor([[False, True, True, True, True], [False, False, False, True, True]])
+FRONT = FRONT[:, None, None]
+
 
 def _layer(f):
     def run(layer, mask=None, **named):
@@ -71,6 +74,15 @@ PARTS = (
             "chosen words are swapped or left, and none is hidden": lambda f: _masked(
                 f, share=0.4, masked=0.0, swapped=0.5
             ),
+        },
+    ),
+    Part(
+        "tinytf.blocks.token_positions",
+        {
+            "two sentences begin with padding": lambda f: f(FRONT, 5),
+            "only the newest are asked for": lambda f: f(FRONT, 2),
+            "one of them ends with padding": lambda f: f(HIDDEN, 4),
+            "one is all padding": lambda f: f(torch.zeros(2, 1, 1, 3, dtype=torch.bool), 3),
         },
     ),
 )
