@@ -16,6 +16,7 @@ from tinytf.studies.decoding import (
     LENGTHS,
     Decoded,
     decode_all,
+    glosses,
     grade,
     kinds,
     log_probs,
@@ -40,6 +41,15 @@ def translator(device):
 def novice():
     """Too short a training to know much: its outputs are unsure, and of all lengths."""
     return train(seed=0, steps=80)
+
+
+def test_a_gloss_is_the_source_word_linked_most_often(pairs):
+    meant = glosses(Phrasebook().sample(300, seed=1))
+    assert meant["猫"] == "cat"
+    assert meant["书"] in ("book", "books")
+    one = glosses(pairs[:1])
+    links = {pairs[0].target[t] for _, t in pairs[0].alignment}
+    assert set(one) == links
 
 
 def test_training_depends_on_seed_and_smoothing():

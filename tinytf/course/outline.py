@@ -98,8 +98,9 @@ CHAPTERS = (  # in the order of reading; some numbers have parts
         "the Transformer and its loss (10), what a gradient is",
     ),
     Chapter(
-        "11", "Decoding", "How does a model that scores words write a sentence?", 135,
-        "the Transformer (chapter 10)",
+        "11", "Searching for a sentence",
+        "How does a model that scores words write a sentence?", 110,
+        "the Transformer (chapter 10) and its training (10b)",
     ),
     Chapter(
         "11b", "The cache and BLEU", "How fast does it write, and how good is it?", 105,

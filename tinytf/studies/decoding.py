@@ -3,6 +3,7 @@
 The models are small (one layer a side, width 64) and most of them deliberately under-trained.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -28,6 +29,7 @@ __all__ = [
     "LENGTHS",
     "Decoded",
     "decode_all",
+    "glosses",
     "grade",
     "kinds",
     "log_probs",
@@ -65,6 +67,16 @@ def train(seed: int, steps: int, smoothing: float = 0.1) -> Translator:
     with one_thread():
         trainer.run()
     return translator
+
+
+def glosses(pairs: Iterable[Pair]) -> dict[str, str]:
+    """Give each target word the source word that it is linked to most often."""
+    links, best = Counter(), {}
+    for pair in pairs:
+        links.update((pair.target[t], pair.source[s]) for s, t in pair.alignment)
+    for (word, source), _ in links.most_common():
+        best.setdefault(word, source)
+    return best
 
 
 def decode_all(

@@ -268,4 +268,157 @@ STOP = Answers(
 )
 
 
-ANSWERS = {"11.1": STEP, "11.2": STOP}
+# 11.3 a beam search to repair
+
+
+def my_search(follow, beam, alpha, max_len):
+    """The best sentence that a beam finds, and its score: (tuple of words, float).
+
+    follow(prefix) gives {word: log-probability} for the words after a tuple of words. A score is
+    the log-probability / ((5 + n) / 6) ** alpha, with n words, "<eos>" included. What still lives
+    after max_len steps counts as it is.
+    """
+    alive, finished = {(): 0.0}, {}
+    for _ in range(max_len):
+        grown = {}
+        for prefix, total in alive.items():
+            for word, log_p in follow(prefix).items():
+                grown[(*prefix, word)] = total + log_p
+        best = sorted(grown, key=grown.get, reverse=True)[: 2 * beam]
+        finished |= {p: grown[p] for p in best if p[-1] == "<eos>"}
+        going = [p for p in best if p[-1] != "<eos>"][:beam]
+        alive = {p: grown[p] for p in going}
+    finished |= alive
+    scores = {p: total / ((5 + len(p)) / 6) ** alpha for p, total in finished.items()}
+    winner = max(scores, key=scores.get)
+    return winner, scores[winner]
+
+
+def _searcher(past=True, look=2, ended_leave=True, cut=True, rank=None, tell=None):
+    """A `my_search` with one of its rules changed; `rank` and `tell` are f(total, n, alpha)."""
+
+    def score(total, n, alpha):
+        return total / ((5 + n) / 6) ** alpha
+
+    rank, tell = rank or score, tell or score
+
+    def search(follow, beam, alpha, max_len):
+        alive, finished = {(): 0.0}, {}
+        for _ in range(max_len):
+            grown = {
+                (*prefix, word): (total if past else 0.0) + log_p
+                for prefix, total in alive.items()
+                for word, log_p in follow(prefix).items()
+            }
+            best = sorted(grown, key=grown.get, reverse=True)[: look * beam]
+            finished |= {p: grown[p] for p in best if p[-1] == "<eos>"}
+            alive = {p: grown[p] for p in best if not ended_leave or p[-1] != "<eos>"}
+            alive = {p: alive[p] for p in list(alive)[:beam]}
+        finished |= alive if cut else {}
+        winner = max(finished, key=lambda p: rank(finished[p], len(p), alpha))
+        return winner, tell(finished[winner], len(winner), alpha)
+
+    return search
+
+
+def _too_few_steps(follow, beam, alpha, max_len):
+    return my_search(follow, beam, alpha, max_len - 1)
+
+
+def _scored(rule):
+    """The search with another score, compared and returned."""
+    return _searcher(rank=rule, tell=rule)
+
+
+REPAIR = Answers(
+    reference=my_search,
+    equivalent={
+        "finished |= alive => finished |= grown": "the best of the last step is looked at anyway",
+        "winner = max(scores, … => winner = max(finished, …": "both have the same keys",
+        "alive, finished = … => alive, finished = ({(): -0.0}, {})": "minus zero is zero in a sum",
+    },
+    wrong=(
+        WrongAnswer(
+            "the past forgotten",
+            _searcher(past=False),
+            "of 'the cat sat <eos>', you get 0, expected -1.532",
+            "A likely word after an unlikely beginning is still unlikely: a prefix grows by "
+            "adding, `total + log_p`.",
+        ),
+        WrongAnswer(
+            "only K looked at",
+            _searcher(look=1),
+            "you get 'we <eos>', expected 'we sat down <eos>'",
+            "What ends takes a place among the K best, and too few are left to live on: look at "
+            "2 * beam.",
+        ),
+        WrongAnswer(
+            "3K looked at",
+            _searcher(look=3),
+            "you get 'c <eos>', expected 'c d b d c'",
+            "Asked are the 2 * beam best: a third candidate of one beam is not looked at.",
+        ),
+        WrongAnswer(
+            "what has ended lives on",
+            _searcher(ended_leave=False),
+            "you get 'we <eos> <eos>",
+            "After <eos> nothing follows: what has ended leaves the beam.",
+        ),
+        WrongAnswer(
+            "what max_len cuts is forgotten",
+            _searcher(cut=False),
+            "you get '<eos>', expected 'so so so so'",
+            "After the last step the living are finished as they are; otherwise a language that "
+            "seldom ends has no sentence at all.",
+        ),
+        WrongAnswer(
+            "the likeliest wins",
+            _searcher(rank=lambda total, n, alpha: total),
+            "you get '<eos>', expected 'so so so so so so <eos>'",
+            "Compare the scores: log-probabilities divided by the length penalty.",
+        ),
+        WrongAnswer(
+            "the penalty left out",
+            _scored(lambda total, n, alpha: total),
+            "you get '<eos>', expected 'so so so so so so <eos>'",
+            "Both what is compared and what is returned is the score, after the penalty.",
+        ),
+        WrongAnswer(
+            "the log-probability returned",
+            _searcher(tell=lambda total, n, alpha: total),
+            "the score of 'we sat down <eos>', you get -1.715",
+            "The winner is right. Return its score, which is what was compared.",
+        ),
+        WrongAnswer(
+            "divided by the length",
+            _scored(lambda total, n, alpha: total / n**alpha),
+            "the score of 'we sat down <eos>', you get -0.1072",
+            "The penalty is ((5 + n) / 6)^alpha, which makes less of a first word than n does.",
+        ),
+        WrongAnswer(
+            "multiplied by the penalty",
+            _scored(lambda total, n, alpha: total * ((5 + n) / 6) ** alpha),
+            "you get '<eos>', expected 'we sat down <eos>'",
+            "Log-probabilities are negative: multiplying makes long sentences worse still.",
+        ),
+        WrongAnswer(
+            "<eos> not counted",
+            _scored(lambda total, n, alpha: total / ((4 + n) / 6) ** alpha),
+            "the score of 'we sat down <eos>', you get -0.9646",
+            "n counts all words of the sentence, <eos> included.",
+        ),
+        WrongAnswer(
+            "a step too few",
+            _too_few_steps,
+            "you get 'so so so', expected 'so so so so'",
+            "A sentence may have max_len words: as many steps.",
+        ),
+    ),
+)
+
+
+ANSWERS = {
+    "11.1": STEP,
+    "11.2": STOP,
+    "11.3": REPAIR,
+}

@@ -1,4 +1,4 @@
-"""Chapter 11: a step of beam search, and its stop."""
+"""Chapter 11: a step of beam search, its stop, and a search to repair."""
 
 import math
 
@@ -251,4 +251,166 @@ STOP = Exercise(
 )
 
 
-EXERCISES = (STEP, STOP)
+# 11.3 a beam search to repair
+
+
+def my_search(follow, beam, alpha, max_len):
+    """The best sentence that a beam finds, and its score: (tuple of words, float).
+
+    follow(prefix) gives {word: log-probability} for the words after a tuple of words. A score is
+    the log-probability / ((5 + n) / 6) ** alpha, with n words, "<eos>" included. What still lives
+    after max_len steps counts as it is.
+    """
+    raise NotImplementedError
+
+
+END = "<eos>"
+CATS_AND_DOGS = {
+    (): {"a": 0.6, "the": 0.4},
+    ("a",): {"cat": 0.4, "dog": 0.35, "hat": 0.25},
+    ("the",): {"cat": 0.9, "dog": 0.05, "hat": 0.05},
+    ("the", "cat"): {END: 0.3, "sat": 0.6, "slept": 0.1},
+    ("a", "cat"): {END: 0.5, "sat": 0.3, "slept": 0.2},
+    ("a", "dog"): {END: 0.15, "sat": 0.05, "barked": 0.8},
+}
+ENDING = {  # what ends comes first at each step, and the sentence is what does not
+    (): {END: 0.3, "we": 0.5, "they": 0.2},
+    ("we",): {END: 0.6, "sat": 0.4},
+    ("they",): {END: 0.45, "sat": 0.55},
+    ("we", "sat"): {END: 0.1, "down": 0.9},
+    ("they", "sat"): {END: 0.7, "down": 0.3},
+}
+LONG = {(): {END: 0.4, "so": 0.6}, **{("so",) * n: {END: 0.1, "so": 0.9} for n in range(1, 20)}}
+SEVEN = {prefix: LONG[prefix] for prefix in list(LONG)[:6]}  # at most seven words with <eos>
+
+
+def _language(table):
+    """A `follow` of a table of probabilities; what is not listed can only end."""
+
+    def follow(prefix):
+        return {word: math.log(p) for word, p in table.get(prefix, {END: 1.0}).items()}
+
+    return follow
+
+
+def _drawn(seed, words=4, longest=5):
+    """A language whose probabilities are drawn for each prefix."""
+    names = [END, *"abcdefgh"[:words]]
+
+    def follow(prefix):
+        places = [names.index(word) + 1 for word in prefix]
+        draw = seed + sum(place * 11**i for i, place in enumerate(places)) % 10_007
+        logs = numbers(words + 1, seed=draw, scale=1.5).double().log_softmax(dim=0).tolist()
+        if len(prefix) >= longest:
+            logs[0] = -0.01
+        return dict(zip(names, logs, strict=True))
+
+    return follow
+
+
+def _beam_slowly(follow, beam, alpha, max_len):
+    """The same search with lists: (sentence, score)."""
+    alive, finished = [(0.0, ())], []
+    for _ in range(max_len):
+        grown = [(t + p, (*old, w)) for t, old in alive for w, p in follow(old).items()]
+        grown.sort(reverse=True)
+        looked_at = grown[: 2 * beam]
+        finished += [found for found in looked_at if found[1][-1] == END]
+        alive = [found for found in looked_at if found[1][-1] != END][:beam]
+    scored = [(t / ((5 + len(s)) / 6) ** alpha, s) for t, s in finished + alive]
+    score, sentence = max(scored)
+    return sentence, score
+
+
+def _finds(answer, follow, beam, alpha, max_len, note=""):
+    expected, score = _beam_slowly(follow, beam, alpha, max_len)
+    where = f"for beam={beam}, alpha={alpha}, max_len={max_len}"
+    got = answer(follow, beam, alpha, max_len)
+    fits = isinstance(got, tuple | list) and len(got) == 2 and isinstance(got[0], tuple | list)
+    expect(fits, f"{where}, you return {described(got)}, expected (tuple of words, score)")
+    said, wanted = (" ".join(map(str, words)) for words in (got[0], expected))
+    right = tuple(got[0]) == expected
+    expect(right, f"{where}, you get {said!r}, expected {wanted!r}. {note}".rstrip())
+    same(got[1], score, f"{where}, the score of {wanted!r}", 1e-6, note)
+
+
+def _past_counts(answer):
+    """a beam of 2 sees through the trap: all words of a prefix count"""
+    note = "The log-probability of a prefix is the sum over all of its words."
+    _finds(answer, _language(CATS_AND_DOGS), 2, 0.0, 6, note)
+
+
+def _one_beam(answer):
+    """with one beam the trap is not seen through"""
+    note = "One prefix lives; of two candidates each step."
+    _finds(answer, _language(CATS_AND_DOGS), 1, 0.0, 6, note)
+
+
+def _ended_take_no_place(answer):
+    """what has ended takes no place in the beam, and is finished"""
+    note = "Of the 2 * beam best, those that end leave the beam, and the next ones move up."
+    _finds(answer, _language(ENDING), 1, 2.0, 6, note)
+    _finds(answer, _language(ENDING), 2, 1.0, 6, note)
+    _finds(answer, _language(ENDING), 2, 0.0, 6, note)
+
+
+def _penalised(answer):
+    """the score decides, not the log-probability"""
+    for alpha in (0.0, 0.6, 1.0, 3.0):
+        _finds(answer, _language(SEVEN), 2, alpha, 12, "Compare scores, divided by the penalty.")
+
+
+def _cut_off(answer):
+    """what still lives after max_len steps is finished as it is"""
+    note = "max_len words, and no <eos>: it counts all the same."
+    _finds(answer, _language(LONG), 1, 0.0, 4, note)
+    _finds(answer, _language(CATS_AND_DOGS), 3, 0.0, 2, note)
+    _finds(answer, _language(CATS_AND_DOGS), 2, 0.0, 1, note)
+
+
+def _any_language(answer):
+    """in languages that were drawn, with beams of all widths"""
+    for seed in range(12):
+        for beam, alpha in ((1, 0.0), (2, 0.7), (3, 1.5), (5, 1.0)):
+            _finds(answer, _drawn(1000 * seed), beam, alpha, 5)
+
+
+REPAIR = Exercise(
+    id="11.3",
+    title="a beam search to repair",
+    difficulty=2,
+    minutes=15,
+    statement=(
+        "Somebody wrote a beam search over dictionaries, like `beam_by_hand`, with a length "
+        "penalty. It runs, and has five faults:\n\n"
+        "```python\n"
+        "def my_search(follow, beam, alpha, max_len):\n"
+        "    alive, finished = {(): 0.0}, {}\n"
+        "    for _ in range(max_len):\n"
+        "        grown = {}\n"
+        "        for prefix in alive:\n"
+        "            for word, log_p in follow(prefix).items():\n"
+        "                grown[(*prefix, word)] = log_p\n"
+        "        best = sorted(grown, key=grown.get, reverse=True)[:beam]\n"
+        '        finished |= {p: grown[p] for p in best if p[-1] == "<eos>"}\n'
+        "        alive = {p: grown[p] for p in best}\n"
+        "    winner = max(finished, key=finished.get)\n"
+        "    return winner, finished[winner]\n"
+        "```\n\n"
+        "Write `my_search(follow, beam, alpha, max_len)` as it should be. `follow(prefix)` gives "
+        "`{word: log-probability}` for the words that may come after a prefix, a tuple of words. "
+        "At each of `max_len` steps, every living prefix is grown by every word. Of the 2 · `beam` "
+        'likeliest, those that end in `"<eos>"` are finished, and of the others the `beam` '
+        "likeliest live on. What lives after `max_len` steps is finished as it is. Return the "
+        "finished one with the highest score, and that score: its log-probability / "
+        '((5 + n) / 6)^α, n being its number of words, `"<eos>"` included.'
+    ),
+    hint=(
+        "Ask of each line: what is added up; how many are looked at; who lives on; who is "
+        "forgotten at the end; and what is compared?"
+    ),
+    function=my_search,
+    tests=(_past_counts, _one_beam, _ended_take_no_place, _penalised, _cut_off, _any_language),
+)
+
+EXERCISES = (STEP, STOP, REPAIR)
