@@ -63,7 +63,7 @@ def _places(folder):
             calls = [
                 call for cell in _statements(notebook.path) for call in calls_in(cell, "built")
             ]
-        for call in calls:
+        for call in filter(_of_the_course, calls):
             name, target = call.args[0].id, call.args[1].value
             places.setdefault(target_of(target, name), notebook.path)
     return places
@@ -110,8 +110,15 @@ def _built(statement):
     """The call in a statement `name = built(name, target)`, or None."""
     value = getattr(statement, "value", None)
     if isinstance(statement, ast.Assign) and isinstance(value, ast.Call):
-        return value if getattr(value.func, "id", "") == "built" else None
+        return value if getattr(value.func, "id", "") == "built" and _of_the_course(value) else None
     return None
+
+
+def _of_the_course(call):
+    """Whether it is `built(name, "tinytf.module")`, and not some other function of that name."""
+    if len(call.args) != 2 or not isinstance(call.args[0], ast.Name):
+        return False
+    return str(getattr(call.args[1], "value", "")).startswith("tinytf.")
 
 
 def _plain(statement):

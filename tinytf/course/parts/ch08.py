@@ -76,13 +76,4 @@ PARTS = (
             ),
         },
     ),
-    Part(
-        "tinytf.blocks.token_positions",
-        {
-            "two sentences begin with padding": lambda f: f(FRONT, 5),
-            "only the newest are asked for": lambda f: f(FRONT, 2),
-            "one of them ends with padding": lambda f: f(HIDDEN, 4),
-            "one is all padding": lambda f: f(torch.zeros(2, 1, 1, 3, dtype=torch.bool), 3),
-        },
-    ),
 )

@@ -8,7 +8,7 @@ from tinytf.attention import KeyValueCache
 from tinytf.blocks import DecoderLayer, LayerCache
 from tinytf.course.parts import Part, arrived, shapes, twin
 from tinytf.course.parts.ch03 import learned, wide
-from tinytf.masks import causal_mask, padding_mask
+from tinytf.masks import causal_mask
 from tinytf.norm import LayerNorm
 from tinytf.residual import PreNorm
 
@@ -72,44 +72,6 @@ def _selected(pair, *rows):
     return [own.k, own.v, cross.k, cross.v]
 
 
-PADDED = torch.tensor([[0, 0, 5, 6, 7], [3, 4, 5, 6, 7], [0, 5, 6, 7, 8]])
-
-
-def _masked(mask, padding, length):
-    made = mask(padding, length)
-    return made if isinstance(made, str) else [made, torch.tensor(made.dtype == torch.bool)]
-
-
-def _in_calls(so_far, *calls, cached=True):
-    """What it says, call by call, while a stack's first cache grows by as many positions.
-
-    A call is the ids of the new positions (B, T), or how many there are, without a mask.
-    """
-    cache, said = KeyValueCache() if cached else None, []
-    for new in calls:
-        length = new if isinstance(new, int) else new.size(1)
-        made = so_far(None if isinstance(new, int) else padding_mask(new), length, cache)
-        said.append("None" if made is None else made)
-        if cached:
-            said.append("no note" if cache.padding is None else cache.padding)
-            cache.append(wide(3, 2, length, 4, seed=1), wide(3, 2, length, 4, seed=2))
-    return said
-
-
-def _longer_note(so_far):
-    """The note covers a call that the cache never saw through."""
-    cache = _kept(2)
-    cache.padding = padding_mask(PADDED[:, :3])
-    return [so_far(padding_mask(PADDED[:, 2:4]), 2, cache), cache.padding]
-
-
-def _given_kept(so_far):
-    """The mask that it is given stays as it is."""
-    mask, cache = padding_mask(PADDED), KeyValueCache()
-    so_far(mask, 5, cache)
-    return mask
-
-
 PARTS = (
     Part(
         "tinytf.blocks.LayerCache",
@@ -145,30 +107,6 @@ PARTS = (
             ),
             "it ends in a norm": lambda stack: _stack(stack, LayerNorm(6))(*_tokens()),
             "words come one by one, with a cache for every layer": _stack_steps,
-        },
-    ),
-    Part(
-        "tinytf.blocks.decoder_mask",
-        {
-            "nothing is padding": lambda mask: [_masked(mask, None, n) for n in (1, 3)],
-            "two words are new, of five": lambda mask: _masked(mask, padding_mask(PADDED), 2),
-            "all five are new": lambda mask: _masked(mask, padding_mask(PADDED), 5),
-            "one word is new": lambda mask: _masked(mask, padding_mask(PADDED), 1),
-        },
-    ),
-    Part(
-        "tinytf.blocks.padding_so_far",
-        {
-            "there is no cache": lambda f: [
-                *_in_calls(f, PADDED, PADDED[1:2], cached=False),
-                *_in_calls(f, 4, cached=False),
-            ],
-            "nothing is ever padding": lambda f: _in_calls(f, PADDED[:, 3:], 1, PADDED[:, 4:]),
-            "padding stands in front": lambda f: _in_calls(f, PADDED[:, :3], PADDED[:, 3:]),
-            "padding comes after words": lambda f: _in_calls(f, PADDED[:, 2:], PADDED[:, :1]),
-            "the new words come without a mask": lambda f: _in_calls(f, PADDED[:, :2], 3, 1),
-            "the note covers more than the cache holds": _longer_note,
-            "the mask is the caller's": _given_kept,
         },
     ),
 )

@@ -168,6 +168,13 @@ def _frozen(config):
     return "it can be changed"
 
 
+def _left(f):
+    """The mask that was given, after the call."""
+    mask = ROWS.clone()
+    f(mask, 4, _filled())
+    return mask
+
+
 PARTS = (
     Part(
         "tinytf.blocks.decoder_mask",
@@ -201,6 +208,7 @@ PARTS = (
             "nothing was ever padded": lambda f: _told(f, (None, 4), (ROWS[:, :, :, 2:], 2)),
             "padding comes later": lambda f: _told(f, (LATER, 1), (None, 2), length=3),
             "a step is repeated before anything was appended": _repeated,
+            "the mask that it is given stays as it is": _left,
         },
     ),
     Part(
