@@ -1,9 +1,20 @@
-"""`python -m tinytf.course COMMAND`: build and measure chapters, list claims, grade graders."""
+"""`python -m tinytf.course COMMAND`: your own copy of the chapters, and how they are made."""
 
 import argparse
 import sys
 
-from tinytf.course.commands import attack, build, claims, copy, exercises, readme, report
+from tinytf.course.commands import (
+    attack,
+    build,
+    claims,
+    copy,
+    exercises,
+    progress,
+    readme,
+    report,
+    reset,
+    start,
+)
 from tinytf.course.commands import map as parts
 
 
@@ -14,7 +25,10 @@ def main(arguments=None):
             stream.reconfigure(encoding="utf-8")
     parser = argparse.ArgumentParser(prog="python -m tinytf.course", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    for command in (build, readme, copy, parts, report, claims, exercises, attack):
+    everything = (
+        start, progress, reset, copy, claims, exercises, build, readme, parts, report, attack
+    )  # fmt: skip
+    for command in everything:
         command.add(commands).set_defaults(run=command.run)
     options = parser.parse_args(arguments)
     folder = getattr(options, "notebooks", None)

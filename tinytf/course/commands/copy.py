@@ -1,13 +1,13 @@
 """`copy`: chapters of one's own, without outputs, to read or to build."""
 
-import json
 import sys
 from pathlib import Path
 
-from tinytf.course.building import MODES, build_copy, mode, read_copy
+from tinytf.course import copies
+from tinytf.course.building import MODES, mode
 from tinytf.course.commands import add_folder, two_digits
-from tinytf.course.notebooks import readable
-from tinytf.support.files import CheckpointError, write_atomically
+from tinytf.course.notebooks import NotebookError, readable
+from tinytf.support.files import CheckpointError
 
 
 def add(commands):
@@ -25,18 +25,16 @@ def add(commands):
 def run(options):
     """Write the copies; one that is there already is kept. 1 if there was nothing to copy."""
     try:
-        copied = build_copy if (options.mode or mode()) == "build" else read_copy
+        chosen = options.mode or mode()
         found = list(readable(options.notebooks, options.chapters))
         for notebook in found:
             path = options.to / notebook.path.name
             if path.exists():
                 print(f"{path}: kept, it is yours")
                 continue
-            fresh = copied(json.loads(notebook.path.read_text(encoding="utf-8")))
-            text = json.dumps(fresh, indent=1, ensure_ascii=False) + "\n"
-            write_atomically(path, text.encode())
+            copies.write(path, copies.fresh_copy(copies.read(notebook.path), chosen))
             print(path)
-    except (CheckpointError, ValueError) as error:
+    except (CheckpointError, NotebookError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
     if not found:
