@@ -20,7 +20,7 @@ WRITERS = ("w_o", "w_2")  # what the maps that write to the residual stream are 
 def xavier(module: nn.Module) -> None:
     """Draw linear weights from ±sqrt(6 / (inputs + outputs)), which keeps variance if these agree.
 
-    Source: Glorot and Bengio 2010, equation 16.
+    Biases become 0. Source: Glorot and Bengio 2010, equation 16.
     """
     for part in module.modules():
         if isinstance(part, nn.Linear):
@@ -32,7 +32,7 @@ def xavier(module: nn.Module) -> None:
 def normal(module: nn.Module, std: float = 0.02) -> None:
     """Draw linear weights from N(0, std²), whatever the width.
 
-    Source: Radford et al. 2018, section 4.1.
+    Biases become 0. Source: Radford et al. 2018, section 4.1.
     """
     for part in module.modules():
         if isinstance(part, nn.Linear):

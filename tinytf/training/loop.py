@@ -14,9 +14,11 @@ __all__ = ["pretrain", "train"]
 def train(
     model: nn.Module, batches: Callable[[int], Batch], config: TrainingConfig
 ) -> list[dict[str, float]]:
-    """Train an encoder-decoder for `config.steps` steps; return a row of step and loss for each.
+    """Train an encoder-decoder for `config.steps` steps; return a row for each.
 
-    `batches` maps the step, counted from 0, to its batch; the loss is in nats per token. On one
+    A row is {"step": …, "loss": …}, the step counted from 1, the loss in nats per token. `batches`
+    maps a number, counted from 0, to a batch. The gradient is clipped to the length `config.clip`,
+    and the rate of a step is `config.learning_rate(step, model.config.d_model)`. On one
     device in float32 a `Trainer` of the same settings takes the same steps to the bit; it saves,
     resumes, accumulates and refuses broken gradients besides.
     """

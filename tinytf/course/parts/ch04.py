@@ -155,6 +155,9 @@ PARTS = (
         "tinytf.attention.MultiHeadAttention",
         {
             "its weights are counted": lambda layer: shapes(layer(12, 3)),
+            "it is asked for its width and its heads, d_model and num_heads": lambda layer: [
+                torch.tensor([layer(12, 3).d_model, layer(12, 3).num_heads])
+            ],
             "there is one head": lambda layer: twin(layer, 4, 1)(wide(1, 2, 4, seed=1)),
             "there are three heads, and two sentences": lambda layer: twin(layer, 12, 3)(
                 wide(2, 5, 12, seed=1)
