@@ -138,6 +138,8 @@ TERMS = (
     ("floating-point operations, FLOPs", "浮点运算次数", "products and sums, counted", 15),
     ("arithmetic intensity", "算术强度", "operations per byte moved", 15),
     ("roofline", "屋顶线模型", "the lower of two limits, reading and arithmetic", 15),
+    ("time to first token", "首个词元延迟", "how long the prefill takes", 15),
+    ("utilisation", "算力利用率", "the share of a machine's peak rate that is reached", 15),
     ("activations kept", "保留的激活值", "what the backward pass needs of the forward pass", 15),
     ("data parallelism", "数据并行", "equal weights, each process a share of the batch", 15),
     ("all-reduce", "全归约", "adding up over processes, all get the sum", 15),

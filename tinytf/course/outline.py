@@ -134,7 +134,7 @@ CHAPTERS = (  # in the order of reading; some numbers have parts
         "positions (chapter 05), the encoder (08), the whole Transformer (10)",
     ),
     Chapter(
-        "15", "Cost", "What does a longer text cost, in time and memory?", 125,
+        "15", "Counting the cost", "What does a longer text cost, in time and memory?", 85,
         "the fused kernel (chapter 03), the layer (08), the cache (11b), GPT (12)",
     ),
     Chapter("16", "Looking inside", "Which head does what, and how do we know?"),

@@ -15,8 +15,8 @@ from tinytf.transformer import TransformerConfig
 
 __all__ = [
     "Product",
-    "at_least_one",
     "attention_products",
+    "check_at_least_one",
     "feed_forward_products",
     "flops",
     "gpt_products",
@@ -64,7 +64,7 @@ def attention_products(
     `new` are projected now: all in cross-attention's first call, none in its later ones. Raises
     ValueError for a size below 1, or heads that do not divide d_model.
     """
-    at_least_one(d_model=d_model, num_heads=num_heads, queries=queries, batch=batch)
+    check_at_least_one(d_model=d_model, num_heads=num_heads, queries=queries, batch=batch)
     if d_model % num_heads:
         raise ValueError(f"d_model={d_model} does not divide into num_heads={num_heads}")
     width, rows, maps = d_model // num_heads, batch * queries, 3
@@ -85,7 +85,7 @@ def attention_products(
 
 def feed_forward_products(d_model: int, d_ff: int, length: int, batch: int = 1) -> list[Product]:
     """List what a feed-forward network multiplies."""
-    at_least_one(d_model=d_model, d_ff=d_ff, length=length, batch=batch)
+    check_at_least_one(d_model=d_model, d_ff=d_ff, length=length, batch=batch)
     rows = batch * length
     return [
         Product("feed-forward", 1, rows, d_model, d_ff),
@@ -103,13 +103,17 @@ def gpt_products(
     it, and the fused kernel does where there is padding to hide too.
     """
     c, scored = config, length if scored is None else scored
-    at_least_one(length=length, batch=batch, scored=scored)
+    check_at_least_one(length=length, batch=batch, scored=scored)
     if cached < 0:
         raise ValueError(f"cached must be at least 0, got {cached}")
+    rows, keys, width = batch * length, cached + length, c.d_model // c.num_heads
     layer = [
-        Product("projections", 1, batch * length, c.d_model, 3 * c.d_model),
-        *attention_products(c.d_model, c.num_heads, length, cached + length, batch)[1:],
-        *feed_forward_products(c.d_model, c.d_ff, length, batch),
+        Product("projections", 1, rows, c.d_model, 3 * c.d_model),
+        Product("attention", batch * c.num_heads, length, width, keys),  # scores
+        Product("attention", batch * c.num_heads, length, keys, width),  # the mix of values
+        Product("projections", 1, rows, c.d_model, c.d_model),
+        Product("feed-forward", 1, rows, c.d_model, c.d_ff),
+        Product("feed-forward", 1, rows, c.d_ff, c.d_model),
     ]
     output = Product("output", 1, batch * scored, c.d_model, c.vocab_size)
     return [*layer * c.num_layers, output]
@@ -123,7 +127,7 @@ def transformer_products(
     The output map is counted at every target position; `sequence_loss` leaves padding out of it.
     """
     c = config
-    at_least_one(source=source, target=target, batch=batch)
+    check_at_least_one(source=source, target=target, batch=batch)
     encoder = [
         *attention_products(c.d_model, c.num_heads, source, batch=batch),
         *feed_forward_products(c.d_model, c.d_ff, source, batch),
@@ -173,7 +177,7 @@ def parameters(config: Config) -> dict[str, int]:
     }
 
 
-def at_least_one(**sizes: int) -> None:
+def check_at_least_one(**sizes: int) -> None:
     """Raise ValueError naming the first size that is below 1."""
     for name, size in sizes.items():
         if size < 1:

@@ -5,7 +5,7 @@ bits, a number takes 4 bytes (float32) unless told otherwise.
 """
 
 from tinytf.gpt import GPTConfig
-from tinytf.metrics.cost import Config, at_least_one
+from tinytf.metrics.cost import Config, check_at_least_one
 
 __all__ = [
     "activation_bytes",
@@ -31,7 +31,7 @@ def cache_bytes(
 
     An encoder-decoder also keeps those of its `source` tokens, for cross-attention.
     """
-    at_least_one(length=length, batch=batch)
+    check_at_least_one(length=length, batch=batch)
     return 2 * config.num_layers * config.d_model * (length + source) * batch * bytes_each
 
 
@@ -58,7 +58,7 @@ def activation_bytes(
     `fused` attention, that is the masks of padding alone. Raises ValueError if `target` is missing,
     or is given for a GPT.
     """
-    at_least_one(length=length, batch=batch)
+    check_at_least_one(length=length, batch=batch)
     if isinstance(config, GPTConfig) != (target is None):
         raise ValueError(f"target={target} does not fit a {type(config).__name__}")
     kept = _Kept(config, batch, fused)
@@ -139,7 +139,7 @@ def shard(state: dict[str, int], processes: int, stage: int) -> dict[str, float]
     PyTorch calls FSDP, also the weights; 0 is data-parallel training, where each has all. Source:
     Rajbhandari et al. 2020, figure 1.
     """
-    at_least_one(processes=processes)
+    check_at_least_one(processes=processes)
     if stage not in range(len(STAGES)):
         raise ValueError(f"stage must be one of 0, 1, 2, 3, got {stage}")
     divided = {part for parts in STAGES[: stage + 1] for part in parts}
@@ -152,5 +152,5 @@ def ring_bytes(size: int, processes: int) -> float:
     Each sends an N-th of them 2 (N - 1) times: once round to add up, once round to tell. Source:
     Patarasuk and Yuan 2009.
     """
-    at_least_one(processes=processes)
+    check_at_least_one(processes=processes)
     return 2 * (processes - 1) / processes * size

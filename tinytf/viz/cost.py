@@ -77,10 +77,10 @@ def roofline(points, rate, bandwidth, ax=None, *, colors=None, title=None):
         color = CYCLE[(colors or {}).get(name, index) % len(CYCLE)]
         ax.plot(intensity, speed / 1e9, "o", color=color, markersize=11, zorder=3)
         spot = {"xytext": (11, 0), "ha": "left", "va": "center"}
-        if intensity > ridge:  # names of neighbours must not meet
-            up = fast.index(name) % 2 == 0
-            spot = {"xytext": (0, 11 if up else -13), "ha": "center",
-                    "va": "bottom" if up else "top"}  # fmt: skip
+        if intensity > ridge:  # the roof is above, and names of neighbours must not meet
+            spot = {"xytext": (0, -13), "ha": "center", "va": "top"}
+            if fast.index(name) % 2:
+                spot = {"xytext": (-11, 0), "ha": "right", "va": "center"}
         ax.annotate(label(name), (intensity, speed / 1e9), textcoords="offset points", **spot,
                     color=color, fontsize=11.5, zorder=4,
                     bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})  # fmt: skip

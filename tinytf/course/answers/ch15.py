@@ -1,7 +1,5 @@
 """Answers to chapter 15: references and mistakes."""
 
-import math
-
 import torch
 
 from tinytf.course.grading import Answers, WrongAnswer
@@ -264,341 +262,93 @@ ACCUMULATION = Answers(
 )
 
 
-# 15.3 batches by length
+# 15.3 tokens a second, at best
 
 
-def my_batches(lengths, size):
-    """Put sentences of similar length together: a list of lists of indices, `size` in each.
+def my_tokens_per_second(weights, cache, batch, rate, bandwidth, bytes_each):
+    """How many tokens a second decoding reaches at best, those of all texts together.
 
-    Every index stands in one batch; one batch may be smaller. A batch is padded to its longest
-    sentence.
+    A step writes a token for each of `batch` texts. It fetches `weights` numbers once, and `cache`
+    numbers for each text. Each weight makes a multiplication and an addition for each text, each
+    number of a cache for its own text. rate is in operations a second, bandwidth in bytes.
     """
-    order = sorted(range(len(lengths)), key=lambda i: lengths[i])
-    return [order[i : i + size] for i in range(0, len(order), size)]
+    operations = 2 * batch * (weights + cache)
+    moved = bytes_each * (weights + batch * cache)
+    return batch / max(operations / rate, moved / bandwidth)
 
 
-def _cut(order):
-    def batches(lengths, size):
-        at = order(lengths)
-        return [at[i : i + size] for i in range(0, len(at), size)]
-
-    return batches
-
-
-def _sorted_in_place(lengths, size):
-    order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    lengths.sort()
-    return _cut(lambda _: order)(lengths, size)
-
-
-def _first_of_equals(lengths, size):
-    return _cut(lambda lengths: [lengths.index(n) for n in sorted(lengths)])(lengths, size)
-
-
-def _longest_with_shortest(lengths, size):
-    """Evens out how long batches are, all of them."""
-    order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    mixed = [order.pop(-1 if i % 2 else 0) for i in range(len(order))]
-    return [mixed[i : i + size] for i in range(0, len(mixed), size)]
-
-
-def _rest_in_the_last(lengths, size):
-    batches = my_batches(lengths, size)
-    if len(batches) > 1 and len(batches[-1]) < size:
-        batches[-2:] = [batches[-2] + batches[-1]]
-    return batches
-
-
-def _sorted_in_windows(lengths, size):
-    order, window = [], 50 * size
-    for start in range(0, len(lengths), window):
-        order += sorted(range(len(lengths))[start : start + window], key=lengths.__getitem__)
-    return [order[i : i + size] for i in range(0, len(order), size)]
-
-
-BUCKETS = Answers(
-    reference=my_batches,
-    equivalent={"… => …range(0, len(lengths), size)]": "there is an index for each length"},
-    wrong=(
-        WrongAnswer(
-            "in the order they come",
-            _cut(lambda lengths: list(range(len(lengths)))),
-            "places are padding",
-            "A short sentence next to a long one is mostly padding. Sort first.",
-        ),
-        WrongAnswer(
-            "sorted within batches",
-            lambda lengths, size: [
-                sorted(range(i, min(i + size, len(lengths))), key=lambda j: lengths[j])
-                for i in range(0, len(lengths), size)
-            ],
-            "places are padding",
-            "The order within a batch does not matter; what matters is who shares one.",
-        ),
-        WrongAnswer(
-            "lengths, not indices",
-            lambda lengths, size: [
-                sorted(lengths)[i : i + size] for i in range(0, len(lengths), size)
-            ],
-            "the batches hold [5], expected each of 0 to 0 once",
-            "You sort the lengths and lose whose they are: sort the indices by length.",
-        ),
-        WrongAnswer(
-            "the rest left out",
-            lambda lengths, size: [
-                b for b in my_batches(lengths, size) if len(b) == size
-            ],  # as drop_last=True does
-            "size=2, the batches hold [0, 2], expected each of 0 to 2 once",
-            "A sampler that drops the last batch never shows the longest sentences.",
-        ),
-        WrongAnswer(
-            "sorted as text",
-            _cut(lambda lengths: sorted(range(len(lengths)), key=lambda i: str(lengths[i]))),
-            "places are padding",
-            "As text, 10 comes before 2.",
-        ),
-        WrongAnswer(
-            "a batch for each length",
-            lambda lengths, size: [
-                [i for i, n in enumerate(lengths) if n == length] for length in sorted(set(lengths))
-            ],
-            "the batches' sizes are",
-            "No padding at all, but most batches hold one sentence: the machine waits for work.",
-        ),
-        WrongAnswer(
-            "every how-manyth",
-            lambda lengths, size: [
-                my_batches(lengths, len(lengths))[0][i :: -(-len(lengths) // size)]
-                for i in range(-(-len(lengths) // size))
-            ],
-            "places are padding",
-            "A stride through the sorted list puts a short and a long one into every batch.",
-        ),
-        WrongAnswer(
-            "the first of equals",
-            _first_of_equals,
-            "lengths=[4, 4, 4], size=2, the batches hold [0, 0, 0]",
-            "`index` finds the first sentence of a length, again and again. Sort the indices.",
-        ),
-        WrongAnswer(
-            "long with short",
-            _longest_with_shortest,
-            "places are padding",
-            "Batches of equal work, but each is padded to its longest sentence.",
-        ),
-        WrongAnswer(
-            "the rest added to the last batch",
-            _rest_in_the_last,
-            "the batches' sizes are [3], expected [1, 2]",
-            "A batch larger than `size` may not fit the memory that `size` was chosen for.",
-        ),
-        WrongAnswer(
-            "the caller's lengths sorted",
-            _sorted_in_place,
-            "your code changes the caller's `lengths[",
-            "`lengths.sort()` changes the caller's list, whose places no longer say whose they "
-            "are. `sorted` makes a new one.",
-        ),
-        WrongAnswer(
-            "sorted in windows",
-            _sorted_in_windows,
-            "lengths (a list of 3000)",
-            "Each window of 50 batches is sorted, and its lengths still lie far apart. That is a "
-            "fine compromise for texts that do not fit the memory; here all lengths are known: "
-            "sort all.",
-        ),
-    ),
-)
-
-
-# 15.4 a softmax that never sees all scores
-
-
-def my_streamed_attention(q, blocks):
-    """Attention over keys and values that come in blocks, each overwritten by the next.
-
-    q is (T, D). `blocks` gives pairs (k, v), each (n, D), once. Returns (T, D), equal to attention
-    over all of them, whatever the scores' size.
-    """
-    largest = q.new_full((len(q), 1), -torch.inf)
-    total, mixed = q.new_zeros(len(q), 1), torch.zeros_like(q)
-    for k, v in blocks:
-        scores = q @ k.T / q.size(-1) ** 0.5
-        new = torch.maximum(largest, scores.amax(dim=-1, keepdim=True))
-        weights, old = (scores - new).exp(), (largest - new).exp()
-        total = total * old + weights.sum(dim=-1, keepdim=True)
-        mixed = mixed * old + weights @ v
-        largest = new
-    return mixed / total
-
-
-def _streamed(
-    scale=lambda q, k: math.sqrt(q.size(-1)), rescale=True, output=True, safe=True, mean=False,
-    start=-math.inf, grow=torch.maximum,
+def _serving(
+    each=2, shared=True, own=True, cached=True, slower=max, per_text=False, size=True,
 ):  # fmt: skip
-    """`my_streamed_attention` with one step left out."""
+    """`my_tokens_per_second` with one thing wrong."""
 
-    def attend(q, blocks):
-        largest, count = q.new_full((len(q), 1), start if safe else 0.0), 0
-        total, mixed, means = q.new_zeros(len(q), 1), torch.zeros_like(q), torch.zeros_like(q)
-        for k, v in blocks:
-            scores = q @ k.T / scale(q, k)
-            new = grow(largest, scores.amax(-1, keepdim=True)) if safe else largest
-            weights, old = (scores - new).exp(), (largest - new).exp()
-            total = total * (old if rescale else 1) + weights.sum(-1, keepdim=True)
-            mixed = mixed * (old if output else 1) + weights @ v
-            largest, count = new, count + 1
-            means = means + scores.softmax(-1) @ v
-        return means / count if mean else mixed / total
+    def speed(weights, cache, batch, rate, bandwidth, bytes_each):
+        operations = each * batch * (weights + cache * cached)
+        moved = (weights * (1 if shared else batch) + (batch if own else 1) * cache) * (
+            bytes_each if size else 1
+        )
+        tokens = 1 if per_text else batch
+        return tokens / slower(operations / rate, moved / bandwidth)
 
-    return attend
+    return speed
 
 
-def _collected(q, blocks):
-    k, v = (torch.cat(parts) for parts in zip(*list(blocks), strict=True))
-    return (q @ k.T / math.sqrt(q.size(-1))).softmax(-1) @ v
-
-
-def _last_block(q, blocks):
-    for k, v in blocks:
-        mixed = (q @ k.T / math.sqrt(q.size(-1))).softmax(-1) @ v
-    return mixed
-
-
-def _copied(q, blocks):
-    return my_streamed_attention(q, [(k.clone(), v.clone()) for k, v in blocks])
-
-
-def _float32_on_the_cpu(q, blocks):
-    largest, total = torch.full((len(q), 1), -math.inf), torch.zeros(len(q), 1)
-    mixed = torch.zeros(q.shape)
-    for k, v in blocks:
-        scores = q @ k.T / math.sqrt(q.size(-1))
-        new = torch.maximum(largest, scores.amax(-1, keepdim=True))
-        weights, old = (scores - new).exp(), (largest - new).exp()
-        total = total * old + weights.sum(-1, keepdim=True)
-        mixed = mixed * old + weights.to(v.dtype) @ v
-        largest = new
-    return mixed / total
-
-
-def _one_largest(q, blocks):
-    """One largest score for all queries."""
-    largest, total, mixed = q.new_tensor(-math.inf), q.new_zeros(len(q), 1), torch.zeros_like(q)
-    for k, v in blocks:
-        scores = q @ k.T / math.sqrt(q.size(-1))
-        new = torch.maximum(largest, scores.max())
-        weights, old = (scores - new).exp(), (largest - new).exp()
-        total, mixed = total * old + weights.sum(-1, keepdim=True), mixed * old + weights @ v
-        largest = new
-    return mixed / total
-
-
-STREAM = Answers(
-    reference=my_streamed_attention,
-    equivalent={
-        "… => ….detach()…": "blocks that are overwritten leave no way back",
-        "total, mixed = … => total, mixed = …": (
-            "at the first block what it starts from is multiplied by exp(-∞) = 0"
-        ),
-        "largest = … => largest = q.new_full((len(q), 1), -torch.inf).half()": (
-            "-∞ is the same in every dtype"
-        ),
-        "largest = … => …len(q.float())…": "only the length is asked",
-        "… => …q.size(1)…": "q has two axes, and the last is 1",
-        "… => …amax(dim=1, keepdim=True))": "scores have two axes, and the last is 1",
-        "… => …sum(dim=1, keepdim=True)": "weights have two axes, and the last is 1",
-        "… => …largest.__isub__(new)…": "it is a tensor of its own, and is not read again",
-    },
+SERVING = Answers(
+    reference=my_tokens_per_second,
     wrong=(
         WrongAnswer(
-            "the blocks collected",
-            _collected,
-            "All keys share one softmax",
-            "By the time you join them, all hold the last block. In the kernel, too, a block's "
-            "place is used again.",
+            "weights fetched for each text",
+            _serving(shared=False),
+            "it writes 3 tokens",
+            "One call multiplies the weights with the vectors of all texts: they come once.",
         ),
         WrongAnswer(
-            "everything kept to the end",
-            _copied,
-            "all scores are 360, all keys 480",
-            "The result is right, but copies of all blocks, or a table of all scores, grow with "
-            "the text: streaming is there to avoid them. Two numbers and a mix for each query are "
-            "enough.",
+            "one cache for all",
+            _serving(own=False),
+            "10 seconds for 3 tokens",
+            "Each text has said something else: it has keys and values of its own.",
         ),
         WrongAnswer(
-            "the old sum not brought down",
-            _streamed(rescale=False),
-            "scores 0, then ln 3",
-            "The old sum was taken against a smaller maximum: multiply it by exp(old - new).",
+            "the tokens of one text",
+            _serving(per_text=True),
+            "it writes 3 tokens",
+            "Asked is what comes out for all texts together.",
         ),
         WrongAnswer(
-            "the old mix not brought down",
-            _streamed(output=False),
-            "scores 0, then ln 3",
-            "The mixed values need the same factor as the sum.",
+            "fetching, then computing",
+            _serving(slower=lambda a, b: a + b),
+            "at the same time: 3 seconds",
+            "While one piece is computed, the next one is fetched: the slower of the two decides.",
         ),
         WrongAnswer(
-            "no largest score",
-            _streamed(safe=False),
-            "the result is not finite",
-            "exp of a score of 100 is more than float32 holds. Subtract the largest seen so far.",
+            "the faster of the two",
+            _serving(slower=min),
+            "a step takes 4 seconds",
+            "Both have to be done: a step is over when the slower one is.",
         ),
         WrongAnswer(
-            "the largest starts at 0",
-            _streamed(start=0.0),
-            "Where does your largest start",
-            "If all scores lie far below 0, every exp(score - 0) is 0. Start at -inf.",
+            "only fetching",
+            _serving(slower=lambda a, b: b),
+            "120 in all, 60 a second",
+            "For many texts the arithmetic takes longer.",
         ),
         WrongAnswer(
-            "the largest starts at a low number",
-            _streamed(start=-10_000.0),
-            "with all scores below -3,000,000",
-            "A score may be lower than any number that you choose, except -∞.",
+            "only multiplications",
+            _serving(each=1),
+            "120 in all, 60 a second",
+            "Each multiplication comes with an addition.",
         ),
         WrongAnswer(
-            "the largest of this block alone",
-            _streamed(grow=lambda old, new: new),
-            "scores 200, then 100",
-            "When a block's largest is smaller than one before, the old sums are multiplied by "
-            "exp of something large: keep the larger of the two.",
+            "scores and mix forgotten",
+            _serving(cached=False),
+            "120 in all, 60 a second",
+            "A cached key is multiplied with the query, a cached value with its weight.",
         ),
         WrongAnswer(
-            "one largest score for all queries",
-            _one_largest,
-            "with scores in the hundreds",
-            "Where one query's scores are hundreds above another's, the other's are all rounded to "
-            "0. Each query has a largest score of its own.",
-        ),
-        WrongAnswer(
-            "a softmax for each block",
-            _streamed(mean=True),
-            "All keys share one softmax",
-            "Averaging the blocks' results gives each block the same say.",
-        ),
-        WrongAnswer(
-            "only the last block",
-            _last_block,
-            "All keys share one softmax",
-            "What earlier blocks gave is overwritten.",
-        ),
-        WrongAnswer(
-            "no scale",
-            _streamed(scale=lambda q, k: 1),
-            "2 · ln 3 / √4",
-            "Divide the scores by √D, as always.",
-        ),
-        WrongAnswer(
-            "scaled by the block's length",
-            _streamed(scale=lambda q, k: math.sqrt(len(k))),
-            "for q=[[1]] and a block of two keys",
-            "D is how many numbers a key has, not how many keys a block has.",
-        ),
-        WrongAnswer(
-            "float32 on the CPU",
-            _float32_on_the_cpu,
-            "for float16, the dtype is float32, expected float16",
-            "`torch.zeros(...)` is float32 and on the CPU, whatever q is: `q.new_zeros(...)`.",
+            "numbers for bytes",
+            _serving(size=False),
+            "200 bytes are fetched",
+            "Bandwidth is in bytes a second: a number has `bytes_each` of them.",
         ),
     ),
 )
@@ -606,6 +356,5 @@ STREAM = Answers(
 ANSWERS = {
     "15.1": FLOPS,
     "15.2": ACCUMULATION,
-    "15.3": BUCKETS,
-    "15.4": STREAM,
+    "15.3": SERVING,
 }

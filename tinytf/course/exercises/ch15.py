@@ -1,4 +1,4 @@
-"""Chapter 15: counting a layer, accumulating, batches by length, and attention block by block."""
+"""Chapter 15: counting a layer, a batch in pieces, and what decoding can reach."""
 
 import math
 import weakref
@@ -7,9 +7,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from tinytf.course.expect import agrees, expect, numbers, same, tensor, travels
-from tinytf.course.grading import Exercise, hint
-from tinytf.course.words import described, given, short
+from tinytf.course.expect import agrees, expect, numbers, tensor, travels
+from tinytf.course.grading import Exercise
+from tinytf.course.words import described, given
 
 
 class Held(TorchDispatchMode):
@@ -126,7 +126,7 @@ FLOPS = Exercise(
     id="15.1",
     title="count a layer",
     difficulty=1,
-    minutes=10,
+    minutes=8,
     statement=(
         "Write `my_layer_flops(length, d_model, num_heads, d_ff)`: the operations (multiplications "
         "and additions) of one layer's matrix products, for one sentence of `length` tokens: "
@@ -240,259 +240,89 @@ ACCUMULATION = Exercise(
 )
 
 
-# 15.3 batches by length
+# 15.3 tokens a second, at best
 
 
-def my_batches(lengths, size):
-    """Put sentences of similar length together: a list of lists of indices, `size` in each.
+def my_tokens_per_second(weights, cache, batch, rate, bandwidth, bytes_each):
+    """How many tokens a second decoding reaches at best, those of all texts together.
 
-    Every index stands in one batch; one batch may be smaller. A batch is padded to its longest
-    sentence.
+    A step writes a token for each of `batch` texts. It fetches `weights` numbers once, and `cache`
+    numbers for each text. Each weight makes a multiplication and an addition for each text, each
+    number of a cache for its own text. rate is in operations a second, bandwidth in bytes.
     """
     raise NotImplementedError
 
 
-_LENGTHS = [9, 2, 11, 2, 8, 30, 1, 10]
+def _fast(answer, sizes, expected, note):
+    """What the answer says for these sizes, in the order of its arguments."""
+    got, where = answer(*sizes), given(my_tokens_per_second, sizes)
+    got = tensor(got, where)
+    expect(got.dim() == 0, f"{where}, you return {described(got)}, expected a number")
+    close = math.isclose(got.item(), expected, rel_tol=1e-6)
+    expect(close, f"{where}, you get {got.item():g}, expected {expected:g}. {note}")
 
 
-def _listed(answer, lengths, size):
-    where = given(my_batches, (lengths, size))
-    got = answer(lengths, size)
-    message = f"{where}, you return {described(got)}, expected a list of lists"
-    expect(isinstance(got, list | tuple), message)
-    batches = []
-    for batch in got:
-        held = isinstance(batch, list | tuple | torch.Tensor)
-        expect(held, f"{where}, one batch is {described(batch)}, expected a list of indices")
-        for index in batch:
-            whole = isinstance(index, int) or (isinstance(index, torch.Tensor) and index.dim() == 0)
-            expect(whole and not isinstance(index, bool), f"{where}, a batch holds {index!r}, "
-                   "expected an index")  # fmt: skip
-        batches.append([int(index) for index in batch])
-    return batches, where
+def _fetching(answer):
+    """one text waits for its weights"""
+    note = "200 bytes are fetched, 50 a second: a step takes 4 seconds and writes one token."
+    _fast(answer, (100, 0, 1, 1e9, 50.0, 2), 0.25, note)
 
 
-_CASES = (
-    ([5], 1), ([17, 3], 1), ([17, 3], 2), ([3, 12, 4], 2), ([4, 4, 4], 2), ([6, 2], 5),
-    (_LENGTHS, 2), (_LENGTHS, 3), ([12, 9, 8, 5, 3], 2),
-    (numbers(50, seed=1).abs().mul(20).long().add(1).tolist(), 7),
-    (numbers(3000, seed=2).abs().mul(1000).long().add(1).tolist(), 2),
-)  # fmt: skip
+def _shared(answer):
+    """texts share the weights"""
+    note = "The step still fetches 200 bytes and takes 4 seconds, but it writes 3 tokens."
+    _fast(answer, (100, 0, 3, 1e9, 50.0, 2), 0.75, note)
 
 
-def _once(answer):
-    """every sentence is in one batch"""
-    for lengths, size in _CASES:
-        batches, where = _listed(answer, lengths, size)
-        found = sorted(index for batch in batches for index in batch)
-        note = f"expected each of 0 to {len(lengths) - 1} once"
-        right = found == list(range(len(lengths)))
-        expect(right, f"{where}, the batches hold {short(found)}, {note}")
+def _own_caches(answer):
+    """each text has a cache of its own"""
+    note = "2 · (100 + 3 · 50) bytes are fetched, 50 a second: 10 seconds for 3 tokens."
+    _fast(answer, (100, 50, 3, 1e9, 50.0, 2), 0.3, note)
 
 
-def _full(answer):
-    """batches are full, but for one"""
-    for lengths, size in _CASES:
-        batches, where = _listed(answer, lengths, size)
-        found, left = sorted(map(len, batches)), len(lengths) % size
-        sizes = [left] * bool(left) + [size] * (len(lengths) // size)
-        expect(found == sizes, f"{where}, the batches' sizes are {found}, expected {sizes}")
+def _multiplying(answer):
+    """many texts wait for the arithmetic"""
+    note = "Each of 4 texts takes 2 · (10 + 5) operations, 120 in all, 60 a second: 2 seconds."
+    _fast(answer, (10, 5, 4, 60.0, 1e9, 4), 2.0, note)
 
 
-def _most_padding(lengths, size):
-    """The padding of batches cut from the sorted lengths, wherever the smaller batch is cut."""
-    ordered, left = sorted(lengths), len(lengths) % size
-    found = []
-    for start in range(0, len(lengths) - left + 1, size) if left else [0]:
-        small, rest = ordered[start : start + left], ordered[:start] + ordered[start + left :]
-        batches = [small] * bool(left) + [rest[i : i + size] for i in range(0, len(rest), size)]
-        found.append(sum(max(batch) * len(batch) - sum(batch) for batch in batches))
-    return max(found)
+def _slower(answer):
+    """the slower of the two decides, not their sum"""
+    note = "Fetching takes 3 seconds and arithmetic 2, at the same time: 3 seconds for 2 tokens."
+    _fast(answer, (10, 10, 2, 40.0, 40.0, 4), 2 / 3, note)
+    note = "Fetching takes 1.5 seconds and arithmetic 2, at the same time."
+    _fast(answer, (10, 10, 2, 40.0, 80.0, 4), 1.0, note)
 
 
-def _little(answer):
-    """no more of them is padding than sorting leaves"""
-    for lengths, size in _CASES:
-        batches, where = _listed(answer, lengths, size)
-        inside = [[lengths[i] for i in b if 0 <= i < len(lengths)] for b in batches]
-        pads = sum(max(batch) * len(batch) - sum(batch) for batch in inside if batch)
-        most = _most_padding(lengths, size)
-        words = f"{where}, {pads} places are padding, expected at most {most}: put sentences of "
-        expect(pads <= most, words + "similar length together")
+def _served(answer):
+    """GPT-2 XL on one card, for one person and for a thousand"""
+    # Keys and values of 1,024 tokens, 48 layers of width 1,600; an H100's bfloat16 and memory.
+    sizes = (1_557_611_200, 2 * 48 * 1600 * 1024)
+    note = "At one text the weights are fetched for one token."
+    _fast(answer, (*sizes, 1, 989e12, 3.35e12, 2), 976.7347, note)
+    note = "At a thousand the caches are nearly all that is fetched."
+    _fast(answer, (*sizes, 1000, 989e12, 3.35e12, 2), 10544.936, note)
 
 
-BUCKETS = Exercise(
+SERVING = Exercise(
     id="15.3",
-    title="batches by length",
+    title="tokens a second, at best",
     difficulty=2,
-    minutes=10,
+    minutes=8,
     statement=(
-        "Write `my_batches(lengths, size)`: given the lengths of all sentences, divide them into "
-        "batches of `size` so that little of them is padding, no more than sorting all of them, "
-        "in either direction, leaves. Return "
-        "a list of lists of indices, each index once; one batch may be smaller. (Training then "
-        "shuffles the batches; here their order is free.)"
+        "What can a machine reach while it decodes? Write `my_tokens_per_second(weights, cache, "
+        "batch, rate, bandwidth, bytes_each)`. A step writes one token for each of `batch` texts. "
+        "It fetches all `weights`, so many numbers, once, and for each text the keys and values of "
+        "its own, `cache` numbers; a number has `bytes_each` bytes. Each weight makes a "
+        "multiplication and an addition for each text, each number of a cache for its own text. "
+        "`rate` is in operations a second, `bandwidth` in bytes a second. The machine fetches and "
+        "computes at the same time, so a step takes as long as the slower of the two. Return how "
+        "many tokens a second come out at best, for all texts together."
     ),
-    hint="Sort the indices by length, then cut.",
-    function=my_batches,
-    tests=(_once, _full, _little),
+    hint="Write down the operations and the bytes of one step, turn each into seconds, compare.",
+    function=my_tokens_per_second,
+    tests=(_fetching, _shared, _own_caches, _multiplying, _slower, _served),
 )
 
 
-# 15.4 a softmax that never sees all scores
-
-
-def my_streamed_attention(q, blocks):
-    """Attention over keys and values that come in blocks, each overwritten by the next.
-
-    q is (T, D). `blocks` gives pairs (k, v), each (n, D), once. Returns (T, D), equal to attention
-    over all of them, whatever the scores' size.
-    """
-    raise NotImplementedError
-
-
-def _passing(k, v, sizes):
-    """Blocks that share one memory, as those of a kernel do: each overwrites the one before."""
-    room = [x.new_empty(max(sizes), x.size(-1)) for x in (k, v)]
-    return _overwritten(room, zip(k.split(sizes), v.split(sizes), strict=True))
-
-
-def _overwritten(room, blocks):
-    for block in blocks:
-        for place, part in zip(room, block, strict=True):
-            place[: len(part)].copy_(part)
-        yield tuple(place[: len(part)] for place, part in zip(room, block, strict=True))
-
-
-def _at_once(q, k, v):
-    """Query by query over all keys, in float64."""
-    out = []
-    for row in q.double():
-        scores = (k.double() * row).sum(-1) / q.size(-1) ** 0.5
-        weights = (scores - scores.logsumexp(0)).exp()
-        out.append(sum(w * value for w, value in zip(weights, v.double(), strict=True)))
-    return torch.stack(out).to(q.dtype)
-
-
-def _streams(answer, q, k, v, sizes, note="", where="", tolerance=None):
-    many = sizes if len(sizes) < 6 else [*sizes[:3], "…"]
-    where = where or (
-        f"for q of shape {tuple(q.shape)}, keys of width {k.size(-1)} in blocks of "
-        f"{', '.join(map(str, many))}"
-    )
-    got = tensor(answer(q, _passing(k, v, sizes)), where)
-    expected = _at_once(q, k, v)
-    message = f"{where}, the shape is {tuple(got.shape)}, expected {tuple(expected.shape)}"
-    expect(got.shape == expected.shape, message)
-    message = f"{where}, the result is not finite: exp(100) overflows float32, and exp(-200) is 0, "
-    message += "so that 0 may be divided by 0. Where does your largest start?"
-    expect(bool(got.isfinite().all()), message)
-    same(got, expected, where, tolerance, note, dtype=True)
-
-
-def _drawn(queries, keys, width, seed=1, dtype=torch.float32):
-    """q, k and v at random."""
-    q = numbers(queries, width, seed=seed, dtype=dtype)
-    return q, *numbers(2, keys, width, seed=seed + 1, dtype=dtype)
-
-
-def _column(*values):
-    return torch.tensor(values)[:, None]
-
-
-_LN3 = math.log(3)
-
-
-def _single(answer):
-    """one block gives plain attention"""
-    note = "Its weights are 1/4 and 3/4."
-    where = "for q=[[1]] and a block of two keys, scores 0 and ln 3, values 10 and 20"
-    _streams(answer, _column(1.0), _column(0.0, _LN3), _column(10.0, 20.0), [2], note, where)
-    q = torch.tensor([[2.0, 0, 0, 0]])
-    k = torch.tensor([[0.0, 0, 0, 0], [_LN3, 0, 0, 0]])
-    note = "The score is 2 · ln 3 / √4, the weights 1/4 and 3/4."
-    where = "for q=[[2, 0, 0, 0]] and a block of keys [0, 0, 0, 0] and [ln 3, 0, 0, 0]"
-    _streams(answer, q, k, torch.eye(4)[:2] * 4, [2], note, where)
-    _streams(answer, *_drawn(3, 4, 5), [4])
-
-
-def _several(answer):
-    """several blocks give the same as all keys at once"""
-    note = "All keys share one softmax: their weights are 1/4 and 3/4."
-    for k, v, says in (((0.0, _LN3), (10.0, 20.0), "0, then ln 3, values 10, 20"),
-                       ((_LN3, 0.0), (20.0, 10.0), "ln 3, then 0, values 20, 10")):  # fmt: skip
-        where = f"for q=[[1]] and two blocks of one key, scores {says}"
-        _streams(answer, _column(1.0), _column(*k), _column(*v), [1, 1], note, where)
-    note = "All keys share one softmax."
-    _streams(answer, *_drawn(3, 8, 5), [4, 4], note)
-    _streams(answer, *_drawn(2, 9, 4, seed=5), [1, 5, 3], note)
-    _streams(answer, *_drawn(4, 30, 3, seed=7), [1] * 30, note)
-
-
-def _large(answer):
-    """scores of hundreds do not overflow"""
-    where = "for q=[[1]] and two blocks of one key, scores 200, then 100"
-    _streams(answer, _column(1.0), _column(200.0, 100.0), _column(1.0, 2.0), [1, 1], where=where)
-    q, k, v = _drawn(3, 7, 4, seed=3)
-    where = "for blocks of 3, 2 and 2 keys, with scores in the hundreds"
-    _streams(answer, q * 20, k * 20, v, [3, 2, 2], where=where, tolerance=1e-4)
-
-
-def _negative(answer):
-    """scores that are all far below 0 are not lost"""
-    note = "The weights are 1/4 and 3/4."
-    where = "for q=[[1]] and two blocks of one key, scores -300, then -300 + ln 3"
-    _streams(answer, _column(1.0), _column(-300.0, -300 + _LN3), _column(10.0, 20.0), [1, 1], note,
-             where, 1e-4)  # fmt: skip
-    k, v = numbers(2, 7, 4, seed=4)
-    q, k = torch.ones(2, 4) * 1e4, -200.0 - 8 * k.abs()
-    where = "for blocks of 3 and 4 keys, with all scores below -3,000,000"
-    _streams(answer, q, k, v, [3, 4], "The largest of them is below 0 too.", where, 1e-4)
-
-
-def _kept_kinds(answer):
-    """the result has the dtype of q, and is where q is"""
-    _streams(answer, *_drawn(2, 5, 3, dtype=torch.float64), [2, 3], where="for float64")
-    half = [x.half() for x in _drawn(2, 5, 3)]
-    _streams(answer, *half, [2, 3], where="for float16", tolerance=1e-2)
-    q, k, v = _drawn(2, 5, 3)
-    travels(lambda q, k, v: answer(q, iter([(k, v)])), q, k, v, where="for a block of 5 keys")
-
-
-@hint("What do you need to know of a block that is gone?")
-def _no_copies(answer):
-    """it never holds all scores, nor all keys or values"""
-    q, k, v = _drawn(3, 120, 4, seed=9)
-    room, sizes = [torch.empty(3, 4) for _ in "kv"], [3] * 40
-    blocks = list(zip(k.split(sizes), v.split(sizes), strict=True))
-    with Held() as held:
-        answer(q, _overwritten(room, blocks))
-    most = held.peak - q.numel()  # the answer gets a copy
-    words = "for 3 queries, D=4, and 40 blocks of 3 keys, you hold more than 200 numbers at one "
-    words += "time: all scores are 360, all keys 480. Carry a sum, not blocks"
-    expect(most <= 200, words)
-
-
-STREAM = Exercise(
-    id="15.4",
-    title="a softmax that never sees all scores",
-    difficulty=3,
-    minutes=20,
-    statement=(
-        "The fused kernel's trick. Write `my_streamed_attention(q, blocks)`: `blocks` is an "
-        "iterator over `(k, v)`, each `(n, D)`, and each block is overwritten by the next. Return "
-        "the attention of `q`, `(T, D)`, over all keys, scaled as always, whatever the scores' "
-        "size and sign, in the dtype and on the device of `q`. Keep no copies of the blocks and no "
-        "table of all scores: there may be far too many."
-    ),
-    hint=(
-        "Carry three things: the largest score so far, the sum of exp(score - largest), and the "
-        "values mixed with the same weights. When a larger score comes, multiply the old sum and "
-        "the old mix by exp(old largest - new largest)."
-    ),
-    function=my_streamed_attention,
-    tests=(_single, _several, _large, _negative, _kept_kinds, _no_copies),
-)
-
-
-EXERCISES = (FLOPS, ACCUMULATION, BUCKETS, STREAM)
+EXERCISES = (FLOPS, ACCUMULATION, SERVING)

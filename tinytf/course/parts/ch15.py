@@ -1,19 +1,18 @@
-"""Chapter 15: counting a product, and attention that costs less."""
+"""Chapter 15: a product, and the bill of a model."""
 
 import torch
 
-from tinytf.course.parts import Part, arrived
-from tinytf.course.parts.ch03 import learned, wide
+from tinytf.course.parts import Part
+from tinytf.gpt import GPTConfig
+from tinytf.metrics.cost import Product, flops, traffic
+
+SMALL = GPTConfig(vocab_size=11, d_model=6, num_heads=3, num_layers=2, d_ff=10, max_len=64)
+BILL = [Product("scores", 12, 5, 7, 3), Product("maps", 1, 2, 3, 4), Product("scores", 1, 1, 2, 3)]
 
 
-def _attended(f, causal):
-    q, k, v = (wide(2, 5, n, seed=n) for n in (4, 4, 3))
-    return f(q, k * 2, v, causal)
-
-
-def _gradients(f):
-    leaves = [learned(2, 5, 4, seed=n) for n in (1, 2, 3)]
-    return arrived(f(*leaves, True), *leaves)
+def _totals(products):
+    """Operations by part, and the bytes moved, whatever the order of the products."""
+    return {**flops(products), "bytes moved": traffic(products)}
 
 
 PARTS = (
@@ -30,23 +29,27 @@ PARTS = (
         },
     ),
     Part(
-        "tinytf.related.efficient_attention.window_mask",
+        "tinytf.metrics.cost.flops",
         {
-            "everybody sees only itself": lambda f: f(3, 1),
-            "neighbours are seen": lambda f: f(6, 2),
-            "only those before": lambda f: f(6, 3, True),
+            "one product is summed up": lambda f: dict(f(BILL[:1])),
+            "a part makes several": lambda f: dict(f(BILL)),
+            "there is a backward pass": lambda f: dict(f(BILL, backward=True)),
         },
     ),
     Part(
-        "tinytf.related.efficient_attention.feature_map",
-        {"numbers are read": lambda f: f(torch.tensor([-3.0, -0.5, 0.0, 0.5, 3.0]))},
+        "tinytf.metrics.cost.gpt_products",
+        {
+            "one text is read": lambda f: _totals(f(SMALL, 5)),
+            "several texts are read": lambda f: _totals(f(SMALL, 5, 4)),
+            "some tokens were read before": lambda f: _totals(f(SMALL, 3, 2, cached=7)),
+            "one token of each text is scored": lambda f: _totals(f(SMALL, 5, 2, scored=1)),
+        },
     ),
     Part(
-        "tinytf.related.efficient_attention.linear_attention",
+        "tinytf.metrics.cost.traffic",
         {
-            "everybody sees everybody": lambda f: _attended(f, False),
-            "nobody sees what comes later": lambda f: _attended(f, True),
-            "gradients go back": _gradients,
+            "numbers have 4 bytes": lambda f: torch.tensor(f(BILL)),
+            "numbers have 2 bytes": lambda f: torch.tensor(f(BILL, bytes_each=2)),
         },
     ),
 )
