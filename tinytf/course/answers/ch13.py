@@ -172,27 +172,7 @@ TEMPERATURE = Answers(
 )
 
 
-# 13.2 top-k, and no more than k
-
-
-def my_top_k(logits, k):
-    """Keep exactly k tokens of each row of logits (B, V): the others get -inf.
-
-    Of tokens that tie for the last place, those of the lowest ids stay.
-    """
-    order = logits.argsort(dim=-1, descending=True, stable=True)
-    out = torch.ones_like(logits, dtype=torch.bool).scatter(-1, order[:, :k], False)
-    return logits.masked_fill(out, -math.inf)
-
-
-def _kth(logits, k):
-    return logits.topk(k).values[..., -1:]
-
-
-def _unstable(logits, k):
-    stay = logits.flip(-1).argsort(dim=-1, descending=True, stable=True)[:, :k]
-    stay = logits.size(-1) - 1 - stay
-    return _out(logits, torch.ones_like(logits, dtype=torch.bool).scatter(-1, stay, False))
+# 13.2 repair a top-p
 
 
 def _in_the_graph_no_more(keep):
@@ -202,94 +182,6 @@ def _in_the_graph_no_more(keep):
 
 _PLACES = "places and masks carry no gradient"
 _TWO_AXES = "there are two axes: 1 is the last"
-
-TOP_K = Answers(
-    reference=my_top_k,
-    equivalent={
-        "order = … => ….detach()…": _PLACES,
-        "out = … => ….detach()…": _PLACES,
-        "return … => …out.detach()…": _PLACES,
-        "order = … => order = logits.argsort(descending=True, stable=True)": "-1 is the default",
-        "order = … => …dim=1,…": _TWO_AXES,
-        "out = … => ….scatter(1, …": _TWO_AXES,
-        "out = … => out = torch.ones_like(order, …": "order has the shape of the logits",
-        "out = … => out = torch.ones_like(logits.float(), …": "only the shape is taken",
-    },
-    wrong=(
-        WrongAnswer(
-            "ties stay",
-            lambda logits, k: _out(logits, logits < _kth(logits, k)),
-            "one place is left",
-            "All that equal the k-th logit pass the comparison: k = 2 kept 4 tokens here. The "
-            "tutorials' code and Hugging Face's do this; half precision makes ties common.",
-        ),
-        WrongAnswer(
-            "the last one lost",
-            lambda logits, k: _out(logits, logits <= _kth(logits, k)),
-            "k=2, you get [[-inf, 3, -inf, -inf]",
-            "The k-th token equals the threshold and is thrown out with the rest: k - 1 are left, "
-            "or none.",
-        ),
-        WrongAnswer(
-            "0 instead of -inf",
-            lambda logits, k: logits.masked_fill(_out(logits, logits < _kth(logits, k)) == -INF, 0),
-            "you get [[0, 3, 0, 2]",
-            "A logit of 0 is a score like any other: it may even be the best. Only -inf becomes "
-            "probability 0.",
-        ),
-        WrongAnswer(
-            "-1e9 instead of -inf",
-            lambda logits, k: _out(my_top_k(logits, k), my_top_k(logits, k) == -INF).nan_to_num(
-                neginf=-1e9
-            ),
-            "-1e+09",
-            "A very small number hides the token here; but the rules that follow, and whoever asks "
-            "what is left, look for -inf.",
-        ),
-        WrongAnswer(
-            "the k-th smallest as threshold",
-            lambda logits, k: _out(
-                logits, logits < logits.kthvalue(k, dim=-1, keepdim=True).values
-            ),
-            "you get [[-inf, 3, 1, 2]",
-            "`kthvalue` counts from below: it gives the k-th *smallest* logit.",
-        ),
-        WrongAnswer(
-            "one threshold for the batch",
-            lambda logits, k: _out(logits, logits < logits.flatten().topk(k).values[-1]),
-            "you get [[-inf, -inf, -inf, -inf]",
-            "The threshold came from all rows together. Each row has its own k likeliest.",
-        ),
-        WrongAnswer(
-            "the least likely",
-            lambda logits, k: _out(logits, logits > logits.topk(k, largest=False).values[:, -1:]),
-            "you get [[0.5, -inf, 1, -inf]",
-            "Those are the k smallest logits: sort in falling order.",
-        ),
-        WrongAnswer(
-            "returns values in rank order",
-            lambda logits, k: logits.topk(k).values,
-            "the shape is (2, 2), expected (2, 4)",
-            "The places are the ids of the tokens: keep the shape, and hide what is out.",
-        ),
-        WrongAnswer(
-            "the highest ids of those that tie",
-            _unstable,
-            "The lower id stays",
-            "Of tokens that tie those with the *lowest* ids stay: sort with `stable=True`, in "
-            "falling order, and do not turn a rising order round.",
-        ),
-        WrongAnswer(
-            "cut off from the graph",
-            _in_the_graph_no_more(my_top_k),
-            "no gradient reaches `logits`",
-            "What stays is the logit itself: `masked_fill` and `where` let gradients through.",
-        ),
-    ),
-)
-
-
-# 13.3 top-p: the smallest set, and no fewer than asked for
 
 
 def my_top_p(logits, p, least=1):
@@ -372,7 +264,7 @@ TOP_P = Answers(
             _nucleus(enough=lambda total, p: total > p, back="row 0"),
             "Row 1 is surer",
             "Indexing with a mask flattens it: row 0 loses what any row rules out, the others keep "
-            "everything. One tutorial writes `logits[0, ids[mask]]`. With one row it works.",
+            "everything. With one row it works.",
         ),
         WrongAnswer(
             "one token too many at a tie",
@@ -458,7 +350,7 @@ TOP_P = Answers(
 )
 
 
-# 13.4 a repetition penalty that penalises
+# 13.3 a repetition penalty that penalises
 
 
 def my_repetition_penalty(logits, ids, penalty):
@@ -565,105 +457,7 @@ PENALTY = Answers(
 )
 
 
-# 13.5 min-p
-
-
-def my_min_p(logits, p):
-    """Keep the tokens at least p times as likely as the likeliest of their row of logits (B, V).
-
-    The others get -inf.
-    """
-    probs = logits.softmax(dim=-1)
-    return logits.masked_fill(probs < p * probs.max(dim=-1, keepdim=True).values, -math.inf)
-
-
-def _min_p_by_exp(logits, p):
-    odds = logits.exp()
-    return _out(logits, ~(odds >= p * odds.amax(-1, keepdim=True)))
-
-
-MIN_P = Answers(
-    reference=my_min_p,
-    equivalent={
-        "probs = … => ….detach()…": _PLACES,
-        "return … => …probs.detach()…": _PLACES,
-        "… => …dim=1…": _TWO_AXES,
-        "probs = … => ….double()": "only compared, and no less exactly",
-    },
-    wrong=(
-        WrongAnswer(
-            "an absolute bound",
-            lambda logits, p: _out(logits, logits.softmax(-1) < p),
-            "for rows of probability [[0.4, 0.4, 0.2]], p=1",
-            "p is a share of the best probability. A fixed bound leaves a flat row nothing at all.",
-        ),
-        WrongAnswer(
-            "compares logits",
-            lambda logits, p: _out(logits, logits < p * logits.amax(-1, keepdim=True)),
-            "Row 0 needs 0.07",
-            "Logits have no natural 0, and a share of one means nothing. (A difference does: keep "
-            "z ≥ max z + ln p.)",
-        ),
-        WrongAnswer(
-            "the best of the whole batch",
-            lambda logits, p: _out(logits, logits.softmax(-1) < p * logits.softmax(-1).max()),
-            "Row 0 needs 0.07, row 1 needs 0.03",
-            "The bound came from another row: `max` needs `dim=-1, keepdim=True`.",
-        ),
-        WrongAnswer(
-            "a share of the mean",
-            lambda logits, p: _out(
-                logits, logits.softmax(-1) < p * logits.softmax(-1).mean(-1, keepdim=True)
-            ),
-            "Row 0 needs 0.15",
-            "The mean probability is 1 / V in every row: this bound does not look at the row.",
-        ),
-        WrongAnswer(
-            "a share of token 0's",
-            lambda logits, p: _out(logits, logits.softmax(-1) < p * logits.softmax(-1)[:, :1]),
-            "Row 0 needs 0.15",
-            "The likeliest token need not be the first: the logits are not sorted.",
-        ),
-        WrongAnswer(
-            "a share of the second best",
-            lambda logits, p: _out(
-                logits, logits.softmax(-1) < p * logits.softmax(-1).topk(2).values[:, 1:]
-            ),
-            "Row 0 needs 0.15",
-            "`topk(2)` gives the best first; the bound came from the one after it.",
-        ),
-        WrongAnswer(
-            "exactly p is not enough",
-            lambda logits, p: _out(
-                logits, logits.softmax(-1) <= p * logits.softmax(-1).amax(-1, keepdim=True)
-            ),
-            "Both likeliest are as likely as the likeliest",
-            "A token that is exactly p times as likely stays; at p = 1 even the best would go.",
-        ),
-        WrongAnswer(
-            "the mass above p",
-            lambda logits, p: my_top_p(logits, 1 - p),
-            "Row 0 needs 0.07, row 1 needs 0.03",
-            "That is top-p, which sums. Min-p looks at each token by itself.",
-        ),
-        WrongAnswer(
-            "exp without softmax",
-            _min_p_by_exp,
-            "`exp(1000)` is infinite",
-            "The share is the same without the sum, but `exp` overflows: take `softmax`, or "
-            "compare z with max z + ln p.",
-        ),
-        WrongAnswer(
-            "cut off from the graph",
-            _in_the_graph_no_more(my_min_p),
-            "no gradient reaches `logits`",
-            "What stays is the logit itself: `masked_fill` and `where` let gradients through.",
-        ),
-    ),
-)
-
-
-# 13.6 rows that end, each on its own
+# 13.4 rows that end, each on its own
 
 
 def my_finish(ids, end_id):
@@ -756,9 +550,7 @@ FINISH = Answers(
 
 ANSWERS = {
     "13.1": TEMPERATURE,
-    "13.2": TOP_K,
-    "13.3": TOP_P,
-    "13.4": PENALTY,
-    "13.5": MIN_P,
-    "13.6": FINISH,
+    "13.2": TOP_P,
+    "13.3": PENALTY,
+    "13.4": FINISH,
 }
