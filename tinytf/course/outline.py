@@ -116,7 +116,7 @@ CHAPTERS = (  # in the order of reading; some numbers have parts
         "GPT (chapter 12), the training loop (10b), byte-pair encoding (02)",
     ),
     Chapter(
-        "13", "Sampling", "Which of the likely tokens do we write down?", 110,
+        "13", "Sampling", "Which of the likely tokens do we write down?", 105,
         "a GPT that continues a text (chapter 12), and the cache (11)",
     ),
     Chapter(

@@ -12,167 +12,7 @@ def _out(logits, hide):
     return logits.masked_fill(hide, -INF)
 
 
-# 13.1 the temperature for a wished entropy
-
-
-def my_temperature(logits, wished):
-    """Find the temperature at which softmax(logits / T) has an entropy of `wished` nats.
-
-    logits is (V,); the temperature sought lies between 0.01 and 100. Returns a number.
-    """
-    low, high = 0.01, 100.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        log_p = (logits.double() / middle).log_softmax(-1)
-        if -(log_p.exp() * log_p).sum() < wished:
-            low = middle  # too sure of itself: warmer
-        else:
-            high = middle
-    return middle
-
-
-def _search(measure=_nats, rounds=60, up=lambda found, wished: found < wished):
-    def answer(logits, wished):
-        low, high = 0.01, 100.0
-        for _ in range(rounds):
-            middle = (low + high) / 2
-            low, high = (middle, high) if up(measure(logits, middle), wished) else (low, middle)
-        return middle
-
-    return answer
-
-
-def _searched_from(lowest, highest):
-    def answer(logits, wished):
-        return min(max(my_temperature(logits, wished), lowest), highest)
-
-    return answer
-
-
-def _with_exp(z, t):
-    p = (z / t).exp() / (z / t).exp().sum()
-    return float(-(p * p.log()).sum())
-
-
-def _with_log(z, t):
-    p = (z / t).softmax(-1)
-    return float(-(p * p.log()).sum())
-
-
-def _times(z, t):
-    return _nats(z, 1 / t)
-
-
-_ENOUGH = "the interval is below 0.001 in T long before"
-_MEASURED = "the entropy is only compared with `wished`: no gradient is asked of it"
-_WIDER = "a wider interval takes a round more, and there are plenty"
-
-TEMPERATURE = Answers(
-    reference=my_temperature,
-    equivalent={
-        "for _ in range(60): => for _ in range(…):": _ENOUGH,
-        "return middle => return low": _ENOUGH,
-        "return middle => return high": _ENOUGH,
-        "low, high = (0.01, 100.0) => low, high = (0.0, 100.0)": _WIDER,
-        "low, high = (0.01, 100.0) => low, high = (-0.01, 100.0)": _WIDER,
-        "low, high = (0.01, 100.0) => low, high = (0.01, 200.0)": _WIDER,
-        "low, high = (0.01, 100.0) => low, high = (0.01, 101.0)": _WIDER,
-        "… => if -(log_p.exp() * log_p).sum() <= wished:": "one round of sixty goes the other way",
-        "… => ….detach()…": _MEASURED,
-        "… => …log_softmax(-0)": "logits have one axis",
-        "… => …log_softmax(-1).float()": "right to 0.001 nats in float32, too",
-        "… => …log_softmax(-1).double()": "it is double already",
-        "… => log_p = (logits / middle).log_softmax(-1)": "right to 0.001 nats in float32, too",
-        "… => log_p = (logits.float().double() …": "right to 0.001 nats in float32, too",
-        "… => …log_p.float()…": "right to 0.001 nats in float32, too",
-    },
-    wrong=(
-        WrongAnswer(
-            "entropy in bits",
-            _search(measure=lambda z, t: _nats(z, t) / math.log(2)),
-            "at which the entropy is 0.3",
-            "`log2` counts bits; a nat is 1.44 of them. Use the natural logarithm.",
-        ),
-        WrongAnswer(
-            "multiplies by T",
-            _search(measure=_times, up=lambda found, wished: found > wished),
-            "at which the entropy is 1.1167",
-            "The logits were multiplied by T: this finds 1 / T. Divide them.",
-        ),
-        WrongAnswer(
-            "the wrong half",
-            _search(up=lambda found, wished: found > wished),
-            "you get T=100, at which",
-            "Too little entropy asks for a higher temperature: keep the upper half then.",
-        ),
-        WrongAnswer(
-            "too few rounds",
-            _search(rounds=10),
-            "you get T=0.4982",
-            "Ten halvings of 100 leave 0.1 of uncertainty in T. Go on.",
-        ),
-        WrongAnswer(
-            "returns the entropy",
-            lambda logits, wished: _nats(logits, my_temperature(logits, wished)),
-            "you get T=0.5, at which",
-            "You return the entropy that was reached; asked is the temperature that reaches it.",
-        ),
-        WrongAnswer(
-            "in proportion",
-            lambda logits, wished: wished / _nats(logits, 1.0),
-            "at which the entropy is 0.",
-            "Entropy does not grow in proportion to T: its slope, Var(z) / T³, changes. Search.",
-        ),
-        WrongAnswer(
-            "never above 1",
-            lambda logits, wished: min(1.0, my_temperature(logits, wished)),
-            "Above 1 the entropy changes slowly",
-            "The search ended at 1. The temperature may lie anywhere up to 100.",
-        ),
-        WrongAnswer(
-            "one temperature for all logits",
-            lambda logits, wished: my_temperature(Z, wished),
-            "for logits=[6, 4.5, 4, -1, -2]",
-            "The answer did not look at the logits it was given.",
-        ),
-        WrongAnswer(
-            "never below 0.1",
-            _searched_from(0.1, 100.0),
-            "you get T=0.1",
-            "The temperature may lie anywhere from 0.01 on.",
-        ),
-        WrongAnswer(
-            "never above 10",
-            _searched_from(0.01, 10.0),
-            "you get T=10",
-            "The temperature may lie anywhere up to 100.",
-        ),
-        WrongAnswer(
-            "a few rounds too few",
-            _search(rounds=16),
-            "It is T=0.0",
-            "Where logits lie close together, T is small and has to be known more exactly. Every "
-            "round halves the interval: take more.",
-        ),
-        WrongAnswer(
-            "the exponentials overflow",
-            _search(measure=_with_exp),
-            "subtract the largest first",
-            "exp(89) is too large for float32. `softmax` and `log_softmax` subtract the largest "
-            "logit first.",
-        ),
-        WrongAnswer(
-            "0 times log 0",
-            _search(measure=_with_log),
-            "and 0 · log 0 is NaN",
-            "A token whose probability rounds to 0 adds nothing to the entropy, but `p * p.log()` "
-            "makes it 0 · -inf. Take `log_softmax`, or leave such tokens out.",
-        ),
-    ),
-)
-
-
-# 13.2 repair a top-p
+# 13.1 repair a top-p
 
 
 def _in_the_graph_no_more(keep):
@@ -350,7 +190,7 @@ TOP_P = Answers(
 )
 
 
-# 13.3 a repetition penalty that penalises
+# 13.2 a repetition penalty that penalises
 
 
 def my_repetition_penalty(logits, ids, penalty):
@@ -457,7 +297,7 @@ PENALTY = Answers(
 )
 
 
-# 13.4 rows that end, each on its own
+# 13.3 rows that end, each on its own
 
 
 def my_finish(ids, end_id):
@@ -548,9 +388,170 @@ FINISH = Answers(
     ),
 )
 
+
+# 13.4 the temperature for a wished entropy
+
+
+def my_temperature(logits, wished):
+    """Find the temperature at which softmax(logits / T) has an entropy of `wished` nats.
+
+    logits is (V,); the temperature sought lies between 0.01 and 100. Returns a number.
+    """
+    low, high = 0.01, 100.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        log_p = (logits.double() / middle).log_softmax(-1)
+        if -(log_p.exp() * log_p).sum() < wished:
+            low = middle  # too sure of itself: warmer
+        else:
+            high = middle
+    return middle
+
+
+def _search(measure=_nats, rounds=60, up=lambda found, wished: found < wished):
+    def answer(logits, wished):
+        low, high = 0.01, 100.0
+        for _ in range(rounds):
+            middle = (low + high) / 2
+            low, high = (middle, high) if up(measure(logits, middle), wished) else (low, middle)
+        return middle
+
+    return answer
+
+
+def _searched_from(lowest, highest):
+    def answer(logits, wished):
+        return min(max(my_temperature(logits, wished), lowest), highest)
+
+    return answer
+
+
+def _with_exp(z, t):
+    p = (z / t).exp() / (z / t).exp().sum()
+    return float(-(p * p.log()).sum())
+
+
+def _with_log(z, t):
+    p = (z / t).softmax(-1)
+    return float(-(p * p.log()).sum())
+
+
+def _times(z, t):
+    return _nats(z, 1 / t)
+
+
+_ENOUGH = "the interval is below 0.001 in T long before"
+_MEASURED = "the entropy is only compared with `wished`: no gradient is asked of it"
+_WIDER = "a wider interval takes a round more, and there are plenty"
+
+TEMPERATURE = Answers(
+    reference=my_temperature,
+    equivalent={
+        "for _ in range(60): => for _ in range(…):": _ENOUGH,
+        "return middle => return low": _ENOUGH,
+        "return middle => return high": _ENOUGH,
+        "low, high = (0.01, 100.0) => low, high = (0.0, 100.0)": _WIDER,
+        "low, high = (0.01, 100.0) => low, high = (-0.01, 100.0)": _WIDER,
+        "low, high = (0.01, 100.0) => low, high = (0.01, 200.0)": _WIDER,
+        "low, high = (0.01, 100.0) => low, high = (0.01, 101.0)": _WIDER,
+        "… => if -(log_p.exp() * log_p).sum() <= wished:": "one round of sixty goes the other way",
+        "… => ….detach()…": _MEASURED,
+        "… => …log_softmax(-0)": "logits have one axis",
+        "… => …log_softmax(-1).float()": "right to 0.001 nats in float32, too",
+        "… => …log_softmax(-1).double()": "it is double already",
+        "… => log_p = (logits / middle).log_softmax(-1)": "right to 0.001 nats in float32, too",
+        "… => log_p = (logits.float().double() …": "right to 0.001 nats in float32, too",
+        "… => …log_p.float()…": "right to 0.001 nats in float32, too",
+    },
+    wrong=(
+        WrongAnswer(
+            "entropy in bits",
+            _search(measure=lambda z, t: _nats(z, t) / math.log(2)),
+            "at which the entropy is 0.3",
+            "`log2` counts bits; a nat is 1.44 of them. Use the natural logarithm.",
+        ),
+        WrongAnswer(
+            "multiplies by T",
+            _search(measure=_times, up=lambda found, wished: found > wished),
+            "at which the entropy is 1.1167",
+            "The logits were multiplied by T: this finds 1 / T. Divide them.",
+        ),
+        WrongAnswer(
+            "the wrong half",
+            _search(up=lambda found, wished: found > wished),
+            "you get T=100, at which",
+            "Too little entropy asks for a higher temperature: keep the upper half then.",
+        ),
+        WrongAnswer(
+            "too few rounds",
+            _search(rounds=10),
+            "you get T=0.4982",
+            "Ten halvings of 100 leave 0.1 of uncertainty in T. Go on.",
+        ),
+        WrongAnswer(
+            "returns the entropy",
+            lambda logits, wished: _nats(logits, my_temperature(logits, wished)),
+            "you get T=0.5, at which",
+            "You return the entropy that was reached; asked is the temperature that reaches it.",
+        ),
+        WrongAnswer(
+            "in proportion",
+            lambda logits, wished: wished / _nats(logits, 1.0),
+            "at which the entropy is 0.",
+            "Entropy does not grow in proportion to T: its slope, Var(z) / T³, changes. Search.",
+        ),
+        WrongAnswer(
+            "never above 1",
+            lambda logits, wished: min(1.0, my_temperature(logits, wished)),
+            "Above 1 the entropy changes slowly",
+            "The search ended at 1. The temperature may lie anywhere up to 100.",
+        ),
+        WrongAnswer(
+            "one temperature for all logits",
+            lambda logits, wished: my_temperature(Z, wished),
+            "for logits=[6, 4.5, 4, -1, -2]",
+            "The answer did not look at the logits it was given.",
+        ),
+        WrongAnswer(
+            "never below 0.1",
+            _searched_from(0.1, 100.0),
+            "you get T=0.1",
+            "The temperature may lie anywhere from 0.01 on.",
+        ),
+        WrongAnswer(
+            "never above 10",
+            _searched_from(0.01, 10.0),
+            "you get T=10",
+            "The temperature may lie anywhere up to 100.",
+        ),
+        WrongAnswer(
+            "a few rounds too few",
+            _search(rounds=16),
+            "It is T=0.0",
+            "Where logits lie close together, T is small and has to be known more exactly. Every "
+            "round halves the interval: take more.",
+        ),
+        WrongAnswer(
+            "the exponentials overflow",
+            _search(measure=_with_exp),
+            "subtract the largest first",
+            "exp(89) is too large for float32. `softmax` and `log_softmax` subtract the largest "
+            "logit first.",
+        ),
+        WrongAnswer(
+            "0 times log 0",
+            _search(measure=_with_log),
+            "and 0 · log 0 is NaN",
+            "A token whose probability rounds to 0 adds nothing to the entropy, but `p * p.log()` "
+            "makes it 0 · -inf. Take `log_softmax`, or leave such tokens out.",
+        ),
+    ),
+)
+
+
 ANSWERS = {
-    "13.1": TEMPERATURE,
-    "13.2": TOP_P,
-    "13.3": PENALTY,
-    "13.4": FINISH,
+    "13.1": TOP_P,
+    "13.2": PENALTY,
+    "13.3": FINISH,
+    "13.4": TEMPERATURE,
 }

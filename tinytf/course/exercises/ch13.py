@@ -11,112 +11,7 @@ from tinytf.course.words import given, short
 INF = math.inf
 
 
-# 13.1 the temperature for a wished entropy
-
-
-def my_temperature(logits, wished):
-    """Find the temperature at which softmax(logits / T) has an entropy of `wished` nats.
-
-    logits is (V,); the temperature sought lies between 0.01 and 100. Returns a number.
-    """
-    raise NotImplementedError
-
-
-def _nats(z, t):
-    log_p = (z.double() / t).log_softmax(-1)
-    return float(-(log_p.exp() * log_p).sum())
-
-
-Z = torch.tensor([2.0, 1.0, 0.0, -3.0])
-FIVE = torch.tensor([6.0, 4.5, 4.0, -1.0, -2.0])
-
-
-def _finds(answer, logits, wished, note=""):
-    few = logits.numel() <= 12
-    words = f"logits={short(logits, 6)}" if few else f"logits of shape {tuple(logits.shape)}"
-    where = f"for {words}, wished={wished:.4g}"
-    got = tensor(answer(logits, wished), where)
-    expect(got.numel() == 1, f"{where}, the shape is {tuple(got.shape)}, expected one number")
-    t = float(got)
-    expect(math.isfinite(t) and t > 0, f"{where}, you get T={short(got)}, which is no temperature")
-    found = _nats(logits, t)
-    message = f"{where}, you get T={t:.4g}, at which the entropy is {found:.4f} nats"
-    expect(abs(found - wished) < 1.001e-3, f"{message}, expected {wished:.4f}.{note}")
-
-
-def _finds_again(answer, logits, t, note=""):
-    """The temperature at which we measured the entropy."""
-    _finds(answer, logits, _nats(logits, t), f" It is T={t:g} at which it is that.{note}")
-
-
-def _cooler(answer):
-    """it finds a temperature below 1"""
-    _finds(answer, Z, 0.5)
-
-
-def _warmer(answer):
-    """it finds one above 1"""
-    _finds(answer, Z, 1.3, " Above 1 the entropy changes slowly, and the search has far to go.")
-
-
-def _other_logits(answer):
-    """for other logits it finds another"""
-    _finds(answer, FIVE, 1.0)
-
-
-@hint("The statement names the interval: search all of it, from 0.01 to 100.")
-def _to_the_ends(answer):
-    """the temperature may lie anywhere between 0.01 and 100"""
-    small = torch.tensor([0.02, 0.0])
-    _finds_again(answer, small, 0.5)
-    _finds_again(answer, small, 0.05)
-    _finds_again(answer, small, 0.012)
-    large = torch.tensor([300.0, 0.0])
-    _finds_again(answer, large, 70.0)
-    _finds_again(answer, large, 99.5)
-
-
-def _to_a_thousandth(answer):
-    """the entropy is right to 0.001 nats, also where it rises steeply"""
-    steep = torch.tensor([0.1, 0.096, 0.0, -0.1])
-    for t in (0.011, 0.02, 0.037, 1.0):
-        _finds_again(answer, steep, t)
-    for t in (0.3, 3.0, 31.0, 95.0):
-        _finds_again(answer, numbers(50, seed=1, scale=2 + 6 * t), t)
-    _finds_again(answer, numbers(2000, seed=2), 1.5)
-
-
-@hint("`log_softmax` neither overflows nor takes the logarithm of 0.")
-def _extreme(answer):
-    """large logits, unlikely tokens, and ties are no trouble"""
-    note = " `exp` of such logits is infinite: subtract the largest first, as `softmax` does."
-    _finds_again(answer, torch.tensor([10002.0, 10001.0, 10000.0]), 2.0, note)
-    note = " The last token's probability rounds to 0, and 0 · log 0 is NaN."
-    _finds_again(answer, torch.tensor([2.0, 1.0, 0.0, -150.0]), 0.8, note)
-    _finds_again(answer, torch.tensor([1.0, 3.0, 3.0, 0.0]), 0.7, " Two tokens tie.")
-    _finds_again(answer, torch.tensor([-5.0, -3.0, -4.0], dtype=torch.float64), 1.7)
-
-
-TEMPERATURE = Exercise(
-    id="13.1",
-    title="the temperature for a wished entropy",
-    difficulty=2,
-    minutes=12,
-    statement=(
-        "Write `my_temperature(logits, wished)`: the temperature, between 0.01 and 100, at which "
-        "`softmax(logits / T)` has an entropy of `wished` nats, right to 0.001 nats. `logits` is "
-        "(V,); return a number."
-    ),
-    hint=(
-        "Entropy only grows with T: try the middle of the interval, measure the entropy there, and "
-        "keep the half in which the answer must lie. Fifty rounds are plenty."
-    ),
-    function=my_temperature,
-    tests=(_cooler, _warmer, _other_logits, _to_the_ends, _to_a_thousandth, _extreme),
-)
-
-
-# 13.2 repair a top-p
+# 13.1 repair a top-p
 
 
 def my_top_p(logits, p, least=1):
@@ -284,10 +179,10 @@ def _p_kinds(answer):
 
 
 TOP_P = Exercise(
-    id="13.2",
+    id="13.1",
     title="repair a top-p",
     difficulty=3,
-    minutes=15,
+    minutes=12,
     statement=(
         "Code like this goes around as top-p. For a batch of one it seems to work. Four things in "
         "it are wrong: which rows it rules tokens out of, which token it drops first, what it does "
@@ -320,7 +215,7 @@ TOP_P = Exercise(
 )
 
 
-# 13.3 a repetition penalty that penalises
+# 13.2 a repetition penalty that penalises
 
 
 def my_repetition_penalty(logits, ids, penalty):
@@ -405,10 +300,10 @@ def _penalty_kinds(answer):
 
 
 PENALTY = Exercise(
-    id="13.3",
+    id="13.2",
     title="a repetition penalty that penalises",
     difficulty=2,
-    minutes=10,
+    minutes=8,
     statement=(
         "Write `my_repetition_penalty(logits, ids, penalty)`, CTRL's penalty as it ought to work: "
         "the logits (B, V) of the tokens that a row has said (`ids`, (B, T)) become smaller, "
@@ -432,7 +327,7 @@ PENALTY = Exercise(
 )
 
 
-# 13.4 rows that end, each on its own
+# 13.3 rows that end, each on its own
 
 
 def my_finish(ids, end_id):
@@ -500,10 +395,10 @@ def _f_many(answer):
 
 
 FINISH = Exercise(
-    id="13.4",
+    id="13.3",
     title="rows that end, each on its own",
     difficulty=2,
-    minutes=10,
+    minutes=8,
     statement=(
         "A batch was drawn without stopping. Write `my_finish(ids, end_id)`: in each row of `ids` "
         "(B, T), what comes after the first `end_id` becomes `end_id` too, and the batch is cut "
@@ -515,4 +410,109 @@ FINISH = Exercise(
 )
 
 
-EXERCISES = (TEMPERATURE, TOP_P, PENALTY, FINISH)
+# 13.4 the temperature for a wished entropy
+
+
+def my_temperature(logits, wished):
+    """Find the temperature at which softmax(logits / T) has an entropy of `wished` nats.
+
+    logits is (V,); the temperature sought lies between 0.01 and 100. Returns a number.
+    """
+    raise NotImplementedError
+
+
+def _nats(z, t):
+    log_p = (z.double() / t).log_softmax(-1)
+    return float(-(log_p.exp() * log_p).sum())
+
+
+Z = torch.tensor([2.0, 1.0, 0.0, -3.0])
+FIVE = torch.tensor([6.0, 4.5, 4.0, -1.0, -2.0])
+
+
+def _finds(answer, logits, wished, note=""):
+    few = logits.numel() <= 12
+    words = f"logits={short(logits, 6)}" if few else f"logits of shape {tuple(logits.shape)}"
+    where = f"for {words}, wished={wished:.4g}"
+    got = tensor(answer(logits, wished), where)
+    expect(got.numel() == 1, f"{where}, the shape is {tuple(got.shape)}, expected one number")
+    t = float(got)
+    expect(math.isfinite(t) and t > 0, f"{where}, you get T={short(got)}, which is no temperature")
+    found = _nats(logits, t)
+    message = f"{where}, you get T={t:.4g}, at which the entropy is {found:.4f} nats"
+    expect(abs(found - wished) < 1.001e-3, f"{message}, expected {wished:.4f}.{note}")
+
+
+def _finds_again(answer, logits, t, note=""):
+    """The temperature at which we measured the entropy."""
+    _finds(answer, logits, _nats(logits, t), f" It is T={t:g} at which it is that.{note}")
+
+
+def _cooler(answer):
+    """it finds a temperature below 1"""
+    _finds(answer, Z, 0.5)
+
+
+def _warmer(answer):
+    """it finds one above 1"""
+    _finds(answer, Z, 1.3, " Above 1 the entropy changes slowly, and the search has far to go.")
+
+
+def _other_logits(answer):
+    """for other logits it finds another"""
+    _finds(answer, FIVE, 1.0)
+
+
+@hint("The statement names the interval: search all of it, from 0.01 to 100.")
+def _to_the_ends(answer):
+    """the temperature may lie anywhere between 0.01 and 100"""
+    small = torch.tensor([0.02, 0.0])
+    _finds_again(answer, small, 0.5)
+    _finds_again(answer, small, 0.05)
+    _finds_again(answer, small, 0.012)
+    large = torch.tensor([300.0, 0.0])
+    _finds_again(answer, large, 70.0)
+    _finds_again(answer, large, 99.5)
+
+
+def _to_a_thousandth(answer):
+    """the entropy is right to 0.001 nats, also where it rises steeply"""
+    steep = torch.tensor([0.1, 0.096, 0.0, -0.1])
+    for t in (0.011, 0.02, 0.037, 1.0):
+        _finds_again(answer, steep, t)
+    for t in (0.3, 3.0, 31.0, 95.0):
+        _finds_again(answer, numbers(50, seed=1, scale=2 + 6 * t), t)
+    _finds_again(answer, numbers(2000, seed=2), 1.5)
+
+
+@hint("`log_softmax` neither overflows nor takes the logarithm of 0.")
+def _extreme(answer):
+    """large logits, unlikely tokens, and ties are no trouble"""
+    note = " `exp` of such logits is infinite: subtract the largest first, as `softmax` does."
+    _finds_again(answer, torch.tensor([10002.0, 10001.0, 10000.0]), 2.0, note)
+    note = " The last token's probability rounds to 0, and 0 · log 0 is NaN."
+    _finds_again(answer, torch.tensor([2.0, 1.0, 0.0, -150.0]), 0.8, note)
+    _finds_again(answer, torch.tensor([1.0, 3.0, 3.0, 0.0]), 0.7, " Two tokens tie.")
+    _finds_again(answer, torch.tensor([-5.0, -3.0, -4.0], dtype=torch.float64), 1.7)
+
+
+TEMPERATURE = Exercise(
+    id="13.4",
+    title="the temperature for a wished entropy",
+    difficulty=2,
+    minutes=12,
+    statement=(
+        "Write `my_temperature(logits, wished)`: the temperature, between 0.01 and 100, at which "
+        "`softmax(logits / T)` has an entropy of `wished` nats, right to 0.001 nats. `logits` is "
+        "(V,); return a number."
+    ),
+    hint=(
+        "Entropy only grows with T: try the middle of the interval, measure the entropy there, and "
+        "keep the half in which the answer must lie. Fifty rounds are plenty."
+    ),
+    function=my_temperature,
+    tests=(_cooler, _warmer, _other_logits, _to_the_ends, _to_a_thousandth, _extreme),
+)
+
+
+EXERCISES = (TOP_P, PENALTY, FINISH, TEMPERATURE)

@@ -150,7 +150,9 @@ PARTS = (
             "the window is full": _continued(12, top_k=3),
             "the window is full, and half is kept": _continued(12, keep=4, top_k=3),
             "a prompt stands behind padding": _continued(padded=True),
-            "a penalty must not count the padding": _continued(padded=True, presence_penalty=5.0, top_k=1),
+            "a penalty must not count the padding": _continued(
+                padded=True, presence_penalty=5.0, top_k=1
+            ),
         },
     ),
 )
