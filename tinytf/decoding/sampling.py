@@ -154,6 +154,7 @@ class Sampling:
     min_p: float | None = None
 
     def __post_init__(self) -> None:
+        """Refuse a value that the function of its name refuses."""
         _check_sampling(self)
 
     def __call__(self, logits: Tensor, ids: Tensor) -> Tensor:
