@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support import bounded, randomise
 
 from tinytf.decoding.fast import fast_decoder
-from tinytf.decoding.generate import generate, pad_left
+from tinytf.decoding.generate import choose, generate, pad_left
 from tinytf.decoding.sampling import Sampling, repetition_penalty, sample
 from tinytf.llama import Llama, LlamaConfig
 
@@ -302,3 +302,19 @@ def test_a_compiled_model_generates_compiled(family, exact):
     assert not runs
     assert torch.equal(generate(torch.compile(model, backend=backend), ids, 8), expected)
     assert len(runs) >= 8
+
+
+def test_a_choice_is_the_likeliest_or_drawn_from_what_the_rule_leaves():
+    logits, said = torch.tensor([[0.0, 2.0, 1.0], [3.0, 2.0, 3.0]]), torch.tensor([[1], [2]])
+    assert choose(logits, said).tolist() == [1, 0]
+
+    def others(logits, ids):
+        return logits.scatter(1, ids, -torch.inf)
+
+    drawn = torch.stack([choose(logits, said, others) for _ in range(200)])
+    assert set(drawn[:, 0].tolist()) == {0, 2}
+    assert set(drawn[:, 1].tolist()) == {0, 1}
+    first, again = (
+        choose(logits, said, others, torch.Generator().manual_seed(1)).tolist() for _ in range(2)
+    )
+    assert first == again

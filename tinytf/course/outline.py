@@ -116,8 +116,8 @@ CHAPTERS = (  # in the order of reading; some numbers have parts
         "GPT (chapter 12), the training loop (10b), byte-pair encoding (02)",
     ),
     Chapter(
-        "13", "Sampling", "Which of the likely tokens do we write down?", 150,
-        "a GPT that continues a text (chapter 12)",
+        "13", "Sampling", "Which of the likely tokens do we write down?", 105,
+        "a GPT that continues a text (chapter 12), and the cache (11)",
     ),
     Chapter(
         "14", "Three families", "Encoder, decoder or both: which for which task?", 140,

@@ -12,7 +12,7 @@ from tinytf.support.compiled import compiled_method
 from tinytf.support.modes import evaluation_mode
 from tinytf.support.protocols import LanguageModel
 
-__all__ = ["generate", "pad_left"]
+__all__ = ["choose", "generate", "pad_left"]
 
 
 @torch.no_grad()
@@ -50,8 +50,8 @@ def generate(
     outside 1..max_len, ids or end_id outside the vocabulary, logits that are NaN, and as `sampling`
     does.
     """
-    keep = _check(model, ids, max_new_tokens, end_id, keep)
-    prompts = ids
+    _check(model, ids, max_new_tokens, end_id, keep)
+    keep, prompts = keep or model.config.max_len, ids
     if mask is not None:
         _check_padding(mask, ids)
         ids = torch.where(mask[:, 0, 0], ids, ids[:, -1:])  # no penalty for what was not said
@@ -59,7 +59,7 @@ def generate(
     running = torch.ones(len(ids), dtype=torch.bool, device=ids.device)
     begin, cache = 0, None  # where the context starts; the keys and values of what was read of it
     with evaluation_mode(model):
-        for step in range(max_new_tokens):
+        for _ in range(max_new_tokens):
             if ids.size(1) - begin > model.config.max_len:
                 begin, cache = ids.size(1) - keep, None
             if cache is None:
@@ -67,11 +67,8 @@ def generate(
                 new, padding = ids[:, begin:], None if mask is None else mask[..., begin:]
             hidden = decode(new, cache) if padding is None else decode(new, cache, padding)
             logits = model.output(hidden[:, -1]).float()  # (B, T, C) -> (B, V)
-            check_scores(logits, step + 1)
-            if sampling is None:
-                token = logits.argmax(dim=-1)
-            else:
-                token = sample(sampling(logits, ids), generator)
+            check_scores(logits, ids.size(1) - prompts.size(1) + 1)
+            token = choose(logits, ids, sampling, generator)
             if end_id is not None:
                 token = torch.where(running, token, end_id)
                 running = token != end_id  # a finished row has just said it again
@@ -82,6 +79,22 @@ def generate(
             if end_id is not None and not running.any():
                 break
     return torch.cat([prompts, ids[:, prompts.size(1) :]], dim=1)
+
+
+def choose(
+    logits: Tensor,
+    ids: Tensor,
+    sampling: Sampling | None = None,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Choose the next token of each row: logits (B, V), ids (B, T) said so far -> ids (B,).
+
+    Without `sampling` the likeliest, the lowest id where some tie; with it, one that `sample` draws
+    from the logits it returns, by `generator` if one is given. Errors are those of the two.
+    """
+    if sampling is None:
+        return logits.argmax(dim=-1)
+    return sample(sampling(logits, ids), generator)
 
 
 def pad_left(
@@ -118,16 +131,13 @@ def _check_padding(mask: Tensor, ids: Tensor) -> None:
 
 def _check(
     model: LanguageModel, ids: Tensor, max_new_tokens: int, end_id: int | None, keep: int | None
-) -> int:
-    """Refuse what can't be generated from, and return how much context is kept."""
+) -> None:
+    """Refuse what can't be generated from."""
     c = model.config
     check_ids(ids, c.vocab_size)
     if max_new_tokens < 0:
         raise ValueError(f"max_new_tokens must be at least 0, got {max_new_tokens}")
     if end_id is not None and not 0 <= end_id < c.vocab_size:
         raise ValueError(f"end_id={end_id} is outside the vocabulary 0..{c.vocab_size - 1}")
-    if keep is None:
-        return c.max_len
-    if not 1 <= keep <= c.max_len:
+    if keep is not None and not 1 <= keep <= c.max_len:
         raise ValueError(f"keep={keep} must lie in 1..{c.max_len}, the model's max_len")
-    return keep

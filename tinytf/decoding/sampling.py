@@ -154,17 +154,8 @@ class Sampling:
     min_p: float | None = None
 
     def __post_init__(self) -> None:
-        if self.repetition_penalty is not None:
-            _check_penalty(self.repetition_penalty)
-        if self.presence_penalty is not None and not math.isfinite(self.presence_penalty):
-            raise ValueError(f"presence_penalty must be finite, got {self.presence_penalty}")
-        if self.temperature is not None:
-            _check_temperature(self.temperature)
-        if self.top_k is not None:
-            _check_k(self.top_k)
-        for name in ("top_p", "min_p"):
-            if getattr(self, name) is not None:
-                _check_share(name, getattr(self, name))
+        """Refuse a value that the function of its name refuses."""
+        _check_sampling(self)
 
     def __call__(self, logits: Tensor, ids: Tensor) -> Tensor:
         """Apply all of them in the order of the fields: (B, V) logits, (B, T) ids said so far."""
@@ -263,6 +254,21 @@ def _check_k(k: int, vocab_size: int | None = None) -> None:
 def _check_share(name: str, p: float) -> None:
     if not 0 < p <= 1:
         raise ValueError(f"{name} must lie in (0, 1], got {p}")
+
+
+def _check_sampling(rules: Sampling) -> None:
+    """Refuse the values that the function of that name refuses; None is for what is not used."""
+    if rules.repetition_penalty is not None:
+        _check_penalty(rules.repetition_penalty)
+    if rules.presence_penalty is not None and not math.isfinite(rules.presence_penalty):
+        raise ValueError(f"presence_penalty must be finite, got {rules.presence_penalty}")
+    if rules.temperature is not None:
+        _check_temperature(rules.temperature)
+    if rules.top_k is not None:
+        _check_k(rules.top_k)
+    for name in ("top_p", "min_p"):
+        if getattr(rules, name) is not None:
+            _check_share(name, getattr(rules, name))
 
 
 def _check_penalty(penalty: float) -> None:

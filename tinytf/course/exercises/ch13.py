@@ -11,206 +11,7 @@ from tinytf.course.words import given, short
 INF = math.inf
 
 
-# 13.1 the temperature for a wished entropy
-
-
-def my_temperature(logits, wished):
-    """Find the temperature at which softmax(logits / T) has an entropy of `wished` nats.
-
-    logits is (V,); the temperature sought lies between 0.01 and 100. Returns a number.
-    """
-    raise NotImplementedError
-
-
-def _nats(z, t):
-    log_p = (z.double() / t).log_softmax(-1)
-    return float(-(log_p.exp() * log_p).sum())
-
-
-Z = torch.tensor([2.0, 1.0, 0.0, -3.0])
-FIVE = torch.tensor([6.0, 4.5, 4.0, -1.0, -2.0])
-
-
-def _finds(answer, logits, wished, note=""):
-    few = logits.numel() <= 12
-    words = f"logits={short(logits, 6)}" if few else f"logits of shape {tuple(logits.shape)}"
-    where = f"for {words}, wished={wished:.4g}"
-    got = tensor(answer(logits, wished), where)
-    expect(got.numel() == 1, f"{where}, the shape is {tuple(got.shape)}, expected one number")
-    t = float(got)
-    expect(math.isfinite(t) and t > 0, f"{where}, you get T={short(got)}, which is no temperature")
-    found = _nats(logits, t)
-    message = f"{where}, you get T={t:.4g}, at which the entropy is {found:.4f} nats"
-    expect(abs(found - wished) < 1.001e-3, f"{message}, expected {wished:.4f}.{note}")
-
-
-def _finds_again(answer, logits, t, note=""):
-    """The temperature at which we measured the entropy."""
-    _finds(answer, logits, _nats(logits, t), f" It is T={t:g} at which it is that.{note}")
-
-
-def _cooler(answer):
-    """it finds a temperature below 1"""
-    _finds(answer, Z, 0.5)
-
-
-def _warmer(answer):
-    """it finds one above 1"""
-    _finds(answer, Z, 1.3, " Above 1 the entropy changes slowly, and the search has far to go.")
-
-
-def _other_logits(answer):
-    """for other logits it finds another"""
-    _finds(answer, FIVE, 1.0)
-
-
-@hint("The statement names the interval: search all of it, from 0.01 to 100.")
-def _to_the_ends(answer):
-    """the temperature may lie anywhere between 0.01 and 100"""
-    small = torch.tensor([0.02, 0.0])
-    _finds_again(answer, small, 0.5)
-    _finds_again(answer, small, 0.05)
-    _finds_again(answer, small, 0.012)
-    large = torch.tensor([300.0, 0.0])
-    _finds_again(answer, large, 70.0)
-    _finds_again(answer, large, 99.5)
-
-
-def _to_a_thousandth(answer):
-    """the entropy is right to 0.001 nats, also where it rises steeply"""
-    steep = torch.tensor([0.1, 0.096, 0.0, -0.1])
-    for t in (0.011, 0.02, 0.037, 1.0):
-        _finds_again(answer, steep, t)
-    for t in (0.3, 3.0, 31.0, 95.0):
-        _finds_again(answer, numbers(50, seed=1, scale=2 + 6 * t), t)
-    _finds_again(answer, numbers(2000, seed=2), 1.5)
-
-
-@hint("`log_softmax` neither overflows nor takes the logarithm of 0.")
-def _extreme(answer):
-    """large logits, unlikely tokens, and ties are no trouble"""
-    note = " `exp` of such logits is infinite: subtract the largest first, as `softmax` does."
-    _finds_again(answer, torch.tensor([10002.0, 10001.0, 10000.0]), 2.0, note)
-    note = " The last token's probability rounds to 0, and 0 · log 0 is NaN."
-    _finds_again(answer, torch.tensor([2.0, 1.0, 0.0, -150.0]), 0.8, note)
-    _finds_again(answer, torch.tensor([1.0, 3.0, 3.0, 0.0]), 0.7, " Two tokens tie.")
-    _finds_again(answer, torch.tensor([-5.0, -3.0, -4.0], dtype=torch.float64), 1.7)
-
-
-TEMPERATURE = Exercise(
-    id="13.1",
-    title="the temperature for a wished entropy",
-    difficulty=2,
-    minutes=15,
-    statement=(
-        "Write `my_temperature(logits, wished)`: the temperature, between 0.01 and 100, at which "
-        "`softmax(logits / T)` has an entropy of `wished` nats, right to 0.001 nats. `logits` is "
-        "(V,); return a number."
-    ),
-    hint=(
-        "Entropy only grows with T: try the middle of the interval, measure the entropy there, and "
-        "keep the half in which the answer must lie. Fifty rounds are plenty."
-    ),
-    function=my_temperature,
-    tests=(_cooler, _warmer, _other_logits, _to_the_ends, _to_a_thousandth, _extreme),
-)
-
-
-# 13.2 top-k, and no more than k
-
-
-def my_top_k(logits, k):
-    """Keep exactly k tokens of each row of logits (B, V): the others get -inf.
-
-    Of tokens that tie for the last place, those of the lowest ids stay.
-    """
-    raise NotImplementedError
-
-
-ROWS = torch.tensor([[0.5, 3.0, 1.0, 2.0], [9.0, 8.0, 6.0, 7.0]])
-TIES = torch.tensor([[1.0, 2.0, 1.0, 0.0, 1.0]])
-
-
-def _ranked(logits):
-    """The ids of a row from the likeliest on; of equals the lowest id first."""
-    row = logits.tolist()
-    return sorted(range(len(row)), key=lambda i: (-row[i], i))
-
-
-def _k_by_rank(logits, k):
-    """Row by row, the first k of the ranking."""
-    stay = torch.zeros(logits.shape, dtype=torch.bool)
-    for b, row in enumerate(logits.detach()):
-        stay[b, _ranked(row)[:k]] = True
-    return torch.where(stay, logits, -INF)
-
-
-def _k_keeps(answer):
-    """each row keeps its own k likeliest"""
-    expected = [[-INF, 3.0, -INF, 2.0], [9.0, 8.0, -INF, -INF]]
-    same(answer(ROWS, 2), expected, f"for logits={short(ROWS)}, k=2")
-
-
-def _k_ties(answer):
-    """of tokens that tie, it keeps no more than fit"""
-    note = (
-        "Tokens 0, 2 and 4 tie, and one place is left: the lowest id's. (`topk` promises no order "
-        "among equals.)"
-    )
-    same(
-        answer(TIES, 2), [[1.0, 2.0, -INF, -INF, -INF]], f"for logits={short(TIES)}, k=2", note=note
-    )
-
-
-def _k_all(answer):
-    """k = V keeps all"""
-    same(answer(ROWS, 4), ROWS, f"for logits={short(ROWS)}, k=4")
-
-
-def _k_one(answer):
-    """k = 1 keeps one, in each of several rows"""
-    agrees(answer, _k_by_rank, torch.tensor([[1.0, 1.0]]), 1, note="The lower id stays.")
-    agrees(answer, _k_by_rank, torch.tensor([[-3.0], [2.0]]), 1)
-    agrees(answer, _k_by_rank, numbers(3, 5, seed=1), 1)
-
-
-def _k_many_ties(answer):
-    """in large vocabularies, with ties in every row, the lowest ids stay"""
-    agrees(answer, _k_by_rank, numbers(3, 7, seed=1).round(), 3)
-    agrees(answer, _k_by_rank, torch.zeros(2, 300), 7, note="All tie.")
-    agrees(answer, _k_by_rank, numbers(4, 300, seed=2).round(), 120)
-
-
-def _k_kinds(answer):
-    """what stays keeps its value, dtype and gradient"""
-    for dtype in (torch.float64, torch.float16, torch.bfloat16):
-        agrees(answer, _k_by_rank, numbers(2, 5, seed=3, dtype=dtype), 2)
-    agrees(answer, _k_by_rank, numbers(2, 5, seed=3, scale=1e6, shift=-1e8), 2)
-    near = torch.tensor([[1.0, 1.0 + 1e-12, 1.0 - 1e-12]], dtype=torch.float64)
-    agrees(answer, _k_by_rank, near, 1, note="They differ by 1e-12, in float64.")
-    gradients(answer, _k_by_rank, numbers(3, 5, seed=4), 2)
-
-
-TOP_K = Exercise(
-    id="13.2",
-    title="top-k, and no more than k",
-    difficulty=2,
-    minutes=12,
-    statement=(
-        "Write `my_top_k(logits, k)`: of each row of `logits` (B, V) exactly the k likeliest "
-        "tokens keep their logit, all others get `-inf`. Where several tie for the last place, "
-        "those with the lowest ids stay."
-    ),
-    hint=(
-        "A comparison with the k-th logit keeps all that tie. Rank the ids instead, with a sort "
-        "that leaves equals in order (`stable=True`), and hide all but the first k of the ranking."
-    ),
-    function=my_top_k,
-    tests=(_k_keeps, _k_ties, _k_all, _k_one, _k_many_ties, _k_kinds),
-)
-
-
-# 13.3 top-p: the smallest set, and no fewer than asked for
+# 13.1 repair a top-p
 
 
 def my_top_p(logits, p, least=1):
@@ -220,6 +21,14 @@ def my_top_p(logits, p, least=1):
     """
     raise NotImplementedError
 
+
+BROKEN = """
+def my_top_p(logits, p):
+    ranked, order = logits.sort(dim=-1, descending=True)
+    out = ranked.softmax(dim=-1).cumsum(dim=-1) > p
+    logits[0, order[out]] = -math.inf
+    return logits
+"""
 
 P = torch.tensor([[0.125, 0.5, 0.25, 0.125], [0.0625, 0.1875, 0.125, 0.625]])
 LOGITS = P.log()
@@ -232,6 +41,12 @@ def _kept(answer, p, expected, note, rows=slice(None)):
     expect(got.dim() == 2 and got.size(1) == 4, f"{where}, the shape is {tuple(got.shape)}")
     kept = [row.isfinite().nonzero()[:, 0].tolist() for row in got]
     expect(kept == expected, f"{where}, you keep the tokens {kept}, expected {expected}. {note}")
+
+
+def _ranked(logits):
+    """The ids of a row from the likeliest on; of equals the lowest id first."""
+    row = logits.tolist()
+    return sorted(range(len(row)), key=lambda i: (-row[i], i))
 
 
 def _p_by_rank(logits, p, least=1):
@@ -364,14 +179,19 @@ def _p_kinds(answer):
 
 
 TOP_P = Exercise(
-    id="13.3",
-    title="top-p: the smallest set, and no fewer than asked for",
+    id="13.1",
+    title="repair a top-p",
     difficulty=3,
-    minutes=18,
+    minutes=12,
     statement=(
-        "Write `my_top_p(logits, p, least=1)`: of each row of `logits` (B, V) keep the fewest "
-        "tokens whose probabilities sum to p or more; all others get `-inf`. A set that holds "
-        "exactly p is complete. But keep the `least` likeliest in any case, even if fewer hold p."
+        "Code like this goes around as top-p. For a batch of one it seems to work. Four things in "
+        "it are wrong: which rows it rules tokens out of, which token it drops first, what it does "
+        "when a set holds exactly p, and what becomes of the caller's `logits`."
+        f"\n\n```python{BROKEN}```\n\n"
+        "Write it right, with one wish more: `my_top_p(logits, p, least=1)` keeps, in each row of "
+        "`logits` (B, V), the fewest tokens whose probabilities sum to p or more, and all others "
+        "get `-inf`. A set that holds exactly p is complete. But the `least` likeliest stay in any "
+        "case, even if fewer hold p."
     ),
     hint=(
         "Sort each row and sum. A token is out if the likelier ones alone hold p already, and it "
@@ -395,7 +215,7 @@ TOP_P = Exercise(
 )
 
 
-# 13.4 a repetition penalty that penalises
+# 13.2 a repetition penalty that penalises
 
 
 def my_repetition_penalty(logits, ids, penalty):
@@ -480,15 +300,15 @@ def _penalty_kinds(answer):
 
 
 PENALTY = Exercise(
-    id="13.4",
+    id="13.2",
     title="a repetition penalty that penalises",
     difficulty=2,
-    minutes=12,
+    minutes=8,
     statement=(
-        "Write `my_repetition_penalty(logits, ids, penalty)`, CTRL's penalty as it is used: the "
-        "logits (B, V) of the tokens that a row has said (`ids`, (B, T)) become smaller, a "
-        "positive one divided by the penalty, a negative one multiplied. How often a token was "
-        "said does not matter."
+        "Write `my_repetition_penalty(logits, ids, penalty)`, CTRL's penalty as it ought to work: "
+        "the logits (B, V) of the tokens that a row has said (`ids`, (B, T)) become smaller, "
+        "whatever their sign: a positive one is divided by the penalty, a negative one multiplied. "
+        "How often a token was said does not matter."
     ),
     hint=(
         "`torch.zeros_like(logits, dtype=torch.bool).scatter(1, ids, True)` marks what each row "
@@ -507,88 +327,7 @@ PENALTY = Exercise(
 )
 
 
-# 13.5 min-p
-
-
-def my_min_p(logits, p):
-    """Keep the tokens at least p times as likely as the likeliest of their row of logits (B, V).
-
-    The others get -inf.
-    """
-    raise NotImplementedError
-
-
-SURE = torch.tensor([[0.7, 0.15, 0.073, 0.072, 0.005], [0.3, 0.24, 0.22, 0.2, 0.04]])
-TWO_BEST = torch.tensor([[0.4, 0.4, 0.2]])
-APART = torch.tensor([[0.05, 0.60, 0.03, 0.32], [0.10, 0.04, 0.36, 0.50]])
-
-
-def _min_p_keeps(answer, probs, p, expected, note):
-    where = f"for rows of probability {short(probs)}, p={p}"
-    got = tensor(answer(probs.log(), p), where)
-    expect(got.shape == probs.shape, f"{where}, the shape is {tuple(got.shape)}")
-    same(got, torch.where(torch.tensor(expected), probs.log(), -INF), where, note=note)
-
-
-def _by_ratio(logits, p):
-    """Token by token in float64: its probability over the row's best is e^(z - max z)."""
-    stay = [[math.exp(z - max(row)) >= p for z in row] for row in logits.detach().double().tolist()]
-    return torch.where(torch.tensor(stay), logits, -INF)
-
-
-def _m_relative(answer):
-    """the bound is a share of the row's best"""
-    note = "Row 0 needs 0.07, row 1 needs 0.03."
-    _min_p_keeps(answer, SURE, 0.1, [[True] * 4 + [False], [True] * 5], note)
-
-
-def _m_best(answer):
-    """the bound comes from the best, wherever it stands"""
-    note = "Row 0 needs 0.15 · 0.6 = 0.09, row 1 needs 0.15 · 0.5 = 0.075."
-    _min_p_keeps(answer, APART, 0.15, [[False, True, False, True], [True, False, True, True]], note)
-
-
-def _m_exact(answer):
-    """exactly that share is enough"""
-    note = "Both likeliest are as likely as the likeliest."
-    _min_p_keeps(answer, TWO_BEST, 1.0, [[True, True, False]], note)
-
-
-def _m_many(answer):
-    """for any p and any number of rows and tokens, however large the logits"""
-    agrees(answer, _by_ratio, torch.tensor([[2.0], [-1.0]]), 0.9)
-    for seed, (rows, size, p) in enumerate([(3, 7, 0.3), (2, 40, 0.05), (5, 12, 0.7), (4, 5, 0.9)]):
-        agrees(answer, _by_ratio, numbers(rows, size, seed=seed, scale=2), p)
-    far = torch.tensor([[1000.0, 999.0, 990.0], [-1000.0, -1001.0, -999.5]])
-    agrees(answer, _by_ratio, far, 0.3, note="`exp(1000)` is infinite; `softmax` is not.")
-
-
-def _m_kinds(answer):
-    """what stays keeps its value, dtype and gradient"""
-    for dtype in (torch.float64, torch.float16):
-        few = torch.tensor([[0.1, 3.0, 1.0, 2.0], [4.0, 0.5, 2.0, 3.0]], dtype=dtype)
-        agrees(answer, _by_ratio, few, 0.3)
-    near = torch.tensor([[0.0, -1e-9, 0.0]], dtype=torch.float64)
-    agrees(answer, _by_ratio, near, 1.0, note="Token 1 is a little less likely, in float64.")
-    gradients(answer, _by_ratio, numbers(3, 5, seed=4), 0.3)
-
-
-MIN_P = Exercise(
-    id="13.5",
-    title="min-p",
-    difficulty=1,
-    minutes=8,
-    statement=(
-        "Write `my_min_p(logits, p)`: of each row of `logits` (B, V) keep the tokens that are at "
-        "least p times as likely as the row's likeliest; all others get `-inf`."
-    ),
-    hint="The bound is one number a row: `p * probs.max(dim=-1, keepdim=True).values`.",
-    function=my_min_p,
-    tests=(_m_relative, _m_best, _m_exact, _m_many, _m_kinds),
-)
-
-
-# 13.6 rows that end, each on its own
+# 13.3 rows that end, each on its own
 
 
 def my_finish(ids, end_id):
@@ -656,10 +395,10 @@ def _f_many(answer):
 
 
 FINISH = Exercise(
-    id="13.6",
+    id="13.3",
     title="rows that end, each on its own",
     difficulty=2,
-    minutes=12,
+    minutes=8,
     statement=(
         "A batch was drawn without stopping. Write `my_finish(ids, end_id)`: in each row of `ids` "
         "(B, T), what comes after the first `end_id` becomes `end_id` too, and the batch is cut "
@@ -671,4 +410,109 @@ FINISH = Exercise(
 )
 
 
-EXERCISES = (TEMPERATURE, TOP_K, TOP_P, PENALTY, MIN_P, FINISH)
+# 13.4 the temperature for a wished entropy
+
+
+def my_temperature(logits, wished):
+    """Find the temperature at which softmax(logits / T) has an entropy of `wished` nats.
+
+    logits is (V,); the temperature sought lies between 0.01 and 100. Returns a number.
+    """
+    raise NotImplementedError
+
+
+def _nats(z, t):
+    log_p = (z.double() / t).log_softmax(-1)
+    return float(-(log_p.exp() * log_p).sum())
+
+
+Z = torch.tensor([2.0, 1.0, 0.0, -3.0])
+FIVE = torch.tensor([6.0, 4.5, 4.0, -1.0, -2.0])
+
+
+def _finds(answer, logits, wished, note=""):
+    few = logits.numel() <= 12
+    words = f"logits={short(logits, 6)}" if few else f"logits of shape {tuple(logits.shape)}"
+    where = f"for {words}, wished={wished:.4g}"
+    got = tensor(answer(logits, wished), where)
+    expect(got.numel() == 1, f"{where}, the shape is {tuple(got.shape)}, expected one number")
+    t = float(got)
+    expect(math.isfinite(t) and t > 0, f"{where}, you get T={short(got)}, which is no temperature")
+    found = _nats(logits, t)
+    message = f"{where}, you get T={t:.4g}, at which the entropy is {found:.4f} nats"
+    expect(abs(found - wished) < 1.001e-3, f"{message}, expected {wished:.4f}.{note}")
+
+
+def _finds_again(answer, logits, t, note=""):
+    """The temperature at which we measured the entropy."""
+    _finds(answer, logits, _nats(logits, t), f" It is T={t:g} at which it is that.{note}")
+
+
+def _cooler(answer):
+    """it finds a temperature below 1"""
+    _finds(answer, Z, 0.5)
+
+
+def _warmer(answer):
+    """it finds one above 1"""
+    _finds(answer, Z, 1.3, " Above 1 the entropy changes slowly, and the search has far to go.")
+
+
+def _other_logits(answer):
+    """for other logits it finds another"""
+    _finds(answer, FIVE, 1.0)
+
+
+@hint("The statement names the interval: search all of it, from 0.01 to 100.")
+def _to_the_ends(answer):
+    """the temperature may lie anywhere between 0.01 and 100"""
+    small = torch.tensor([0.02, 0.0])
+    _finds_again(answer, small, 0.5)
+    _finds_again(answer, small, 0.05)
+    _finds_again(answer, small, 0.012)
+    large = torch.tensor([300.0, 0.0])
+    _finds_again(answer, large, 70.0)
+    _finds_again(answer, large, 99.5)
+
+
+def _to_a_thousandth(answer):
+    """the entropy is right to 0.001 nats, also where it rises steeply"""
+    steep = torch.tensor([0.1, 0.096, 0.0, -0.1])
+    for t in (0.011, 0.02, 0.037, 1.0):
+        _finds_again(answer, steep, t)
+    for t in (0.3, 3.0, 31.0, 95.0):
+        _finds_again(answer, numbers(50, seed=1, scale=2 + 6 * t), t)
+    _finds_again(answer, numbers(2000, seed=2), 1.5)
+
+
+@hint("`log_softmax` neither overflows nor takes the logarithm of 0.")
+def _extreme(answer):
+    """large logits, unlikely tokens, and ties are no trouble"""
+    note = " `exp` of such logits is infinite: subtract the largest first, as `softmax` does."
+    _finds_again(answer, torch.tensor([10002.0, 10001.0, 10000.0]), 2.0, note)
+    note = " The last token's probability rounds to 0, and 0 · log 0 is NaN."
+    _finds_again(answer, torch.tensor([2.0, 1.0, 0.0, -150.0]), 0.8, note)
+    _finds_again(answer, torch.tensor([1.0, 3.0, 3.0, 0.0]), 0.7, " Two tokens tie.")
+    _finds_again(answer, torch.tensor([-5.0, -3.0, -4.0], dtype=torch.float64), 1.7)
+
+
+TEMPERATURE = Exercise(
+    id="13.4",
+    title="the temperature for a wished entropy",
+    difficulty=2,
+    minutes=12,
+    statement=(
+        "Write `my_temperature(logits, wished)`: the temperature, between 0.01 and 100, at which "
+        "`softmax(logits / T)` has an entropy of `wished` nats, right to 0.001 nats. `logits` is "
+        "(V,); return a number."
+    ),
+    hint=(
+        "Entropy only grows with T: try the middle of the interval, measure the entropy there, and "
+        "keep the half in which the answer must lie. Fifty rounds are plenty."
+    ),
+    function=my_temperature,
+    tests=(_cooler, _warmer, _other_logits, _to_the_ends, _to_a_thousandth, _extreme),
+)
+
+
+EXERCISES = (TOP_P, PENALTY, FINISH, TEMPERATURE)
