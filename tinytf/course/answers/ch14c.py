@@ -1,4 +1,4 @@
-"""Answers to chapter 14c (translator): references and mistakes."""
+"""Answers to chapter 14c: references and mistakes."""
 
 from tinytf.course.grading import Answers, WrongAnswer
 
@@ -270,6 +270,61 @@ REORDER = Answers(
     ),
 )
 
+# 14c.2 their words in our order
+
+
+def my_order(size, pad, eos):
+    """List Marian's ids in the order of our table: size + 1 whole numbers.
+
+    `size` is how many words Marian has, `pad` and `eos` its ids of <pad> and <eos>.
+    """
+    first = [pad, pad, eos]
+    return first + [i for i in range(size) if i not in first]
+
+
+WORDS = Answers(
+    my_order,
+    (
+        WrongAnswer(
+            "no <pad> at all",
+            lambda size, pad, eos: [i for i in my_order(size, pad, eos) if i != pad],
+            "my_order(4, 3, 0)",
+            "Their <pad> stands in our table twice: as <pad> and as the start.",
+        ),
+        WrongAnswer(
+            "the start left out",
+            lambda size, pad, eos: my_order(size, pad, eos)[1:],
+            "my_order(4, 3, 0)",
+            "Our row 1 is the start, a copy of their <pad>: size + 1 rows in all.",
+        ),
+        WrongAnswer(
+            "<eos> before the start",
+            lambda size, pad, eos: [pad, eos, pad, *my_order(size, pad, eos)[3:]],
+            "my_order(4, 3, 0)",
+            "Our row 1 is the start, and <eos> is row 2.",
+        ),
+        WrongAnswer(
+            "<eos> taken to be 0 and <pad> the last",
+            lambda size, pad, eos: my_order(size, size - 1, 0),
+            "my_order(5, 0, 1)",
+            "`pad` and `eos` are arguments: they can stand anywhere.",
+        ),
+        WrongAnswer(
+            "<pad> and <eos> twice",
+            lambda size, pad, eos: [pad, pad, eos, *range(size)],
+            "my_order(4, 3, 0)",
+            "After the first three come the words that are not yet among them.",
+        ),
+        WrongAnswer(
+            "our ids of theirs",
+            lambda size, pad, eos: [my_order(size, pad, eos).index(i) for i in range(size)],
+            "my_order(4, 3, 0)",
+            "The list is asked for in our order: place by place, which of theirs stands there.",
+        ),
+    ),
+)
+
 ANSWERS = {
     "14c.1": REORDER,
+    "14c.2": WORDS,
 }
