@@ -288,38 +288,32 @@ WORDS = Answers(
         WrongAnswer(
             "no <pad> at all",
             lambda size, pad, eos: [i for i in my_order(size, pad, eos) if i != pad],
-            "my_order(4, 3, 0)",
+            "the shape is (3,), expected (5,)",
             "Their <pad> stands in our table twice: as <pad> and as the start.",
         ),
         WrongAnswer(
             "the start left out",
             lambda size, pad, eos: my_order(size, pad, eos)[1:],
-            "my_order(4, 3, 0)",
+            "the shape is (4,), expected (5,)",
             "Our row 1 is the start, a copy of their <pad>: size + 1 rows in all.",
         ),
         WrongAnswer(
             "<eos> before the start",
             lambda size, pad, eos: [pad, eos, pad, *my_order(size, pad, eos)[3:]],
-            "my_order(4, 3, 0)",
+            "you get [3, 0, 3, 1, 2]",
             "Our row 1 is the start, and <eos> is row 2.",
         ),
         WrongAnswer(
             "<eos> taken to be 0 and <pad> the last",
             lambda size, pad, eos: my_order(size, size - 1, 0),
-            "my_order(5, 0, 1)",
+            "you get [4, 4, 0, 1, 2, 3]",
             "`pad` and `eos` are arguments: they can stand anywhere.",
         ),
         WrongAnswer(
             "<pad> and <eos> twice",
             lambda size, pad, eos: [pad, pad, eos, *range(size)],
-            "my_order(4, 3, 0)",
+            "the shape is (7,), expected (5,)",
             "After the first three come the words that are not yet among them.",
-        ),
-        WrongAnswer(
-            "our ids of theirs",
-            lambda size, pad, eos: [my_order(size, pad, eos).index(i) for i in range(size)],
-            "my_order(4, 3, 0)",
-            "The list is asked for in our order: place by place, which of theirs stands there.",
         ),
     ),
 )
