@@ -6,6 +6,8 @@ import torch
 
 from tinytf import viz
 from tinytf.related.vit import split_patches
+from tinytf.viz.images import draw_patches, draw_vit
+from tinytf.viz.spoken import spoken
 
 pytestmark = pytest.mark.usefixtures("house_style")
 
@@ -48,3 +50,22 @@ def test_similarity_grid_has_a_map_for_each_place():
     axes[0].figure.canvas.draw()
     with pytest.raises(ValueError, match=r"\(8, 8\) is not that of a square grid"):
         viz.similarity_grid(torch.eye(8))
+
+
+def test_a_drawing_puts_each_square_into_a_row():
+    ax = draw_patches(torch.arange(16.0).view(4, 4), 2)
+    words = [text.get_text() for text in ax.texts]
+    numbers = [int(word) for word in words if word.isdigit()]
+    assert numbers[:16] == list(range(16))
+    assert numbers[16:20] == [0, 1, 4, 5]
+    assert "4 squares" in spoken(ax.figure)
+    with pytest.raises(ValueError, match="patches of 3 × 3 do not tile an image of 4 × 4"):
+        draw_patches(torch.zeros(4, 4), 3)
+
+
+def test_the_drawing_of_a_model_says_what_is_missing():
+    whole, first = draw_vit(), draw_vit(placeholders=("class token", "positions"))
+    assert "(B, 17, C)" in [text.get_text() for text in whole.texts]
+    assert "mean state" in [text.get_text() for text in first.texts]
+    assert "Not there yet: class token and positions." in spoken(first.figure)
+    assert "Not there yet" not in spoken(whole.figure)

@@ -129,9 +129,13 @@ CHAPTERS = (  # in the order of reading; some numbers have parts
         "RoPE (chapter 05), RMSNorm (06), SwiGLU (07), the cache (11b), GPT (12)",
     ),
     Chapter(
-        "14c", "The same parts elsewhere",
-        "Does our code run a public translator, and read images?", 90,
-        "positions (chapter 05), the encoder (08), the whole Transformer (10)",
+        "14c", "A public translator",
+        "Does our code run a translator that somebody else trained?", 65,
+        "positions (chapter 05), Pre-LN (06), the whole Transformer (10), greedy decoding (11)",
+    ),
+    Chapter(
+        "14d", "Images", "How does an encoder read what is no text?", 80,
+        "learned positions (chapter 05), the encoder (08), the training loop (10b)",
     ),
     Chapter(
         "15", "Counting the cost", "What does a longer text cost, in time and memory?", 85,

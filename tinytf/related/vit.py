@@ -94,9 +94,8 @@ class ImageClassifier(nn.Module):
         self.embedding = PatchEmbedding(c.d_model, c.patch_size, c.channels)
         self.class_token = nn.Parameter(torch.zeros(c.d_model))
         self.positions = LearnedPositionalEncoding(c.d_model, 1 + c.num_patches, c.dropout)
-        self.encoder = Encoder(
-            [EncoderLayer(*sizes) for _ in range(c.num_layers)], PreNorm.final_norm(c.d_model)
-        )
+        layers = [EncoderLayer(*sizes) for _ in range(c.num_layers)]
+        self.encoder = Encoder(layers, PreNorm.final_norm(c.d_model))
         self.output = nn.Linear(c.d_model, c.num_classes)
         xavier(self)
         nn.init.zeros_(self.output.weight)
@@ -113,10 +112,10 @@ class ImageClassifier(nn.Module):
 
     def encode(self, images: Tensor, visible: Tensor | None = None) -> Tensor:
         """Represent the class token and each patch: images -> states (B, 1 + N, C)."""
-        size = self.config.image_size
-        if images.shape[2:] != (size, size):
+        if images.shape[2:] != 2 * (self.config.image_size,):
             raise ValueError(
-                f"images must be {size} × {size} pixels, got shape {tuple(images.shape)}"
+                f"images must be {self.config.image_size} × {self.config.image_size} pixels, "
+                f"got shape {tuple(images.shape)}"
             )
         patches = self.embedding(images)
         first = self.class_token.expand(len(patches), 1, -1)

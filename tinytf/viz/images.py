@@ -5,6 +5,7 @@ import math
 import matplotlib.pyplot as plt
 import numpy as np
 
+from .diagram import SMALL, Diagram
 from .style import ATTENTION, CYCLE, INK, SIGNED, as_array, new_axes
 
 
@@ -39,6 +40,74 @@ def patch_row(image, patches, *, title=None):
     if title:
         whole.set_title(title)
     return whole, row
+
+
+def draw_patches(image, size):
+    """Draw a small image (height, width) as numbers, and its square patches as rows.
+
+    Returns the Axes. Raises ValueError if `size` does not divide height and width.
+    """
+    image = as_array(image, "image", ndim=2)
+    height, width = image.shape
+    if height % size or width % size:
+        raise ValueError(f"patches of {size} × {size} do not tile an image of {height} × {width}")
+    corners = [(i, j) for i in range(0, height, size) for j in range(0, width, size)]
+    cell = 0.7
+    d = Diagram(
+        14.4, max(height * cell, len(corners) * 0.95) + 1.1,
+        alt=f"An image of {height} by {width} numbers is cut into {len(corners)} squares; each "
+        "square, read line by line, becomes a row of its own, and the rows stand in reading order.",
+    )  # fmt: skip
+    middle = (max(height * cell, len(corners) * 0.95) + 0.4) / 2
+    whole = d.matrix(3.0, middle, image, role="input", digits=0, cell=cell)
+    left, top = whole.left[0], whole.top[1]
+    for k, (i, j) in enumerate(corners):
+        frame = plt.Rectangle(
+            (left + j * cell, top - (i + size) * cell), size * cell, size * cell, fill=False,
+            edgecolor=INK, linewidth=2.2, zorder=5,
+        )  # fmt: skip
+        d.ax.add_patch(frame)
+        y = middle + (len(corners) - 1) * 0.475 - 0.95 * k
+        pixels = image[i : i + size, j : j + size].reshape(1, -1)
+        row = d.matrix(10.4, y, pixels, rows=[f"patch {k}"], role="embedding", digits=0, cell=cell)
+        d.arrow((whole.right[0] + 0.15, y), (row.left[0] - 0.1, y))
+    head = max(height * cell, len(corners) * 0.95) + 0.75
+    d.text(3.0, head, "an image, (4, 4)" if image.shape == (4, 4) else f"an image, {image.shape}")
+    d.text(10.4, head, f"patches, ({len(corners)}, {size * size})")
+    return d.ax
+
+
+def draw_vit(placeholders=()):
+    """Draw an image on its way through a Vision Transformer; returns the Axes.
+
+    The parts named in `placeholders` ("class token", "positions") are pale: not there yet.
+    """
+    token, places = ("class token" in placeholders), ("positions" in placeholders)
+    missing = " and ".join(placeholders)
+    d = Diagram(
+        19.4, 4.5,
+        alt="An image is cut into patches; one linear map embeds them; a class token is put in "
+        "front, positions are added, chapter 08's encoder reads the row, and the output map "
+        "scores the classes from the first state."
+        + (f" Not there yet: {missing}." if missing else ""),
+    )  # fmt: skip
+    y, row = 1.5, "(B, 16, C)" if token else "(B, 17, C)"
+    image = d.box(1.5, y, "image", "(B, 1, 8, 8)", role="input", size=(2.2, 1.0))
+    cut = d.box(4.7, y, "patches", "(B, 16, 4)", role="input", size=(2.2, 1.0))
+    embedded = d.box(7.9, y, "embedding", "(B, 16, C)", role="embedding", size=(2.3, 1.0))
+    added = d.box(11.2, y, "+ positions", row, role="position", size=(2.3, 1.0),
+                  faint=places)  # fmt: skip
+    encoder = d.box(14.4, y, "encoder", row, role="encoder", size=(2.2, 1.0))
+    output = d.box(17.7, y, "output map", "(B, 10)", role="output", size=(2.4, 1.0))
+    first = d.box(7.9, 3.6, "class token", "(C,)", role="embedding", size=(2.3, 1.0), faint=token)
+    d.arrow(image, cut, "cut")
+    d.arrow(cut, embedded)
+    d.arrow(embedded, added, dashed=places)
+    d.arrow(first.right, added.top, "in front", dashed=token)
+    d.arrow(added, encoder)
+    d.arrow(encoder, output)
+    d.text(16.0, 2.35, "mean state" if token else "first state", size=SMALL)
+    return d.ax
 
 
 def digit_attention(image, weights, ax=None, *, title=None, top=None, colorbar=True):

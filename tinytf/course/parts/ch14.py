@@ -1,4 +1,4 @@
-"""Chapters 14: BERT, Llama's block, Marian's positions, patches."""
+"""Chapters 14: BERT and Llama's block."""
 
 import torch
 
@@ -13,7 +13,6 @@ IDS = torch.tensor([[5, 6, 7, 8], [9, 4, 0, 0]])
 SEGMENTS = torch.tensor([[0, 0, 1, 1], [0, 1, 0, 0]])
 BERT = BertConfig(12, d_model=6, num_heads=2, num_layers=2, max_len=8)
 LLAMA = LlamaConfig(20, d_model=12, num_heads=6, num_kv_heads=2, num_layers=1, d_ff=10, max_len=8)
-IMAGES = torch.arange(2 * 2 * 4 * 6, dtype=torch.float64).reshape(2, 2, 4, 6)
 
 
 def _bert_gradients(model):
@@ -51,11 +50,6 @@ def _llama_steps(layer):
 def _llama_gradients(layer):
     module, x = twin(layer, LLAMA), learned(2, 4, 12, seed=1)
     return arrived(module(x, causal_mask(4)), x, module=module)
-
-
-def _patches_gradients(f):
-    images = IMAGES.clone().requires_grad_()
-    return arrived(f(images, 2), images)
 
 
 PARTS = (
@@ -98,25 +92,5 @@ PARTS = (
             "gradients go back to the tokens and to every weight": _llama_gradients,
         },
         tolerance=1e-5,
-    ),
-    Part(
-        "tinytf.related.marian.halves",
-        {"the width is 6": lambda f: f(6), "it is odd": lambda f: f(7)},
-    ),
-    Part("tinytf.related.marian.half_and_half", {"there are 5 positions": lambda f: f(5, 6)}),
-    Part(
-        "tinytf.related.vit.split_patches",
-        {
-            "patches have one pixel": lambda f: f(IMAGES[:1, :1], 1),
-            "images are no squares, and have two channels": lambda f: f(IMAGES, 2),
-            "gradients go back": _patches_gradients,
-        },
-    ),
-    Part(
-        "tinytf.related.vit.PatchEmbedding",
-        {
-            "its weights are counted": lambda layer: shapes(layer(5, 2, 2)),
-            "two images are read": lambda layer: twin(layer, 5, 2, 2)(IMAGES),
-        },
     ),
 )

@@ -1,11 +1,11 @@
-"""Chapter 14c: a model's features in another order."""
+"""Chapter 14c: a model's features, and its words, in another order."""
 
 import functools
 
 import torch
 from torch import nn
 
-from tinytf.course.expect import expect, numbers, same
+from tinytf.course.expect import agrees, expect, numbers, same
 from tinytf.course.grading import Exercise
 from tinytf.course.words import described, short
 from tinytf.embedding import TokenEmbedding
@@ -197,5 +197,58 @@ REORDER = Exercise(
     tests=(_embeddings, _readers, _writers, _norms, _inside, _computes),
 )
 
+# 14c.2 their ids in our order
 
-EXERCISES = (REORDER,)
+
+def my_order(size, pad, eos):
+    """List Marian's ids in the order of our table: size + 1 whole numbers.
+
+    `size` is how many words Marian has, `pad` and `eos` its ids of <pad> and <eos>.
+    """
+    raise NotImplementedError
+
+
+def _ordered(size, pad, eos):
+    return [pad, pad, eos] + [i for i in range(size) if i not in (pad, eos)]
+
+
+def _at_the_end(answer):
+    """<eos> is their first word and <pad> their last, as in the public models"""
+    agrees(answer, _ordered, 4, 3, 0)
+    agrees(answer, _ordered, 9, 8, 0)
+
+
+def _at_the_front(answer):
+    """<pad> and <eos> are their first words"""
+    agrees(answer, _ordered, 5, 0, 1)
+    agrees(answer, _ordered, 5, 1, 0)
+
+
+def _anywhere(answer):
+    """<pad> and <eos> stand anywhere"""
+    for size in (2, 3, 5):
+        for pad in range(size):
+            for eos in range(size):
+                if pad != eos:
+                    agrees(answer, _ordered, size, pad, eos)
+
+
+WORDS = Exercise(
+    id="14c.2",
+    title="their words in our order",
+    difficulty=1,
+    minutes=8,
+    statement=(
+        "Marian's table has `size` rows, one for each of its words; `pad` and `eos` are its ids "
+        "of <pad> and <eos>, which can stand anywhere. Write `my_order(size, pad, eos)`: the list "
+        "of Marian's ids in the order of our table, `size + 1` whole numbers. Our row 0 is their "
+        "<pad>, our row 1, the start, is their <pad> again, our row 2 is their <eos>, and all "
+        "other words follow in the order in which they stand in Marian's table."
+    ),
+    hint="Write down the first three, then every id of theirs that is not yet among them.",
+    function=my_order,
+    tests=(_at_the_end, _at_the_front, _anywhere),
+)
+
+
+EXERCISES = (REORDER, WORDS)

@@ -1,4 +1,4 @@
-"""Answers to chapter 14c (translator): references and mistakes."""
+"""Answers to chapter 14c: references and mistakes."""
 
 from tinytf.course.grading import Answers, WrongAnswer
 
@@ -270,6 +270,55 @@ REORDER = Answers(
     ),
 )
 
+# 14c.2 their words in our order
+
+
+def my_order(size, pad, eos):
+    """List Marian's ids in the order of our table: size + 1 whole numbers.
+
+    `size` is how many words Marian has, `pad` and `eos` its ids of <pad> and <eos>.
+    """
+    first = [pad, pad, eos]
+    return first + [i for i in range(size) if i not in first]
+
+
+WORDS = Answers(
+    my_order,
+    (
+        WrongAnswer(
+            "no <pad> at all",
+            lambda size, pad, eos: [i for i in my_order(size, pad, eos) if i != pad],
+            "the shape is (3,), expected (5,)",
+            "Their <pad> stands in our table twice: as <pad> and as the start.",
+        ),
+        WrongAnswer(
+            "the start left out",
+            lambda size, pad, eos: my_order(size, pad, eos)[1:],
+            "the shape is (4,), expected (5,)",
+            "Our row 1 is the start, a copy of their <pad>: size + 1 rows in all.",
+        ),
+        WrongAnswer(
+            "<eos> before the start",
+            lambda size, pad, eos: [pad, eos, pad, *my_order(size, pad, eos)[3:]],
+            "you get [3, 0, 3, 1, 2]",
+            "Our row 1 is the start, and <eos> is row 2.",
+        ),
+        WrongAnswer(
+            "<eos> taken to be 0 and <pad> the last",
+            lambda size, pad, eos: my_order(size, size - 1, 0),
+            "you get [4, 4, 0, 1, 2, 3]",
+            "`pad` and `eos` are arguments: they can stand anywhere.",
+        ),
+        WrongAnswer(
+            "<pad> and <eos> twice",
+            lambda size, pad, eos: [pad, pad, eos, *range(size)],
+            "the shape is (7,), expected (5,)",
+            "After the first three come the words that are not yet among them.",
+        ),
+    ),
+)
+
 ANSWERS = {
     "14c.1": REORDER,
+    "14c.2": WORDS,
 }

@@ -1,4 +1,4 @@
-"""Chapter 14c: patches made into an image again, and which of them an answer needs."""
+"""Chapter 14d: patches made into an image again, and which of them an answer needs."""
 
 import torch
 
@@ -18,7 +18,7 @@ from tinytf.course.words import short
 from tinytf.related.vit import ImageClassifier, ImageConfig, split_patches
 from tinytf.support.randomness import seeded
 
-# 14c.2 the image again
+# 14d.1 the image again
 
 
 def my_join_patches(patches, size, shape):
@@ -122,7 +122,7 @@ def _joined_kinds(answer):
 
 
 PATCHES = Exercise(
-    id="14c.2",
+    id="14d.1",
     title="the image again",
     difficulty=2,
     minutes=12,
@@ -141,7 +141,7 @@ PATCHES = Exercise(
 )
 
 
-# 14c.3 what does the answer need?
+# 14d.2 what does the answer need?
 
 
 def my_occlusion(model, image, num_patches):
@@ -284,7 +284,7 @@ def _its_device(answer):
 
 
 OCCLUSION = Exercise(
-    id="14c.3",
+    id="14d.2",
     title="what does the answer need?",
     difficulty=2,
     minutes=12,

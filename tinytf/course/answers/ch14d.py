@@ -1,11 +1,11 @@
-"""Answers to chapter 14c (images): references and mistakes."""
+"""Answers to chapter 14d: references and mistakes."""
 
 import torch
 import torch.nn.functional as F
 
 from tinytf.course.grading import Answers, WrongAnswer
 
-# 14c.2 the image again
+# 14d.1 the image again
 
 
 def my_join_patches(patches, size, shape):
@@ -152,7 +152,7 @@ PATCHES = Answers(
 )
 
 
-# 14c.3 what does the answer need?
+# 14d.2 what does the answer need?
 
 
 def my_occlusion(model, image, num_patches):
@@ -360,6 +360,6 @@ OCCLUSION = Answers(
 )
 
 ANSWERS = {
-    "14c.2": PATCHES,
-    "14c.3": OCCLUSION,
+    "14d.1": PATCHES,
+    "14d.2": OCCLUSION,
 }
