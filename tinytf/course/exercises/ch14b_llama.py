@@ -80,7 +80,7 @@ CACHE = Exercise(
     id="14b.4",
     title="how large is the cache?",
     difficulty=1,
-    minutes=8,
+    minutes=6,
     statement=(
         "Write `my_cache_bytes(num_layers, num_heads, num_kv_heads, d_model, length, "
         "bytes_per_number=2)`: how many bytes of keys and values a model keeps for `length` "
@@ -171,7 +171,7 @@ HALF_SPLIT = Exercise(
     id="14b.3",
     title="weights for the other RoPE",
     difficulty=2,
-    minutes=12,
+    minutes=10,
     statement=(
         "Write `my_half_split(weight, num_heads)`: reorder the rows of a query or key map "
         "`(H D, C)` that was trained with neighbouring pairs (rows 2i and 2i+1 of a head), so that "
