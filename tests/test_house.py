@@ -25,7 +25,6 @@ NOT_YET_BUILT = {
     "inspect": [
         "Record", "ablate_heads", "attention_layers", "record", "replace", "weights_of",
     ],
-    "llama": ["Llama", "LlamaConfig", "PRESETS"],
 }  # fmt: skip
 
 # Names that graduate in a second chapter too. To be emptied: each is built exactly once.

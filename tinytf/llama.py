@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-import torch
 from torch import Tensor, nn
 
 from tinytf.attention import KeyValueCache
 from tinytf.blocks import EncoderLayer, padding_so_far
 from tinytf.checks import check_sizes
-from tinytf.embedding import TiedOutput, check_ids
+from tinytf.embedding import check_ids
 from tinytf.feedforward import SwiGLU
-from tinytf.gpt import CausalStack
+from tinytf.gpt import CausalStack, DecoderOnly
 from tinytf.grouped_query import GroupedQueryAttention, check_groups
 from tinytf.initialisation import normal, scale_residual
 from tinytf.norm import RMSNorm
@@ -50,9 +49,7 @@ class LlamaConfig:
         check_sizes(self, "vocab_size", "d_model", "num_heads", "num_kv_heads", "num_layers",
                     "d_ff", "max_len")  # fmt: skip
         check_groups(self.d_model, self.num_heads, self.num_kv_heads)
-        for name in ("base", "eps"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+        _check_above_zero(self, "base", "eps")
 
     @classmethod
     def preset(cls, name: str) -> Self:
@@ -78,7 +75,7 @@ class LlamaLayer(EncoderLayer):
         self.residual_2 = PreNorm(c.d_model, 0.0, norm)
 
 
-class Llama(TiedOutput):
+class Llama(DecoderOnly):
     """A decoder-only Transformer as Llama has it: `GPT`'s stack with other layers, no positions.
 
     It is used as a `GPT` is. No linear map has a bias. Weights start as those of `GPT`: N(0,
@@ -99,18 +96,6 @@ class Llama(TiedOutput):
         normal(self, std=0.02)
         scale_residual(self, 2 * c.num_layers)
 
-    def forward(
-        self, ids: Tensor, cache: list[KeyValueCache] | None = None, mask: Tensor | None = None
-    ) -> Tensor:
-        """Score the token after each prefix: ids (B, T) -> logits (B, T, V).
-
-        With a `cache` (from `decoder.new_cache()`), `ids` holds only the tokens that are new.
-        `mask`, as `padding_mask` makes it for them, says which are no padding. Raises ValueError
-        for an empty batch, ids outside the vocabulary, a mask of another shape, and sequences
-        longer than max_len; TypeError for ids that are not integers.
-        """
-        return self.output(self.decode(ids, cache, mask))
-
     def decode(
         self, ids: Tensor, cache: list[KeyValueCache] | None = None, mask: Tensor | None = None
     ) -> Tensor:
@@ -119,23 +104,9 @@ class Llama(TiedOutput):
         Positions count padding, too: all that RoPE sees of them is their distance.
         """
         check_ids(ids, self.config.vocab_size)
-        end = (len(cache[0]) if cache else 0) + ids.size(1)
-        if end > self.config.max_len:
-            raise ValueError(
-                f"sequence of length {end} is longer than max_len={self.config.max_len}"
-            )
+        _check_length(ids, cache, self.config.max_len)
         padding = padding_so_far(mask, ids.size(1), cache[0] if cache else None)
         return self.decoder(self.embedding(ids), cache, padding)
-
-    @property
-    def table(self) -> nn.Parameter:
-        """The embedding table, which the output may share."""
-        return self.embedding.weight
-
-    @property
-    def device(self) -> torch.device:
-        """The device the parameters are on."""
-        return self.table.device
 
     @classmethod
     def from_pretrained(cls, folder: str | Path) -> Self:
@@ -146,3 +117,15 @@ class Llama(TiedOutput):
         from tinytf.pretrained import llama  # which builds on this file
 
         return llama.load(folder, cls)
+
+
+def _check_above_zero(config: LlamaConfig, *names: str) -> None:
+    for name in names:
+        if not getattr(config, name) > 0:
+            raise ValueError(f"{name} must be above 0, got {getattr(config, name)}")
+
+
+def _check_length(ids: Tensor, cache: list[KeyValueCache] | None, max_len: int) -> None:
+    end = (len(cache[0]) if cache else 0) + ids.size(1)
+    if end > max_len:
+        raise ValueError(f"sequence of length {end} is longer than max_len={max_len}")

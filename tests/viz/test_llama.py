@@ -5,6 +5,8 @@ import torch
 from matplotlib.patches import Rectangle
 
 from tinytf import viz
+from tinytf.viz.llama import draw_row_order, draw_sharing, draw_swaps
+from tinytf.viz.spoken import spoken
 
 pytestmark = pytest.mark.usefixtures("house_style")
 
@@ -49,3 +51,29 @@ def test_seeds_are_dots_and_their_mean_a_stroke():
 def test_nothing_to_draw_is_refused(values, band, message):
     with pytest.raises(ValueError, match=message):
         viz.seed_dots(values, band=band)
+
+
+def test_swaps_are_five_and_say_which_are_made():
+    ax = draw_swaps(done=(1, 3))
+    words = [text.get_text() for text in ax.texts]
+    assert sorted(w for w in words if w.startswith("swap")) == [f"swap {n}" for n in range(1, 6)]
+    assert "Done so far: 1, 3." in spoken(ax.figure)
+    assert "Done so far: none." in spoken(draw_swaps().figure)
+
+
+def test_sharing_has_a_panel_for_each_number_of_key_heads():
+    axes = draw_sharing(6, (6, 3, 1))
+    titles = [ax.get_title(loc="left") for ax in axes]
+    assert titles == ["multi-head: one each", "grouped: 3 groups", "multi-query: one for all"]
+    assert [len(ax.patches) for ax in axes] == [6 + 12, 6 + 6, 6 + 2]
+
+
+def test_rows_stand_where_the_order_of_the_package_puts_them():
+    from tinytf.relative import half_split_order
+
+    ax = draw_row_order(6)
+    rows = [t for t in ax.texts if t.get_text().startswith("row ")]
+    below = sorted((t for t in rows if t.get_position()[1] < 2), key=lambda t: t.get_position()[0])
+    assert [int(t.get_text()[4:]) for t in below] == half_split_order(6).tolist()
+    with pytest.raises(ValueError, match="a width of 7 is odd"):
+        draw_row_order(7)

@@ -125,8 +125,8 @@ CHAPTERS = (  # in the order of reading; some numbers have parts
     ),
     Chapter(
         "14b", "The block today",
-        "What has changed in the block since 2017, and what does it buy?", 90,
-        "RoPE (chapter 05), RMSNorm (06), SwiGLU (07), the cache (11b), GPT (12)",
+        "What has changed in the block since 2017, and what does it buy?", 110,
+        "RoPE (chapter 05b), RMSNorm (06), SwiGLU (07), the cache (11b), GPT (12)",
     ),
     Chapter(
         "14c", "A public translator",

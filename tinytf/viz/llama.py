@@ -1,9 +1,98 @@
-"""Which query heads share a key head, and what runs of several seeds came to."""
+"""Llama's block: its parts beside GPT's, heads that share keys, rows of maps, runs of seeds."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.patches import Rectangle
 
+from .diagram import Diagram
+from .spoken import alt
 from .style import CYCLE, FAINT, INK, as_array, label, new_axes
+
+# What is exchanged, from the input upwards: its number, GPT's part, Llama's, its colour.
+SWAPS = (
+    (2, "a table of positions,\nadded once, at the bottom", "nothing here: queries and keys\n"
+     "are turned in every layer (RoPE)", "position"),
+    (1, "LayerNorm\nbefore each sublayer", "RMSNorm\nbefore each sublayer", "norm"),
+    (5, "attention: every head\nhas keys and values of its own", "grouped queries: several heads\n"
+     "share keys and values", "attention"),
+    (3, "feed-forward: up, GELU, down", "feed-forward: up twice,\none a gate (SwiGLU), down",
+     "feedforward"),
+    (4, "every linear map has a bias", "no linear map has one", "plain"),
+)  # fmt: skip
+
+
+def draw_swaps(done=()):
+    """Draw the places where Llama's block differs from GPT's, and its parts; returns the Axes.
+
+    The numbers in `done` are swaps that have been made: there the old part is pale, elsewhere the
+    new one is.
+    """
+    said = "; ".join(f"{n}, {one} becomes {other}" for n, one, other, _ in sorted(SWAPS))
+    d = Diagram(
+        15.4, 6.9,
+        alt=f"Two columns, GPT's block and Llama's. {said.replace(chr(10), ' ')}. "
+        f"Done so far: {', '.join(map(str, done)) or 'none'}.",
+    )  # fmt: skip
+    d.text(3.4, 6.55, "GPT's block (2019)")
+    d.text(12.0, 6.55, "Llama's block (2023)")
+    for row, (number, one, other, role) in enumerate(SWAPS):
+        y, made = 0.75 + 1.25 * row, number in done
+        old = d.box(3.4, y, one, role=role, size=(5.8, 1.0), faint=made)
+        new = d.box(12.0, y, other, role=role, size=(6.0, 1.0), faint=not made)
+        d.arrow(old, new, f"swap {number}", dashed=not made)
+    return d.ax
+
+
+def draw_sharing(num_heads=8, key_heads=(8, 2, 1)):
+    """Draw who shares keys and values with whom, a panel for each number of key heads.
+
+    Returns the list of Axes.
+    """
+    figure, axes = plt.subplots(1, len(key_heads), figsize=(13, 2.6), layout="constrained")
+    names = {num_heads: "multi-head: one each", 1: "multi-query: one for all"}
+    for ax, keys in zip(axes, key_heads, strict=True):
+        head_groups(num_heads, keys, ax, title=names.get(keys, f"grouped: {keys} groups"))
+    counts = ", ".join(str(keys) for keys in key_heads)
+    alt(
+        figure,
+        f"{num_heads} query heads in a row, and below them {counts} heads of keys and values. "
+        "Lines join each query head to the one that it reads, its neighbours to the same.",
+    )
+    return list(axes)
+
+
+def draw_row_order(width=8):
+    """Draw the rows of one head's map in two orders, who is turned with whom; returns the Axes.
+
+    Raises ValueError for an odd width.
+    """
+    if width % 2:
+        raise ValueError(f"rows are turned in pairs: a width of {width} is odd")
+    half, step = width // 2, 1.5
+    d = Diagram(
+        3.6 + step * width, 4.6,
+        alt=f"Two rows of {width} boxes. Above, ours: boxes 0 and 1 are a pair, 2 and 3 the next, "
+        f"and so on. Below, theirs: the first of each pair stand in the left half, the second in "
+        f"the right, so that a pair stands {half} apart. Arrows lead from each box to its place.",
+    )  # fmt: skip
+    order = [*range(0, width, 2), *range(1, width, 2)]
+    d.text(1.5, 3.4, "ours:\nneighbours")
+    d.text(1.5, 1.2, f"theirs:\n{half} apart")
+    roles = ("query", "key", "value", "output")
+    places = []
+    for place in range(width):
+        role = roles[place // 2 % len(roles)]
+        places.append(d.box(3.4 + step * place, 3.4, f"row {place}", role=role, size=(1.3, 0.7)))
+    for place, row in enumerate(order):
+        role = roles[row // 2 % len(roles)]
+        below = d.box(3.4 + step * place, 1.2, f"row {row}", role=role, size=(1.3, 0.7))
+        d.arrow(places[row].bottom, below.top, role=role)
+    for pair in range(half):
+        here = [places[2 * pair], places[2 * pair + 1]]
+        d.text((here[0].x + here[1].x) / 2, 4.15, f"pair {pair}", size=9)
+        d.text(3.4 + step * pair, 0.45, f"pair {pair}", size=9)
+        d.text(3.4 + step * (pair + half), 0.45, f"pair {pair}", size=9)
+    return d.ax
 
 
 def head_groups(num_heads, num_kv_heads, ax=None, *, title=None):

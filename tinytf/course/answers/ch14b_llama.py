@@ -6,7 +6,7 @@ import torch
 
 from tinytf.course.grading import Answers, WrongAnswer
 
-# 14b.1 how large is the cache?
+# 14b.4 how large is the cache?
 
 
 def my_cache_bytes(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number=2):
@@ -124,7 +124,7 @@ CACHE = Answers(
 )
 
 
-# 14b.2 weights for the other RoPE
+# 14b.3 weights for the other RoPE
 
 
 def my_half_split(weight, num_heads):
@@ -239,7 +239,7 @@ HALF_SPLIT = Answers(
 )
 
 
-# 14b.3 grouped queries without copying keys
+# 14b.1 grouped queries without copying keys
 
 
 def my_grouped_attention(q, k, v):
@@ -464,8 +464,131 @@ GROUPED = Answers(
     ),
 )
 
+# 14b.2 heads into groups
+
+
+def my_grouped_map(weight, num_heads, num_kv_heads):
+    """Put the heads of a key or value map, (H D, C), into groups: (G D, C).
+
+    Each group's new head is the mean of its old ones; heads of a group stand side by side. H is
+    num_heads, G is num_kv_heads and divides it.
+    """
+    width = len(weight) // num_heads
+    groups = weight.view(num_kv_heads, -1, width, weight.size(1))  # (H D, C) -> (G, H/G, D, C)
+    return groups.mean(dim=1).flatten(0, 1)  # (G, H/G, D, C) -> (G D, C)
+
+
+def _by_groups(make):
+    """A `my_grouped_map` that makes (G D, C) of (G, H/G, D, C) in another way."""
+
+    def grouped(weight, num_heads, num_kv_heads):
+        shape = (num_kv_heads, num_heads // num_kv_heads, -1, weight.size(1))
+        return make(weight.reshape(shape))
+
+    return grouped
+
+
+def _every_other_head(weight, num_heads, num_kv_heads):
+    return weight.unflatten(0, (-1, num_kv_heads, len(weight) // num_heads)).mean(0).flatten(0, 1)
+
+
+def _neighbouring_rows(weight, num_heads, num_kv_heads):
+    return weight.unflatten(0, (-1, num_heads // num_kv_heads)).mean(1)
+
+
+def _group_and_size(weight, num_heads, num_kv_heads):
+    return my_grouped_map(weight, num_heads, num_heads // num_kv_heads)
+
+
+def _in_place_of_the_first(weight, num_heads, num_kv_heads):
+    shape = (num_kv_heads, num_heads // num_kv_heads, -1, weight.size(1))
+    first = weight.view(shape)[:, 0]
+    return first.copy_(weight.view(shape).mean(1)).flatten(0, 1)
+
+
+def _mean_in_float32(weight, num_heads, num_kv_heads):
+    return my_grouped_map(weight.float(), num_heads, num_kv_heads)
+
+
+def _cut_off(weight, num_heads, num_kv_heads):
+    return my_grouped_map(weight.detach(), num_heads, num_kv_heads)
+
+
+INTO_GROUPS = Answers(
+    reference=my_grouped_map,
+    equivalent={
+        "groups = … => groups = weight.reshape(num_kv_heads, -1, width, weight.size(1))": "as good "
+        "as `view`, and more patient",
+        "width = … => …len(weight.detach())…": "only the length is asked",
+        "width = … => …len(weight.float())…": "only the length is asked",
+    },
+    wrong=(
+        WrongAnswer(
+            "the first head of each group",
+            _by_groups(lambda groups: groups[:, 0].flatten(0, 1)),
+            "their mean is 4",
+            "That is one of the other starts they tried; it forgets what the other heads learned.",
+        ),
+        WrongAnswer(
+            "the sum",
+            _by_groups(lambda groups: groups.sum(1).flatten(0, 1)),
+            "their mean is 4",
+            "The sum makes scores larger by the size of a group: divide by it.",
+        ),
+        WrongAnswer(
+            "one mean for all rows of a head",
+            _by_groups(
+                lambda groups: (
+                    groups.mean((1, 2), keepdim=True).expand_as(groups)[:, 0].flatten(0, 1)
+                )
+            ),
+            "expected are 2 and 20",
+            "A head's rows are different numbers of its keys. Average over heads, row by row.",
+        ),
+        WrongAnswer(
+            "neighbouring rows",
+            _neighbouring_rows,
+            "expected are 2 and 20",
+            "Neighbouring rows belong to one head. The same row of *another* head stands D rows "
+            "further on.",
+        ),
+        WrongAnswer(
+            "every other head",
+            _every_other_head,
+            "expected are 2 and 200",
+            "The heads of a group are neighbours, as in `repeat_interleave`: with 4 heads in 2 "
+            "groups 0 and 1, then 2 and 3.",
+        ),
+        WrongAnswer(
+            "groups and their size exchanged",
+            _group_and_size,
+            "The rows are 2 and 6",
+            "num_kv_heads is how many groups there are, not how many heads are in one.",
+        ),
+        WrongAnswer(
+            "float32 comes out",
+            _mean_in_float32,
+            "the dtype is float32, expected float64",
+            "`.float()` makes float32 of whatever came in. Keep the dtype of `weight`.",
+        ),
+        WrongAnswer(
+            "cut off from the graph",
+            _cut_off,
+            "no gradient reaches `weight`",
+            "The numbers are right, but nothing that is trained behind them would change the map.",
+        ),
+        WrongAnswer(
+            "the mean written over the first head",
+            _in_place_of_the_first,
+            "your code changes the caller's `weight`",
+            "A view shares the caller's memory, and the old model is no longer what it was.",
+        ),
+    ),
+)
+
 ANSWERS = {
-    "14b.1": CACHE,
-    "14b.2": HALF_SPLIT,
-    "14b.3": GROUPED,
+    "14b.1": GROUPED,
+    "14b.2": INTO_GROUPS,
+    "14b.3": HALF_SPLIT,
+    "14b.4": CACHE,
 }

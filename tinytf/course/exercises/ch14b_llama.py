@@ -1,4 +1,4 @@
-"""Chapter 14b, Llama: bytes of a cache, the two orders of RoPE's pairs, grouped queries."""
+"""Chapter 14b, Llama: grouped queries, heads put into groups, RoPE's two orders, cache bytes."""
 
 import itertools
 
@@ -18,7 +18,7 @@ from tinytf.course.grading import Exercise
 from tinytf.course.words import described, given
 from tinytf.relative import rotary_angles, rotate
 
-# 14b.1 how large is the cache?
+# 14b.4 how large is the cache?
 
 
 def my_cache_bytes(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number=2):
@@ -77,10 +77,10 @@ def _all_together(answer):
 
 
 CACHE = Exercise(
-    id="14b.1",
+    id="14b.4",
     title="how large is the cache?",
     difficulty=1,
-    minutes=8,
+    minutes=6,
     statement=(
         "Write `my_cache_bytes(num_layers, num_heads, num_kv_heads, d_model, length, "
         "bytes_per_number=2)`: how many bytes of keys and values a model keeps for `length` "
@@ -92,7 +92,7 @@ CACHE = Exercise(
 )
 
 
-# 14b.2 weights for the other RoPE
+# 14b.3 weights for the other RoPE
 
 
 def my_half_split(weight, num_heads):
@@ -168,10 +168,10 @@ def _kept(answer):
 
 
 HALF_SPLIT = Exercise(
-    id="14b.2",
+    id="14b.3",
     title="weights for the other RoPE",
     difficulty=2,
-    minutes=12,
+    minutes=10,
     statement=(
         "Write `my_half_split(weight, num_heads)`: reorder the rows of a query or key map "
         "`(H D, C)` that was trained with neighbouring pairs (rows 2i and 2i+1 of a head), so that "
@@ -184,7 +184,7 @@ HALF_SPLIT = Exercise(
 )
 
 
-# 14b.3 grouped queries without copying keys
+# 14b.1 grouped queries without copying keys
 
 
 def my_grouped_attention(q, k, v):
@@ -291,7 +291,7 @@ def _learns(answer):
 
 
 GROUPED = Exercise(
-    id="14b.3",
+    id="14b.1",
     title="grouped queries without copying keys",
     difficulty=3,
     minutes=15,
@@ -319,4 +319,84 @@ GROUPED = Exercise(
 )
 
 
-EXERCISES = (CACHE, HALF_SPLIT, GROUPED)
+# 14b.2 heads into groups
+
+
+def my_grouped_map(weight, num_heads, num_kv_heads):
+    """Put the heads of a key or value map, (H D, C), into groups: (G D, C).
+
+    Each group's new head is the mean of its old ones; heads of a group stand side by side. H is
+    num_heads, G is num_kv_heads and divides it.
+    """
+    raise NotImplementedError
+
+
+def _mean_by_mean(weight, num_heads, num_kv_heads):
+    """Each new row as the mean of its old ones, one by one."""
+    width, size = len(weight) // num_heads, num_heads // num_kv_heads
+    new = weight.new_zeros(num_kv_heads * width, weight.size(1))
+    for row in range(len(new)):
+        group, place = divmod(row, width)
+        old = [weight[(group * size + member) * width + place] for member in range(size)]
+        new[row] = sum(old) / size
+    return new
+
+
+def _two_heads(answer):
+    """two heads of one row each become their mean"""
+    note = "The rows are 2 and 6; their mean is 4."
+    agrees(answer, _mean_by_mean, torch.tensor([[2.0], [6.0]]), 2, 1, note=note)
+
+
+def _own_rows(answer):
+    """row i of the new head is the mean of the rows i of the old ones"""
+    weight = torch.tensor([[1.0], [10.0], [3.0], [30.0]])
+    note = "Rows 0 and 2 are first rows of a head, 1 and 3 second ones: expected are 2 and 20."
+    agrees(answer, _mean_by_mean, weight, 2, 1, note=note)
+
+
+def _neighbours_share(answer):
+    """heads of a group stand side by side"""
+    weight = torch.tensor([[1.0], [3.0], [100.0], [300.0]])
+    note = "Heads 0 and 1 make the first group, heads 2 and 3 the second: expected are 2 and 200."
+    agrees(answer, _mean_by_mean, weight, 4, 2, note=note)
+
+
+def _any_heads(answer):
+    """for any number of heads, groups and columns"""
+    weight = numbers(12, 5, seed=1)
+    agrees(answer, _mean_by_mean, weight, 6, 2, note="6 heads of 2 rows, in 2 groups of 3.")
+    agrees(answer, _mean_by_mean, weight, 6, 3, note="6 heads of 2 rows, in 3 groups of 2.")
+    agrees(answer, _mean_by_mean, weight, 6, 6, note="As many groups as heads: nothing changes.")
+    agrees(answer, _mean_by_mean, weight, 1, 1, note="One head stays as it is.")
+    agrees(answer, _mean_by_mean, numbers(24, 3, seed=2), 4, 2, note="4 heads of 6 rows.")
+
+
+def _arrives(answer):
+    """dtype, device and gradient stay with the rows"""
+    precise(answer, _mean_by_mean, numbers(12, 5, seed=4), 6, 2, dtype=torch.float64)
+    precise(answer, _mean_by_mean, numbers(12, 5, seed=4), 6, 2, dtype=torch.bfloat16)
+    gradients(answer, _mean_by_mean, numbers(12, 5, seed=5), 6, 2)
+    travels(answer, numbers(12, 5, seed=5), 6, 2)
+
+
+INTO_GROUPS = Exercise(
+    id="14b.2",
+    title="put trained heads into groups",
+    difficulty=2,
+    minutes=8,
+    statement=(
+        "A model was trained with keys of its own for each head, and is to be trained on with "
+        "groups. Ainslie et al. (2023) start the new head of a group from the *mean* of its old "
+        "ones. Write `my_grouped_map(weight, num_heads, num_kv_heads)`: the weight of a key or "
+        "value map, `(H D, C)`, becomes `(G D, C)`, H and G being the two numbers; row i of a new "
+        "head is the mean of the rows i of the old heads of its group, which stand side by side. "
+        "The result keeps dtype and device, and leaves `weight` unchanged."
+    ),
+    hint="Give the rows three axes: group, head in the group, row in the head. Which one goes?",
+    function=my_grouped_map,
+    tests=(_two_heads, _own_rows, _neighbours_share, _any_heads, _arrives),
+)
+
+
+EXERCISES = (GROUPED, INTO_GROUPS, HALF_SPLIT, CACHE)

@@ -1,18 +1,14 @@
-"""Chapters 14: BERT and Llama's block."""
+"""Chapters 14: BERT, Marian's positions, patches."""
 
 import torch
 
-from tinytf.attention import KeyValueCache
 from tinytf.bert import BertConfig
 from tinytf.course.parts import Part, arrived, shapes, twin
-from tinytf.course.parts.ch03 import learned, wide
-from tinytf.llama import LlamaConfig
-from tinytf.masks import causal_mask
 
 IDS = torch.tensor([[5, 6, 7, 8], [9, 4, 0, 0]])
 SEGMENTS = torch.tensor([[0, 0, 1, 1], [0, 1, 0, 0]])
 BERT = BertConfig(12, d_model=6, num_heads=2, num_layers=2, max_len=8)
-LLAMA = LlamaConfig(20, d_model=12, num_heads=6, num_kv_heads=2, num_layers=1, d_ff=10, max_len=8)
+IMAGES = torch.arange(2 * 2 * 4 * 6, dtype=torch.float64).reshape(2, 2, 4, 6)
 
 
 def _bert_gradients(model):
@@ -26,30 +22,9 @@ def _started(model):
     return {name: p.std() for name, p in module.named_parameters() if p.dim() > 1}
 
 
-def _grouped(layer, *heads, mask=None):
-    return twin(layer, 12, *heads)(wide(2, 5, 12, seed=1), mask)
-
-
-def _grouped_steps(layer):
-    module, cache, x = twin(layer, 12, 6, 2), KeyValueCache(), wide(2, 5, 12, seed=1)
-    first = module(x[:, :2], causal_mask(2), cache)
-    steps = [module(x[:, t : t + 1], None, cache) for t in (2, 3, 4)]
-    return [first, *steps, cache.k]
-
-
-def _grouped_gradients(layer):
-    module, x = twin(layer, 12, 6, 2), learned(2, 5, 12, seed=1)
-    return arrived(module(x), x, module=module)
-
-
-def _llama_steps(layer):
-    module, cache, x = twin(layer, LLAMA), KeyValueCache(), wide(2, 4, 12, seed=1)
-    return [module(x[:, :3], causal_mask(3), cache), module(x[:, 3:], None, cache)]
-
-
-def _llama_gradients(layer):
-    module, x = twin(layer, LLAMA), learned(2, 4, 12, seed=1)
-    return arrived(module(x, causal_mask(4)), x, module=module)
+def _patches_gradients(f):
+    images = IMAGES.clone().requires_grad_()
+    return arrived(f(images, 2), images)
 
 
 PARTS = (
@@ -67,30 +42,23 @@ PARTS = (
         },
     ),
     Part(
-        "tinytf.grouped_query.GroupedQueryAttention",
+        "tinytf.related.marian.halves",
+        {"the width is 6": lambda f: f(6), "it is odd": lambda f: f(7)},
+    ),
+    Part("tinytf.related.marian.half_and_half", {"there are 5 positions": lambda f: f(5, 6)}),
+    Part(
+        "tinytf.related.vit.split_patches",
         {
-            "its weights are counted": lambda layer: shapes(layer(12, 6, 2)),
-            "every head has keys of its own": lambda layer: _grouped(layer, 3, 3),
-            "three heads share keys": lambda layer: _grouped(layer, 6, 2),
-            "all share them, and nobody sees what comes later": lambda layer: _grouped(
-                layer, 6, 1, mask=causal_mask(5)
-            ),
-            "words come in parts, with a cache": _grouped_steps,
-            "gradients go back to the tokens and to every weight": _grouped_gradients,
+            "patches have one pixel": lambda f: f(IMAGES[:1, :1], 1),
+            "images are no squares, and have two channels": lambda f: f(IMAGES, 2),
+            "gradients go back": _patches_gradients,
         },
-        tolerance=1e-5,
     ),
     Part(
-        "tinytf.llama.LlamaLayer",
+        "tinytf.related.vit.PatchEmbedding",
         {
-            "its weights are counted": lambda layer: shapes(layer(LLAMA)),
-            "it reads two texts": lambda layer: twin(layer, LLAMA)(wide(2, 4, 12, seed=1)),
-            "nobody sees what comes later": lambda layer: twin(layer, LLAMA)(
-                wide(2, 4, 12, seed=1), causal_mask(4)
-            ),
-            "words come in parts, with a cache": _llama_steps,
-            "gradients go back to the tokens and to every weight": _llama_gradients,
+            "its weights are counted": lambda layer: shapes(layer(5, 2, 2)),
+            "two images are read": lambda layer: twin(layer, 5, 2, 2)(IMAGES),
         },
-        tolerance=1e-5,
     ),
 )
