@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from tinytf.attention import MultiHeadAttention, explicit_attention
-from tinytf.metrics.counting import count_flops, count_parameters, kept_bytes
+from tinytf.metrics.counting import count_flops, count_parameters, kept_bytes, largest_made
 from tinytf.transformer import Transformer, TransformerConfig
 
 
@@ -67,3 +67,9 @@ def test_many_heads_keep_many_maps():
     one, four = MultiHeadAttention(16, 1), MultiHeadAttention(16, 4)
     one.attention = four.attention = explicit_attention
     assert kept_bytes(lambda: four(x)) - kept_bytes(lambda: one(x)) == 3 * 20 * 20 * 4
+
+
+def test_the_largest_tensor_on_the_way():
+    x = torch.randn(5, 3)
+    assert largest_made(lambda: (x @ x.T).sum()) == 25
+    assert largest_made(lambda: x[0] + 1) == 3

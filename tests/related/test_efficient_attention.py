@@ -10,10 +10,12 @@ from tinytf.attention import explicit_attention
 from tinytf.masks import causal_mask
 from tinytf.metrics.counting import count_flops, kept_bytes
 from tinytf.related.efficient_attention import (
+    add_tile,
     feature_map,
     global_and_window_mask,
     linear_attention,
     linear_attention_weights,
+    tiled_attention,
     window_attention,
     window_mask,
 )
@@ -31,6 +33,64 @@ def assert_same(run, oracle, inputs):
     ours, theirs = (torch.autograd.grad(out, inputs, probe) for out in (a, b))
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other, atol=1e-10, rtol=1e-10)
+
+
+# ---- tiles
+
+
+@bounded
+@given(st.integers(1, 9), st.integers(1, 4), st.booleans())
+def test_tiles_are_explicit_attention(length, tile, causal):
+    mask = causal_mask(length) if causal else None
+    assert_same(
+        lambda q, k, v: tiled_attention(q, k, v, mask, tile),
+        lambda q, k, v: explicit_attention(q, k, v, mask),
+        heads(length),
+    )
+
+
+def test_tiles_take_other_lengths_widths_and_masks_of_padding():
+    q, _, _ = heads(7)
+    _, k, _ = heads(5)
+    v = torch.randn(2, 3, 5, 4, dtype=torch.float64, requires_grad=True)
+    mask = torch.tensor([[1, 1, 0, 0, 0], [1, 1, 1, 1, 0]], dtype=torch.bool)[:, None, None]
+    assert_same(
+        lambda q, k, v: tiled_attention(q, k, v, mask, 2),
+        lambda q, k, v: explicit_attention(q, k, v, mask),
+        (q, k, v),
+    )
+
+
+def test_a_row_that_sees_nothing_is_zeros_and_has_finite_gradients():
+    q, k, v = (x.detach().float().requires_grad_() for x in heads(4))
+    mask = torch.ones(4, 4, dtype=torch.bool)
+    mask[1] = False
+    out = tiled_attention(q, k, v, mask, 2)
+    assert (out[:, :, 1] == 0).all()
+    out.sum().backward()
+    assert all(x.grad.isfinite().all() for x in (q, k, v))
+
+
+def test_tiles_that_nobody_may_see_are_not_computed():
+    q, k, v = heads(16)
+    mask = window_mask(16, 4, causal=True)
+    whole, some = (count_flops(lambda m=m: tiled_attention(q, k, v, m, 4)) for m in (None, mask))
+    assert some * 16 == whole * 7
+
+
+def test_sums_of_tiles_are_in_float32():
+    q, k, v = (x.detach().bfloat16() for x in heads(600, batch=1))
+    k, v = torch.zeros_like(k), torch.ones_like(v)
+    out = tiled_attention(q, k, v, tile=1)
+    assert out.dtype == torch.bfloat16
+    assert (out == 1).all()
+    state = q.new_zeros(1, 3, 600, 1).float(), *(torch.ones(1, 3, 600, n) for n in (1, 5))
+    assert all(x.dtype == torch.float32 for x in add_tile(state, q, k, v))
+
+
+def test_a_tile_has_a_size():
+    with pytest.raises(ValueError, match="tile must be at least 1, got 0"):
+        tiled_attention(*heads(4), tile=0)
 
 
 # ---- masks

@@ -141,6 +141,10 @@ CHAPTERS = (  # in the order of reading; some numbers have parts
         "15", "Counting the cost", "What does a longer text cost, in time and memory?", 85,
         "the fused kernel (chapter 03), the layer (08), the cache (11b), GPT (12)",
     ),
+    Chapter(
+        "15b", "Less, and in parallel", "How does one pay less, and share the work?", 95,
+        "chapter 15, attention and masks (chapter 03), what a gradient is",
+    ),
     Chapter("16", "Looking inside", "Which head does what, and how do we know?"),
     Chapter("17", "The bug clinic", "Which models train and are wrong?"),
 )  # fmt: skip

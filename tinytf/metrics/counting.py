@@ -4,9 +4,11 @@ from collections.abc import Callable
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-__all__ = ["count_flops", "count_parameters", "kept_bytes"]
+__all__ = ["count_flops", "count_parameters", "kept_bytes", "largest_made"]
 
 
 def count_parameters(module: nn.Module) -> int:
@@ -41,3 +43,20 @@ def kept_bytes(function: Callable[[], object]) -> int:
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         function()
     return sum(kept.values())
+
+
+def largest_made(function: Callable[[], object]) -> int:
+    """Count the numbers of the largest tensor that one call of `function` makes on its way."""
+    with _Largest() as mode:
+        function()
+    return mode.numbers
+
+
+class _Largest(TorchDispatchMode):
+    numbers = 0
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        out = operation(*args, **(kwargs or {}))
+        sizes = [x.numel() for x in tree_leaves(out) if isinstance(x, torch.Tensor)]
+        self.numbers = max([self.numbers, *sizes])
+        return out

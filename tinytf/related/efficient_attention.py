@@ -1,6 +1,7 @@
-"""Attention that does not compare every pair: windows, and maps that need no softmax.
+"""Attention that costs less: tile by tile, in windows, and by maps that need no softmax.
 
-Source: Beltagy et al. 2020 (Longformer), Zaheer et al. 2020 (BigBird), Katharopoulos et al. 2020.
+Source: Milakov and Gimelshein 2018 and Dao et al. 2022 (tiles), Beltagy et al. 2020 (Longformer),
+Zaheer et al. 2020 (BigBird), Katharopoulos et al. 2020.
 """
 
 import math
@@ -12,13 +13,66 @@ from torch import Tensor
 from tinytf.masks import causal_mask
 
 __all__ = [
+    "add_tile",
     "feature_map",
     "global_and_window_mask",
     "linear_attention",
     "linear_attention_weights",
+    "tiled_attention",
     "window_attention",
     "window_mask",
 ]
+
+
+State = tuple[Tensor, Tensor, Tensor]
+
+
+def add_tile(state: State, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> State:
+    """Take one tile of keys (..., S, D) and values into what queries (..., T, D) have seen.
+
+    `state` is the largest score so far and the sum of exp(score - largest), each (..., T, 1), and
+    the values mixed with those weights; so is the result, in the dtype that `state` has. mask
+    (..., T, S) is True where a key may be seen. Source: Milakov and Gimelshein 2018, algorithm 3.
+    """
+    largest, total, mix = state
+    scores = (q @ k.mT / math.sqrt(q.size(-1))).to(mix.dtype)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    new = torch.maximum(largest, scores.amax(dim=-1, keepdim=True))
+    weights, shrink = (scores - new).exp(), (largest - new).exp()
+    total = total * shrink + weights.sum(dim=-1, keepdim=True)
+    return new, total, mix * shrink + weights @ v.to(mix.dtype)
+
+
+def tiled_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, tile: int = 64
+) -> Tensor:
+    """Compute `explicit_attention` tile by tile, never holding more than tile × tile scores.
+
+    Shapes as there, and a row with nothing to attend to gives zeros. A tile in which the mask lets
+    nobody see anything is not computed. Sums are in float32 at least. For its backward pass
+    autograd still keeps every tile; fused kernels compute them again. Raises ValueError for a tile
+    below 1. Source: Dao et al. 2022, algorithm 1.
+    """
+    if tile < 1:
+        raise ValueError(f"tile must be at least 1, got {tile}")
+    wide = torch.promote_types(q.dtype, torch.float32)
+    if mask is not None:
+        mask = mask.expand(*mask.shape[:-2], q.size(-2), k.size(-2))
+    rows = []
+    for t in range(0, q.size(-2), tile):
+        some = q[..., t : t + tile, :]
+        largest = torch.full_like(some[..., :1], torch.finfo(wide).min, dtype=wide)
+        mix = v.new_zeros((*some.shape[:-1], v.size(-1)), dtype=wide)
+        state = largest, torch.zeros_like(largest), mix
+        for s in range(0, k.size(-2), tile):
+            seen = None if mask is None else mask[..., t : t + tile, s : s + tile]
+            if seen is None or seen.any():
+                keys, values = k[..., s : s + tile, :], v[..., s : s + tile, :]
+                state = add_tile(state, some, keys, values, seen)
+        _, total, mix = state
+        rows.append(mix / total.masked_fill(total == 0, 1.0))
+    return torch.cat(rows, dim=-2).to(q.dtype)
 
 
 def window_mask(
