@@ -107,7 +107,7 @@ DROP_SPANS = Exercise(
     id="14a.1",
     title="what T5 reads and what it writes",
     difficulty=2,
-    minutes=15,
+    minutes=12,
     statement=(
         "Write `my_drop_spans(ids, noise, sentinels)`: given which tokens are to be dropped, the "
         "pair `(corrupted, target)` of T5, as two lists of ids. Each span (tokens dropped side by "
@@ -315,7 +315,7 @@ FILL = Exercise(
     id="14a.3",
     title="both sides of a blank, from a model that sees one",
     difficulty=3,
-    minutes=20,
+    minutes=15,
     statement=(
         "Write `my_fill(log_probs, ids, at)`: the probability of every word at place `at`, given "
         "all other words of the row, from a decoder-only model. `log_probs(ids)` gives (T, V): row "
