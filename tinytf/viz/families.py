@@ -116,7 +116,7 @@ def draw_dropped_spans(words, noise, sentinels):
             if place is None:
                 above.setdefault(word, box)
                 if above[word] is not box:
-                    d.arrow(above[word], box, dashed=True)
+                    d.arrow(above[word].bottom, box.top, dashed=True)
     return d.ax
 
 
