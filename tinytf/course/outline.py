@@ -124,7 +124,7 @@ CHAPTERS = (  # in the order of reading; some numbers have parts
         "the encoder (08), the Transformer (10), GPT (12)",
     ),
     Chapter(
-        "14a", "Three families", "Encoder, decoder or both: which for which task?", 85,
+        "14a", "Three families", "Encoder, decoder or both: which for which task?", 105,
         "the Transformer (chapter 10) and its training (10b), GPT (12), masked words (14)",
     ),
     Chapter(

@@ -107,7 +107,7 @@ DROP_SPANS = Exercise(
     id="14a.1",
     title="what T5 reads and what it writes",
     difficulty=2,
-    minutes=12,
+    minutes=10,
     statement=(
         "Write `my_drop_spans(ids, noise, sentinels)`: given which tokens are to be dropped, the "
         "pair `(corrupted, target)` of T5, as two lists of ids. Each span (tokens dropped side by "
