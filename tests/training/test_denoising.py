@@ -12,6 +12,7 @@ from support import bounded
 
 from tinytf.training.denoising import (
     corrupt_spans,
+    cut_at_random,
     delete_words,
     drop_spans,
     infill_spans,
@@ -46,6 +47,16 @@ def test_a_text_can_be_rebuilt_from_what_is_left_and_the_target(n, seed, share, 
     left, target = corrupt_spans(ids, SENTINELS, draws(seed), share, mean, roll)
     assert torch.equal(restore_spans(left, target, SENTINELS), ids)
     assert torch.equal(ids, before)
+
+
+def test_all_cuts_are_as_likely():
+    g, trials = draws(), 6000
+    found = Counter(tuple(cut_at_random(5, 3, g)) for _ in range(trials))
+    assert set(found) == {(1, 1, 3), (1, 3, 1), (3, 1, 1), (1, 2, 2), (2, 1, 2), (2, 2, 1)}
+    for count in found.values():
+        assert count / trials == pytest.approx(1 / 6, abs=4 * math.sqrt(5 / 36 / trials))
+    assert cut_at_random(4, 4, g) == [1, 1, 1, 1]
+    assert cut_at_random(4, 1, g) == [4]
 
 
 @bounded
@@ -216,6 +227,7 @@ def test_what_a_model_wrote_can_be_put_in():
     ("call", "match"),
     [
         (lambda: span_noise(1, draws()), "length=1: two tokens"),
+        (lambda: cut_at_random(3, 4, draws()), "3 things .* into 4 parts"),
         (lambda: span_noise(9, draws(), share=0.0), "between 0 and 1, got 0.0"),
         (lambda: span_noise(9, draws(), share=1.5), r"\[0, 1\], got 1.5"),
         (lambda: span_noise(9, draws(), mean_length=0.5), "at least 1, got 0.5"),

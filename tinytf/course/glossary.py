@@ -151,6 +151,8 @@ TERMS = (
     ("pipeline parallelism", "流水线并行", "layers divided over machines", 15),
     ("text infilling", "文本填充", "one mask for a span of any length", 14),
     ("rescoring", "重打分", "scoring whole candidates with a model", 14),
+    ("prompt", "提示词", "the beginning of a text, for a model to go on with", 14),
+    ("few-shot prompt", "少样本提示", "a prompt with examples of the task in it", 14),
     ("mixed precision", "混合精度", "computing in 16 bits where 32 are not needed", 15),
     ("ablation", "消融", "taking a part away to see what it did", 16),
     ("induction head", "归纳头", "finds what followed this token last time, and repeats it", 16),

@@ -124,6 +124,10 @@ CHAPTERS = (  # in the order of reading; some numbers have parts
         "the encoder (08), the Transformer (10), GPT (12)",
     ),
     Chapter(
+        "14a", "Three families", "Encoder, decoder or both: which for which task?", 105,
+        "the Transformer (chapter 10) and its training (10b), GPT (12), masked words (14)",
+    ),
+    Chapter(
         "14b", "The block today",
         "What has changed in the block since 2017, and what does it buy?", 110,
         "RoPE (chapter 05b), RMSNorm (06), SwiGLU (07), the cache (11b), GPT (12)",

@@ -5,6 +5,7 @@ returns new tensors on the device of the ids, which are left as they are.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 __all__ = [
     "Corrupted",
     "corrupt_spans",
+    "cut_at_random",
     "delete_words",
     "drop_spans",
     "infill_spans",
@@ -29,6 +31,18 @@ class Corrupted(NamedTuple):
 
     corrupted: Tensor  # what is left, a sentinel in the place of each span: what the encoder reads
     target: Tensor  # each sentinel and the span it stands for, and one more: what to write
+
+
+def cut_at_random(total: int, parts: int, generator: torch.Generator) -> list[int]:
+    """Cut `total` things into `parts` that are not empty, each way as likely: their lengths.
+
+    Raises ValueError for fewer parts than one or more than there are things.
+    """
+    if not 1 <= parts <= total:
+        raise ValueError(f"{total} things can't be cut into {parts} parts, none of them empty")
+    cuts = torch.randperm(total - 1, generator=generator)[: parts - 1].sort().values + 1
+    edges = [0, *cuts.tolist(), total]
+    return [end - start for start, end in pairwise(edges)]
 
 
 def span_noise(
@@ -58,9 +72,12 @@ def span_noise(
     kept = length - dropped
     if spans > kept:
         raise ValueError(f"{spans} spans need {spans} tokens kept before them, only {kept} are")
-    lengths = torch.stack([_pieces(kept, spans, generator), _pieces(dropped, spans, generator)], 1)
-    noise = (torch.arange(2 * spans) % 2 == 1).repeat_interleave(lengths.flatten())
-    return noise.roll(_draw(length, generator)) if roll else noise
+    keep, drop = (cut_at_random(total, spans, generator) for total in (kept, dropped))
+    noise = []
+    for kept_here, dropped_here in zip(keep, drop, strict=True):
+        noise += [False] * kept_here + [True] * dropped_here
+    shift = int(torch.randint(length, (), generator=generator)) if roll else 0
+    return torch.tensor(noise).roll(shift)
 
 
 def drop_spans(ids: Tensor, noise: Tensor, sentinels: Sequence[int]) -> Corrupted:
@@ -72,21 +89,17 @@ def drop_spans(ids: Tensor, noise: Tensor, sentinels: Sequence[int]) -> Corrupte
     (N,). Source: Raffel et al. 2020, section 3.1.4 and figure 2. (Their code writes the last
     sentinel only where something is kept after the last span.)
     """
-    _check_row(ids)
-    if noise.shape != ids.shape or noise.dtype != torch.bool:
-        raise ValueError(
-            f"noise must be boolean, {tuple(ids.shape)} like ids, got {noise.dtype} of shape "
-            f"{tuple(noise.shape)}"
-        )
-    noise = noise.to(ids.device)
-    begins = noise & ~torch.cat([noise.new_zeros(1), noise[:-1]])
-    runs = int(begins.sum())
-    marks = _sentinels(sentinels, runs + 1, ids)
-    number = (begins.cumsum(0) - 1).clamp(min=0)
-    corrupted = torch.where(noise, marks[number], ids)[~noise | begins]
-    before = [torch.stack([m, t]) if b else t[None] for m, t, b in
-              zip(marks[number[noise]], ids[noise], begins[noise], strict=True)]  # fmt: skip
-    return Corrupted(corrupted, torch.cat([*before, marks[runs:]]))
+    _check_spans(ids, noise, sentinels)
+    corrupted, target, marks, before = [], [], iter(sentinels), False
+    for token, dropped in zip(ids.tolist(), noise.tolist(), strict=True):
+        if dropped and not before:  # a span begins
+            mark = next(marks)
+            corrupted.append(mark)
+            target.append(mark)
+        (target if dropped else corrupted).append(token)
+        before = dropped
+    target.append(next(marks))
+    return Corrupted(ids.new_tensor(corrupted), ids.new_tensor(target))
 
 
 def corrupt_spans(
@@ -112,14 +125,16 @@ def restore_spans(corrupted: Tensor, target: Tensor, sentinels: Sequence[int]) -
     A sentinel with no span in the target leaves nothing, and what the target says before its first
     sentinel goes nowhere, so what a model wrote can be put in as it is.
     """
-    known, spans, current = set(map(int, sentinels)), {}, None
+    spans, current = {int(mark): [] for mark in sentinels}, None
     for token in target.tolist():
-        if token in known:
-            current = spans.setdefault(token, [])
+        if token in spans:
+            current = spans[token]
         elif current is not None:
             current.append(token)
-    rows = [spans.get(t, []) if t in known else [t] for t in corrupted.tolist()]
-    return corrupted.new_tensor([token for row in rows for token in row])
+    row = []
+    for token in corrupted.tolist():
+        row += spans.get(token, [token])
+    return corrupted.new_tensor(row)
 
 
 def mask_words(ids: Tensor, mask_id: int, generator: torch.Generator, share: float = 0.3) -> Tensor:
@@ -128,7 +143,10 @@ def mask_words(ids: Tensor, mask_id: int, generator: torch.Generator, share: flo
     Raises ValueError for a share outside [0, 1] and ids that are not one row. Source: Lewis et al.
     2020 (BART), section 2.2, token masking.
     """
-    return torch.where(_coins(ids, generator, share), mask_id, ids)
+    _check_row(ids)
+    _check_share(share)
+    drawn = torch.rand(len(ids), generator=generator).to(ids.device)
+    return torch.where(drawn < share, mask_id, ids)
 
 
 def delete_words(ids: Tensor, generator: torch.Generator, share: float = 0.3) -> Tensor:
@@ -137,10 +155,12 @@ def delete_words(ids: Tensor, generator: torch.Generator, share: float = 0.3) ->
     One token stays if all would go. Errors as `mask_words`. Source: Lewis et al. 2020, section
     2.2, token deletion.
     """
-    kept = ~_coins(ids, generator, share)
+    _check_row(ids)
+    _check_share(share)
+    kept = torch.rand(len(ids), generator=generator) >= share
     if not kept.any():
-        kept[_draw(len(ids), generator)] = True
-    return ids[kept]
+        kept[torch.randint(len(ids), (), generator=generator)] = True
+    return ids[kept.to(ids.device)]
 
 
 def infill_spans(
@@ -199,36 +219,24 @@ def rotate_document(ids: Tensor, generator: torch.Generator) -> Tensor:
     rotation.
     """
     _check_row(ids)
-    return ids.roll(-_draw(len(ids), generator))
+    first = int(torch.randint(len(ids), (), generator=generator))
+    return torch.cat([ids[first:], ids[:first]])
 
 
-def _pieces(total: int, parts: int, generator: torch.Generator) -> Tensor:
-    """Cut `total` things into `parts` that are not empty, each way as likely: lengths (parts,)."""
-    cuts = torch.randperm(total - 1, generator=generator)[: parts - 1].sort().values + 1
-    ends = torch.cat([cuts, torch.tensor([total])])
-    return ends.diff(prepend=torch.zeros(1, dtype=torch.long))
-
-
-def _draw(below: int, generator: torch.Generator) -> int:
-    return int(torch.randint(below, (), generator=generator, device=generator.device))
-
-
-def _coins(ids: Tensor, generator: torch.Generator, share: float) -> Tensor:
+def _check_spans(ids: Tensor, noise: Tensor, sentinels: Sequence[int]) -> None:
     _check_row(ids)
-    _check_share(share)
-    drawn = torch.rand(len(ids), generator=generator, device=generator.device)
-    return (drawn < share).to(ids.device)
-
-
-def _sentinels(sentinels: Sequence[int], needed: int, ids: Tensor) -> Tensor:
-    if len(sentinels) < needed:
-        raise ValueError(f"{needed - 1} spans need {needed} sentinels, got {len(sentinels)}")
+    if noise.shape != ids.shape or noise.dtype != torch.bool:
+        raise ValueError(
+            f"noise must be boolean, {tuple(ids.shape)} like ids, got {noise.dtype} of shape "
+            f"{tuple(noise.shape)}"
+        )
+    spans = int((noise[1:] & ~noise[:-1]).sum() + noise[0])
+    if len(sentinels) < spans + 1:
+        raise ValueError(f"{spans} spans need {spans + 1} sentinels, got {len(sentinels)}")
     if len(set(sentinels)) < len(sentinels):
         raise ValueError(f"sentinels must differ, got {list(sentinels)}")
-    marks = ids.new_tensor(list(sentinels[:needed]))
     if torch.isin(ids, ids.new_tensor(list(sentinels))).any():
         raise ValueError("a sentinel stands in the text: give ids that no token has")
-    return marks
 
 
 def _check_row(ids: Tensor) -> None:
