@@ -1,4 +1,4 @@
-"""Answers to chapter 14 (families): references and mistakes."""
+"""Answers to chapter 14a: references and mistakes."""
 
 import math
 
@@ -6,7 +6,7 @@ import torch
 
 from tinytf.course.grading import Answers, WrongAnswer
 
-# 14.3 what T5 reads and what it writes
+# 14a.1 what T5 reads and what it writes
 
 
 def my_drop_spans(ids, noise, sentinels):
@@ -185,7 +185,7 @@ DROP_SPANS = Answers(
 )
 
 
-# 14.4 BART's infilling, with spans of nothing
+# 14a.2 BART's infilling, with spans of nothing
 
 
 def my_infill(ids, spans, mask_id):
@@ -341,7 +341,7 @@ INFILL = Answers(
 )
 
 
-# 14.5 both sides of a blank, from a model that sees one
+# 14a.3 both sides of a blank, from a model that sees one
 
 
 def my_fill(log_probs, ids, at):
@@ -484,7 +484,7 @@ FILL = Answers(
 )
 
 ANSWERS = {
-    "14.3": DROP_SPANS,
-    "14.4": INFILL,
-    "14.5": FILL,
+    "14a.1": DROP_SPANS,
+    "14a.2": INFILL,
+    "14a.3": FILL,
 }

@@ -1,4 +1,4 @@
-"""Exercises of chapter 14, Three families: what noise leaves and asks, both sides of a blank."""
+"""Exercises of chapter 14a, Three families: what noise leaves and asks, both sides of a blank."""
 
 import itertools
 
@@ -9,7 +9,7 @@ from tinytf.course.expect import expect, numbers, same
 from tinytf.course.grading import Exercise, hint
 from tinytf.course.words import given, short
 
-# 14.3 what T5 reads and what it writes
+# 14a.1 what T5 reads and what it writes
 
 
 def my_drop_spans(ids, noise, sentinels):
@@ -104,7 +104,7 @@ def _any_noise(answer):
 
 
 DROP_SPANS = Exercise(
-    id="14.3",
+    id="14a.1",
     title="what T5 reads and what it writes",
     difficulty=2,
     minutes=15,
@@ -124,7 +124,7 @@ DROP_SPANS = Exercise(
 )
 
 
-# 14.4 BART's infilling, with spans of nothing
+# 14a.2 BART's infilling, with spans of nothing
 
 
 def my_infill(ids, spans, mask_id):
@@ -194,7 +194,7 @@ def _masked_before(answer):
 
 
 INFILL = Exercise(
-    id="14.4",
+    id="14a.2",
     title="BART's infilling, with spans of nothing",
     difficulty=2,
     minutes=10,
@@ -210,7 +210,7 @@ INFILL = Exercise(
 )
 
 
-# 14.5 both sides of a blank, from a model that sees one
+# 14a.3 both sides of a blank, from a model that sees one
 
 
 def my_fill(log_probs, ids, at):
@@ -312,7 +312,7 @@ _SURE = Language(5, seed=7, strength=6.0)  # and often surprised: some words cos
 
 
 FILL = Exercise(
-    id="14.5",
+    id="14a.3",
     title="both sides of a blank, from a model that sees one",
     difficulty=3,
     minutes=20,
