@@ -38,8 +38,10 @@ class BertConfig:
     def __post_init__(self) -> None:
         if self.d_ff is None:
             object.__setattr__(self, "d_ff", 4 * self.d_model)
-        sizes = ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "max_len")
-        check_sizes(self, *sizes, "num_segments")
+        check_sizes(
+            self, "vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "max_len",
+            "num_segments",
+        )  # fmt: skip
         check_heads(self.d_model, self.num_heads)
         check_dropout(self.dropout)
         if not 0 <= self.pad_id < self.vocab_size:

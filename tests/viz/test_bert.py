@@ -5,6 +5,8 @@ import torch
 from matplotlib import pyplot as plt
 
 from tinytf.viz import CYCLE, group_dots, input_card, tag_bars
+from tinytf.viz.bert import draw_bert, draw_heads, draw_masked_words
+from tinytf.viz.spoken import spoken
 
 
 @pytest.fixture(autouse=True)
@@ -50,3 +52,25 @@ def test_group_dots_draws_every_seed_and_the_mean():
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["chance", "a", "b"]
     with pytest.raises(ValueError, match="every group needs a series"):
         group_dots({"one": {}})
+
+
+def test_the_body_adds_three_tables():
+    ax = draw_bert()
+    assert texts(ax).count("a table of its own") == 3
+    assert "three rows are added" in spoken(ax.figure)
+
+
+def test_only_chosen_words_have_a_head():
+    ax = draw_masked_words(["a", "cat", "ran"], {1: "<mask>", 2: "ran"})
+    assert texts(ax).count("head") == 2
+    assert texts(ax).count("ran") == 2
+    assert texts(ax).count("cat") == 1
+    assert "cat as <mask>, ran as ran" in spoken(ax.figure)
+    with pytest.raises(ValueError, match="place 3 is not one of 3 words"):
+        draw_masked_words(["a", "cat", "ran"], {3: "<mask>"})
+
+
+def test_the_heads_say_what_they_read():
+    ax = draw_heads()
+    assert {"a class for the text", "a tag for each word", "first and last word"} <= set(texts(ax))
+    assert "classifier reads the state of [CLS] alone" in spoken(ax.figure)

@@ -61,9 +61,12 @@ class Watched:
 def copied(value, memo=None):
     """The same value in new memory, so that an answer cannot change a test's input.
 
-    A copy stays in the graph: gradients reach the original. What occurs twice is one copy.
+    A copy stays in the graph: gradients reach the original. What occurs twice is one copy. A
+    parameter stays itself, since a copy of it would be none, and no module would take it.
     """
     memo = {} if memo is None else memo
+    if isinstance(value, torch.nn.Parameter):
+        return value
     if isinstance(value, torch.Tensor):
         if id(value) not in memo:
             memo[id(value)] = value.clone()

@@ -120,8 +120,8 @@ CHAPTERS = (  # in the order of reading; some numbers have parts
         "a GPT that continues a text (chapter 12), and the cache (11)",
     ),
     Chapter(
-        "14", "Three families", "Encoder, decoder or both: which for which task?", 140,
-        "the encoder (08), the Transformer (10), GPT (12)",
+        "14", "BERT", "What can an encoder learn from plain text, and what is it good for?", 105,
+        "residuals and norms (06), the encoder and its masked words (08), a training loop (10b)",
     ),
     Chapter(
         "14a", "Three families", "Encoder, decoder or both: which for which task?", 105,

@@ -101,10 +101,13 @@ class SentenceClassifier(nn.Module):
 
     def __init__(self, bert: Bert, num_classes: int) -> None:
         super().__init__()
+        if num_classes < 1:
+            raise ValueError(f"num_classes must be at least 1, got {num_classes}")
         self.bert = bert
         self.pooler = Pooler(bert.config.d_model)
         self.dropout = nn.Dropout(bert.config.dropout)
-        self.output = _output(bert, num_classes, "num_classes")
+        self.output = nn.Linear(bert.config.d_model, num_classes)
+        normal(self.output, std=0.02)
         normal(self.pooler, std=0.02)
 
     def forward(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
@@ -117,9 +120,12 @@ class TokenTagger(nn.Module):
 
     def __init__(self, bert: Bert, num_tags: int) -> None:
         super().__init__()
+        if num_tags < 1:
+            raise ValueError(f"num_tags must be at least 1, got {num_tags}")
         self.bert = bert
         self.dropout = nn.Dropout(bert.config.dropout)
-        self.output = _output(bert, num_tags, "num_tags")
+        self.output = nn.Linear(bert.config.d_model, num_tags)
+        normal(self.output, std=0.02)
 
     def forward(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
         """Map ids (B, S) to logits (B, S, tags)."""
@@ -132,17 +138,9 @@ class SpanFinder(nn.Module):
     def __init__(self, bert: Bert) -> None:
         super().__init__()
         self.bert = bert
-        self.output = _output(bert, 2, "ends")
+        self.output = nn.Linear(bert.config.d_model, 2)
+        normal(self.output, std=0.02)
 
     def forward(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
         """Map ids (B, S) to logits (B, S, 2): of the start, and of the end."""
         return self.output(self.bert(ids, segments))
-
-
-def _output(bert: Bert, size: int, name: str) -> nn.Linear:
-    """Make the last linear map of a head."""
-    if size < 1:
-        raise ValueError(f"{name} must be at least 1, got {size}")
-    output = nn.Linear(bert.config.d_model, size)
-    normal(output, std=0.02)
-    return output

@@ -1,13 +1,14 @@
-"""BERT's input, what a tagger says of each word, and results with a dot for each seed."""
+"""BERT drawn, its input, what a tagger says of each word, and results with a dot for each seed."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.patches import Rectangle
 
+from .diagram import Diagram
 from .style import CYCLE, INK, as_array, label, new_axes
 
-__all__ = ["group_dots", "input_card", "tag_bars"]
+__all__ = ["draw_bert", "draw_heads", "draw_masked_words", "group_dots", "input_card", "tag_bars"]
 
 BEGINS, INSIDE = INK, "#9aa3ad"  # apart from every line's colour
 
@@ -102,3 +103,92 @@ def group_dots(
     ax.tick_params(axis="x", length=0)
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
+
+
+def draw_bert():
+    """Draw ids, places and segments on their way through BERT's body; returns the Axes."""
+    d = Diagram(
+        17.4, 5.2,
+        alt="Word ids, positions and segments each pick a row of a table of their own. The three "
+        "rows are added, and the sum is normalised. An encoder in which every word sees every "
+        "other one makes a state of each.",
+    )  # fmt: skip
+    total = d.box(8.6, 2.6, "+", role="residual", size=(0.8, None))
+    rows = (
+        (4.4, "ids\nwhich word", "embedding"),
+        (2.6, "places\n0, 1, 2, …", "position"),
+        (0.8, "segments\nwhich sentence", "embedding"),
+    )
+    for y, says, role in rows:
+        first = d.box(1.7, y, says, "(B, S)", role="input", size=(2.8, None))
+        table = d.box(5.4, y, "a table of its own", "(B, S, C)", role=role, size=(3.0, None))
+        d.arrow(first, table)
+        d.arrow(table.right, total.left if y == 2.6 else (8.25, 2.6 + (0.3 if y > 2.6 else -0.3)))
+    norm = d.box(10.5, 2.6, "norm", "(B, S, C)", role="norm", size=(1.6, None))
+    encoder = d.box(13.2, 2.6, "encoder\nno word is hidden\nfrom another", role="encoder",
+                    size=(2.7, None))  # fmt: skip
+    states = d.box(16.2, 2.6, "states", "(B, S, C)", role="output", size=(1.6, None))
+    for start, end in ((total, norm), (norm, encoder), (encoder, states)):
+        d.arrow(start, end)
+    return d.ax
+
+
+def draw_masked_words(words, reads):
+    """Draw how BERT is asked for words: `words` stand there, it reads `reads`, both in order.
+
+    `reads` maps the places that are chosen to what is read there. Raises ValueError for a place
+    that no word has.
+    """
+    if beyond := [place for place in reads if not 0 <= place < len(words)]:
+        raise ValueError(f"place {beyond[0]} is not one of {len(words)} words")
+    wide = 1.9
+    asked = ", ".join(f"{words[i]} as {read}" for i, read in reads.items())
+    d = Diagram(
+        wide * len(words) + 1.6, 5.6,
+        alt=f"A row of {len(words)} words goes through BERT. Some are chosen and read otherwise or "
+        f"as they are: {asked}. Only above the chosen ones stands the head, which has to say the "
+        "word that stood there.",
+    )  # fmt: skip
+    left = 1.5 + wide / 2
+    body = d.box(left + wide * (len(words) - 1) / 2, 2.6, "BERT", role="encoder",
+                 size=(wide * len(words) - 0.3, None))  # fmt: skip
+    d.text(0.75, 0.7, "reads", size=9)
+    d.text(0.75, 4.9, "says", size=9)
+    for i, word in enumerate(words):
+        x = left + wide * i
+        read = d.box(x, 0.7, reads.get(i, word), role="mask" if i in reads else "input",
+                     size=(1.6, None))  # fmt: skip
+        d.arrow(read, (x, body.bottom[1]))
+        if i in reads:
+            head = d.box(x, 3.8, "head", role="output", size=(1.2, None))
+            d.arrow((x, body.top[1]), head)
+            d.arrow(head, d.box(x, 4.9, word, role="loss", size=(1.6, None)))
+    return d.ax
+
+
+def draw_heads():
+    """Draw one body with the heads that its tasks put on it; returns the Axes."""
+    d = Diagram(
+        16.6, 6.0,
+        alt="One BERT makes a state of each token. Three heads read them: a classifier reads the "
+        "state of [CLS] alone, through a pooler; a tagger reads each word's state; a span finder "
+        "gives each word two scores, for the first and for the last word of an answer.",
+    )  # fmt: skip
+    tokens = ("[CLS]", "word", "word", "word", "[SEP]")
+    d.box(3.5, 1.9, "BERT", role="encoder", size=(6.6, None))
+    for i, token in enumerate(tokens):
+        x = 0.9 + 1.3 * i
+        d.arrow(d.box(x, 0.5, token, role="input", size=(1.15, None)), (x, 1.55))
+        d.arrow((x, 2.25), (x, 3.0))
+    states = d.box(3.5, 3.4, "states", "(B, S, C)", role="output", size=(6.6, None))
+    heads = (
+        (5.2, "pooler and a map\nreads [CLS] alone", "a class for the text", "(B, classes)"),
+        (3.4, "a map\nreads each word", "a tag for each word", "(B, S, tags)"),
+        (1.6, "a map to two scores\nreads each word", "first and last word", "(B, S, 2)"),
+    )
+    for y, says, made, shape in heads:
+        head = d.box(10.0, y, says, role="attention", size=(3.4, None))
+        bend = 0 if y == 3.4 else -0.15 if y > 3.4 else 0.15
+        d.arrow(states.right, head.left, bend=bend)
+        d.arrow(head, d.box(14.5, y, made, shape, role="output", size=(3.6, None)))
+    return d.ax

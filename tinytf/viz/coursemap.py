@@ -35,7 +35,7 @@ _AROUND = (
     (1, "recurrent\nnetworks"),
     (12, "GPT"),
     (13, "sampling"),
-    (14, "three\nfamilies"),
+    (14, "BERT"),
     (15, "cost"),
     (16, "looking\ninside"),
     (17, "bug clinic"),

@@ -1,6 +1,7 @@
 """Answers to chapter 14 (bert): references and mistakes."""
 
 import torch
+import torch.nn.functional as F
 
 from tinytf.course.grading import Answers, WrongAnswer
 
@@ -374,7 +375,103 @@ SPAN = Answers(
     ),
 )
 
+# 14.3 a masked-word loss to repair
+
+
+def my_masked_loss(logits, ids, read, chosen):
+    """The mean cross-entropy in nats at the chosen words; a 0 to call backward on if none is.
+
+    logits (B, S, V); ids (B, S) are the words that stood there, read (B, S) what the model was
+    given, chosen (B, S) is True where it was asked.
+    """
+    if not chosen.any():
+        return logits.sum() * 0
+    return F.cross_entropy(logits[chosen], ids[chosen])
+
+
+def _asked(which=None, wanted=None, average=None):
+    """A `my_masked_loss` with one thing wrong."""
+
+    def loss(logits, ids, read, chosen):
+        if not chosen.any():
+            return logits.sum() * 0
+        at = which(ids, read, chosen) if which else chosen
+        right = read if wanted else ids
+        each = F.cross_entropy(logits.flatten(0, 1), right.flatten(), reduction="none")
+        each = each.view(ids.shape)
+        return average(each, at) if average else each[at].mean()
+
+    return loss
+
+
+MASKED = Answers(
+    reference=my_masked_loss,
+    equivalent={
+        "… => return logits.mean() * 0": "both are a 0 with a gradient of 0",
+        "… => …ids.detach()…": "ids and masks carry no gradient",
+        "… => …chosen.detach()…": "ids and masks carry no gradient",
+        "if not chosen.any(): => if not chosen.float().any():": "true and false are 1 and 0",
+    },
+    wrong=(
+        WrongAnswer(
+            "the answer is what was read",
+            _asked(wanted="read"),
+            "Only place 0 of the first text is asked",
+            "`read` holds the mask: the model would learn to say `[MASK]`. `ids` is what stood "
+            "there.",
+        ),
+        WrongAnswer(
+            "only what was changed",
+            _asked(which=lambda ids, read, chosen: read != ids),
+            "was chosen and kept",
+            "A kept word is asked for too, or there would be no reason to keep it. And a word may "
+            "be swapped for itself.",
+        ),
+        WrongAnswer(
+            "divided by all places",
+            _asked(average=lambda each, at: (each * at).mean()),
+            "Only place 0 of the first text is asked",
+            "The places that nobody asked about are 0, and still counted: the loss is seven times "
+            "too small where 15 % are chosen.",
+        ),
+        WrongAnswer(
+            "every place asked",
+            _asked(which=lambda ids, read, chosen: chosen | True),
+            "Only place 0 of the first text is asked",
+            "At a word in sight that was not chosen the answer can be copied.",
+        ),
+        WrongAnswer(
+            "mean of the texts' means",
+            _asked(average=lambda each, at: ((each * at).sum(1) / at.sum(1).clamp(min=1)).mean()),
+            "Only place 0 of the first text is asked",
+            "Sum over the whole batch, and divide once by the number of chosen words.",
+        ),
+        WrongAnswer(
+            "no word chosen",
+            lambda logits, ids, read, chosen: F.cross_entropy(logits[chosen], ids[chosen]),
+            "where no word is chosen",
+            "The mean of nothing is NaN, and one such batch spoils all weights.",
+        ),
+        WrongAnswer(
+            "a 0 from nowhere",
+            lambda logits, ids, read, chosen: (
+                my_masked_loss(logits, ids, read, chosen) if chosen.any() else torch.tensor(0.0)
+            ),
+            "gradient",
+            "A new 0 does not hang on the logits, and `backward` fails on it. "
+            "`logits.sum() * 0` does.",
+        ),
+        WrongAnswer(
+            "a plain number",
+            lambda *given: my_masked_loss(*given).item(),
+            "gradient",
+            "`.item()` forgets where the number came from: `backward` has nothing to go back on.",
+        ),
+    ),
+)
+
 ANSWERS = {
     "14.1": PAIR,
     "14.2": SPAN,
+    "14.3": MASKED,
 }

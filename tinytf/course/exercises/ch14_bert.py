@@ -1,8 +1,9 @@
-"""Chapter 14, first part: how a pair of sentences is written for BERT, and where an answer is."""
+"""Chapter 14: how a pair of sentences is written for BERT, its loss, and where an answer is."""
 
 import torch
+import torch.nn.functional as F
 
-from tinytf.course.expect import expect, numbers
+from tinytf.course.expect import agrees, expect, gradients, numbers, same
 from tinytf.course.grading import Exercise, hint
 from tinytf.course.words import described, given, short
 
@@ -275,4 +276,139 @@ SPAN = Exercise(
 )
 
 
-EXERCISES = (PAIR, SPAN)
+# 14.3 a masked-word loss to repair
+
+
+def my_masked_loss(logits, ids, read, chosen):
+    """The mean cross-entropy in nats at the chosen words; a 0 to call backward on if none is.
+
+    logits (B, S, V); ids (B, S) are the words that stood there, read (B, S) what the model was
+    given, chosen (B, S) is True where it was asked.
+    """
+    raise NotImplementedError
+
+
+_LOGITS = torch.tensor(
+    [
+        [[1.0, 2.0, 0.0, 0.0], [0.0, 1.0, 3.0, 1.0], [0.0, 0.0, 1.0, 2.0]],
+        [[1.0, 0.0, 0.0, 2.0], [4.0, 0.0, 0.0, 0.0], [3.0, 0.0, 1.0, 0.0]],
+    ]
+)
+_STOOD = torch.tensor([[1, 2, 0], [2, 1, 1]])
+_READ = torch.tensor([[3, 2, 0], [0, 1, 1]])  # hidden behind 3, kept, not asked; swapped, and not
+_ASKED = torch.tensor([[True, True, False], [True, False, False]])
+_CASE = "for ids=[[1, 2, 0], [2, 1, 1]], read=[[3, 2, 0], [0, 1, 1]] and three words chosen"
+
+
+def _by_torch(logits, ids, read, chosen):
+    """The mean over the chosen words, by torch's own way to leave some out."""
+    if not bool(chosen.any()):
+        return logits.sum() * 0
+    wanted = ids.masked_fill(~chosen, -100)
+    return F.cross_entropy(logits.flatten(0, 1), wanted.flatten())
+
+
+def _batch(rows, length, words, seed, dtype=torch.float32, scale=1.0):
+    """A batch drawn at random, with words hidden, swapped and kept."""
+    draws = torch.Generator().manual_seed(seed)
+    logits = numbers(rows, length, words, seed=seed, dtype=dtype, scale=scale)
+    ids = torch.randint(words, (rows, length), generator=draws)
+    other = torch.randint(words, (rows, length), generator=draws)
+    chosen = torch.rand(rows, length, generator=draws) < 0.5
+    chosen[0, 0] = True
+    return logits, ids, torch.where(chosen, other, ids), chosen
+
+
+def _one_hidden(answer):
+    """one word is hidden: the loss is what its right word costs"""
+    asked = torch.tensor([[True, False, False], [False, False, False]])
+    note = "Only place 0 of the first text is asked, where a 1 stood."
+    where = "for one chosen word of six"
+    expected = _by_torch(_LOGITS, _STOOD, _READ, asked)
+    same(answer(_LOGITS, _STOOD, _READ, asked), expected, where, note=note)
+
+
+def _kept_too(answer):
+    """chosen words count whether they are hidden, swapped or kept, and no others"""
+    got = answer(_LOGITS, _STOOD, _READ, _ASKED)
+    note = "Place 1 of the first text was chosen and kept: read and ids agree there."
+    same(got, _by_torch(_LOGITS, _STOOD, _READ, _ASKED), _CASE, note=note)
+
+
+def _others_do_not_count(answer):
+    """what is said at the other places does not count"""
+    loud = _LOGITS.masked_fill(~_ASKED[..., None], 0.0)
+    loud[~_ASKED] += torch.tensor([9.0, -50.0, 0.0, 2.0])
+    note = "Only logits at places that nobody asked for were changed."
+    same(answer(loud, _STOOD, _READ, _ASKED), _by_torch(_LOGITS, _STOOD, _READ, _ASKED), _CASE,
+         note=note)  # fmt: skip
+
+
+@hint("A mean over no words is 0/0.")
+def _none_chosen(answer):
+    """if no word is chosen it is a 0 that hangs on the logits"""
+    none = _ASKED & False
+    same(answer(_LOGITS, _STOOD, _READ, none), 0.0, "where no word is chosen")
+    gradients(answer, _by_torch, _LOGITS, _STOOD, _READ, none)
+    for logits in (_LOGITS, _LOGITS.double()):
+        agrees(answer, _by_torch, logits, _STOOD, _READ, none)
+
+
+def _any_words(answer):
+    """any batch, of any sizes, and large logits"""
+    for sizes in ((1, 1, 2), (3, 1, 5), (1, 4, 3), (3, 5, 7)):
+        for seed in (1, 2):
+            agrees(answer, _by_torch, *_batch(*sizes, seed=seed))
+    agrees(answer, _by_torch, *_batch(2, 3, 5, seed=3, scale=1e4))
+
+
+def _masked_gradients(answer):
+    """the gradient goes to the chosen places"""
+    for seed in (4, 5):
+        gradients(answer, _by_torch, *_batch(2, 3, 5, seed=seed))
+
+
+def _masked_in_float64(answer):
+    """float64 stays float64"""
+    agrees(answer, _by_torch, *_batch(2, 4, 5, seed=6, dtype=torch.float64))
+
+
+MASKED = Exercise(
+    id="14.3",
+    title="a masked-word loss to repair",
+    difficulty=2,
+    minutes=10,
+    statement=(
+        "Somebody wrote the loss of the masked words. It runs, its number falls in training, and "
+        "four things in it are wrong:\n\n"
+        "```python\n"
+        "def my_masked_loss(logits, ids, read, chosen):\n"
+        "    hidden = read != ids\n"
+        '    loss = F.cross_entropy(logits.flatten(0, 1), read.flatten(), reduction="none")\n'
+        "    return (loss * hidden.flatten()).mean()\n"
+        "```\n\n"
+        "`logits` are (B, S, V), one row for each place; `ids` (B, S) are the words that stood "
+        "there, `read` (B, S) is what the model was given, and `chosen` (B, S) is True at the "
+        "words that were chosen, be they hidden, swapped or kept. Write it right: the mean "
+        "cross-entropy of the chosen words of the whole batch, as a tensor to call `backward` on. "
+        "If no word was chosen it is 0, and `backward` can be called on it all the same, with a "
+        "gradient of 0. Logits may be of any size; float64 stays float64."
+    ),
+    hint=(
+        "Which of the two, `ids` or `read`, is the right answer? A kept word was chosen, too. By "
+        "how many words has the sum to be divided?"
+    ),
+    function=my_masked_loss,
+    tests=(
+        _one_hidden,
+        _kept_too,
+        _others_do_not_count,
+        _none_chosen,
+        _any_words,
+        _masked_gradients,
+        _masked_in_float64,
+    ),
+)
+
+
+EXERCISES = (PAIR, SPAN, MASKED)
