@@ -20,7 +20,6 @@ TOP = {
 
 # Names of the top level that no notebook builds yet. A chapter that builds one takes it out.
 NOT_YET_BUILT = {
-    "checks": ["is_plain_linear", "values_can_be_read"],
     "inspect": [
         "Record", "ablate_heads", "attention_layers", "record", "replace", "weights_of",
     ],
@@ -53,7 +52,8 @@ def test_the_top_level_is_the_transformer():
 def test_every_public_name_of_the_top_level_is_built_in_a_notebook():
     unbuilt = {}
     for (file, name), chapters in chapters_of_names(NOTEBOOKS).items():
-        if not chapters and not name.startswith("check_"):
+        validates = file == "checks.py" or name.startswith("check_")  # the one exception
+        if not chapters and not validates:
             unbuilt.setdefault(Path(file).stem, []).append(name)
     assert {stem: sorted(names) for stem, names in unbuilt.items()} == NOT_YET_BUILT
 

@@ -222,24 +222,4 @@ PARTS = (
             "the tables of both ends are looked for": _pretraining_shares,
         },
     ),
-    Part(
-        "tinytf.related.marian.halves",
-        {"the width is 6": lambda f: f(6), "it is odd": lambda f: f(7)},
-    ),
-    Part("tinytf.related.marian.half_and_half", {"there are 5 positions": lambda f: f(5, 6)}),
-    Part(
-        "tinytf.related.vit.split_patches",
-        {
-            "patches have one pixel": lambda f: f(IMAGES[:1, :1], 1),
-            "images are no squares, and have two channels": lambda f: f(IMAGES, 2),
-            "gradients go back": _patches_gradients,
-        },
-    ),
-    Part(
-        "tinytf.related.vit.PatchEmbedding",
-        {
-            "its weights are counted": lambda layer: shapes(layer(5, 2, 2)),
-            "two images are read": lambda layer: twin(layer, 5, 2, 2)(IMAGES),
-        },
-    ),
 )
