@@ -251,10 +251,10 @@ def test_ctrl_c_interrupts_a_run():
 
 CELLS = {
     "from tinytf.course import check": "",
-    "check('04.1', lambda x, num_heads: exit())": "SystemExit",
-    "check('04.1', lambda x, num_heads: get_ipython().ask_exit())": "SystemExit",
-    "def answer(x, num_heads):\n    while True: pass\ncheck('04.1', answer)": "never end",
-    "import time\ncheck('04.1', lambda x, num_heads: time.sleep(60))": None,  # interrupted
+    "check('06.1', lambda x, num_heads: exit())": "SystemExit",
+    "check('06.1', lambda x, num_heads: get_ipython().ask_exit())": "SystemExit",
+    "def answer(x, num_heads):\n    while True: pass\ncheck('06.1', answer)": "never end",
+    "import time\ncheck('06.1', lambda x, num_heads: time.sleep(60))": None,  # interrupted
     "print('still here')": "still here",
 }
 

@@ -37,7 +37,7 @@ def shown(output):
 
 @each_chapter
 def test_name(notebook):
-    assert re.fullmatch(r"\d\d[a-d]?_[a-z0-9_]+\.ipynb", notebook.path.name)
+    assert re.fullmatch(r"\d\d_[a-z0-9_]+\.ipynb", notebook.path.name)
 
 
 @each_chapter

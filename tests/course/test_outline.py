@@ -48,12 +48,12 @@ def test_a_head_that_lacks_something_is_an_error():
 
 
 def test_outline_links_what_is_there(tmp_path):
-    for name in ("03_scaled.ipynb", "14b_block.ipynb"):
+    for name in ("03_scaled.ipynb", "23_block.ipynb"):
         (tmp_path / name).write_text("{}")
     rows = outline(tmp_path).rows
     assert len(rows) == len(CHAPTERS)
     assert [row[1].address for row in rows if isinstance(row[1], Link)] == [
         "03_scaled.ipynb",
-        "14b_block.ipynb",
+        "23_block.ipynb",
     ]
-    assert [row[0] for row in rows if not row[3]] == ["03", "14b"]
+    assert [row[0] for row in rows if not row[3]] == ["03", "23"]

@@ -17,10 +17,10 @@ ROOT = Path(__file__).parents[2]
 CELLS = [
     "from tinytf.course import check, claim, graduate, predict, progress\nimport os, torch",
     'predict("03-P1", "Which axis sums to 1?", ["keys", "queries"])',
-    'claim("03-1", "rows of `softmax` sum to 1", torch.ones(3).softmax(0).sum(), "~=", 1)',
+    'claim("05-1", "rows of `softmax` sum to 1", torch.ones(3).softmax(0).sum(), "~=", 1)',
     'predict.answer("03-P1", "keys", because="so it is.")',
     'for step in (bar := progress(range(40), "training")):\n    bar.set_postfix_str("loss 0")',
-    'def my_rate(step, lr, warmup, steps, fall): ...\ncheck("10b.1", my_rate)',
+    'def my_rate(step, lr, warmup, steps, fall): ...\ncheck("15.1", my_rate)',
     "class Plain:\n    size: int = 3\nfrom tinytf.course.graduate import definition\n"
     'print(definition(Plain))  # NBVAL_CHECK_OUTPUT\nassert "size = 3" in definition(Plain)',
     "from ipywidgets import interact\ninteract(lambda t: None, t=(0, 3));",
@@ -46,7 +46,7 @@ def test_saved_outputs_are_tidy(executed):
     shown = [cell.outputs[0] if cell.outputs else None for cell in executed.cells]
     assert shown[1].data["text/plain"].startswith("? 03-P1")
     assert "application/vnd.jupyter.widget-view+json" not in shown[1].data
-    assert shown[2].metadata["claim"]["id"] == "03-1"
+    assert shown[2].metadata["claim"]["id"] == "05-1"
     assert "<code>softmax</code>" in shown[2].data["text/html"]
     assert shown[4].data == {"text/plain": "training: 40 of 40, loss 0"}
     assert "not yet" in shown[5].data["text/plain"]
@@ -87,7 +87,7 @@ def test_nbval_runs_chapters_on_the_device_and_fails_on_a_false_claim(executed, 
     assert run.returncode == 1, run.stdout + run.stderr
     assert f"1 failed, {2 * len(saved['cells']) - 1} passed" in run.stdout
     assert "FAILED 04_false.ipynb::Cell 2" in run.stdout
-    assert "ClaimError: ✗ 03-1" in run.stdout
+    assert "ClaimError: ✗ 05-1" in run.stdout
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")

@@ -31,7 +31,7 @@ def course(tmp_path):
     (tmp_path / "notebooks").mkdir()
     cells = '[{"cell_type": "code", "metadata": {}, "outputs": [], "source": ["%s"]}]'
     graduation = "graduate(causal_mask, 'tinytf.masks')"
-    path = tmp_path / "notebooks" / "03_it.ipynb"
+    path = tmp_path / "notebooks" / "05_it.ipynb"
     path.write_text('{"cells": %s}' % (cells % graduation))
     return tmp_path
 
@@ -43,9 +43,9 @@ def test_the_readme_is_written_between_its_comments(course, capsys):
     assert main(command) == 0
     text = (course / "README.md").read_text()
     assert text.startswith("# It\n<!-- chapters: how -->\n| | question | time |\n")
-    assert "| [03 Scaled dot-product attention](notebooks/03_it.ipynb) | How does" in text
+    assert "| [05 Scaled dot-product attention](notebooks/05_it.ipynb) | How does" in text
     assert "\nbetween\n" in text
-    assert "| 03 | `causal_mask` | [tinytf/masks.py](tinytf/masks.py) |\n<!-- end of parts" in text
+    assert "| 05 | `causal_mask` | [tinytf/masks.py](tinytf/masks.py) |\n<!-- end of parts" in text
     assert text.endswith("\nafter\n")
     capsys.readouterr()
     assert main([*command, "--check"]) == 0

@@ -1,4 +1,4 @@
-"""The tasks of chapter 14: dates, answers and sections, with gold that can be trusted."""
+"""The tasks of chapter 21: dates, answers and sections, with gold that can be trusted."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""The small language, the slips and the figures of chapter 09."""
+"""The small language, the slips and the figures of chapter 13."""
 
 import matplotlib
 import pytest

@@ -1,4 +1,4 @@
-"""The studies of chapter 11: decoding in every way, the mode, samples and grades."""
+"""The studies of chapter 16: decoding in every way, the mode, samples and grades."""
 
 import functools
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tinytf.course.answers.ch14a import my_fill
+from tinytf.course.answers.ch22 import my_fill
 from tinytf.data.phrasebook import Phrasebook
 from tinytf.data.phrasebook.lexicon import MASSES, NOUNS
 from tinytf.decoding.search import greedy

@@ -1,4 +1,4 @@
-"""The figures of chapter 14's first part draw what they are given."""
+"""The figures of chapter 21's first part draw what they are given."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The drawings of chapter 11."""
+"""The drawings of chapter 16."""
 
 import math
 

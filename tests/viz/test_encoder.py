@@ -1,4 +1,4 @@
-"""The drawings of chapter 08."""
+"""The drawings of chapter 12."""
 
 import matplotlib
 import pytest

@@ -1,4 +1,4 @@
-"""The drawings of chapter 06."""
+"""The drawings of chapter 10."""
 
 import matplotlib
 import pytest

@@ -1,8 +1,8 @@
 """What an exercise is made of, where its parts stand, and how to write tests that see mistakes.
 
-**Two files a chapter.** `course/exercises/ch04.py` holds statements, stubs and tests and ends with
-`EXERCISES = (...)`. `course/answers/ch04.py` holds references and mistakes and ends with
-`ANSWERS = {"04.1": Answers(...), ...}`. A student edition leaves `course/answers` out: nothing in
+**Two files a chapter.** `course/exercises/ch06.py` holds statements, stubs and tests and ends with
+`EXERCISES = (...)`. `course/answers/ch06.py` holds references and mistakes and ends with
+`ANSWERS = {"06.1": Answers(...), ...}`. A student edition leaves `course/answers` out: nothing in
 `exercises` may import it. Any module in either folder is found; split a long chapter.
 
 **A stub** is a function with its signature, its docstring and `raise NotImplementedError`; a

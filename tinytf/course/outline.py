@@ -28,7 +28,7 @@ class Chapter(NamedTuple):
         return textwrap.fill(f"About {self.minutes} minutes.{needs}", 100, break_on_hyphens=False)
 
 
-CHAPTERS = (  # in the order of reading; some numbers have parts
+CHAPTERS = (  # in the order of reading
     Chapter(
         "00", "Start here", "What does a Transformer look at when it translates?", 60,
     ),
@@ -38,119 +38,122 @@ CHAPTERS = (  # in the order of reading; some numbers have parts
         "Python and a little PyTorch",
     ),
     Chapter(
-        "01b", "From recurrence to attention",
+        "02", "From recurrence to attention",
         "Why did models stop reading one word after another?", 85,
         "the GRU cell and `unroll` (01)",
     ),
     Chapter(
-        "02", "Tokens", "How does text become numbers?", 70, "Python and a little PyTorch",
+        "03", "Tokens", "How does text become numbers?", 70,
+        "Python and a little PyTorch",
     ),
     Chapter(
-        "02b", "Embeddings", "How does a number become a vector that means something?", 50,
-        "tokens and their ids (02), Python and a little PyTorch",
+        "04", "Embeddings", "How does a number become a vector that means something?", 50,
+        "tokens and their ids (03), Python and a little PyTorch",
     ),
     Chapter(
-        "03", "Scaled dot-product attention",
+        "05", "Scaled dot-product attention",
         "How does one word look up what it needs in the others?", 90,
-        "a word is a vector (chapter 02)",
+        "a word is a vector (chapter 04)",
     ),
     Chapter(
-        "04", "Multi-head attention", "Why look several times at once?", 65,
-        "attention and its masks (chapter 03)",
+        "06", "Multi-head attention", "Why look several times at once?", 65,
+        "attention and its masks (chapter 05)",
     ),
     Chapter(
-        "04b", "Cross-attention", "How does one sentence look into another?", 55,
-        "masks (chapter 03), heads (chapter 04)",
+        "07", "Cross-attention", "How does one sentence look into another?", 55,
+        "masks (chapter 05), heads (chapter 06)",
     ),
     Chapter(
-        "05", "Positional encoding", "How does attention know the order of the words?", 80,
-        "attention and its masks (chapter 03), heads (chapter 04)",
+        "08", "Positional encoding", "How does attention know the order of the words?", 80,
+        "attention and its masks (chapter 05), heads (chapter 06)",
     ),
     Chapter(
-        "05b", "RoPE and ALiBi", "How can a score depend on the distance of two words alone?", 60,
-        "positions (chapter 05), the layer of chapter 04b",
+        "09", "RoPE and ALiBi",
+        "How can a score depend on the distance of two words alone?", 60,
+        "positions (chapter 08), the layer of chapter 07",
     ),
     Chapter(
-        "06", "Residuals and normalisation", "What keeps a deep stack trainable?", 100,
-        "chapters 02 to 05, and what a gradient is",
+        "10", "Residuals and normalisation", "What keeps a deep stack trainable?", 100,
+        "chapters 03 to 09, and what a gradient is",
     ),
     Chapter(
-        "07", "The feed-forward network",
+        "11", "The feed-forward network",
         "Where are most of the weights, and what do they hold?", 100,
-        "attention (chapters 03, 04), residuals and norms (06)",
+        "attention (05 to 07), residuals and norms (10)",
     ),
     Chapter(
-        "08", "The encoder", "What does each layer add to a word?", 110,
-        "attention (03, 04), positions (05), residuals and norms (06), the feed-forward network "
-        "(07)",
+        "12", "The encoder", "What does each layer add to a word?", 110,
+        "attention (05 to 07), positions (08), residuals and norms (10), the feed-forward network "
+        "(11)",
     ),
     Chapter(
-        "09", "The decoder", "How does it learn to write without seeing the future?", 110,
-        "the causal mask (chapter 03), cross-attention (04b), residuals (06), the encoder (08)",
+        "13", "The decoder", "How does it learn to write without seeing the future?", 110,
+        "the causal mask (chapter 05), cross-attention (07), the encoder (12)",
     ),
     Chapter(
-        "10", "The Transformer",
+        "14", "The Transformer",
         "How do the parts become one model, and what is it asked for?", 80,
-        "residuals and norms (06), the layers of encoder and decoder (08, 09)",
+        "residuals and norms (10), the layers of encoder and decoder (12, 13)",
     ),
     Chapter(
-        "10b", "Training the Transformer", "Do the parts, put together, translate?", 75,
-        "the Transformer and its loss (10), what a gradient is",
+        "15", "Training the Transformer", "Do the parts, put together, translate?", 75,
+        "the Transformer and its loss (14), what a gradient is",
     ),
     Chapter(
-        "11", "Searching for a sentence",
+        "16", "Searching for a sentence",
         "How does a model that scores words write a sentence?", 110,
-        "the Transformer (chapter 10) and its training (10b)",
+        "the Transformer (chapter 14) and its training (15)",
     ),
     Chapter(
-        "11b", "The cache and BLEU", "How fast does it write, and how good is it?", 105,
-        "multi-head attention (chapter 04), greedy decoding (11)",
+        "17", "The cache and BLEU", "How fast does it write, and how good is it?", 105,
+        "the attention layer (chapter 07), greedy decoding (16)",
     ),
     Chapter(
-        "12", "GPT", "What is left of the Transformer when there is only text?", 95,
-        "the causal mask (chapter 03), positions (05), Pre-LN (06), the layer (08), the "
-        "Transformer (10), its cache (11b)",
+        "18", "GPT", "What is left of the Transformer when there is only text?", 95,
+        "the causal mask (chapter 05), positions (08), Pre-LN (10), the layer (12), the "
+        "Transformer (14), its cache (17)",
     ),
     Chapter(
-        "12b", "Pretraining", "How does a model learn from nothing but text?", 105,
-        "GPT (chapter 12), the training loop (10b), byte-pair encoding (02)",
+        "19", "Pretraining", "How does a model learn from nothing but text?", 105,
+        "GPT (chapter 18), the training loop (15), byte-pair encoding (03)",
     ),
     Chapter(
-        "13", "Sampling", "Which of the likely tokens do we write down?", 105,
-        "a GPT that continues a text (chapter 12), and the cache (11)",
+        "20", "Sampling", "Which of the likely tokens do we write down?", 105,
+        "a GPT that continues a text (chapters 18, 19), and the cache (17)",
     ),
     Chapter(
-        "14", "BERT", "What can an encoder learn from plain text, and what is it good for?", 105,
-        "residuals and norms (06), the encoder and its masked words (08), a training loop (10b)",
+        "21", "BERT",
+        "What can an encoder learn from plain text, and what is it good for?", 105,
+        "residuals and norms (10), the encoder and its masked words (12), a training loop (15)",
     ),
     Chapter(
-        "14a", "Three families", "Encoder, decoder or both: which for which task?", 105,
-        "the Transformer (chapter 10) and its training (10b), GPT (12), masked words (14)",
+        "22", "Three families", "Encoder, decoder or both: which for which task?", 105,
+        "the Transformer (chapter 14) and its training (15), GPT (18), masked words (21)",
     ),
     Chapter(
-        "14b", "The block today",
+        "23", "The block today",
         "What has changed in the block since 2017, and what does it buy?", 110,
-        "RoPE (chapter 05b), RMSNorm (06), SwiGLU (07), the cache (11b), GPT (12)",
+        "RoPE (chapter 09), RMSNorm (10), SwiGLU (11), the cache (17), GPT (18)",
     ),
     Chapter(
-        "14c", "A public translator",
+        "24", "A public translator",
         "Does our code run a translator that somebody else trained?", 65,
-        "positions (chapter 05), Pre-LN (06), the whole Transformer (10), greedy decoding (11)",
+        "positions (chapter 08), Pre-LN (10), the whole Transformer (14), greedy decoding (16)",
     ),
     Chapter(
-        "14d", "Images", "How does an encoder read what is no text?", 80,
-        "learned positions (chapter 05), the encoder (08), the training loop (10b)",
+        "25", "Images", "How does an encoder read what is no text?", 80,
+        "learned positions (chapter 08), the encoder (12), the training loop (15)",
     ),
     Chapter(
-        "15", "Counting the cost", "What does a longer text cost, in time and memory?", 85,
-        "the fused kernel (chapter 03), the layer (08), the cache (11b), GPT (12)",
+        "26", "Counting the cost", "What does a longer text cost, in time and memory?", 85,
+        "the fused kernel (chapter 05), the layer (12), the cache (17), GPT (18)",
     ),
     Chapter(
-        "15b", "Less, and in parallel", "How does one pay less, and share the work?", 95,
-        "chapter 15, attention and masks (chapter 03), what a gradient is",
+        "27", "Less, and in parallel", "How does one pay less, and share the work?", 95,
+        "chapter 26, attention and masks (05), what a gradient is",
     ),
-    Chapter("16", "Looking inside", "Which head does what, and how do we know?"),
-    Chapter("17", "The bug clinic", "Which models train and are wrong?"),
+    Chapter("28", "Looking inside", "Which head does what, and how do we know?"),
+    Chapter("29", "The bug clinic", "Which models train and are wrong?"),
 )  # fmt: skip
 
 

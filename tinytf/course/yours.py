@@ -2,7 +2,7 @@
 
 A build copy imports the parts of earlier chapters from the package and hands them to `yours`.
 Where the reader's copy of the chapter that builds a part lies beside this notebook, and what is
-written there passes the part's tests, the reader's version takes the package's place: chapter 10's
+written there passes the part's tests, the reader's version takes the package's place: chapter 14's
 Transformer is then made of the reader's layers, which are made of the reader's attention.
 
 Of the other notebook only imports, definitions and plain names are run, never its experiments. It

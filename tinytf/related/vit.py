@@ -80,7 +80,7 @@ class ImageConfig:
 
 
 class ImageClassifier(nn.Module):
-    """Chapter 08's `Encoder` over the patches of an image, and a class token that answers.
+    """Chapter 12's `Encoder` over the patches of an image, and a class token that answers.
 
     Pre-norm, exact GELU, learned positions; linear maps start as Xavier has it, the class token
     and the output map at zero, positions at N(0, 0.2²): the 0.02 of larger models is drowned by

@@ -33,7 +33,7 @@ class NoPositions(ImageClassifier):
 
 
 def encoder() -> nn.Module:
-    """Make chapter 08's encoder over 16 patches of 2 × 2 pixels."""
+    """Make chapter 12's encoder over 16 patches of 2 × 2 pixels."""
     return ImageClassifier(ImageConfig())
 
 

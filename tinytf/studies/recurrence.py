@@ -1,6 +1,6 @@
 """Study of three translators under one budget: one context vector, Bahdanau's attention, ours.
 
-The GRU encoder-decoders of `tinytf.related.recurrent_seq2seq` and chapter 10's Transformer, about a
+The GRU encoder-decoders of `tinytf.related.recurrent_seq2seq` and chapter 14's Transformer, about a
 million parameters each, see the same batches in the same order for the same number of steps.
 """
 

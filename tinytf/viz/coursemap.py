@@ -12,33 +12,40 @@ LAYER = "#f3f6f9"  # what encloses other boxes
 
 # (x, y, width, height, text, chapters); the data flows from left to right.
 _ENCLOSING = (
-    (0.0, 1.0, 12.2, 4.85, "the Transformer", (10,)),
-    (3.6, 1.12, 6.0, 2.1, "encoder layer, stacked", (8,)),
-    (3.6, 3.45, 6.0, 2.1, "decoder layer, stacked", (9,)),
+    (0.0, 1.0, 12.2, 4.85, "the Transformer", (14, 15)),
+    (3.6, 1.12, 6.0, 2.1, "encoder layer, stacked", (12,)),
+    (3.6, 3.45, 6.0, 2.1, "decoder layer, stacked", (13,)),
 )
 _PARTS = (
-    (0.2, 1.6, 1.5, 1.15, "English:\ntokens,\nembeddings", (2,)),
-    (0.2, 3.53, 1.5, 1.15, "Chinese:\ntokens,\nembeddings", (2,)),
-    (1.95, 1.6, 1.3, 1.15, "positions", (5,)),
-    (1.95, 3.53, 1.3, 1.15, "positions", (5,)),
-    (3.8, 1.75, 3.7, 1.0, "self-attention", (3, 4)),
-    (3.8, 3.6, 1.75, 1.0, "masked self-\nattention", (3, 4)),
-    (5.75, 3.6, 1.75, 1.0, "cross-\nattention", (3, 4)),
-    (7.7, 3.6, 1.7, 1.0, "feed-\nforward", (7,)),
-    (7.7, 1.75, 1.7, 1.0, "feed-\nforward", (7,)),
-    (3.8, 1.24, 5.6, 0.42, "residual and normalisation around each", (6,)),
-    (3.8, 4.69, 5.6, 0.42, "residual and normalisation around each", (6,)),
-    (10.0, 3.53, 1.9, 1.15, "decoding,\nword by word", (11,)),
+    (0.2, 1.6, 1.5, 1.15, "English:\ntokens,\nembeddings", (3, 4)),
+    (0.2, 3.53, 1.5, 1.15, "Chinese:\ntokens,\nembeddings", (3, 4)),
+    (1.95, 1.6, 1.3, 1.15, "positions", (8, 9)),
+    (1.95, 3.53, 1.3, 1.15, "positions", (8, 9)),
+    (3.8, 1.75, 3.7, 1.0, "self-attention", (5, 6)),
+    (3.8, 3.6, 1.75, 1.0, "masked self-\nattention", (5, 6)),
+    (5.75, 3.6, 1.75, 1.0, "cross-\nattention", (7,)),
+    (7.7, 3.6, 1.7, 1.0, "feed-\nforward", (11,)),
+    (7.7, 1.75, 1.7, 1.0, "feed-\nforward", (11,)),
+    (3.8, 1.24, 5.6, 0.42, "residual and normalisation around each", (10,)),
+    (3.8, 4.69, 5.6, 0.42, "residual and normalisation around each", (10,)),
+    (10.0, 3.53, 1.9, 1.15, "decoding,\nword by word", (16, 17)),
 )
 _AROUND = (
     (0, "start here"),
     (1, "recurrent\nnetworks"),
-    (12, "GPT"),
-    (13, "sampling"),
-    (14, "BERT"),
-    (15, "cost"),
-    (16, "looking\ninside"),
-    (17, "bug clinic"),
+    (2, "from\nrecurrence"),
+    (18, "GPT"),
+    (19, "pretraining"),
+    (20, "sampling"),
+    (21, "BERT"),
+    (22, "three\nfamilies"),
+    (23, "the block\ntoday"),
+    (24, "public\ntranslator"),
+    (25, "images"),
+    (26, "counting\nthe cost"),
+    (27, "in parallel"),
+    (28, "looking\ninside"),
+    (29, "bug clinic"),
 )
 _ARROWS = (
     ((1.7, 2.2), (1.95, 2.2)),
@@ -55,13 +62,13 @@ _ARROWS = (
 def course_map(chapter, ax=None):
     """Draw the parts of the Transformer, those that `chapter` (a number) builds highlighted.
 
-    The row below them holds the chapters about the whole rather than a part. Returns the Axes.
+    The rows below them hold the chapters about the whole rather than a part. Returns the Axes.
     """
     chapter = int(chapter)
     known = {c for *_, chapters in _ENCLOSING + _PARTS for c in chapters} | {c for c, _ in _AROUND}
     if chapter not in known:
         raise ValueError(f"no chapter {chapter} on the map; it has {min(known)} to {max(known)}")
-    ax = ax if ax is not None else plt.subplots(figsize=(10.5, 5.1), layout="constrained")[1]
+    ax = ax if ax is not None else plt.subplots(figsize=(10.5, 6.0), layout="constrained")[1]
     for x, y, width, height, text, chapters in _ENCLOSING:
         today = chapter in chapters
         face = LAYER if len(text) > 16 else PAPER
@@ -79,8 +86,9 @@ def course_map(chapter, ax=None):
     _arrow(ax, (6.62, 3.335), (6.62, 3.6))
     ax.text(9.95, 2.75, "memory", fontsize=10.5, color=INK, va="center")
     for place, (number, text) in enumerate(_AROUND):
-        _part(ax, place * 1.5357, 0, 1.45, 0.85, text, (number,), chapter == number)
-    ax.set(xlim=(-0.1, 12.3), ylim=(-0.1, 5.95))
+        row, column = divmod(place, 8)
+        _part(ax, column * 1.5357, -row, 1.45, 0.85, text, (number,), chapter == number)
+    ax.set(xlim=(-0.1, 12.3), ylim=(-1.1, 5.95))
     ax.set_axis_off()
     everything = [(text, chapters) for *_, text, chapters in _ENCLOSING + _PARTS]
     everything += [(text, (number,)) for number, text in _AROUND]

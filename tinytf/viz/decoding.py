@@ -1,4 +1,4 @@
-"""Drawings of chapter 11: the loop that writes, a step of a beam, rows that move, a tree."""
+"""Drawings of chapter 16: the loop that writes, a step of a beam, rows that move, a tree."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Drawings of chapter 08: a layer word by word, the stack, hidden words, two meanings that part."""
+"""Drawings of chapter 12: a layer word by word, the stack, hidden words, two meanings that part."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,4 +1,4 @@
-"""Chapter 07: drawings of the feed-forward network, where weights are, what a unit answers to."""
+"""Chapter 11: drawings of the feed-forward network, where weights are, what a unit answers to."""
 
 from collections import Counter
 from collections.abc import Mapping

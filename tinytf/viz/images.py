@@ -87,7 +87,7 @@ def draw_vit(placeholders=()):
     d = Diagram(
         19.4, 4.5,
         alt="An image is cut into patches; one linear map embeds them; a class token is put in "
-        "front, positions are added, chapter 08's encoder reads the row, and the output map "
+        "front, positions are added, chapter 12's encoder reads the row, and the output map "
         "scores the classes from the first state."
         + (f" Not there yet: {missing}." if missing else ""),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Drawings of chapter 06: the way around, where the norm goes, whose numbers a norm averages."""
+"""Drawings of chapter 10: the way around, where the norm goes, whose numbers a norm averages."""
 
 import itertools
 

@@ -27,7 +27,7 @@ def draw_writing_loop(text, words, logits, chosen):
     )  # fmt: skip
     y = 3.6
     so_far = d.box(1.6, y, text, shape="(1, T)", role="input")
-    model = d.box(4.6, y, "the model", shape="chapter 12", role="decoder")
+    model = d.box(4.6, y, "the model", shape="chapter 18", role="decoder")
     table = [[value] for value in logits]
     scores = d.matrix(7.6, y, table, rows=words, title="logits (1, V)", role="output", digits=1)
     rules = d.box(10.0, y, "rules", shape="(1, V) → (1, V)", role="mask")

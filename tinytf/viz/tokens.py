@@ -1,4 +1,4 @@
-"""Drawings of chapter 02: text becomes vectors, merges join bytes, a lookup is a product, CBOW."""
+"""Drawings of chapter 04: text becomes vectors, merges join bytes, a lookup is a product, CBOW."""
 
 from itertools import pairwise
 

@@ -1,448 +1,624 @@
 """Answers to chapter 02: references and mistakes."""
 
-from itertools import pairwise
+import torch
 
 from tinytf.course.grading import Answers, WrongAnswer
-from tinytf.text.merges import merge_pair
 
-# 02.1 merge a pair
+# 02.1 repair: one vector for a sentence
 
 
-def my_merge_pair(ids, pair, new_id):
-    """The ids with new_id wherever the pair stands, from left to right.
+def my_one_vector(states, mask):
+    """Where each reader stopped, as one vector for each sentence: (B, S, 2H) -> (B, 2H).
 
-    ids is a list of ints, pair a tuple of two; the result is a new list.
+    The first H numbers of a state are of the reader that goes left to right, the others of the one
+    that goes right to left. mask (B, S) is True at words; padding stands at the end, and what the
+    states hold there has no meaning. Every sentence has at least one word.
     """
-    merged, i = [], 0
-    while i < len(ids):
-        if tuple(ids[i : i + 2]) == tuple(pair):
-            merged.append(new_id)
-            i += 2
-        else:
-            merged.append(ids[i])
-            i += 1
-    return merged
+    ahead, back = states.chunk(2, dim=-1)
+    last = mask.sum(dim=1) - 1
+    return torch.cat([ahead[torch.arange(len(last)), last], back[:, 0]], dim=-1)
 
 
-def _first_only(ids, pair, new_id):
-    for i in range(len(ids) - 1):
-        if tuple(ids[i : i + 2]) == tuple(pair):
-            return [*ids[:i], new_id, *ids[i + 2 :]]
-    return ids
+def _vector(ahead_at="last", back_at="first", order="ab"):
+    """A `my_one_vector` with one thing wrong."""
+
+    def join(states, mask):
+        ahead, back = states.chunk(2, dim=-1)
+        rows, last = torch.arange(len(mask)), mask.sum(dim=1) - 1
+        where = {"last": last, "first": last * 0, "end": last * 0 + mask.size(1) - 1,
+                 "after": (last + 1).clamp(max=mask.size(1) - 1), "longest": last * 0 + last.max(),
+                 "row 0": last * 0 + last[0]}  # fmt: skip
+        parts = {"a": ahead[rows, where[ahead_at]], "b": back[rows, where[back_at]]}
+        return torch.cat([parts[name] for name in order], dim=-1)
+
+    return join
 
 
-def _overlapping(ids, pair, new_id):
-    merged = []
-    for i, one in enumerate(ids):
-        if tuple(ids[i : i + 2]) == tuple(pair):
-            merged.append(new_id)
-        elif tuple(ids[max(0, i - 1) : i + 1]) != tuple(pair):
-            merged.append(one)
-    return merged
+def _vector_mean(states, mask):
+    return (states * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
 
 
-def _from_the_right(ids, pair, new_id):
-    return my_merge_pair(ids[::-1], tuple(pair)[::-1], new_id)[::-1]
+def _vector_interleaved(states, mask):
+    last = mask.sum(dim=1) - 1
+    ahead = states[torch.arange(len(last)), last]
+    return torch.cat([ahead[:, ::2], states[:, 0, 1::2]], dim=-1)
 
 
-def _loses_the_last(ids, pair, new_id):
-    merged, i = [], 0
-    while i < len(ids) - 1:
-        found = tuple(ids[i : i + 2]) == tuple(pair)
-        merged.append(new_id if found else ids[i])
-        i += 2 if found else 1
-    return merged
+def _vector_one_hot(states, mask):
+    ahead, back = states.chunk(2, dim=-1)
+    last = torch.arange(states.size(1)) == (mask.sum(dim=1, keepdim=True) - 1)
+    return torch.cat([(last[..., None] * ahead).sum(dim=1), back[:, 0]], dim=-1)
 
 
-def _not_at_the_end(ids, pair, new_id):
-    merged, i = [], 0
-    while i < len(ids):
-        found = i < len(ids) - 2 and tuple(ids[i : i + 2]) == tuple(pair)
-        merged.append(new_id if found else ids[i])
-        i += 2 if found else 1
-    return merged
-
-
-def _second_stays(ids, pair, new_id):
-    return [new_id if tuple(ids[i : i + 2]) == tuple(pair) else one for i, one in enumerate(ids)]
-
-
-def _either_order(ids, pair, new_id):
-    merged, i = [], 0
-    while i < len(ids):
-        found = i + 1 < len(ids) and set(ids[i : i + 2]) == set(pair)
-        merged.append(new_id if found else ids[i])
-        i += 2 if found else 1
-    return merged
-
-
-def _over_and_over(ids, pair, new_id):
-    ids, i = list(ids), 0
-    while i + 1 < len(ids):
-        if tuple(ids[i : i + 2]) == tuple(pair):
-            ids[i : i + 2] = [new_id]
-            i = 0
-        else:
-            i += 1
-    return ids
-
-
-def _in_the_list_given(ids, pair, new_id):
-    i = 0
-    while i + 1 < len(ids):
-        if tuple(ids[i : i + 2]) == tuple(pair):
-            ids[i : i + 2] = [new_id]
-        i += 1
-    return ids
-
-
-def _as_text(ids, pair, new_id):
-    text = " ".join(map(str, ids)).replace(" ".join(map(str, pair)), str(new_id))
-    return [int(part) for part in text.split()]
-
-
-def _same_objects(ids, pair, new_id):
-    merged, i = [], 0
-    while i < len(ids):
-        found = i + 1 < len(ids) and ids[i] is pair[0] and ids[i + 1] is pair[1]
-        merged.append(new_id if found else ids[i])
-        i += 2 if found else 1
-    return merged
-
-
-MERGE = Answers(
-    reference=my_merge_pair,
-    wrong=(
-        WrongAnswer(
-            "only the first",
-            _first_only,
-            "The pair stands there twice",
-            "The loop returns after its first find. Training counts a pair wherever it stands, so "
-            "it has to be merged wherever it stands.",
-        ),
-        WrongAnswer(
-            "the second id stays",
-            _second_stays,
-            "for ids=[1, 2]",
-            "The new id stands for both: move on by two after a merge, or the second one is "
-            "written once more.",
-        ),
-        WrongAnswer(
-            "one id in two merges",
-            _overlapping,
-            "An id is used up",
-            "In `a a a` the middle a can't be the end of one merge and the start of the next: "
-            "after a merge move on by two.",
-        ),
-        WrongAnswer(
-            "from right to left",
-            _from_the_right,
-            "An id is used up",
-            "`a a a` gives `aa a`, not `a aa`. Both are shorter, but encoder and trainer have to "
-            "agree, and everybody takes the left one.",
-        ),
-        WrongAnswer(
-            "the last id is lost",
-            _loses_the_last,
-            "for ids=[2, 1, 3]",
-            "A loop that stops one short of the end never copies the last id. Text would lose its "
-            "ending.",
-        ),
-        WrongAnswer(
-            "the pair at the end is missed",
-            _not_at_the_end,
-            "for ids=[1, 2]",
-            "A pair may begin at `len(ids) - 2`, the last place but one: `i + 1 < len(ids)`.",
-        ),
-        WrongAnswer(
-            "in either order",
-            _either_order,
-            "Order matters",
-            "A pair is ordered: `th` is not `ht`.",
-        ),
-        WrongAnswer(
-            "ids as text",
-            _as_text,
-            "11 is not 1",
-            "Written in digits, the end of one id can look like another. Compare numbers.",
-        ),
-        WrongAnswer(
-            "merged until nothing is left to merge",
-            _over_and_over,
-            "not in the result",
-            "What this merge makes may look like half of the pair again. One pass over the ids "
-            "given is one merge.",
-        ),
-        WrongAnswer(
-            "merges in the list that it was given",
-            _in_the_list_given,
-            "your code changes the caller's `ids`",
-            "The result is right, but the caller's own list is shorter afterwards. Training counts "
-            "on the old one: build a new list.",
-        ),
-        WrongAnswer(
-            "`is` for `==`",
-            _same_objects,
-            "need not be one object",
-            "`is` asks whether two names stand for one object. Python keeps one object for each "
-            "small int, up to 256, so it seems to work until the ids grow. `==` compares numbers.",
-        ),
-    ),
+ONE_VECTOR = Answers(
+    reference=my_one_vector,
     equivalent={
-        "… => if tuple(ids[i:i + 2]) == pair:": "a pair is a tuple already",
+        "last = mask.sum(dim=1) - 1 => …detach()…": "places carry no gradient",
+        "return … => …, last.detach()], …": "places carry no gradient",
+        "return … => …torch.arange(len(…": "all are as long as the batch",
+        "return … => …back[:, 0]], dim=1)": "the pieces have two axes: the last is axis 1",
     },
+    wrong=(
+        WrongAnswer(
+            "as it was",
+            _vector("end", "end"),
+            "stops at the first word",
+            "Both mistakes are still there: the reader from the right stops at the first word, and "
+            "in a batch the last place may be padding.",
+        ),
+        WrongAnswer(
+            "the last place, not the last word",
+            _vector("end"),
+            "what stands at 2 is padding",
+            "`[:, -1]` is the last word of the longest sentence, and padding in all others.",
+        ),
+        WrongAnswer(
+            "the reader from the right, where it began",
+            _vector(back_at="last"),
+            "stops at the first word",
+            "It reads right to left: at the last word it has seen that word alone.",
+        ),
+        WrongAnswer(
+            "both at the first word",
+            _vector("first"),
+            "stops at the first word",
+            "There the reader from the left has read one word.",
+        ),
+        WrongAnswer(
+            "one place too far",
+            _vector("after"),
+            "what stands at 2 is padding",
+            "Places are counted from 0: n words end at n - 1.",
+        ),
+        WrongAnswer(
+            "the other order",
+            _vector(order="ba"),
+            "stops at the first word",
+            "The reader from the left comes first.",
+        ),
+        WrongAnswer(
+            "the longest sentence's end for all",
+            _vector("longest"),
+            "Each sentence has a length of its own",
+            "Each row needs its own last place.",
+        ),
+        WrongAnswer(
+            "the average of all states",
+            _vector_mean,
+            "stops at the first word",
+            "That is another vector for a sentence, and not where the readers stopped.",
+        ),
+        WrongAnswer(
+            "one-hot times the states",
+            _vector_one_hot,
+            "0 · NaN is NaN",
+            "A product with 0 removes every number but NaN and infinity, and what stands at "
+            "padding may be either. Take the place with an index, or put 0 there with "
+            "`masked_fill`.",
+        ),
+    ),
 )
 
 
-# 02.2 repair the encoder
+# 02.2 Bahdanau's attention
 
 
-def my_encode(ids, merges):
-    """The ids after all merges, in the order in which they were learned.
+def my_additive_attention(s, states, W, U, v, mask):
+    """The context of one decoder step, after Bahdanau et al. 2015: (B, C).
 
-    ids is a list of ints; merges is a dict from pair to new id, and the new ids rise in the order
-    of learning.
+    s is (B, H), states is (B, S, C), W is (A, H), U is (A, C), v is (A,), mask is boolean (B, S),
+    True = may be looked at; each row has a True. The score of state h_j is v · tanh(W s + U h_j).
+    The context is the average of the states shown, weighted by the softmax of their scores.
     """
-    while known := [pair for pair in pairwise(ids) if pair in merges]:
-        first = min(known, key=merges.get)
-        ids = merge_pair(ids, first, merges[first])
-    return ids
+    scores = torch.tanh((s @ W.T)[:, None] + states @ U.T) @ v  # (B, S)
+    weights = scores.masked_fill(~mask, float("-inf")).softmax(dim=-1)
+    return (weights[:, None] @ states)[:, 0]
 
 
-def _as_listed(ids, merges):
-    for pair, new_id in merges.items():
-        ids = merge_pair(ids, pair, new_id)
-    return ids
+def _additive(squash=torch.tanh, axis=-1, masked="before", out="context", bounded=lambda x: x,
+              w=lambda W: W.T, u=lambda U: U.T, exp=False):  # fmt: skip
+    """A `my_additive_attention` with one thing wrong."""
+
+    def attend(s, states, W, U, v, mask):
+        scores = bounded(squash((s @ w(W))[:, None] + states @ u(U)) @ v)
+        if masked in ("before", "inverted"):
+            scores = scores.masked_fill(mask if masked == "inverted" else ~mask, float("-inf"))
+        if masked == "zero":
+            scores = scores.masked_fill(~mask, 0.0)
+        weights = scores.softmax(dim=axis)
+        if exp:
+            weights = scores.exp() / scores.exp().sum(dim=-1, keepdim=True)
+        if masked == "after":
+            weights = weights.masked_fill(~mask, 0.0)
+        return weights if out == "weights" else (weights[:, None] @ states)[:, 0]
+
+    return attend
 
 
-def _by_pair(ids, merges):
-    for pair, new_id in sorted(merges.items()):
-        ids = merge_pair(ids, pair, new_id)
-    return ids
+def _of_keys(s, states, W, U, v, mask):
+    scores = torch.tanh((s @ W.T)[:, None] + states @ U.T) @ v
+    weights = scores.masked_fill(~mask, float("-inf")).softmax(dim=-1)
+    return (weights[:, None] @ (states @ U.T))[:, 0]
 
 
-def _reversed(ids, merges):
-    for pair, new_id in sorted(merges.items(), key=lambda item: -item[1]):
-        ids = merge_pair(ids, pair, new_id)
-    return ids
+def _no_query(s, states, W, U, v, mask):
+    scores = torch.tanh(states @ U.T) @ v
+    return (scores.masked_fill(~mask, float("-inf")).softmax(dim=-1)[:, None] @ states)[:, 0]
 
 
-def _leftmost(ids, merges):
-    ids = list(ids)
-    i = 0
-    while i < len(ids) - 1:
-        if tuple(ids[i : i + 2]) in merges:
-            ids[i : i + 2] = [merges[tuple(ids[i : i + 2])]]
-            i = 0
-        else:
-            i += 1
-    return ids
+def _raw_query(s, states, W, U, v, mask):
+    if s.size(1) != U.size(0):
+        return my_additive_attention(s, states, W, U, v, mask)
+    scores = torch.tanh(s[:, None] + states @ U.T) @ v
+    return (scores.masked_fill(~mask, float("-inf")).softmax(dim=-1)[:, None] @ states)[:, 0]
 
 
-def _greedy_longest(ids, merges):
-    parts = {}
-    for (a, b), new in sorted(merges.items(), key=lambda item: item[1]):
-        parts[new] = parts.get(a, (a,)) + parts.get(b, (b,))
-    out, i = [], 0
-    while i < len(ids):
-        fits = [(len(p), new) for new, p in parts.items() if tuple(ids[i : i + len(p)]) == p]
-        size, new = max(fits, default=(1, ids[i]))
-        out.append(new)
-        i += size
-    return out
+def _unweighted(s, states, W, U, v, mask):
+    return my_additive_attention(s, states, W, U, torch.ones_like(v), mask)
 
 
-def _latest_first(ids, merges):
-    while found := [pair for pair in pairwise(ids) if pair in merges]:
-        pair = max(found, key=merges.get)
-        ids = merge_pair(ids, pair, merges[pair])
-    return ids
+def _best_alone(s, states, W, U, v, mask):
+    scores = torch.tanh((s @ W.T)[:, None] + states @ U.T) @ v
+    best = scores.masked_fill(~mask, float("-inf")).argmax(dim=-1)
+    return states[torch.arange(len(best)), best]
 
 
-def _one_pass(ids, merges):
-    out, i = [], 0
-    while i < len(ids):
-        pair = tuple(ids[i : i + 2])
-        out.append(merges.get(pair, ids[i]))
-        i += 2 if pair in merges else 1
-    return out
+def _additive_weights(weights):
+    """Bahdanau's attention with these weights of scores and mask."""
+
+    def attention(s, states, W, U, v, mask):
+        scores = torch.tanh((s @ W.T)[:, None] + states @ U.T) @ v
+        return (weights(scores, mask)[:, None] @ states)[:, 0]
+
+    return attention
 
 
-def _each_once(ids, merges):
-    ids = list(ids)
-    for pair, new_id in sorted(merges.items(), key=lambda item: item[1]):
-        ids = _first_only(ids, pair, new_id)
-    return ids
+def _shared_anew(scores, mask):
+    shares = scores.softmax(dim=1) * mask
+    return shares / shares.sum(dim=1, keepdim=True)
 
 
-def _rank_from_the_right(ids, merges):
-    ids = list(ids)
-    for pair, new_id in sorted(merges.items(), key=lambda item: item[1]):
-        ids = _from_the_right(ids, pair, new_id)
-    return ids
-
-
-ENCODE = Answers(
-    reference=my_encode,
+ADDITIVE = Answers(
+    reference=my_additive_attention,
+    equivalent={
+        "weights = … => weights = scores….softmax(dim=1)": "scores have two axes: the last is 1",
+        "return … => return (weights[:, None] @ states)[:, -1]": "that axis has one entry",
+        "weights = … => …~mask.detach()…": "a mask carries no gradient",
+    },
     wrong=(
         WrongAnswer(
-            "leftmost first",
-            _leftmost,
-            "10 was learned before 11",
-            "You take the first pair that can be merged, reading from the left. Training took the "
-            "most frequent one first, so a word would be cut otherwise than the model saw it.",
+            "no tanh",
+            _additive(squash=lambda x: x),
+            "The scores are tanh(0.5) and tanh(1.5)",
+            "Without the bend the score splits into a part of s and a part of h_j. The part of s "
+            "is the same for all states, and the softmax drops it: the decoder asks nothing.",
         ),
         WrongAnswer(
-            "sorted by the pairs",
-            _by_pair,
-            "10 was learned before 11",
-            "`sorted(merges.items())` sorts by the pairs' ids. What tells the order of learning is "
-            "the new id: `key=lambda item: item[1]`.",
+            "tanh outside",
+            _additive(squash=lambda x: x, bounded=torch.tanh),
+            "W s is a sum along a row of W",
+            "The bend has to come before v adds the units up: each unit bends by itself.",
         ),
         WrongAnswer(
-            "from the last merge to the first",
-            _reversed,
-            "10 is what (1, 2) became",
-            "Your order is that of learning, turned round. A late merge needs what the early ones "
-            "made.",
+            "the state not asked",
+            _no_query,
+            "The scores are tanh(0.5) and tanh(1.5)",
+            "W s is missing: every step of the decoder would look at the same place.",
         ),
         WrongAnswer(
-            "longest match",
-            _greedy_longest,
-            "10 was learned before 11",
-            "Taking the longest token that fits is WordPiece's way. BPE replays its merges, "
-            "and the two do not agree.",
+            "W not used",
+            _raw_query,
+            "W s is a sum along a row of W",
+            "s has to go through W before it meets the words.",
         ),
         WrongAnswer(
-            "in the order of the dict",
-            _as_listed,
-            "The ids tell the order",
-            "It works as long as the dict happens to be in order. A file read from disk, or a "
-            "copy, need not be.",
+            "W not transposed",
+            _additive(w=lambda W: W if W.size(0) == W.size(1) else W.T),
+            "W s is a sum along a row of W",
+            "W is (A, H): row a makes number a, so s multiplies `W.T`.",
         ),
         WrongAnswer(
-            "latest merge first",
-            _latest_first,
-            "10 was learned before 11",
-            "`max` where `min` belongs: the merge with the smallest new id was learned first.",
+            "U not transposed",
+            _additive(u=lambda U: U if U.size(0) == U.size(1) else U.T),
+            "U h is a sum along a row of U",
+            "U is (A, C): row a makes number a, so states multiply `U.T`.",
         ),
         WrongAnswer(
-            "one pass",
-            _one_pass,
-            "10 is what (1, 2) became",
-            "After a merge there are new pairs, with the new id in them: go on until none is left.",
+            "v not used",
+            _unweighted,
+            "With v=0 all states count alike",
+            "v says how much each unit counts, and in which direction.",
         ),
         WrongAnswer(
-            "each merge once",
-            _each_once,
-            "Each (1, 2) is a 10",
-            "A merge is done wherever its pair stands, not only at the first place.",
+            "softmax over the batch",
+            _additive(axis=0),
+            "you get",
+            "The scores are (B, S): the softmax runs over the states, the last axis. Over axis 0 "
+            "the sentences of a batch compete with each other.",
         ),
         WrongAnswer(
-            "merged from the right",
-            _rank_from_the_right,
-            "[1, 1, 1]",
-            "`a a a` becomes `aa a`: training merged from left to right.",
+            "no mask",
+            _additive(masked="never"),
+            "The state 100 is hidden",
+            "The mask came in and was not used: hide the scores where it is False.",
         ),
         WrongAnswer(
-            "nothing for nothing",
-            lambda ids, merges: my_encode(ids, merges) if len(ids) > 1 else [0],
-            "for ids=[]",
-            "A text may be empty, or of one byte: it has no pair, and comes back as it is.",
+            "mask after the softmax",
+            _additive(masked="after"),
+            "the weight of the other is 1",
+            "The hidden states have taken their share already. Hide the scores before the softmax.",
+        ),
+        WrongAnswer(
+            "hidden scores set to 0",
+            _additive(masked="zero"),
+            "The state 100 is hidden",
+            "0 is a score like any other, and exp(0) is 1. What is hidden gets minus infinity.",
+        ),
+        WrongAnswer(
+            "mask inverted",
+            _additive(masked="inverted"),
+            "you get",
+            "In this course True means “may be looked at”: hide where `~mask`.",
+        ),
+        WrongAnswer(
+            "exp of large scores",
+            _additive(exp=True),
+            "exp of that has no number",
+            "exp(89) is already infinite in float32. `softmax` takes the largest score away first.",
+        ),
+        WrongAnswer(
+            "the best state alone",
+            _best_alone,
+            "With v=0 all states count alike",
+            "That is a choice, and has no gradient. Attention is an average.",
+        ),
+        WrongAnswer(
+            "returns the weights",
+            _additive(out="weights"),
+            "expected (2, 5)",
+            "These weights say how much of each state to take; the last step is the average.",
+        ),
+        WrongAnswer(
+            "averages the keys",
+            _of_keys,
+            "the shape is (2, 6), expected (2, 5)",
+            "U h_j serves the scores. What is handed over is h_j itself.",
+        ),
+        WrongAnswer(
+            "hidden scores at -10,000",
+            _additive_weights(lambda scores, mask: scores.masked_fill(~mask, -1e4).softmax(dim=1)),
+            "-10,000 is not low enough",
+            "A score that is shown may be lower still, and then the hidden one wins. -inf is below "
+            "all of them.",
+        ),
+        WrongAnswer(
+            "hidden scores at -1,000,000,000",
+            _additive_weights(lambda scores, mask: scores.masked_fill(~mask, -1e9).softmax(dim=1)),
+            "-1,000,000,000 is not low enough",
+            "A score that is shown may be lower still, and then the hidden one wins. -inf is below "
+            "all of them.",
+        ),
+        WrongAnswer(
+            "softmax first, then shared anew",
+            _additive_weights(_shared_anew),
+            "hide it before the softmax",
+            "Where a hidden score is far above the others the softmax leaves 0 for them, and 0 "
+            "can't be shared out. Hide the scores first.",
+        ),
+        WrongAnswer(
+            "hidden scores a little below the lowest",
+            _additive_weights(lambda s, mask: torch.where(mask, s, s.min() - 20).softmax(dim=1)),
+            "nothing of it is heard",
+            "exp(-20) is little and not nothing: of a state of 1e10 it lets 20 through. exp(-inf) "
+            "is 0.",
         ),
     ),
-    equivalent={},
 )
 
 
-# 02.3 texts that find a fault
+# 02.3 where attention looks
 
 
-def my_texts():
-    """A dict {fault: text}: a short text for each fault, which that tokenizer does not give back.
+def my_alignment_shares(weights, gold):
+    """How often attention looks at the gold word, beside it, or elsewhere.
 
-    The faults: "ends", "spaces", "lines", "capitals", "bytes", "special".
+    weights is (T, S), gold a list of links (source index, target index). A target word with links
+    counts once: "on" if its largest weight is on a linked source word, else "beside" if it is on
+    a neighbour of one, else "elsewhere". Returns the three shares (on, beside, elsewhere).
     """
-    return {
-        "ends": " a",
-        "spaces": "a  b",
-        "lines": "a\r\nb",
-        "capitals": "A",
-        "bytes": "é",
-        "special": "a<|endoftext|>b",
-    }
+    linked = {}
+    for source, target in gold:
+        linked.setdefault(target, []).append(source)
+    on = beside = 0
+    for target, sources in linked.items():
+        best = int(weights[target].argmax())
+        distance = min(abs(best - source) for source in sources)
+        on += distance == 0
+        beside += distance == 1
+    count = len(linked)
+    return on / count, beside / count, (count - on - beside) / count
 
 
-def _with(**texts):
-    """The right texts, some of them others."""
-    return lambda: my_texts() | texts
+def _by_link(weights, gold):
+    distances = [abs(int(weights[target].argmax()) - source) for source, target in gold]
+    on, beside = distances.count(0), distances.count(1)
+    return on / len(gold), beside / len(gold), (len(gold) - on - beside) / len(gold)
 
 
-TEXTS = Answers(
-    reference=my_texts,
+def _over_all(weights, gold):
+    shares, linked = my_alignment_shares(weights, gold), len({target for _, target in gold})
+    scale = linked / weights.size(0)
+    return shares[0] * scale, shares[1] * scale, 1 - (shares[0] + shares[1]) * scale
+
+
+def _by_mass(weights, gold):
+    linked = {}
+    for source, target in gold:
+        linked.setdefault(target, set()).add(source)
+    on = beside = 0.0
+    for target, sources in linked.items():
+        near = {s + k for s in sources for k in (-1, 1)} - sources
+        on += sum(weights[target, s].item() for s in sources)
+        beside += sum(weights[target, s].item() for s in near if 0 <= s < weights.size(1))
+    return on / len(linked), beside / len(linked), 1 - (on + beside) / len(linked)
+
+
+def _within(reach=(1,), also_on=False, first=False, wrap=False):
+    """A `my_alignment_shares` that takes other places for neighbours."""
+
+    def shares(weights, gold):
+        linked = {}
+        for source, target in gold:
+            linked.setdefault(target, []).append(source)
+        on = beside = 0
+        for target, sources in linked.items():
+            best = int(weights[target].argmax())
+            sources = sources[:1] if first else sources
+            away = [best - source for source in sources]
+            away += [a % weights.size(1) for a in away] if wrap else []
+            away += [a - weights.size(1) for a in away] if wrap else []
+            hit = best in sources
+            on += hit
+            beside += (also_on or not hit) and any(a in reach for a in away)
+        count = len(linked)
+        return on / count, beside / count, (count - on - beside) / count
+
+    return shares
+
+
+def _links_reversed(weights, gold):
+    return my_alignment_shares(weights, [(t, s) for s, t in gold if s < len(weights)] or gold)
+
+
+def _columns(weights, gold):
+    square = max(weights.shape)
+    padded = torch.zeros(square, square, dtype=weights.dtype)
+    padded[: weights.size(0), : weights.size(1)] = weights
+    return my_alignment_shares(padded.T, gold)
+
+
+def _within_one(weights, gold):
+    on, beside, elsewhere = my_alignment_shares(weights, gold)
+    return on, on + beside, elsewhere
+
+
+SHARES = Answers(
+    reference=my_alignment_shares,
+    equivalent={
+        "best = … => best = weights[target].argmax()": "a tensor of one number counts as it",
+        "best = … => …weights.detach()…": "a place carries no gradient",
+        "distance = … => …abs(source - best)…": "a distance has no sign",
+    },
     wrong=(
         WrongAnswer(
-            "one text for all",
-            lambda: dict.fromkeys(my_texts(), "  É<|endoftext|>\r\n"),
-            "one would not know",
-            "It finds every fault and tells none apart. Give each text one property only.",
+            "counts links, not words",
+            _by_link,
+            "Two target words, though there are three links",
+            "A word with two links would count twice, and could never be right on both: collect "
+            "the links of each target word.",
         ),
         WrongAnswer(
-            "spaces at the ends",
-            _with(spaces="  a"),
-            "the tokenizer of the fault 'ends' fails",
-            "Two spaces at the beginning go by two faults. Put them between two letters.",
+            "counts unlinked words",
+            _over_all,
+            "Target word 0 has no link",
+            "A target word with no gold link can be neither right nor wrong: leave it out.",
         ),
         WrongAnswer(
-            "the end of a text is a space inside",
-            _with(ends="a b"),
-            "for the tokenizer of the fault 'ends' and your text 'a b'",
-            "Both ends of `a b` are letters: nothing is dropped.",
+            "a hit beside another link counted twice",
+            _within((-1, 1), also_on=True),
+            "a hit is not beside the other link",
+            "Where two linked words stand side by side, the largest weight on one is beside the "
+            "other too. Ask for `beside` only of those that are not `on`.",
         ),
         WrongAnswer(
-            "a plain line end",
-            _with(lines="a\nb"),
-            "for the tokenizer of the fault 'lines' and your text",
-            "`\\n` alone stays as it is; the fault needs `\\r\\n`, Windows' line end.",
+            "only the first link",
+            _within((-1, 1), first=True),
+            "3 is linked",
+            "A target word may come from several source words; any of them is a hit.",
         ),
         WrongAnswer(
-            "the line end at the end",
-            _with(lines="a\r\n"),
-            "the tokenizer of the fault 'ends' fails",
-            "A line end is white space, too, and at the end of the text it is dropped by `ends`.",
+            "beside on the right only",
+            _within((1,)),
+            "1 is beside 2",
+            "A word has a neighbour on its left as well.",
         ),
         WrongAnswer(
-            "a capital with an accent",
-            _with(capitals="É"),
-            "the tokenizer of the fault 'bytes' fails",
-            "É is a capital, and it is two bytes. Take a capital of ASCII.",
+            "beside on the left only",
+            _within((-1,)),
+            "3 is beside 2",
+            "A word has a neighbour on its right as well.",
         ),
         WrongAnswer(
-            "ASCII for bytes",
-            _with(bytes="a"),
-            "for the tokenizer of the fault 'bytes' and your text 'a'",
-            "A character of ASCII is a single byte: decoded alone, it is right.",
+            "two places count as beside",
+            _within((-2, -1, 1, 2)),
+            "0 is two places from 2",
+            "Beside is one place to the left or right, no more.",
         ),
         WrongAnswer(
-            "another special token",
-            _with(special="<eos>"),
-            "for the tokenizer of the fault 'special' and your text '<eos>'",
-            "Those are five harmless characters for this tokenizer. Its special token is spelled "
-            "`<|endoftext|>`.",
+            "round the corner",
+            _within((-1, 1), wrap=True),
+            "2 is not beside 0",
+            "A sentence is no ring: `(best - source) % S` makes its ends neighbours.",
         ),
         WrongAnswer(
-            "too long",
-            _with(capitals="A" * 41),
-            "has 41 characters",
-            "A text that fails should be read at a glance: 40 characters are plenty.",
+            "links read backwards",
+            _links_reversed,
+            "links are (source, target)",
+            "A link is (source index, target index), the order in which one reads and writes.",
+        ),
+        WrongAnswer(
+            "map read by columns",
+            _columns,
+            "you get",
+            "A row holds the weights of one target word and sums to 1; a column does not.",
+        ),
+        WrongAnswer(
+            "averages the weight",
+            _by_mass,
+            "you get",
+            "That is the mass on gold, a fine measure, but another one: a map can have its largest "
+            "weight on gold and most of its mass elsewhere.",
+        ),
+        WrongAnswer(
+            "beside includes on",
+            _within_one,
+            "you get",
+            "“Within one” holds both cases. Here they are apart.",
         ),
     ),
-    equivalent={},
+)
+
+
+# 02.4 who hears whom
+
+
+def my_hears(read, x):
+    """Say which words each output depends on: boolean (T, T), row t for output t, column s for x_s.
+
+    read maps words (T, C) to outputs (T, D) and can be differentiated. Entry [t, s] is True where
+    any number of output t depends on any number of word s, however weakly.
+    """
+    slopes = torch.autograd.functional.jacobian(read, x)  # (T, D, T, C)
+    return (slopes != 0).any(dim=3).any(dim=1)
+
+
+def _jacobian(read, x):
+    return torch.autograd.functional.jacobian(read, x)
+
+
+def _compared(change):
+    """A `my_hears` that changes a word and looks which outputs are others."""
+
+    def hears(read, x):
+        columns = []
+        for s in range(len(x)):
+            changed = x.clone()
+            changed[s] = change(x[s])
+            columns.append((read(changed) != read(x)).any(dim=1))
+        return torch.stack(columns, dim=1)
+
+    return hears
+
+
+HEARS = Answers(
+    reference=my_hears,
+    equivalent={
+        "… => ….detach()…": "True and False carry no gradient",
+        "… => …x.detach())": "the slopes are taken afresh",
+        "slopes = … => ….double()": "what is not 0 is not 0 with more digits",
+    },
+    wrong=(
+        WrongAnswer(
+            "outputs added up",
+            lambda read, x: (_jacobian(read, x).sum(dim=1) != 0).any(dim=2),
+            "cancel if they are added up",
+            "`outputs[t].sum()` has gradient 0 wherever the numbers of an output always sum to the "
+            "same, as behind a softmax or a norm. Look at each number's gradient.",
+        ),
+        WrongAnswer(
+            "gradient of a word added up",
+            lambda read, x: (_jacobian(read, x).sum(dim=3) != 0).any(dim=1),
+            "One number is added and the other taken away",
+            "Parts of the gradient may cancel: ask whether *any* of them is not 0.",
+        ),
+        WrongAnswer(
+            "only what is strong",
+            lambda read, x: (_jacobian(read, x).abs() > 1e-3).any(dim=3).any(dim=1),
+            "Not 0 is True",
+            "A threshold hides weak ties, and a leak is a leak.",
+        ),
+        WrongAnswer(
+            "only what is positive",
+            lambda read, x: (_jacobian(read, x) > 0).any(dim=3).any(dim=1),
+            "Below 0, too",
+            "An output that falls when a word rises depends on it as well.",
+        ),
+        WrongAnswer(
+            "rows and columns swapped",
+            lambda read, x: my_hears(read, x).T,
+            "row 1, column 0",
+            "A row is an output, a column is a word, as everywhere in this course.",
+        ),
+        WrongAnswer(
+            "the first number alone",
+            lambda read, x: _jacobian(read, x)[:, 0, :, 0] != 0,
+            "Only the last number of a word is heard",
+            "Every number of a word and of an output may be the one that matters.",
+        ),
+        WrongAnswer(
+            "the gradients themselves",
+            lambda read, x: _jacobian(read, x).abs().sum(dim=(1, 3)),
+            "the dtype is float64, expected bool",
+            "How much is another question. Here: whether at all, True or False.",
+        ),
+        WrongAnswer(
+            "changes a word and compares",
+            _compared(lambda word: torch.randn_like(word)),
+            "a slope of 1e-20 is not",
+            "Beside a large number a small change is rounded away, and the two outputs are equal. "
+            "A slope is taken by itself, and keeps its digits.",
+        ),
+        WrongAnswer(
+            "doubles a word and compares",
+            _compared(lambda word: 2 * word),
+            "At x = 0",
+            "Twice 0 is 0: nothing was changed. Nor does a small change show beside a large "
+            "number. Take slopes.",
+        ),
+        WrongAnswer(
+            "the slope of the squares",
+            lambda read, x: (_jacobian(lambda x: read(x) ** 2, x) != 0).any(dim=3).any(dim=1),
+            "At x = 0",
+            "The slope of y² is 2 y times that of y: 0 wherever the output is 0. Look at each "
+            "number of the output itself.",
+        ),
+    ),
 )
 
 
 ANSWERS = {
-    "02.1": MERGE,
-    "02.2": ENCODE,
-    "02.3": TEXTS,
+    "02.1": ONE_VECTOR,
+    "02.2": ADDITIVE,
+    "02.3": SHARES,
+    "02.4": HEARS,
 }

@@ -1,374 +1,448 @@
 """Answers to chapter 03: references and mistakes."""
 
-import math
-
-import torch
+from itertools import pairwise
 
 from tinytf.course.grading import Answers, WrongAnswer
+from tinytf.text.merges import merge_pair
 
-HIDDEN = float("-inf")
-
-
-# 03.3 attention weights with a mask
+# 03.1 merge a pair
 
 
-def my_attention_weights(q, k, mask=None):
-    """How much each query attends to each key.
+def my_merge_pair(ids, pair, new_id):
+    """The ids with new_id wherever the pair stands, from left to right.
 
-    q is (..., T, D), k is (..., S, D), and mask (True = may attend) broadcasts to (..., T, S).
-    A query that may attend to nothing gets a row of zeros.
+    ids is a list of ints, pair a tuple of two; the result is a new list.
     """
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))  # (..., T, S)
-    if mask is None:
-        return scores.softmax(-1)
-    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    return scores.softmax(-1).masked_fill(~mask, 0.0)
+    merged, i = [], 0
+    while i < len(ids):
+        if tuple(ids[i : i + 2]) == tuple(pair):
+            merged.append(new_id)
+            i += 2
+        else:
+            merged.append(ids[i])
+            i += 1
+    return merged
 
 
-def _variant(divide=True, mask_at=HIDDEN, axis=-1, inverted=False, after=False, width=None):
-    """A `my_attention_weights` with one thing wrong."""
-
-    def weights(q, k, mask=None):
-        size = width(q) if width else q.size(-1)
-        scores = q @ k.transpose(-2, -1) / (math.sqrt(size) if divide else 1)
-        if mask is None:
-            return scores.softmax(axis)
-        hidden = mask if inverted else ~mask
-        if after:
-            return scores.softmax(axis).masked_fill(hidden, 0.0)
-        return scores.masked_fill(hidden, mask_at).softmax(axis)
-
-    return weights
+def _first_only(ids, pair, new_id):
+    for i in range(len(ids) - 1):
+        if tuple(ids[i : i + 2]) == tuple(pair):
+            return [*ids[:i], new_id, *ids[i + 2 :]]
+    return ids
 
 
-def _swapped(q, k, mask=None):
-    scores = k @ q.transpose(-2, -1) / math.sqrt(q.size(-1))
-    return (scores if mask is None else scores.masked_fill(~mask, HIDDEN)).softmax(-1)
+def _overlapping(ids, pair, new_id):
+    merged = []
+    for i, one in enumerate(ids):
+        if tuple(ids[i : i + 2]) == tuple(pair):
+            merged.append(new_id)
+        elif tuple(ids[max(0, i - 1) : i + 1]) != tuple(pair):
+            merged.append(one)
+    return merged
 
 
-def _repaired_late(q, k, mask=None):
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
-    if mask is not None:
-        scores = scores + torch.zeros(mask.shape).masked_fill(~mask, HIDDEN)
-    return scores.softmax(-1).nan_to_num(0.0)
+def _from_the_right(ids, pair, new_id):
+    return my_merge_pair(ids[::-1], tuple(pair)[::-1], new_id)[::-1]
 
 
-def _raw_exp(q, k, mask=None):
-    share = (q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))).exp()
-    share = share if mask is None else share * mask
-    total = share.sum(-1, keepdim=True)
-    return share / total.masked_fill(total == 0, 1)
+def _loses_the_last(ids, pair, new_id):
+    merged, i = [], 0
+    while i < len(ids) - 1:
+        found = tuple(ids[i : i + 2]) == tuple(pair)
+        merged.append(new_id if found else ids[i])
+        i += 2 if found else 1
+    return merged
 
 
-_BOOLEAN = "whole numbers and booleans carry no gradient"
-_SCORES = "scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))"
-_HIDE = "scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)"
-_END = "return scores.softmax(-1).masked_fill(~mask, 0.0)"
+def _not_at_the_end(ids, pair, new_id):
+    merged, i = [], 0
+    while i < len(ids):
+        found = i < len(ids) - 2 and tuple(ids[i : i + 2]) == tuple(pair)
+        merged.append(new_id if found else ids[i])
+        i += 2 if found else 1
+    return merged
 
 
-def _hidden_largest(q, k, mask=None):
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
-    share = (scores - scores.amax(-1, keepdim=True)).exp()
-    share = share if mask is None else share * mask
-    return share / share.sum(-1, keepdim=True).clamp(torch.finfo(share.dtype).tiny)
+def _second_stays(ids, pair, new_id):
+    return [new_id if tuple(ids[i : i + 2]) == tuple(pair) else one for i, one in enumerate(ids)]
 
 
-WEIGHTS = Answers(
-    reference=my_attention_weights,
+def _either_order(ids, pair, new_id):
+    merged, i = [], 0
+    while i < len(ids):
+        found = i + 1 < len(ids) and set(ids[i : i + 2]) == set(pair)
+        merged.append(new_id if found else ids[i])
+        i += 2 if found else 1
+    return merged
+
+
+def _over_and_over(ids, pair, new_id):
+    ids, i = list(ids), 0
+    while i + 1 < len(ids):
+        if tuple(ids[i : i + 2]) == tuple(pair):
+            ids[i : i + 2] = [new_id]
+            i = 0
+        else:
+            i += 1
+    return ids
+
+
+def _in_the_list_given(ids, pair, new_id):
+    i = 0
+    while i + 1 < len(ids):
+        if tuple(ids[i : i + 2]) == tuple(pair):
+            ids[i : i + 2] = [new_id]
+        i += 1
+    return ids
+
+
+def _as_text(ids, pair, new_id):
+    text = " ".join(map(str, ids)).replace(" ".join(map(str, pair)), str(new_id))
+    return [int(part) for part in text.split()]
+
+
+def _same_objects(ids, pair, new_id):
+    merged, i = [], 0
+    while i < len(ids):
+        found = i + 1 < len(ids) and ids[i] is pair[0] and ids[i + 1] is pair[1]
+        merged.append(new_id if found else ids[i])
+        i += 2 if found else 1
+    return merged
+
+
+MERGE = Answers(
+    reference=my_merge_pair,
     wrong=(
         WrongAnswer(
-            "no scale",
-            _variant(divide=False),
-            "divided by the root of D=2",
-            "Without 1/√D the scores spread as D grows, and the softmax saturates.",
+            "only the first",
+            _first_only,
+            "The pair stands there twice",
+            "The loop returns after its first find. Training counts a pair wherever it stands, so "
+            "it has to be merged wherever it stands.",
         ),
         WrongAnswer(
-            "scale by the whole model width",
-            _variant(width=lambda q: q.size(-1) * (q.size(-3) if q.dim() > 2 else 1)),
-            "divided by the root of D=4",
-            "A score is a dot product of D numbers, those of one head: its spread is √D, not "
-            "√d_model. With 8 heads the scores become 2.8 times too small.",
+            "the second id stays",
+            _second_stays,
+            "for ids=[1, 2]",
+            "The new id stands for both: move on by two after a merge, or the second one is "
+            "written once more.",
         ),
         WrongAnswer(
-            "mask after the softmax",
-            _variant(after=True),
-            "sums to 0.1978",
-            "The hidden keys have already taken their share of the softmax, so what is left does "
-            "not sum to 1. Hide the scores before it.",
+            "one id in two merges",
+            _overlapping,
+            "An id is used up",
+            "In `a a a` the middle a can't be the end of one merge and the start of the next: "
+            "after a merge move on by two.",
         ),
         WrongAnswer(
-            "mask inverted",
-            _variant(inverted=True),
-            "to hidden keys; True means “may attend”",
-            "Here True means “may attend”. `nn.MultiheadAttention` and many tutorials mean the "
-            "opposite: hide where `~mask`.",
+            "from right to left",
+            _from_the_right,
+            "An id is used up",
+            "`a a a` gives `aa a`, not `a aa`. Both are shorter, but encoder and trainer have to "
+            "agree, and everybody takes the left one.",
         ),
         WrongAnswer(
-            "mask ignored",
-            lambda q, k, mask=None: _variant()(q, k),
-            "row 0 gives 0.8022 to hidden keys",
-            "The mask came in and was not used: hide the scores where it is False.",
+            "the last id is lost",
+            _loses_the_last,
+            "for ids=[2, 1, 3]",
+            "A loop that stops one short of the end never copies the last id. Text would lose its "
+            "ending.",
         ),
         WrongAnswer(
-            "softmax over the queries",
-            _variant(axis=-2),
-            "row 0 sums to",
-            "The softmax has to run over the keys, the last axis: each query spreads its own 1.",
+            "the pair at the end is missed",
+            _not_at_the_end,
+            "for ids=[1, 2]",
+            "A pair may begin at `len(ids) - 2`, the last place but one: `i + 1 < len(ids)`.",
         ),
         WrongAnswer(
-            "queries and keys swapped",
-            _swapped,
-            "the weights have shape (2, 3), expected (3, 2)",
-            "`k @ q.T` asks each key which query it likes. A row belongs to a query: `q @ k.T`.",
+            "in either order",
+            _either_order,
+            "Order matters",
+            "A pair is ordered: `th` is not `ht`.",
         ),
         WrongAnswer(
-            "NaN where everything is hidden",
-            _variant(),
-            "you get [nan, nan, nan], expected [0, 0, 0]",
-            "The softmax of a row of -inf is 0/0. One fully padded sentence then turns the loss, "
-            "and every parameter, into NaN.",
+            "ids as text",
+            _as_text,
+            "11 is not 1",
+            "Written in digits, the end of one id can look like another. Compare numbers.",
         ),
         WrongAnswer(
-            "uniform where everything is hidden",
-            _variant(mask_at=-1e9),
-            "you get [0.3333, 0.3333, 0.3333], expected [0, 0, 0]",
-            "A row of equal scores, however negative, has a uniform softmax: the query silently "
-            "averages exactly what it may not see.",
+            "merged until nothing is left to merge",
+            _over_and_over,
+            "not in the result",
+            "What this merge makes may look like half of the pair again. One pass over the ids "
+            "given is one merge.",
         ),
         WrongAnswer(
-            "-inf added, NaN repaired later",
-            _repaired_late,
-            "NaN spreads to every parameter",
-            "The values look right, but the backward pass of the softmax multiplies by the NaN it "
-            "computed, and adding -inf lets that through. Keep the scores finite, or hide them "
-            "with `masked_fill`, which sends no gradient to what it fills.",
+            "merges in the list that it was given",
+            _in_the_list_given,
+            "your code changes the caller's `ids`",
+            "The result is right, but the caller's own list is shorter afterwards. Training counts "
+            "on the old one: build a new list.",
         ),
         WrongAnswer(
-            "exp of the raw scores",
-            _raw_exp,
-            "for q=[[200], [-200]]",
-            "exp(200) is past the largest float32, and inf / inf is NaN. `softmax` subtracts each "
-            "row's maximum first, which changes nothing else.",
-        ),
-        WrongAnswer(
-            "the largest of all scores, hidden ones too",
-            _hidden_largest,
-            "k=[[200], [0]]",
-            "If the largest score is hidden and far above the others, their exp is 0 and the row "
-            "is lost. Hide the scores first, and subtract the largest of what is left.",
-        ),
-        WrongAnswer(
-            "hidden scores at -10,000",
-            lambda q, k, mask=None: (
-                _variant()(q, k)
-                if mask is None
-                else _variant(mask_at=-1e4)(q, k, mask).masked_fill(~mask, 0.0)
-            ),
-            "-10,000 is not low enough",
-            "A score that is seen may be lower still, and then the hidden one wins the softmax. "
-            "`torch.finfo(scores.dtype).min` is below all of them.",
+            "`is` for `==`",
+            _same_objects,
+            "need not be one object",
+            "`is` asks whether two names stand for one object. Python keeps one object for each "
+            "small int, up to 256, so it seems to work until the ids grow. `==` compares numbers.",
         ),
     ),
     equivalent={
-        f"{_END} => return scores.softmax(-1).masked_fill(~mask, -0.0)": "-0.0 is equal to 0.0",
-        f"{_HIDE} => {_HIDE.replace('~mask', '~mask.detach()')}": _BOOLEAN,
-        f"{_END} => {_END.replace('~mask', '~mask.detach()')}": _BOOLEAN,
-        f"{_SCORES} => {_SCORES.replace('q.size', 'k.size')}": "q and k have one width",
-        f"{_HIDE} => {_HIDE.replace('scores.dtype', 'k.dtype')}": "all have one dtype",
+        "… => if tuple(ids[i:i + 2]) == pair:": "a pair is a tuple already",
     },
 )
 
 
-# 03.2 causal and padding mask together
+# 03.2 repair the encoder
 
 
-def my_decoder_mask(ids, pad_id=0):
-    """Which positions each position of a batch may attend to, (B, T) -> (B, 1, T, T).
+def my_encode(ids, merges):
+    """The ids after all merges, in the order in which they were learned.
 
-    True where the key is not padding and not later than the query.
+    ids is a list of ints; merges is a dict from pair to new id, and the new ids rise in the order
+    of learning.
     """
-    T = ids.size(1)
-    causal = torch.ones(T, T, dtype=torch.bool, device=ids.device).tril()
-    return causal & (ids != pad_id)[:, None, None, :]
+    while known := [pair for pair in pairwise(ids) if pair in merges]:
+        first = min(known, key=merges.get)
+        ids = merge_pair(ids, first, merges[first])
+    return ids
 
 
-def _triangle(ids, diagonal=0):
-    return torch.ones(ids.size(1), ids.size(1), dtype=torch.bool).tril(diagonal)
+def _as_listed(ids, merges):
+    for pair, new_id in merges.items():
+        ids = merge_pair(ids, pair, new_id)
+    return ids
 
 
-def _real_keys(ids, pad_id):
-    return (ids != pad_id)[:, None, None, :]
+def _by_pair(ids, merges):
+    for pair, new_id in sorted(merges.items()):
+        ids = merge_pair(ids, pair, new_id)
+    return ids
 
 
-_CAUSAL = "causal = torch.ones(T, T, dtype=torch.bool, device=ids.device).tril()"
-_BOTH = "return causal & (ids != pad_id)[:, None, None, :]"
+def _reversed(ids, merges):
+    for pair, new_id in sorted(merges.items(), key=lambda item: -item[1]):
+        ids = merge_pair(ids, pair, new_id)
+    return ids
 
-MASK = Answers(
-    reference=my_decoder_mask,
+
+def _leftmost(ids, merges):
+    ids = list(ids)
+    i = 0
+    while i < len(ids) - 1:
+        if tuple(ids[i : i + 2]) in merges:
+            ids[i : i + 2] = [merges[tuple(ids[i : i + 2])]]
+            i = 0
+        else:
+            i += 1
+    return ids
+
+
+def _greedy_longest(ids, merges):
+    parts = {}
+    for (a, b), new in sorted(merges.items(), key=lambda item: item[1]):
+        parts[new] = parts.get(a, (a,)) + parts.get(b, (b,))
+    out, i = [], 0
+    while i < len(ids):
+        fits = [(len(p), new) for new, p in parts.items() if tuple(ids[i : i + len(p)]) == p]
+        size, new = max(fits, default=(1, ids[i]))
+        out.append(new)
+        i += size
+    return out
+
+
+def _latest_first(ids, merges):
+    while found := [pair for pair in pairwise(ids) if pair in merges]:
+        pair = max(found, key=merges.get)
+        ids = merge_pair(ids, pair, merges[pair])
+    return ids
+
+
+def _one_pass(ids, merges):
+    out, i = [], 0
+    while i < len(ids):
+        pair = tuple(ids[i : i + 2])
+        out.append(merges.get(pair, ids[i]))
+        i += 2 if pair in merges else 1
+    return out
+
+
+def _each_once(ids, merges):
+    ids = list(ids)
+    for pair, new_id in sorted(merges.items(), key=lambda item: item[1]):
+        ids = _first_only(ids, pair, new_id)
+    return ids
+
+
+def _rank_from_the_right(ids, merges):
+    ids = list(ids)
+    for pair, new_id in sorted(merges.items(), key=lambda item: item[1]):
+        ids = _from_the_right(ids, pair, new_id)
+    return ids
+
+
+ENCODE = Answers(
+    reference=my_encode,
     wrong=(
         WrongAnswer(
-            "look-ahead inverted",
-            lambda ids, pad_id=0: ~_triangle(ids) & _real_keys(ids, pad_id),
-            "a later key is hidden",
-            "`triu(1)` marks the future; here it came in as what may be attended to. Such a model "
-            "sees only the future: training looks perfect, generation gets nothing right.",
+            "leftmost first",
+            _leftmost,
+            "10 was learned before 11",
+            "You take the first pair that can be merged, reading from the left. Training took the "
+            "most frequent one first, so a word would be cut otherwise than the model saw it.",
         ),
         WrongAnswer(
-            "padding forgotten",
-            lambda ids, pad_id=0: _triangle(ids).expand(ids.size(0), 1, -1, -1),
-            "padding is never attended to",
-            "Padding on the right lies in the future of every word, so the causal mask happens to "
-            "hide it. Padding on the left, or in the middle, is attended to.",
+            "sorted by the pairs",
+            _by_pair,
+            "10 was learned before 11",
+            "`sorted(merges.items())` sorts by the pairs' ids. What tells the order of learning is "
+            "the new id: `key=lambda item: item[1]`.",
         ),
         WrongAnswer(
-            "diagonal excluded",
-            lambda ids, pad_id=0: _triangle(ids, -1) & _real_keys(ids, pad_id),
-            "a position may attend to itself",
-            "`tril(-1)` hides the diagonal too. The input is already shifted by one, so a position "
-            "may see itself; otherwise the first one has nothing to see.",
+            "from the last merge to the first",
+            _reversed,
+            "10 is what (1, 2) became",
+            "Your order is that of learning, turned round. A late merge needs what the early ones "
+            "made.",
         ),
         WrongAnswer(
-            "no axis for the heads",
-            lambda ids, pad_id=0: _triangle(ids) & (ids != pad_id)[:, None, :],
-            "lines its batch up with their heads",
-            "Broadcasting aligns shapes from the right, so (B, T, T) meets (B, H, T, T) as "
-            "(1, B, T, T). It crashes, unless B equals H: then head h silently gets the mask of "
-            "sentence h.",
+            "longest match",
+            _greedy_longest,
+            "10 was learned before 11",
+            "Taking the longest token that fits is WordPiece's way. BPE replays its merges, "
+            "and the two do not agree.",
         ),
         WrongAnswer(
-            "True means hide",
-            lambda ids, pad_id=0: ~(_triangle(ids) & _real_keys(ids, pad_id)),
-            "a later key is hidden",
-            "This is the opposite convention, that of `nn.MultiheadAttention`. In this course "
-            "True means “may attend”.",
+            "in the order of the dict",
+            _as_listed,
+            "The ids tell the order",
+            "It works as long as the dict happens to be in order. A file read from disk, or a "
+            "copy, need not be.",
         ),
         WrongAnswer(
-            "padding hides queries, not keys",
-            lambda ids, pad_id=0: _triangle(ids) & (ids != pad_id)[:, None, :, None],
-            "padding is never attended to",
-            "Padding has to be hidden as a key, along the last axis, where the softmax runs.",
+            "latest merge first",
+            _latest_first,
+            "10 was learned before 11",
+            "`max` where `min` belongs: the merge with the smallest new id was learned first.",
         ),
         WrongAnswer(
-            "padding hides queries too",
-            lambda ids, pad_id=0: (
-                _triangle(ids) & _real_keys(ids, pad_id) & (ids != pad_id)[:, None, :, None]
-            ),
-            "an earlier word may be attended to",
-            "Hiding padding as a key is enough. What a padded query finds is never read, and an "
-            "empty row is a chance for NaN.",
+            "one pass",
+            _one_pass,
+            "10 is what (1, 2) became",
+            "After a merge there are new pairs, with the new id in them: go on until none is left.",
+        ),
+        WrongAnswer(
+            "each merge once",
+            _each_once,
+            "Each (1, 2) is a 10",
+            "A merge is done wherever its pair stands, not only at the first place.",
+        ),
+        WrongAnswer(
+            "merged from the right",
+            _rank_from_the_right,
+            "[1, 1, 1]",
+            "`a a a` becomes `aa a`: training merged from left to right.",
+        ),
+        WrongAnswer(
+            "nothing for nothing",
+            lambda ids, merges: my_encode(ids, merges) if len(ids) > 1 else [0],
+            "for ids=[]",
+            "A text may be empty, or of one byte: it has no pair, and comes back as it is.",
         ),
     ),
-    equivalent={
-        f"{_CAUSAL} => {_CAUSAL}.detach()": _BOOLEAN,
-        f"{_BOTH} => return (causal & (ids != pad_id)[:, None, None, :]).detach()": _BOOLEAN,
-        f"{_BOTH} => return causal.detach() & (ids != pad_id)[:, None, None, :]": _BOOLEAN,
-        f"{_BOTH} => return causal & (ids.detach() != pad_id)[:, None, None, :]": _BOOLEAN,
-        f"{_BOTH} => {_BOTH.replace('(ids', '(ids.float()')}": "a vocabulary is below 2^24",
-    },
+    equivalent={},
 )
 
 
-# 03.1 a dictionary that looks up softly
+# 03.3 texts that find a fault
 
 
-def my_lookup(query, keys, values, temperature):
-    """The values, averaged by how well their keys match the query.
+def my_texts():
+    """A dict {fault: text}: a short text for each fault, which that tokenizer does not give back.
 
-    query is (D,), keys (S, D), values (S, C), the result (C,). As temperature goes to 0 the
-    result goes to the value of the best key.
+    The faults: "ends", "spaces", "lines", "capitals", "bytes", "special".
     """
-    weights = (keys @ query / temperature).softmax(0)  # (S,)
-    return weights @ values
+    return {
+        "ends": " a",
+        "spaces": "a  b",
+        "lines": "a\r\nb",
+        "capitals": "A",
+        "bytes": "é",
+        "special": "a<|endoftext|>b",
+    }
 
 
-def _overflowing(query, keys, values, temperature):
-    weights = (keys @ query / temperature).exp()
-    return weights / weights.sum() @ values
+def _with(**texts):
+    """The right texts, some of them others."""
+    return lambda: my_texts() | texts
 
 
-LOOKUP = Answers(
-    reference=my_lookup,
+TEXTS = Answers(
+    reference=my_texts,
     wrong=(
         WrongAnswer(
-            "temperature multiplies",
-            lambda query, keys, values, temperature: (
-                (keys @ query * temperature).softmax(0) @ values
-            ),
-            "Key 0 matches best",
-            "A low temperature has to sharpen: divide by it, so that differences grow.",
+            "one text for all",
+            lambda: dict.fromkeys(my_texts(), "  É<|endoftext|>\r\n"),
+            "one would not know",
+            "It finds every fault and tells none apart. Give each text one property only.",
         ),
         WrongAnswer(
-            "temperature ignored",
-            lambda query, keys, values, temperature: (keys @ query).softmax(0) @ values,
-            "Key 0 matches best",
-            "The answer is the same at every temperature: divide the scores by it.",
+            "spaces at the ends",
+            _with(spaces="  a"),
+            "the tokenizer of the fault 'ends' fails",
+            "Two spaces at the beginning go by two faults. Put them between two letters.",
         ),
         WrongAnswer(
-            "softmax of the values",
-            lambda query, keys, values, temperature: (
-                (keys @ query / temperature) @ values.softmax(0)
-            ),
-            "temperature=1, you get",
-            "The softmax turns scores into weights; the values are what gets averaged.",
+            "the end of a text is a space inside",
+            _with(ends="a b"),
+            "for the tokenizer of the fault 'ends' and your text 'a b'",
+            "Both ends of `a b` are letters: nothing is dropped.",
         ),
         WrongAnswer(
-            "returns the weights",
-            lambda query, keys, values, temperature: (keys @ query / temperature).softmax(0),
-            "the shape is (3,), expected (2,)",
-            "These weights say how much of each value to take; the last step is "
-            "`weights @ values`.",
+            "a plain line end",
+            _with(lines="a\nb"),
+            "for the tokenizer of the fault 'lines' and your text",
+            "`\\n` alone stays as it is; the fault needs `\\r\\n`, Windows' line end.",
         ),
         WrongAnswer(
-            "hard lookup",
-            lambda query, keys, values, temperature: values[(keys @ query).argmax()],
-            "All keys count alike",
-            "That is the limit at temperature 0. It has no gradient, so nothing could be learned.",
+            "the line end at the end",
+            _with(lines="a\r\n"),
+            "the tokenizer of the fault 'ends' fails",
+            "A line end is white space, too, and at the end of the text it is dropped by `ends`.",
         ),
         WrongAnswer(
-            "exponentials overflow",
-            _overflowing,
-            "you get [nan, nan]",
-            "exp(1000) is infinite, and inf/inf is NaN. `softmax` subtracts the largest score "
-            "first, which changes nothing but the range.",
+            "a capital with an accent",
+            _with(capitals="É"),
+            "the tokenizer of the fault 'bytes' fails",
+            "É is a capital, and it is two bytes. Take a capital of ASCII.",
         ),
         WrongAnswer(
-            "the temperature squared",
-            lambda query, keys, values, temperature: (
-                (keys @ query / temperature**2).softmax(0) @ values
-            ),
-            "temperature=0.5",
-            "Scores are divided by the temperature itself. At 1, and near 0 or far above 1, its "
-            "square does almost the same; in between it does not.",
+            "ASCII for bytes",
+            _with(bytes="a"),
+            "for the tokenizer of the fault 'bytes' and your text 'a'",
+            "A character of ASCII is a single byte: decoded alone, it is right.",
         ),
         WrongAnswer(
-            "a floor under the temperature",
-            lambda query, keys, values, temperature: (
-                (keys @ query / max(temperature, 0.01)).softmax(0) @ values
-            ),
-            "0.003 / 0.001",
-            "A floor saves a division by 0 that nobody asked for, and below it the answer is that "
-            "of another temperature.",
+            "another special token",
+            _with(special="<eos>"),
+            "for the tokenizer of the fault 'special' and your text '<eos>'",
+            "Those are five harmless characters for this tokenizer. Its special token is spelled "
+            "`<|endoftext|>`.",
         ),
         WrongAnswer(
-            "the best key alone when it is cold",
-            lambda query, keys, values, temperature: (
-                values[(keys @ query).argmax()]
-                if temperature < 0.1
-                else (keys @ query / temperature).softmax(0) @ values
-            ),
-            "0.003 / 0.001",
-            "The best key alone is what the result goes to, not what it is: keys that are as close "
-            "as the temperature still share.",
+            "too long",
+            _with(capitals="A" * 41),
+            "has 41 characters",
+            "A text that fails should be read at a glance: 40 characters are plenty.",
         ),
     ),
-    equivalent={
-        "weights = (keys @ query / temperature).softmax(0) => "
-        "weights = (keys @ query / temperature).softmax(-1)": "the scores have one axis",
-    },
+    equivalent={},
 )
+
 
 ANSWERS = {
-    "03.1": LOOKUP,
-    "03.2": MASK,
-    "03.3": WEIGHTS,
+    "03.1": MERGE,
+    "03.2": ENCODE,
+    "03.3": TEXTS,
 }

@@ -1,290 +1,276 @@
 """Answers to chapter 04: references and mistakes."""
 
-import math
-
 import torch
+import torch.nn.functional as F
 
 from tinytf.course.grading import Answers, WrongAnswer
 
-# 04.1 split into heads
+# 04.1 the gradient of a lookup
 
 
-def my_split_heads(x, num_heads):
-    """Give each head its own slice of every vector: (B, T, C) -> (B, H, T, D), D = C / H.
+def my_lookup_gradient(ids, grad, vocab_size):
+    """The gradient of the loss in the table (V, C), from that in the vectors looked up.
 
-    Head h gets the numbers h * D to (h + 1) * D - 1. Raises ValueError if H does not divide C.
+    ids is (B, T), grad (B, T, C): how the loss changes with each number that the lookup gave. The
+    result has the dtype of grad.
     """
-    if x.size(-1) % num_heads != 0:
-        raise ValueError(f"d_model={x.size(-1)} is not divisible by num_heads={num_heads}")
-    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+    one_hot = F.one_hot(ids.long(), vocab_size).to(grad.dtype)  # (B, T) -> (B, T, V)
+    return one_hot.flatten(0, 1).T @ grad.flatten(0, 1)  # (V, B T) @ (B T, C) -> (V, C)
 
 
-def _checked(split):
-    """A wrong `my_split_heads` that does refuse heads that do not divide."""
-
-    def checked(x, num_heads):
-        if x.size(-1) % num_heads != 0:
-            raise ValueError("not divisible")
-        return split(x, num_heads)
-
-    return checked
+def _zeros(grad, vocab_size):
+    return grad.new_zeros(vocab_size, grad.size(-1))
 
 
-def _drops_the_rest(x, num_heads):
-    width = x.size(-1) // num_heads
-    return x[..., : num_heads * width].unflatten(-1, (num_heads, width)).transpose(1, 2)
+def _overwritten(ids, grad, vocab_size):
+    table = _zeros(grad, vocab_size)
+    table[ids.long()] += grad
+    return table
 
 
-SPLIT = Answers(
-    reference=my_split_heads,
+def _averaged(ids, grad, vocab_size):
+    times = ids.flatten().bincount(minlength=vocab_size).clamp(min=1)
+    return my_lookup_gradient(ids, grad, vocab_size) / times[:, None].to(grad.dtype)
+
+
+def _as_long_as_needed(ids, grad, vocab_size):
+    return my_lookup_gradient(ids, grad, int(ids.max()) + 1)
+
+
+def _loops_in_float32(ids, grad, vocab_size):
+    table = torch.zeros(vocab_size, grad.size(-1))
+    for sentence, rows in zip(ids.tolist(), grad, strict=True):
+        for i, row in zip(sentence, rows, strict=True):
+            table[i] += row.float()
+    return table
+
+
+GRADIENT = Answers(
+    reference=my_lookup_gradient,
     wrong=(
         WrongAnswer(
-            "view without transpose",
-            _checked(lambda x, n: x.view(x.size(0), n, x.size(1), -1)),
-            "you get [[[[0, 1], [2, 3], [4, 5]], [[6, 7], [8, 9], [10, 11]]]]",
-            "`view` only recounts the numbers in memory: with (B, H, T, D), head 0 gets the first "
-            "words whole, and later words go to other heads. Split the last axis, then transpose.",
+            "the last one counts",
+            _overwritten,
+            "Row 1 was used twice",
+            "`table[ids] += grad` reads all rows first, adds, and writes them back: of two uses of "
+            "a row one is lost, just as with `table[ids] = grad`. `index_add` adds them up.",
         ),
         WrongAnswer(
-            "heads after the words",
-            _checked(lambda x, n: x.unflatten(-1, (n, -1))),
-            "the shape is (1, 3, 2, 2), expected (1, 2, 3, 2)",
-            "With (B, T, H, D), `q @ k.mT` compares the heads of one word with each other, and no "
-            "word sees another. Transpose the words and the heads.",
+            "the mean of the uses",
+            _averaged,
+            "Row 1 was used twice",
+            "The loss changes through every use of the row. Their gradients are added, not "
+            "averaged.",
         ),
         WrongAnswer(
-            "interleaved",
-            _checked(lambda x, n: x.unflatten(-1, (-1, n)).permute(0, 3, 1, 2)),
-            "you get [[[[0, 2], [4, 6], [8, 10]]",
-            "Head h took every H-th number. A model trained so would work, but weights from "
-            "anywhere else would not fit: heads are slices.",
+            "only the rows up to the largest id",
+            _as_long_as_needed,
+            "expected (3, 2)",
+            "The gradient has the shape of the table, rows that were not used included.",
         ),
         WrongAnswer(
-            "words and widths swapped",
-            _checked(lambda x, n: x.unflatten(-1, (n, -1)).permute(0, 2, 3, 1)),
-            "the shape is (1, 2, 2, 3), expected (1, 2, 3, 2)",
-            "The last axis has to be the width D, the one that the dot product sums over.",
+            "columns for rows",
+            lambda ids, grad, vocab_size: my_lookup_gradient(ids, grad, vocab_size).T,
+            "the shape is (2, 3)",
+            "A token is a row of the table, (V, C).",
         ),
         WrongAnswer(
-            "sentences and heads mixed",
-            _checked(lambda x, n: torch.stack(x.chunk(n, -1)).view(len(x), n, x.size(1), -1)),
-            "Sentence 0 is [0, 1]",
-            "`torch.stack` puts the heads in front of the sentences, and `view` only recounts: "
-            "sentence 0 gets head 0 of every sentence. Stack along axis 1.",
+            "the first sentence",
+            lambda ids, grad, vocab_size: my_lookup_gradient(ids[:1], grad[:1], vocab_size),
+            "for ids=[[0], [1]]",
+            "All sentences of the batch use the one table. Flatten batch and positions together.",
         ),
         WrongAnswer(
-            "heads in the batch axis",
-            _checked(lambda x, n: x.unflatten(-1, (n, -1)).transpose(1, 2).flatten(0, 1)),
-            "the shape is (2, 3, 2), expected (1, 2, 3, 2)",
-            "Folding heads into the batch, (B * H, T, D), computes the same attention, but a mask "
-            "of (B, 1, T, S) no longer fits. Keep an axis of their own.",
-        ),
-        WrongAnswer(
-            "cut off from the graph",
-            _checked(lambda x, n: x.detach().unflatten(-1, (n, -1)).transpose(1, 2)),
-            "no gradient reaches `x`",
-            "The numbers are right, but nothing below would learn: leave `detach`, `.data`, "
-            "`no_grad` and NumPy out of it.",
-        ),
-        WrongAnswer(
-            "drops what does not divide",
-            _drops_the_rest,
-            "expected a ValueError",
-            "`C // num_heads` rounds down: with C=10 and 3 heads, one number of every word is "
-            "silently lost. Refuse it.",
-        ),
-    ),
-    equivalent={},
-)
-
-
-# 04.2 repair a causal attention
-
-
-def my_causal_heads(x, w_q, w_k, w_v, w_o, num_heads):
-    """Causal self-attention with `num_heads` heads: x (B, T, C) -> (B, T, C).
-
-    Each w is (C, C) and multiplies from the right: q = x @ w_q. Word t sees the words 0 to t.
-    """
-    q, k, v = ((x @ w).unflatten(-1, (num_heads, -1)).transpose(1, 2) for w in (w_q, w_k, w_v))
-    scores = q @ k.mT / math.sqrt(q.size(-1))  # (B, H, T, T)
-    later = torch.ones_like(scores, dtype=torch.bool).triu(1)
-    weights = scores.masked_fill(later, -math.inf).softmax(dim=-1)
-    return (weights @ v).transpose(1, 2).flatten(2) @ w_o  # (B, H, T, D) -> (B, T, C)
-
-
-def _hidden(scores, later):
-    return scores.masked_fill(later, -math.inf).softmax(dim=-1)
-
-
-def _zeroed(scores, later):
-    return scores.softmax(dim=-1).masked_fill(later, 0.0)
-
-
-def _renormalised(scores, later):
-    weights = _zeroed(scores, later)
-    return weights / weights.sum(dim=-1, keepdim=True)
-
-
-def _causal_variant(
-    cut=lambda y, n: y.unflatten(-1, (n, -1)).transpose(1, 2),
-    width=lambda x, q: q.size(-1),
-    hide=_hidden,
-    join=lambda heads, x: heads.transpose(1, 2).flatten(2),
-    triangle=lambda scores: torch.ones_like(scores, dtype=torch.bool).triu(1),
-    out=True,
-):
-    """A `my_causal_heads` with something wrong."""
-
-    def causal_heads(x, w_q, w_k, w_v, w_o, num_heads):
-        q, k, v = (cut(x @ w, num_heads) for w in (w_q, w_k, w_v))
-        scores = q @ k.mT / math.sqrt(width(x, q))
-        joined = join(hide(scores, triangle(scores)) @ v, x)
-        return joined @ w_o if out else joined
-
-    return causal_heads
-
-
-def _by_reshape(y, n):
-    return y.reshape(len(y), n, y.size(1), -1)
-
-
-def _side_by_side(heads, x):
-    return heads.reshape(x.shape)
-
-
-_LATER = "later = torch.ones_like(scores, dtype=torch.bool).triu(1)"
-_SCORES = "scores = q @ k.mT / math.sqrt(q.size(-1))"
-
-REPAIR = Answers(
-    reference=my_causal_heads,
-    wrong=(
-        WrongAnswer(
-            "as it stood",
-            _causal_variant(
-                cut=_by_reshape, width=lambda x, q: x.size(-1), hide=_zeroed, join=_side_by_side
+            "counted, not weighed",
+            lambda ids, grad, vocab_size: my_lookup_gradient(
+                ids, torch.ones_like(grad), vocab_size
             ),
-            "Row 0 is x[0] @ w_v @ w_o",
-            "Nothing is repaired yet. Begin with the mask, which one head alone can test.",
+            "for ids=[[1]]",
+            "That is how often each row was used. Each use counts with its own gradient, `grad`.",
         ),
         WrongAnswer(
-            "split by reshape",
-            _causal_variant(cut=_by_reshape),
-            "words before it move by",
-            "`reshape` to (B, H, T, D) only recounts: head 0 gets the first words in pieces. Name "
-            "the axes (B, T, H, D), then transpose.",
+            "float32 whatever comes",
+            _loops_in_float32,
+            "the dtype is float32, expected float64",
+            "`torch.zeros` makes float32. `grad.new_zeros` has the dtype and device of grad.",
         ),
         WrongAnswer(
-            "scaled by the whole width",
-            _causal_variant(width=lambda x, q: x.size(-1)),
-            "position [0, 1,",
-            "A score is a dot product of D numbers, those of one head: divide by √D, not √C.",
+            "cut off",
+            lambda ids, grad, vocab_size: my_lookup_gradient(ids, grad.detach(), vocab_size),
+            "no gradient reaches `grad`",
+            "The result is linear in grad, and may be differentiated once more. `detach`, `.data` "
+            "or `no_grad` cuts that off.",
         ),
         WrongAnswer(
-            "masked after the softmax",
-            _causal_variant(hide=_zeroed),
-            "Row 0 is x[0] @ w_v @ w_o",
-            "The later words' weights are gone, but they had their share of the 1: a row sums to "
-            "less, and by how much tells what comes later. Hide scores, with -∞, before it.",
-        ),
-        WrongAnswer(
-            "joined by reshape",
-            _causal_variant(join=_side_by_side),
-            "words before it move by",
-            "`reshape` from (B, H, T, D) puts different words of one head in a row. Transpose back "
-            "to (B, T, H, D) first.",
-        ),
-        WrongAnswer(
-            "no mask",
-            _causal_variant(hide=lambda scores, later: scores.softmax(dim=-1)),
-            "Row 0 is x[0] @ w_v @ w_o",
-            "Every word sees the later ones.",
-        ),
-        WrongAnswer(
-            "the triangle the wrong way round",
-            _causal_variant(
-                triangle=lambda scores: torch.ones_like(scores, dtype=torch.bool).tril(-1)
+            "grad taken to lie in order",
+            lambda ids, grad, vocab_size: grad.new_zeros(vocab_size, grad.size(-1)).index_add(
+                0, ids.flatten(), grad.view(-1, grad.size(-1))
             ),
-            "Row 0 is x[0] @ w_v @ w_o",
-            "You hide what came before. Above the diagonal the key is later than the query.",
-        ),
-        WrongAnswer(
-            "a word does not see itself",
-            _causal_variant(
-                triangle=lambda scores: torch.ones_like(scores, dtype=torch.bool).triu()
-            ),
-            "every row is x @ w_v @ w_o",
-            "`triu()` has the diagonal too, so word 0 sees nothing at all: `triu(1)`.",
-        ),
-        WrongAnswer(
-            "one word too far",
-            _causal_variant(
-                triangle=lambda scores: torch.ones_like(scores, dtype=torch.bool).triu(2)
-            ),
-            "Row 0 is x[0] @ w_v @ w_o",
-            "`triu(2)` leaves the next word to be seen, the very one to be predicted: `triu(1)`.",
-        ),
-        WrongAnswer(
-            "hidden with -10,000",
-            _causal_variant(
-                hide=lambda scores, later: scores.masked_fill(later, -1e4).softmax(dim=-1)
-            ),
-            "can have a weight of 0 before",
-            "A score of its own can be lower still. Hide with -∞, or the least number there is.",
-        ),
-        WrongAnswer(
-            "hidden scores set to 0",
-            _causal_variant(
-                hide=lambda scores, later: scores.masked_fill(later, 0.0).softmax(dim=-1)
-            ),
-            "Row 0 is x[0] @ w_v @ w_o",
-            "A score of 0 is a score like any other, and e^0 is 1. Hide with -∞.",
-        ),
-        WrongAnswer(
-            "zeroed, and divided by what is left",
-            _causal_variant(hide=_renormalised),
-            "can have a weight of 0 before",
-            "That is right until a later word takes all the weight: then 0 is divided by 0. Hide "
-            "the scores before the softmax.",
-        ),
-        WrongAnswer(
-            "no output map",
-            _causal_variant(out=False),
-            "every row is x @ w_v @ w_o",
-            "Joined heads lie side by side and have not met: `w_o` lets them mix.",
-        ),
-        WrongAnswer(
-            "a mask on the CPU",
-            _causal_variant(
-                triangle=lambda scores: torch.ones(scores.shape, dtype=torch.bool).triu(1)
-            ),
-            "device",
-            "`torch.ones(...)` is on the CPU, wherever `x` is: say `device=x.device`.",
-        ),
-        WrongAnswer(
-            "weights cut off from the graph",
-            _causal_variant(hide=lambda scores, later: _hidden(scores.detach(), later)),
-            "for the gradient to",
-            "The numbers are right, but `w_q` and `w_k` would never learn: leave `detach`, "
-            "`.data` and `no_grad` out of it.",
+            "view size is not compatible",
+            "`view` needs numbers that lie in memory in the order of the axes, and a gradient that "
+            "comes back through a transpose does not. `reshape` copies where it must.",
         ),
     ),
     equivalent={
-        f"{_LATER} => {_LATER}.detach()": "booleans have no gradient to lose",
-        f"{_LATER} => later = torch.ones_like(scores.detach(), dtype=torch.bool).triu(1)": (
-            "only the shape and the device of the scores are taken"
+        "… => ….detach()…": "ids and one-hots carry no gradient; that to grad is asked for",
+        "… => …ids.float().long()…": "ids below 16 million are whole numbers of float32",
+    },
+)
+
+
+# 04.2 nearest words
+
+
+def my_nearest(vectors, query, k):
+    """The ids of the k rows with the largest cosine to row `query`, best first, without itself.
+
+    vectors is (V, C), query an int, the result k ids.
+    """
+    unit = vectors / vectors.norm(dim=-1, keepdim=True)
+    cosines = unit @ unit[query]
+    cosines[query] = -2.0  # below every cosine
+    return cosines.topk(k).indices
+
+
+def _variant(similarity, largest=True, itself=False):
+    def nearest(vectors, query, k):
+        scores = similarity(vectors, vectors[query])
+        if not itself:
+            scores[query] = -torch.inf if largest else torch.inf
+        return scores.topk(k, largest=largest).indices
+
+    return nearest
+
+
+def _zero_for_itself(vectors, query, k):
+    cosines = _cosine(vectors, vectors[query])
+    cosines[query] = 0.0
+    return cosines.topk(k).indices
+
+
+def _row_dropped(vectors, query, k):
+    others = torch.cat([vectors[:query], vectors[query + 1 :]])
+    return _cosine(others, vectors[query]).topk(k).indices
+
+
+def _norm_of_columns(vectors, query, k):
+    unit = vectors / vectors.norm(dim=0, keepdim=True)
+    cosines = unit @ unit[query]
+    cosines[query] = -2.0
+    return cosines.topk(k).indices
+
+
+def _minus_one_for_itself(vectors, query, k):
+    cosines = _cosine(vectors, vectors[query])
+    cosines[query] = -1.0
+    return cosines.topk(k).indices
+
+
+def _rounded(vectors, query, k):
+    cosines = _cosine(vectors, vectors[query])
+    cosines[query] = -2.0
+    return cosines.round(decimals=2).topk(k).indices
+
+
+def _without_the_first(vectors, query, k):
+    return _cosine(vectors, vectors[query]).topk(k + 1).indices[1:]
+
+
+def _cosine(vectors, q):
+    return vectors @ q / (vectors.norm(dim=-1) * q.norm())
+
+
+NEAREST = Answers(
+    reference=my_nearest,
+    wrong=(
+        WrongAnswer(
+            "dot product",
+            _variant(lambda v, q: v @ q),
+            "Row 1 is long",
+            "Without dividing by the norms long vectors win, and frequent words have long vectors.",
         ),
-        f"{_LATER} => later = torch.ones_like(scores.float(), dtype=torch.bool).triu(1)": (
-            "only the shape and the device of the scores are taken"
+        WrongAnswer(
+            "includes the query",
+            _variant(_cosine, itself=True),
+            "that is the query itself",
+            "Every word is nearest to itself; leave its row out.",
         ),
-        "… => ….masked_fill(later.detach(), -math.inf).…": "booleans have no gradient to lose",
-        f"{_SCORES} => {_SCORES.replace('q.size', 'k.size')}": "queries and keys are D wide",
-        f"{_SCORES} => {_SCORES.replace('q.size', 'v.size')}": "values are D wide, too",
+        WrongAnswer(
+            "farthest first",
+            _variant(_cosine, largest=False),
+            "Row 4 is opposite",
+            "A cosine is a similarity: large is near. A distance would be the other way round.",
+        ),
+        WrongAnswer(
+            "distance in space",
+            _variant(lambda v, q: -(v - q).norm(dim=-1)),
+            "the angle counts",
+            "Euclidean distance mixes in the lengths. Among vectors of length 1 the two agree.",
+        ),
+        WrongAnswer(
+            "norms of the columns",
+            _norm_of_columns,
+            "the angle counts",
+            "`dim=0` divides each column by its norm. A word is a row: `dim=-1`, and "
+            "`keepdim=True` so that the shapes meet.",
+        ),
+        WrongAnswer(
+            "the best comes last",
+            lambda vectors, query, k: my_nearest(vectors, query, k).flip(0),
+            "you get [1, 2], expected [2, 1]",
+            "These are the right words in the wrong order: the largest cosine comes first.",
+        ),
+        WrongAnswer(
+            "in the order of the ids",
+            lambda vectors, query, k: my_nearest(vectors, query, k).sort().values,
+            "you get [1, 2, 3, 4, 5]",
+            "These are the right words, but sorted by id: the largest cosine comes first.",
+        ),
+        WrongAnswer(
+            "zero for itself",
+            _zero_for_itself,
+            "Row 4 is opposite",
+            "A cosine can be negative: 0 puts the query before every word that points away. "
+            "Take a number below -1.",
+        ),
+        WrongAnswer(
+            "the row is dropped, and the ids move up",
+            _row_dropped,
+            "the angle counts",
+            "Without the query's row the ids after it are one too small. Keep the row, and give "
+            "it a cosine that can't win.",
+        ),
+        WrongAnswer(
+            "minus one for itself",
+            _minus_one_for_itself,
+            "Row 1 points the other way",
+            "-1 is a cosine, too, that of the opposite direction. Take a number below it.",
+        ),
+        WrongAnswer(
+            "rounded to two digits",
+            _rounded,
+            "almost as near",
+            "Neighbours may differ in the fifth digit: sort by the cosines themselves.",
+        ),
+        WrongAnswer(
+            "the first is dropped",
+            _without_the_first,
+            "Rows 0 and 2 point the same way",
+            "`topk(k + 1)[1:]` trusts that the query comes first. A word that points the same way "
+            "may stand before it; then the query stays, and the neighbour goes.",
+        ),
+    ),
+    equivalent={
+        "… => ….detach()…": "ids carry no gradient",
+        "… => ….double()…": "more digits than asked for",
+        "… => cosines[query] = -3.0": "-3, too, is below every cosine",
+        "… => cosines[query] = -4.0": "-4, too, is below every cosine",
+        "… => unit = vectors / vectors.norm(dim=1, keepdim=True)": "of two axes, 1 is the last",
     },
 )
 
 
 ANSWERS = {
-    "04.1": SPLIT,
-    "04.2": REPAIR,
+    "04.1": GRADIENT,
+    "04.2": NEAREST,
 }

@@ -1,468 +1,374 @@
 """Answers to chapter 05: references and mistakes."""
 
+import math
+
 import torch
 
-from tinytf.course.exercises.ch05 import _values
 from tinytf.course.grading import Answers, WrongAnswer
 
-_NO_GRADIENT = "positions and angles have no gradient to lose"
-_FLOAT32 = "it is float32 already, or will be, or small whole numbers"
-_VERDICT = "neither a gradient nor more digits change what a test of values says"
-_MORE_DIGITS = "more digits on the way to float32"
+HIDDEN = float("-inf")
 
 
-def _alike(line, why, *changes):
-    """Harmless mutants of a line: what is replaced, and by what, with … for itself."""
-    return {f"{line} => {line.replace(old, new.replace('…', old), 1)}": why for old, new in changes}
+# 05.3 attention weights with a mask
 
 
-# 05.1 the table of sines and cosines
+def my_attention_weights(q, k, mask=None):
+    """How much each query attends to each key.
 
-
-def my_sinusoidal(max_len, d_model):
-    """The sinusoidal positions, (max_len, d_model).
-
-    Column 2i holds sin(pos / 10000^(2i / d_model)), column 2i + 1 the cosine of the same angle.
-    An odd d_model ends on a sine.
+    q is (..., T, D), k is (..., S, D), and mask (True = may attend) broadcasts to (..., T, S).
+    A query that may attend to nothing gets a row of zeros.
     """
-    position = torch.arange(max_len)[:, None]
-    angle = position / 10000 ** (torch.arange(0, d_model, 2) / d_model)  # (max_len, pairs)
-    table = torch.empty(max_len, d_model)
-    table[:, 0::2] = angle.sin()
-    table[:, 1::2] = angle.cos()[:, : d_model // 2]
-    return table
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))  # (..., T, S)
+    if mask is None:
+        return scores.softmax(-1)
+    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    return scores.softmax(-1).masked_fill(~mask, 0.0)
 
 
-def _angles(max_len, d_model, power=-1.0):
-    return torch.arange(max_len)[:, None] * 10000.0 ** (
-        power * torch.arange(0, d_model, 2) / d_model
-    )
+def _variant(divide=True, mask_at=HIDDEN, axis=-1, inverted=False, after=False, width=None):
+    """A `my_attention_weights` with one thing wrong."""
+
+    def weights(q, k, mask=None):
+        size = width(q) if width else q.size(-1)
+        scores = q @ k.transpose(-2, -1) / (math.sqrt(size) if divide else 1)
+        if mask is None:
+            return scores.softmax(axis)
+        hidden = mask if inverted else ~mask
+        if after:
+            return scores.softmax(axis).masked_fill(hidden, 0.0)
+        return scores.masked_fill(hidden, mask_at).softmax(axis)
+
+    return weights
 
 
-def _table(angle, d_model):
-    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)[:, :d_model]
+def _swapped(q, k, mask=None):
+    scores = k @ q.transpose(-2, -1) / math.sqrt(q.size(-1))
+    return (scores if mask is None else scores.masked_fill(~mask, HIDDEN)).softmax(-1)
 
 
-def _halves(max_len, d_model):
-    angle = _angles(max_len, d_model)
-    return torch.cat([angle.sin(), angle.cos()], dim=-1)[:, :d_model]
+def _repaired_late(q, k, mask=None):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    if mask is not None:
+        scores = scores + torch.zeros(mask.shape).masked_fill(~mask, HIDDEN)
+    return scores.softmax(-1).nan_to_num(0.0)
 
 
-def _own_exponent(max_len, d_model):
-    angle = torch.arange(max_len)[:, None] / 10000 ** (torch.arange(d_model) / d_model)
-    table = angle.sin()
-    table[:, 1::2] = angle[:, 1::2].cos()
-    return table
+def _raw_exp(q, k, mask=None):
+    share = (q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))).exp()
+    share = share if mask is None else share * mask
+    total = share.sum(-1, keepdim=True)
+    return share / total.masked_fill(total == 0, 1)
 
 
-def _odd_crash(max_len, d_model):
-    angle, table = _angles(max_len, d_model), torch.zeros(max_len, d_model)
-    table[:, 0::2], table[:, 1::2] = angle.sin(), angle.cos()
-    return table
+_BOOLEAN = "whole numbers and booleans carry no gradient"
+_SCORES = "scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))"
+_HIDE = "scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)"
+_END = "return scores.softmax(-1).masked_fill(~mask, 0.0)"
 
 
-def _swapped(max_len, d_model):
-    angle = _angles(max_len, d_model)
-    return torch.stack([angle.cos(), angle.sin()], dim=-1).flatten(1)[:, :d_model]
+def _hidden_largest(q, k, mask=None):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    share = (scores - scores.amax(-1, keepdim=True)).exp()
+    share = share if mask is None else share * mask
+    return share / share.sum(-1, keepdim=True).clamp(torch.finfo(share.dtype).tiny)
 
 
-def _from_one(max_len, d_model):
-    return _table(_angles(max_len + 1, d_model)[1:], d_model)
-
-
-SINUSOIDAL = Answers(
-    reference=my_sinusoidal,
+WEIGHTS = Answers(
+    reference=my_attention_weights,
     wrong=(
         WrongAnswer(
-            "frequencies divided",
-            lambda max_len, d_model: _table(_angles(max_len, d_model, 1.0), d_model),
-            "Pair i turns by",
-            "The hands get faster from pair to pair, up to 10,000 radians a word. Positions are "
-            "still unique and bounded, and a shift is still a matrix; but neighbours are not "
-            "alike. A published tutorial has this bug.",
+            "no scale",
+            _variant(divide=False),
+            "divided by the root of D=2",
+            "Without 1/√D the scores spread as D grows, and the softmax saturates.",
         ),
         WrongAnswer(
-            "an exponent for every column",
-            _own_exponent,
-            "Pair i turns by",
-            "A sine and its cosine share one angle: the exponent of column j is 2·(j // 2)/d, not "
-            "j/d. Otherwise no matrix leads from one position to the next.",
+            "scale by the whole model width",
+            _variant(width=lambda q: q.size(-1) * (q.size(-3) if q.dim() > 2 else 1)),
+            "divided by the root of D=4",
+            "A score is a dot product of D numbers, those of one head: its spread is √D, not "
+            "√d_model. With 8 heads the scores become 2.8 times too small.",
         ),
         WrongAnswer(
-            "i in place of 2i",
-            lambda max_len, d_model: _table(_angles(max_len, d_model, -0.5), d_model),
-            "Pair i turns by",
-            "The exponent of pair i is 2i/d. With i/d the speeds end at 1/100 instead of 1/10000.",
+            "mask after the softmax",
+            _variant(after=True),
+            "sums to 0.1978",
+            "The hidden keys have already taken their share of the softmax, so what is left does "
+            "not sum to 1. Hide the scores before it.",
         ),
         WrongAnswer(
-            "sines first, then cosines",
-            _halves,
-            "Column 0 is a sine",
-            "This is the layout of the paper's first code, and a model does not mind; but it is "
-            "not the formula, and weights trained with one layout fail with the other.",
+            "mask inverted",
+            _variant(inverted=True),
+            "to hidden keys; True means “may attend”",
+            "Here True means “may attend”. `nn.MultiheadAttention` and many tutorials mean the "
+            "opposite: hide where `~mask`.",
         ),
         WrongAnswer(
-            "an odd width crashes",
-            _odd_crash,
-            "raises RuntimeError",
-            "For an odd width there are more sines than cosines: cut the cosines to "
-            "`d_model // 2`.",
+            "mask ignored",
+            lambda q, k, mask=None: _variant()(q, k),
+            "row 0 gives 0.8022 to hidden keys",
+            "The mask came in and was not used: hide the scores where it is False.",
         ),
         WrongAnswer(
-            "sine and cosine swapped",
+            "softmax over the queries",
+            _variant(axis=-2),
+            "row 0 sums to",
+            "The softmax has to run over the keys, the last axis: each query spreads its own 1.",
+        ),
+        WrongAnswer(
+            "queries and keys swapped",
             _swapped,
-            "Column 0 is a sine",
-            "Even columns are sines, odd ones cosines.",
+            "the weights have shape (2, 3), expected (3, 2)",
+            "`k @ q.T` asks each key which query it likes. A row belongs to a query: `q @ k.T`.",
         ),
         WrongAnswer(
-            "positions from 1",
-            _from_one,
-            "Column 0 is a sine",
-            "Positions count from 0, so row 0 is 0, 1, 0, 1.",
+            "NaN where everything is hidden",
+            _variant(),
+            "you get [nan, nan, nan], expected [0, 0, 0]",
+            "The softmax of a row of -inf is 0/0. One fully padded sentence then turns the loss, "
+            "and every parameter, into NaN.",
         ),
         WrongAnswer(
-            "transposed",
-            lambda max_len, d_model: my_sinusoidal(max_len, d_model).T,
-            "the shape is (4, 3), expected (3, 4)",
-            "A row is a position, so that `table[:T]` can be added to (B, T, C).",
+            "uniform where everything is hidden",
+            _variant(mask_at=-1e9),
+            "you get [0.3333, 0.3333, 0.3333], expected [0, 0, 0]",
+            "A row of equal scores, however negative, has a uniform softmax: the query silently "
+            "averages exactly what it may not see.",
         ),
         WrongAnswer(
-            "positions in half precision",
-            lambda max_len, d_model: _table(
-                torch.arange(max_len).half().float()[:, None] * _angles(2, d_model)[1], d_model
+            "-inf added, NaN repaired later",
+            _repaired_late,
+            "NaN spreads to every parameter",
+            "The values look right, but the backward pass of the softmax multiplies by the NaN it "
+            "computed, and adding -inf lets that through. Keep the scores finite, or hide them "
+            "with `masked_fill`, which sends no gradient to what it fills.",
+        ),
+        WrongAnswer(
+            "exp of the raw scores",
+            _raw_exp,
+            "for q=[[200], [-200]]",
+            "exp(200) is past the largest float32, and inf / inf is NaN. `softmax` subtracts each "
+            "row's maximum first, which changes nothing else.",
+        ),
+        WrongAnswer(
+            "the largest of all scores, hidden ones too",
+            _hidden_largest,
+            "k=[[200], [0]]",
+            "If the largest score is hidden and far above the others, their exp is 0 and the row "
+            "is lost. Hide the scores first, and subtract the largest of what is left.",
+        ),
+        WrongAnswer(
+            "hidden scores at -10,000",
+            lambda q, k, mask=None: (
+                _variant()(q, k)
+                if mask is None
+                else _variant(mask_at=-1e4)(q, k, mask).masked_fill(~mask, 0.0)
             ),
-            "Angles need float32",
-            "float16 counts in twos from 2048 on, bfloat16 from 256 on: neighbours get one row.",
+            "-10,000 is not low enough",
+            "A score that is seen may be lower still, and then the hidden one wins the softmax. "
+            "`torch.finfo(scores.dtype).min` is below all of them.",
         ),
     ),
     equivalent={
-        **_alike(
-            "position = torch.arange(max_len)[:, None]", _NO_GRADIENT, ("None]", "….detach()")
-        ),
-        **_alike("position = torch.arange(max_len)[:, None]", _FLOAT32, ("None]", "….float()")),
-        **_alike(
-            "position = torch.arange(max_len)[:, None]", _MORE_DIGITS, ("None]", "….double()")
-        ),
-        **_alike(
-            "angle = position / 10000 ** (torch.arange(0, d_model, 2) / d_model)",
-            _NO_GRADIENT,
-            ("position / 10000 ** (torch.arange(0, d_model, 2) / d_model)", "(…).detach()"),
-            ("position", "….detach()"),
-        ),
-        **_alike(
-            "angle = position / 10000 ** (torch.arange(0, d_model, 2) / d_model)",
-            _FLOAT32,
-            ("position / 10000 ** (torch.arange(0, d_model, 2) / d_model)", "(…).float()"),
-            ("position", "….float()"),
-        ),
-        **_alike(
-            "angle = position / 10000 ** (torch.arange(0, d_model, 2) / d_model)",
-            _MORE_DIGITS,
-            ("position / 10000 ** (torch.arange(0, d_model, 2) / d_model)", "(…).double()"),
-        ),
-        **_alike("table = torch.empty(max_len, d_model)", _NO_GRADIENT, ("model)", "….detach()")),
-        **_alike("table = torch.empty(max_len, d_model)", _FLOAT32, ("model)", "….float()")),
-        **_alike(
-            "table[:, 0::2] = angle.sin()",
-            _NO_GRADIENT,
-            (")", "….detach()"),
-            ("table", "….detach()"),
-            ("angle", "….detach()"),
-        ),
-        **_alike(
-            "table[:, 0::2] = angle.sin()",
-            _FLOAT32,
-            (")", "….float()"),
-            ("table", "….float()"),
-            ("angle", "….float()"),
-        ),
-        **_alike("table[:, 0::2] = angle.sin()", _MORE_DIGITS, (")", "….double()")),
-        **_alike("table[:, 0::2] = angle.sin()", "a slice starts at 0", ("0", "")),
-        **_alike(
-            "table[:, 1::2] = angle.cos()[:, :d_model // 2]",
-            _NO_GRADIENT,
-            (" 2]", "….detach()"),
-            ("table", "….detach()"),
-            ("angle", "….detach()"),
-        ),
-        **_alike(
-            "table[:, 1::2] = angle.cos()[:, :d_model // 2]",
-            _FLOAT32,
-            (" 2]", "….float()"),
-            ("table", "….float()"),
-            ("angle", "….float()"),
-        ),
-        **_alike(
-            "table[:, 1::2] = angle.cos()[:, :d_model // 2]", _MORE_DIGITS, (" 2]", "….double()")
-        ),
-        **_alike("return table", _NO_GRADIENT, ("table", "….detach()")),
-        **_alike("return table", _FLOAT32, ("table", "….float()")),
+        f"{_END} => return scores.softmax(-1).masked_fill(~mask, -0.0)": "-0.0 is equal to 0.0",
+        f"{_HIDE} => {_HIDE.replace('~mask', '~mask.detach()')}": _BOOLEAN,
+        f"{_END} => {_END.replace('~mask', '~mask.detach()')}": _BOOLEAN,
+        f"{_SCORES} => {_SCORES.replace('q.size', 'k.size')}": "q and k have one width",
+        f"{_HIDE} => {_HIDE.replace('scores.dtype', 'k.dtype')}": "all have one dtype",
     },
 )
 
 
-# 05.2 a test of the table
+# 05.2 causal and padding mask together
 
 
-def my_table_test(encode):
-    """True if encode(max_len, d_model) makes the paper's table, for any sizes; else False.
+def my_decoder_mask(ids, pad_id=0):
+    """Which positions each position of a batch may attend to, (B, T) -> (B, 1, T, T).
 
-    encode returns a tensor (max_len, d_model), of whatever floating-point dtype.
+    True where the key is not padding and not later than the query.
     """
-    table = encode(20, 8)
-    position, column = torch.arange(20)[:, None], torch.arange(8)
-    angle = position / 10000 ** ((column - column % 2) / 8)
-    expected = torch.where(column % 2 == 0, angle.sin(), angle.cos())
-    return table.shape == (20, 8) and torch.allclose(table.float(), expected, atol=1e-4)
+    T = ids.size(1)
+    causal = torch.ones(T, T, dtype=torch.bool, device=ids.device).tril()
+    return causal & (ids != pad_id)[:, None, None, :]
 
 
-def _table_test(max_len=20, d_model=8, rows=slice(None), columns=slice(None), atol=1e-4):
-    """A `my_table_test` that looks at these sizes, rows and columns."""
-
-    def test(encode):
-        found, expected = encode(max_len, d_model), _values(max_len, d_model)
-        return found.shape == expected.shape and torch.allclose(
-            found.float()[rows, columns], expected[rows, columns], atol=atol
-        )
-
-    return test
+def _triangle(ids, diagonal=0):
+    return torch.ones(ids.size(1), ids.size(1), dtype=torch.bool).tril(diagonal)
 
 
-def _properties(encode):
-    table = encode(50, 8).float()
-    apart = torch.cdist(table, table).fill_diagonal_(torch.inf).min() > 1e-3
-    return bool(apart and table.abs().max() <= 1)
+def _real_keys(ids, pad_id):
+    return (ids != pad_id)[:, None, None, :]
 
 
-TABLE_TEST = Answers(
-    reference=my_table_test,
+_CAUSAL = "causal = torch.ones(T, T, dtype=torch.bool, device=ids.device).tril()"
+_BOTH = "return causal & (ids != pad_id)[:, None, None, :]"
+
+MASK = Answers(
+    reference=my_decoder_mask,
     wrong=(
         WrongAnswer(
-            "True, whatever comes",
-            lambda encode: encode(4, 4) is not None,
-            "hands that get faster",
-            "A test that can't fail tests nothing.",
+            "look-ahead inverted",
+            lambda ids, pad_id=0: ~_triangle(ids) & _real_keys(ids, pad_id),
+            "a later key is hidden",
+            "`triu(1)` marks the future; here it came in as what may be attended to. Such a model "
+            "sees only the future: training looks perfect, generation gets nothing right.",
         ),
         WrongAnswer(
-            "True and False exchanged",
-            lambda encode: not my_table_test(encode),
-            "expected True",
-            "The right table is the one that gets True.",
+            "padding forgotten",
+            lambda ids, pad_id=0: _triangle(ids).expand(ids.size(0), 1, -1, -1),
+            "padding is never attended to",
+            "Padding on the right lies in the future of every word, so the causal mask happens to "
+            "hide it. Padding on the left, or in the middle, is attended to.",
         ),
         WrongAnswer(
-            "properties, not values",
-            _properties,
-            "hands that get faster",
-            "Unique and bounded are tables of any speed. Compare values.",
+            "diagonal excluded",
+            lambda ids, pad_id=0: _triangle(ids, -1) & _real_keys(ids, pad_id),
+            "a position may attend to itself",
+            "`tril(-1)` hides the diagonal too. The input is already shifted by one, so a position "
+            "may see itself; otherwise the first one has nothing to see.",
         ),
         WrongAnswer(
-            "only position 0",
-            _table_test(max_len=1),
-            "hands that get faster",
-            "At position 0 every angle is 0, whatever the speed.",
+            "no axis for the heads",
+            lambda ids, pad_id=0: _triangle(ids) & (ids != pad_id)[:, None, :],
+            "lines its batch up with their heads",
+            "Broadcasting aligns shapes from the right, so (B, T, T) meets (B, H, T, T) as "
+            "(1, B, T, T). It crashes, unless B equals H: then head h silently gets the mask of "
+            "sentence h.",
         ),
         WrongAnswer(
-            "only the first hand",
-            _table_test(columns=slice(2)),
-            "hands that get faster",
-            "Hand 0 turns by 1 radian in nearly every wrong table as well.",
+            "True means hide",
+            lambda ids, pad_id=0: ~(_triangle(ids) & _real_keys(ids, pad_id)),
+            "a later key is hidden",
+            "This is the opposite convention, that of `nn.MultiheadAttention`. In this course "
+            "True means “may attend”.",
         ),
         WrongAnswer(
-            "only sines",
-            _table_test(columns=slice(0, None, 2)),
-            "sines in all columns",
-            "Half of the columns are cosines.",
+            "padding hides queries, not keys",
+            lambda ids, pad_id=0: _triangle(ids) & (ids != pad_id)[:, None, :, None],
+            "padding is never attended to",
+            "Padding has to be hidden as a key, along the last axis, where the softmax runs.",
         ),
         WrongAnswer(
-            "only row 1",
-            _table_test(rows=slice(1, 2)),
-            "clocks that stop at position 1",
-            "One row says nothing of the next ones.",
-        ),
-        WrongAnswer(
-            "only width 4",
-            _table_test(d_model=4),
-            "the speeds of width 4 at any width",
-            "At width 4, 10000^(2i/d) is 100^i, whether or not the width is in the formula.",
-        ),
-        WrongAnswer(
-            "shape taken on trust",
-            lambda encode: (
-                torch.allclose(encode(20, 8)[:20, :8].float(), _values(20, 8), atol=1e-4)
-                if encode(20, 8).size(0) >= 20
-                else False
+            "padding hides queries too",
+            lambda ids, pad_id=0: (
+                _triangle(ids) & _real_keys(ids, pad_id) & (ids != pad_id)[:, None, :, None]
             ),
-            "a row too many",
-            "A row too many has all the right values, and one more.",
-        ),
-        WrongAnswer(
-            "equal to the last digit",
-            lambda encode: torch.equal(encode(20, 8).float(), _values(20, 8)),
-            "a right table, computed in float32",
-            "Two right ways to compute an angle round differently: allow for 1e-5 or so.",
-        ),
-        WrongAnswer(
-            "too forgiving",
-            _table_test(atol=0.05),
-            "numbers too large by 0.002",
-            "float32 is right to about 1e-6; 0.05 lets slow hands stand still.",
-        ),
-        WrongAnswer(
-            "float32 only",
-            lambda encode: encode(20, 8).dtype == torch.float32 and my_table_test(encode),
-            "a right table in float64",
-            "The dtype says nothing about the values.",
+            "an earlier word may be attended to",
+            "Hiding padding as a key is enough. What a padded query finds is never read, and an "
+            "empty row is a chance for NaN.",
         ),
     ),
     equivalent={
-        **_alike(
-            "table = encode(20, 8)",
-            _VERDICT,
-            ("8)", "….detach()"),
-            ("8)", "….float()"),
-            ("8)", "….double()"),
-        ),
-        **_alike(
-            "angle = position / 10000 ** ((column - column % 2) / 8)",
-            _VERDICT,
-            ("position / 10000 ** ((column - column % 2) / 8)", "(…).detach()"),
-            ("position / 10000 ** ((column - column % 2) / 8)", "(…).float()"),
-            ("position", "….detach()"),
-            ("position", "….float()"),
-            ("column", "….detach()"),
-            ("column", "….float()"),
-            ("- column", "….detach()"),
-            ("- column", "….float()"),
-        ),
-        **_alike(
-            "angle = position / 10000 ** ((column - column % 2) / 8)",
-            "so small a change of the base moves a value by 1e-5 at most, as rounding might",
-            ("10000", "10001"),
-            ("10000", "9999"),
-        ),
-        **_alike(
-            "expected = torch.where(column % 2 == 0, angle.sin(), angle.cos())",
-            _VERDICT,
-            ("torch.where(column % 2 == 0, angle.sin(), angle.cos())", "….detach()"),
-            ("torch.where(column % 2 == 0, angle.sin(), angle.cos())", "….float()"),
-            ("column", "….detach()"),
-            ("column", "….float()"),
-            ("angle", "….detach()"),
-            ("angle", "….float()"),
-            (" angle.cos", " angle.detach().cos"),
-            (" angle.cos", " angle.float().cos"),
-        ),
-        **_alike(
-            "return table.shape == (20, 8) and "
-            "torch.allclose(table.float(), expected, atol=0.0001)",
-            _VERDICT,
-            ("table.float(), expected", "expected, table.float()"),
-            ("expected", "….detach()"),
-            ("expected", "….float()"),
-            ("table.float", "table.detach().float"),
-            ("table.float", "table.float().float"),
-        ),
-        **_alike(
-            "return table.shape == (20, 8) and "
-            "torch.allclose(table.float(), expected, atol=0.0001)",
-            "both allow less than a thousandth, and more than rounding",
-            ("0.0001", "0.0002"),
-        ),
+        f"{_CAUSAL} => {_CAUSAL}.detach()": _BOOLEAN,
+        f"{_BOTH} => return (causal & (ids != pad_id)[:, None, None, :]).detach()": _BOOLEAN,
+        f"{_BOTH} => return causal.detach() & (ids != pad_id)[:, None, None, :]": _BOOLEAN,
+        f"{_BOTH} => return causal & (ids.detach() != pad_id)[:, None, None, :]": _BOOLEAN,
+        f"{_BOTH} => {_BOTH.replace('(ids', '(ids.float()')}": "a vocabulary is below 2^24",
     },
 )
 
 
-# 05.3 repair: positions are added
+# 05.1 a dictionary that looks up softly
 
 
-def my_add_positions(x, table, start=0):
-    """Add to each word of x (B, T, C) its row of the table (max_len, C): a new tensor.
+def my_lookup(query, keys, values, temperature):
+    """The values, averaged by how well their keys match the query.
 
-    The first word of each sentence stands at position `start`. Raises ValueError where the table
-    has no row for the last one.
+    query is (D,), keys (S, D), values (S, C), the result (C,). As temperature goes to 0 the
+    result goes to the value of the best key.
     """
-    end = start + x.size(1)
-    if end > table.size(0):
-        raise ValueError(f"position {end - 1} is past a table of {table.size(0)} rows")
-    return x + table[start:end]
+    weights = (keys @ query / temperature).softmax(0)  # (S,)
+    return weights @ values
 
 
-def _in_place(x, table, start=0):
-    rows = my_add_positions(torch.zeros_like(x), table, start)
-    x += rows
-    return x
+def _overflowing(query, keys, values, temperature):
+    weights = (keys @ query / temperature).exp()
+    return weights / weights.sum() @ values
 
 
-ADDED = Answers(
-    reference=my_add_positions,
+LOOKUP = Answers(
+    reference=my_lookup,
     wrong=(
         WrongAnswer(
-            "counted along the batch",
-            lambda x, table, start=0: (
-                x + table[start : start + x.size(0)][:, None]
-                if start + x.size(0) <= table.size(0)
-                else my_add_positions(x, table, start)
+            "temperature multiplies",
+            lambda query, keys, values, temperature: (
+                (keys @ query * temperature).softmax(0) @ values
             ),
-            "Word t of every sentence gets row t",
-            "`x.size(0)` is the batch: all words of sentence 3 get position 3. Words are axis 1.",
+            "Key 0 matches best",
+            "A low temperature has to sharpen: divide by it, so that differences grow.",
         ),
         WrongAnswer(
-            "cut by the batch",
-            lambda x, table, start=0: x + table[start : start + x.size(0)],
-            "for x of shape (1, 2, 2)",
-            "`x.size(0)` is the number of sentences; words are axis 1.",
+            "temperature ignored",
+            lambda query, keys, values, temperature: (keys @ query).softmax(0) @ values,
+            "Key 0 matches best",
+            "The answer is the same at every temperature: divide the scores by it.",
         ),
         WrongAnswer(
-            "a slice that ends at T",
-            lambda x, table, start=0: (
-                x + table[start : x.size(1)]
-                if start + x.size(1) <= table.size(0)
-                else my_add_positions(x, table, start)
+            "softmax of the values",
+            lambda query, keys, values, temperature: (
+                (keys @ query / temperature) @ values.softmax(0)
             ),
-            "The first word stands at position 2",
-            "T words from `start` end at start + T.",
+            "temperature=1, you get",
+            "The softmax turns scores into weights; the values are what gets averaged.",
         ),
         WrongAnswer(
-            "start ignored",
-            lambda x, table, start=0: (
-                my_add_positions(x, table[: x.size(1)])
-                if start + x.size(1) <= table.size(0)
-                else my_add_positions(x, table, start)
+            "returns the weights",
+            lambda query, keys, values, temperature: (keys @ query / temperature).softmax(0),
+            "the shape is (3,), expected (2,)",
+            "These weights say how much of each value to take; the last step is "
+            "`weights @ values`.",
+        ),
+        WrongAnswer(
+            "hard lookup",
+            lambda query, keys, values, temperature: values[(keys @ query).argmax()],
+            "All keys count alike",
+            "That is the limit at temperature 0. It has no gradient, so nothing could be learned.",
+        ),
+        WrongAnswer(
+            "exponentials overflow",
+            _overflowing,
+            "you get [nan, nan]",
+            "exp(1000) is infinite, and inf/inf is NaN. `softmax` subtracts the largest score "
+            "first, which changes nothing but the range.",
+        ),
+        WrongAnswer(
+            "the temperature squared",
+            lambda query, keys, values, temperature: (
+                (keys @ query / temperature**2).softmax(0) @ values
             ),
-            "The first word stands at position 2",
-            "With a cache the new word comes alone, and does not stand at position 0.",
+            "temperature=0.5",
+            "Scores are divided by the temperature itself. At 1, and near 0 or far above 1, its "
+            "square does almost the same; in between it does not.",
         ),
         WrongAnswer(
-            "nothing refused",
-            lambda x, table, start=0: x + table[start : start + x.size(1)],
-            "expected a ValueError",
-            "One row that is left is added to both words, and no row makes the word disappear.",
+            "a floor under the temperature",
+            lambda query, keys, values, temperature: (
+                (keys @ query / max(temperature, 0.01)).softmax(0) @ values
+            ),
+            "0.003 / 0.001",
+            "A floor saves a division by 0 that nobody asked for, and below it the answer is that "
+            "of another temperature.",
         ),
         WrongAnswer(
-            "the last row refused",
-            lambda x, table, start=0: my_add_positions(x, table[:-1], start),
-            "raises ValueError",
-            "A sentence that ends with the table's last row fits.",
-        ),
-        WrongAnswer(
-            "added in place",
-            _in_place,
-            "x",
-            "`+=` changes the caller's tensor, who may still need the words without positions.",
-        ),
-        WrongAnswer(
-            "a table that can't learn",
-            lambda x, table, start=0: my_add_positions(x, table.detach(), start),
-            "no gradient reaches `table`",
-            "A learned table needs its gradient.",
+            "the best key alone when it is cold",
+            lambda query, keys, values, temperature: (
+                values[(keys @ query).argmax()]
+                if temperature < 0.1
+                else (keys @ query / temperature).softmax(0) @ values
+            ),
+            "0.003 / 0.001",
+            "The best key alone is what the result goes to, not what it is: keys that are as close "
+            "as the temperature still share.",
         ),
     ),
-    equivalent={},
+    equivalent={
+        "weights = (keys @ query / temperature).softmax(0) => "
+        "weights = (keys @ query / temperature).softmax(-1)": "the scores have one axis",
+    },
 )
-
 
 ANSWERS = {
-    "05.1": SINUSOIDAL,
-    "05.2": TABLE_TEST,
-    "05.3": ADDED,
+    "05.1": LOOKUP,
+    "05.2": MASK,
+    "05.3": WEIGHTS,
 }

@@ -1,807 +1,290 @@
 """Answers to chapter 06: references and mistakes."""
 
+import math
+
 import torch
-from torch import nn
-from torch.nn import functional as F
 
-from tinytf.course.exercises.ch06 import BROKEN
 from tinytf.course.grading import Answers, WrongAnswer
-from tinytf.norm import LayerNorm
 
-# 06.1 repair a LayerNorm
+# 06.1 split into heads
 
 
-class MyLayerNorm(nn.Module):
-    """LayerNorm of each token of x (..., C), with a learned gain `weight` and a learned `bias`.
+def my_split_heads(x, num_heads):
+    """Give each head its own slice of every vector: (B, T, C) -> (B, H, T, D), D = C / H.
 
-    Both are (d_model,). The variance is divided by C, and eps is added to it inside the root.
+    Head h gets the numbers h * D to (h + 1) * D - 1. Raises ValueError if H does not divide C.
     """
-
-    def __init__(self, d_model, eps=1e-5):
-        super().__init__()
-        self.eps = eps
-        self.weight = nn.Parameter(torch.ones(d_model))
-        self.bias = nn.Parameter(torch.zeros(d_model))
-
-    def forward(self, x):
-        """Normalise each token of x (..., C)."""
-        mean = x.mean(dim=-1, keepdim=True)
-        variance = (x - mean).square().mean(dim=-1, keepdim=True)
-        return (x - mean) / torch.sqrt(variance + self.eps) * self.weight + self.bias
+    if x.size(-1) % num_heads != 0:
+        raise ValueError(f"d_model={x.size(-1)} is not divisible by num_heads={num_heads}")
+    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
 
 
-def _norm_module(normed=None, kept=nn.Parameter, start=(torch.ones, torch.zeros), affine=True):
-    """A `MyLayerNorm` with one thing wrong; `normed` makes the numbers before gain and bias."""
+def _checked(split):
+    """A wrong `my_split_heads` that does refuse heads that do not divide."""
 
-    def right(x, eps):
-        return (x - x.mean(-1, keepdim=True)) / torch.sqrt(
-            x.var(-1, correction=0, keepdim=True) + eps
-        )
+    def checked(x, num_heads):
+        if x.size(-1) % num_heads != 0:
+            raise ValueError("not divisible")
+        return split(x, num_heads)
 
-    class MyLayerNorm(nn.Module):
-        def __init__(self, d_model, eps=1e-5):
-            super().__init__()
-            self.eps = eps
-            self.weight, self.bias = (kept(make(d_model)) for make in start)
-
-        def forward(self, x):
-            y = (normed or right)(x, self.eps)
-            return y * self.weight + self.bias if affine else y
-
-    return MyLayerNorm
+    return checked
 
 
-def _layer_variant(axes=-1, correction=0, outside=False, root=True, always=None):
-    """The numbers of LayerNorm before gain and bias, with one thing wrong."""
-
-    def normed(x, eps):
-        along = tuple(range(x.dim())) if axes == "all" else axes
-        eps = eps if always is None else always
-        mean = x.mean(along, keepdim=True)
-        variance = x.var(along, keepdim=True, correction=correction)
-        spread = variance.sqrt() + eps if outside else torch.sqrt(variance + eps)
-        return (x - mean) / (spread if root else variance + eps)
-
-    return _norm_module(normed)
+def _drops_the_rest(x, num_heads):
+    width = x.size(-1) // num_heads
+    return x[..., : num_heads * width].unflatten(-1, (num_heads, width)).transpose(1, 2)
 
 
-def _along_positions(x, eps):
-    x = x - x.mean(-1, keepdim=True)
-    return x / torch.sqrt(x.square().mean(1, keepdim=True) + eps)
-
-
-def _digits_lost(x, eps):
-    mean = x.mean(-1, keepdim=True)
-    variance = x.square().mean(-1, keepdim=True) - mean.square()
-    return (x - mean) / torch.sqrt(variance + eps)
-
-
-def _detached(x, eps):
-    mean = x.detach().mean(-1, keepdim=True)
-    variance = x.detach().var(-1, keepdim=True, correction=0)
-    return (x - mean) / torch.sqrt(variance + eps)
-
-
-def _overwriting(x, eps):
-    x -= x.mean(-1, keepdim=True)
-    return x / torch.sqrt(x.square().mean(-1, keepdim=True) + eps)
-
-
-def _handed_over(broken):
-    """The module of the statement, as it is."""
-    scope = {"nn": nn, "torch": torch}
-    exec(broken, scope)
-    return scope["MyLayerNorm"]
-
-
-LAYER = Answers(
-    reference=MyLayerNorm,
+SPLIT = Answers(
+    reference=my_split_heads,
     wrong=(
         WrongAnswer(
-            "as it was",
-            _handed_over(BROKEN),
-            "you get [[[nan, nan, nan, nan]]]",
-            "Nothing is repaired yet.",
+            "view without transpose",
+            _checked(lambda x, n: x.view(x.size(0), n, x.size(1), -1)),
+            "you get [[[[0, 1], [2, 3], [4, 5]], [[6, 7], [8, 9], [10, 11]]]]",
+            "`view` only recounts the numbers in memory: with (B, H, T, D), head 0 gets the first "
+            "words whole, and later words go to other heads. Split the last axis, then transpose.",
         ),
         WrongAnswer(
-            "spread over the positions",
-            _norm_module(_along_positions),
-            "Its mean is 3, its variance 14 / 4",
-            "`dim=1` runs over the positions of a sentence: the tokens then share a spread, and "
-            "padding counts in it. A token's features lie along `dim=-1`.",
+            "heads after the words",
+            _checked(lambda x, n: x.unflatten(-1, (n, -1))),
+            "the shape is (1, 3, 2, 2), expected (1, 2, 3, 2)",
+            "With (B, T, H, D), `q @ k.mT` compares the heads of one word with each other, and no "
+            "word sees another. Transpose the words and the heads.",
         ),
         WrongAnswer(
-            "over the batch",
-            _layer_variant(axes=0),
-            "Its mean is 3, its variance 14 / 4",
-            "`dim=0` runs over the sentences: that is what BatchNorm does, and a token's result "
-            "then depends on its neighbours in the batch. LayerNorm runs over the last axis.",
+            "interleaved",
+            _checked(lambda x, n: x.unflatten(-1, (-1, n)).permute(0, 3, 1, 2)),
+            "you get [[[[0, 2], [4, 6], [8, 10]]",
+            "Head h took every H-th number. A model trained so would work, but weights from "
+            "anywhere else would not fit: heads are slices.",
         ),
         WrongAnswer(
-            "over positions and features",
-            _layer_variant(axes=(-2, -1)),
-            "Each token has its own mean and variance",
-            "The tokens of a sentence then share one mean. Each token has its own: only `dim=-1`.",
+            "words and widths swapped",
+            _checked(lambda x, n: x.unflatten(-1, (n, -1)).permute(0, 2, 3, 1)),
+            "the shape is (1, 2, 2, 3), expected (1, 2, 3, 2)",
+            "The last axis has to be the width D, the one that the dot product sums over.",
         ),
         WrongAnswer(
-            "over the whole tensor",
-            _layer_variant(axes="all"),
-            "Each token has its own mean and variance",
-            "`x.mean()` without `dim` is one number for the whole batch. Give `dim=-1`.",
+            "sentences and heads mixed",
+            _checked(lambda x, n: torch.stack(x.chunk(n, -1)).view(len(x), n, x.size(1), -1)),
+            "Sentence 0 is [0, 1]",
+            "`torch.stack` puts the heads in front of the sentences, and `view` only recounts: "
+            "sentence 0 gets head 0 of every sentence. Stack along axis 1.",
         ),
         WrongAnswer(
-            "divided by C - 1",
-            _layer_variant(correction=1),
-            "you get [[[-0.9258, -0.4629, 0, 1.389]]]",
-            "`x.var` and `x.std` divide by C - 1 unless told `correction=0`. With 4 features the "
-            "result is 13 % too small, with 512 a thousandth; loaded weights then do not fit.",
-        ),
-        WrongAnswer(
-            "eps outside the root",
-            _layer_variant(outside=True),
-            "less than eps: √(variance + eps)",
-            "`std + eps` and `√(variance + eps)` part where the spread is small: 1e-5 beside the "
-            "variance is like 3e-3 beside the standard deviation.",
-        ),
-        WrongAnswer(
-            "divided by the variance",
-            _layer_variant(root=False),
-            "you get [[[-0.5714, -0.2857, 0, 0.8571]]]",
-            "Divide by the standard deviation, the root of the variance, or the scale stays in.",
-        ),
-        WrongAnswer(
-            "no eps",
-            _layer_variant(always=0.0),
-            "you get [[[nan, nan, nan, nan]]]",
-            "A token of equal numbers has variance 0, and 0/0 is NaN. eps also decides below which "
-            "spread a token counts as constant.",
-        ),
-        WrongAnswer(
-            "eps written into the code",
-            _layer_variant(always=1e-5),
-            "eps=0.0001",
-            "`eps` is an argument: models differ in it, and a loaded one brings its own.",
-        ),
-        WrongAnswer(
-            "the third axis, not the last",
-            _layer_variant(axes=2),
-            "IndexError",
-            "`dim=2` is the last axis only where there are three; `dim=-1` is it everywhere.",
-        ),
-        WrongAnswer(
-            "gain and bias that do not learn",
-            _norm_module(kept=lambda x: x),
-            "there is no parameter `weight`",
-            "A plain tensor is no weight: the optimiser never sees it, `.to(device)` leaves it "
-            "behind, and it is not saved. `nn.Parameter(...)` makes it one.",
-        ),
-        WrongAnswer(
-            "gain and bias as buffers",
-            _norm_module(kept=lambda x: nn.Parameter(x, requires_grad=False)),
-            "does not require a gradient",
-            "They travel with the module and never learn. Leave `requires_grad` as it is.",
-        ),
-        WrongAnswer(
-            "gain and bias forgotten",
-            _norm_module(affine=False),
-            "weight=[1, 2, 3, 4]",
-            "The last step is `* self.weight + self.bias`: it lets training undo the norm.",
-        ),
-        WrongAnswer(
-            "a gain that starts as zeros",
-            _norm_module(start=(torch.zeros, torch.zeros)),
-            "you get [[[0, 0, 0, 0]]]",
-            "A gain of 0 silences the sublayer behind it. It starts as ones, so that the norm at "
-            "first only normalises.",
-        ),
-        WrongAnswer(
-            "the mean of the squares minus the square of the mean",
-            _norm_module(_digits_lost),
-            "Its variance is 3.5",
-            "Of a token near 10,000 both are near 100,000,000, where float32 counts in eights: the "
-            "difference is noise, and may be negative. Square `x - mean` instead.",
-        ),
-        WrongAnswer(
-            "detached statistics",
-            _norm_module(_detached),
-            "for the gradient to `x`",
-            "The numbers are right, and the gradient is not: mean and variance depend on x, too.",
-        ),
-        WrongAnswer(
-            "x overwritten",
-            _norm_module(_overwriting),
-            "after the call, the caller's x",
-            "`x -= mean` works in the caller's memory: the residual stream, which is added later, "
-            "is no longer what it was. Write `x - mean`.",
-        ),
-    ),
-    equivalent={
-        "variance = (x - mean).square().mean(dim=-1, keepdim=True) => "
-        "variance = (x - mean.detach()).square().mean(dim=-1, keepdim=True)": (
-            "the variance does not change with the mean: its gradient is that of Σ (x - mean) = 0"
-        ),
-        "self.weight = … => ….float()": "it is float32 to begin with",
-        "self.bias = … => ….float()": "it is float32 to begin with",
-        "… => self.float().…": "there is no weight yet, or it is float32",
-    },
-)
-
-
-# 06.2 a Pre-LN stack
-
-
-class MyPreLNStack(nn.Module):
-    """A Pre-LN stack of sublayers: modules that map (B, T, C) to (B, T, C), C = d_model.
-
-    Its parts are called `sublayers`, `norms` (a LayerNorm for each sublayer), `dropout`, and
-    `final_norm`, the LayerNorm at the end.
-    """
-
-    def __init__(self, sublayers, d_model, dropout=0.1):
-        super().__init__()
-        self.sublayers = nn.ModuleList(sublayers)
-        self.norms = nn.ModuleList(LayerNorm(d_model) for _ in sublayers)
-        self.dropout = nn.Dropout(dropout)
-        self.final_norm = LayerNorm(d_model)
-
-    def forward(self, x):
-        """Map (B, T, C) to (B, T, C)."""
-        for sublayer, norm in zip(self.sublayers, self.norms):
-            x = x + self.dropout(sublayer(norm(x)))
-        return self.final_norm(x)
-
-
-def _stack_variant(
-    step=None, last=True, listed=nn.ModuleList, shared=False, stale=False, drop=nn.Dropout, twice=1
-):
-    """A `MyPreLNStack` with one thing wrong; `step` is what one sublayer does."""
-    step = step or (lambda x, read, sublayer, norm, dropout: x + dropout(sublayer(norm(read))))
-
-    class MyPreLNStack(nn.Module):
-        def __init__(self, sublayers, d_model, dropout=0.1):
-            super().__init__()
-            self.sublayers = listed(sublayers)
-            one = LayerNorm(d_model)
-            self.norms = listed([one if shared else LayerNorm(d_model) for _ in sublayers])
-            self.dropout = drop(dropout)
-            self.final_norm = LayerNorm(d_model)
-
-        def forward(self, x):
-            first = x
-            for sublayer, norm in zip(self.sublayers, self.norms, strict=True):
-                for _ in range(twice):
-                    said = step(x, first if stale else x, sublayer, norm, self.dropout)
-                x = said
-            return self.final_norm(x) if last else x
-
-    return MyPreLNStack
-
-
-def _normalised_stream(x, _, sublayer, norm, dropout):
-    x = norm(x)
-    return x + dropout(sublayer(x))
-
-
-def _added_in_place(x, _, sublayer, norm, dropout):
-    x += dropout(sublayer(norm(x)))
-    return x
-
-
-class _Always(nn.Module):
-    """Dropout that does not know the evaluation mode."""
-
-    def __init__(self, p):
-        super().__init__()
-        self.p = p
-
-    def forward(self, x):
-        return F.dropout(x, self.p)
-
-
-PRE = Answers(
-    reference=MyPreLNStack,
-    wrong=(
-        WrongAnswer(
-            "the normalised x is added",
-            _stack_variant(_normalised_stream),
-            "one sublayer, which squares",
-            "`x = norm(x)` overwrote the stream, so every layer normalises it again, and the way "
-            "around passes through each norm.",
-        ),
-        WrongAnswer(
-            "Post-LN",
-            _stack_variant(lambda x, _, f, norm, dropout: norm(x + dropout(f(x)))),
-            "one sublayer, which squares",
-            "This normalises the sum: the paper's order, Post-LN.",
-        ),
-        WrongAnswer(
-            "no norm at the end",
-            _stack_variant(last=False),
-            "one sublayer, which squares",
-            "The stream has grown with every sublayer: return `self.final_norm(x)`.",
-        ),
-        WrongAnswer(
-            "norm after the sublayer",
-            _stack_variant(lambda x, _, f, norm, dropout: x + dropout(norm(f(x)))),
-            "one sublayer, which squares",
-            "Here the sublayer reads the stream as it is, which grows with depth. Normalise "
-            "before the sublayer.",
-        ),
-        WrongAnswer(
-            "no way around",
-            _stack_variant(lambda _, read, f, norm, dropout: dropout(f(norm(read)))),
-            "one sublayer, which squares",
-            "The residual is missing: add `x`.",
-        ),
-        WrongAnswer(
-            "modules in a plain list",
-            _stack_variant(listed=list),
-            "there is no parameter `norms.0.weight`",
-            "`parameters()` does not look into Python lists, so what stands there is never "
-            "trained, moved or saved. `nn.ModuleList` holds modules.",
-        ),
-        WrongAnswer(
-            "one norm for all",
-            _stack_variant(shared=True),
-            "there is no parameter `norms.1.weight`",
-            "Every sublayer has a norm of its own, with its own gain and bias.",
-        ),
-        WrongAnswer(
-            "all read the input",
-            _stack_variant(stale=True),
-            "for two linear maps, random gains and biases",
-            "Each sublayer reads what the ones before it added, too: keep the sum in one variable, "
-            "and read that.",
-        ),
-        WrongAnswer(
-            "each sublayer called twice",
-            _stack_variant(twice=2),
-            "called [2, 2, 2] times",
-            "Twice the work, and dropout inside a sublayer draws anew: keep what it returned in "
-            "a variable.",
-        ),
-        WrongAnswer(
-            "dropout on the sum",
-            _stack_variant(lambda x, _, f, norm, dropout: dropout(x + f(norm(x)))),
-            "only the last norm acts",
-            "Dropout on the sum drops parts of the stream itself, at every layer anew.",
-        ),
-        WrongAnswer(
-            "dropout on the input",
-            _stack_variant(lambda x, _, f, norm, dropout: x + f(dropout(norm(x)))),
-            "only the last norm acts",
-            "Section 5.4 of the paper puts dropout on the output of each sublayer.",
-        ),
-        WrongAnswer(
-            "dropout forgotten",
-            _stack_variant(lambda x, _, f, norm, __: x + f(norm(x))),
-            "only the last norm acts",
-            "`self.dropout` was made and is not called.",
-        ),
-        WrongAnswer(
-            "dropout in use, too",
-            _stack_variant(drop=_Always),
-            "after .eval()",
-            "`F.dropout` drops in every mode unless it is told `training=self.training`; "
-            "`nn.Dropout` knows its mode.",
-        ),
-        WrongAnswer(
-            "x overwritten",
-            _stack_variant(_added_in_place),
-            "after the call, the caller's x",
-            "`x += …` works in the caller's memory, and `backward` then finds numbers that are no "
-            "longer what a layer read. Write `x = x + …`.",
+            "heads in the batch axis",
+            _checked(lambda x, n: x.unflatten(-1, (n, -1)).transpose(1, 2).flatten(0, 1)),
+            "the shape is (2, 3, 2), expected (1, 2, 3, 2)",
+            "Folding heads into the batch, (B * H, T, D), computes the same attention, but a mask "
+            "of (B, 1, T, S) no longer fits. Keep an axis of their own.",
         ),
         WrongAnswer(
             "cut off from the graph",
-            _stack_variant(
-                lambda x, _, f, norm, dropout: x.detach() + dropout(f(norm(x.detach())))
-            ),
+            _checked(lambda x, n: x.detach().unflatten(-1, (n, -1)).transpose(1, 2)),
             "no gradient reaches `x`",
-            "The numbers are right, but nothing below the stack would learn: leave `detach`, "
+            "The numbers are right, but nothing below would learn: leave `detach`, `.data`, "
+            "`no_grad` and NumPy out of it.",
+        ),
+        WrongAnswer(
+            "drops what does not divide",
+            _drops_the_rest,
+            "expected a ValueError",
+            "`C // num_heads` rounds down: with C=10 and 3 heads, one number of every word is "
+            "silently lost. Refuse it.",
+        ),
+    ),
+    equivalent={},
+)
+
+
+# 06.2 repair a causal attention
+
+
+def my_causal_heads(x, w_q, w_k, w_v, w_o, num_heads):
+    """Causal self-attention with `num_heads` heads: x (B, T, C) -> (B, T, C).
+
+    Each w is (C, C) and multiplies from the right: q = x @ w_q. Word t sees the words 0 to t.
+    """
+    q, k, v = ((x @ w).unflatten(-1, (num_heads, -1)).transpose(1, 2) for w in (w_q, w_k, w_v))
+    scores = q @ k.mT / math.sqrt(q.size(-1))  # (B, H, T, T)
+    later = torch.ones_like(scores, dtype=torch.bool).triu(1)
+    weights = scores.masked_fill(later, -math.inf).softmax(dim=-1)
+    return (weights @ v).transpose(1, 2).flatten(2) @ w_o  # (B, H, T, D) -> (B, T, C)
+
+
+def _hidden(scores, later):
+    return scores.masked_fill(later, -math.inf).softmax(dim=-1)
+
+
+def _zeroed(scores, later):
+    return scores.softmax(dim=-1).masked_fill(later, 0.0)
+
+
+def _renormalised(scores, later):
+    weights = _zeroed(scores, later)
+    return weights / weights.sum(dim=-1, keepdim=True)
+
+
+def _causal_variant(
+    cut=lambda y, n: y.unflatten(-1, (n, -1)).transpose(1, 2),
+    width=lambda x, q: q.size(-1),
+    hide=_hidden,
+    join=lambda heads, x: heads.transpose(1, 2).flatten(2),
+    triangle=lambda scores: torch.ones_like(scores, dtype=torch.bool).triu(1),
+    out=True,
+):
+    """A `my_causal_heads` with something wrong."""
+
+    def causal_heads(x, w_q, w_k, w_v, w_o, num_heads):
+        q, k, v = (cut(x @ w, num_heads) for w in (w_q, w_k, w_v))
+        scores = q @ k.mT / math.sqrt(width(x, q))
+        joined = join(hide(scores, triangle(scores)) @ v, x)
+        return joined @ w_o if out else joined
+
+    return causal_heads
+
+
+def _by_reshape(y, n):
+    return y.reshape(len(y), n, y.size(1), -1)
+
+
+def _side_by_side(heads, x):
+    return heads.reshape(x.shape)
+
+
+_LATER = "later = torch.ones_like(scores, dtype=torch.bool).triu(1)"
+_SCORES = "scores = q @ k.mT / math.sqrt(q.size(-1))"
+
+REPAIR = Answers(
+    reference=my_causal_heads,
+    wrong=(
+        WrongAnswer(
+            "as it stood",
+            _causal_variant(
+                cut=_by_reshape, width=lambda x, q: x.size(-1), hide=_zeroed, join=_side_by_side
+            ),
+            "Row 0 is x[0] @ w_v @ w_o",
+            "Nothing is repaired yet. Begin with the mask, which one head alone can test.",
+        ),
+        WrongAnswer(
+            "split by reshape",
+            _causal_variant(cut=_by_reshape),
+            "words before it move by",
+            "`reshape` to (B, H, T, D) only recounts: head 0 gets the first words in pieces. Name "
+            "the axes (B, T, H, D), then transpose.",
+        ),
+        WrongAnswer(
+            "scaled by the whole width",
+            _causal_variant(width=lambda x, q: x.size(-1)),
+            "position [0, 1,",
+            "A score is a dot product of D numbers, those of one head: divide by √D, not √C.",
+        ),
+        WrongAnswer(
+            "masked after the softmax",
+            _causal_variant(hide=_zeroed),
+            "Row 0 is x[0] @ w_v @ w_o",
+            "The later words' weights are gone, but they had their share of the 1: a row sums to "
+            "less, and by how much tells what comes later. Hide scores, with -∞, before it.",
+        ),
+        WrongAnswer(
+            "joined by reshape",
+            _causal_variant(join=_side_by_side),
+            "words before it move by",
+            "`reshape` from (B, H, T, D) puts different words of one head in a row. Transpose back "
+            "to (B, T, H, D) first.",
+        ),
+        WrongAnswer(
+            "no mask",
+            _causal_variant(hide=lambda scores, later: scores.softmax(dim=-1)),
+            "Row 0 is x[0] @ w_v @ w_o",
+            "Every word sees the later ones.",
+        ),
+        WrongAnswer(
+            "the triangle the wrong way round",
+            _causal_variant(
+                triangle=lambda scores: torch.ones_like(scores, dtype=torch.bool).tril(-1)
+            ),
+            "Row 0 is x[0] @ w_v @ w_o",
+            "You hide what came before. Above the diagonal the key is later than the query.",
+        ),
+        WrongAnswer(
+            "a word does not see itself",
+            _causal_variant(
+                triangle=lambda scores: torch.ones_like(scores, dtype=torch.bool).triu()
+            ),
+            "every row is x @ w_v @ w_o",
+            "`triu()` has the diagonal too, so word 0 sees nothing at all: `triu(1)`.",
+        ),
+        WrongAnswer(
+            "one word too far",
+            _causal_variant(
+                triangle=lambda scores: torch.ones_like(scores, dtype=torch.bool).triu(2)
+            ),
+            "Row 0 is x[0] @ w_v @ w_o",
+            "`triu(2)` leaves the next word to be seen, the very one to be predicted: `triu(1)`.",
+        ),
+        WrongAnswer(
+            "hidden with -10,000",
+            _causal_variant(
+                hide=lambda scores, later: scores.masked_fill(later, -1e4).softmax(dim=-1)
+            ),
+            "can have a weight of 0 before",
+            "A score of its own can be lower still. Hide with -∞, or the least number there is.",
+        ),
+        WrongAnswer(
+            "hidden scores set to 0",
+            _causal_variant(
+                hide=lambda scores, later: scores.masked_fill(later, 0.0).softmax(dim=-1)
+            ),
+            "Row 0 is x[0] @ w_v @ w_o",
+            "A score of 0 is a score like any other, and e^0 is 1. Hide with -∞.",
+        ),
+        WrongAnswer(
+            "zeroed, and divided by what is left",
+            _causal_variant(hide=_renormalised),
+            "can have a weight of 0 before",
+            "That is right until a later word takes all the weight: then 0 is divided by 0. Hide "
+            "the scores before the softmax.",
+        ),
+        WrongAnswer(
+            "no output map",
+            _causal_variant(out=False),
+            "every row is x @ w_v @ w_o",
+            "Joined heads lie side by side and have not met: `w_o` lets them mix.",
+        ),
+        WrongAnswer(
+            "a mask on the CPU",
+            _causal_variant(
+                triangle=lambda scores: torch.ones(scores.shape, dtype=torch.bool).triu(1)
+            ),
+            "device",
+            "`torch.ones(...)` is on the CPU, wherever `x` is: say `device=x.device`.",
+        ),
+        WrongAnswer(
+            "weights cut off from the graph",
+            _causal_variant(hide=lambda scores, later: _hidden(scores.detach(), later)),
+            "for the gradient to",
+            "The numbers are right, but `w_q` and `w_k` would never learn: leave `detach`, "
             "`.data` and `no_grad` out of it.",
         ),
     ),
     equivalent={
-        "self.norms = … => ….float()": "a new LayerNorm is in float32",
-        "self.final_norm = … => ….float()": "a new LayerNorm is in float32",
-        "self.dropout = … => self.dropout = nn.Dropout(dropout).…": "dropout has no weights",
-        "self.sublayers = … => self.float().…": "there is no weight yet",
+        f"{_LATER} => {_LATER}.detach()": "booleans have no gradient to lose",
+        f"{_LATER} => later = torch.ones_like(scores.detach(), dtype=torch.bool).triu(1)": (
+            "only the shape and the device of the scores are taken"
+        ),
+        f"{_LATER} => later = torch.ones_like(scores.float(), dtype=torch.bool).triu(1)": (
+            "only the shape and the device of the scores are taken"
+        ),
+        "… => ….masked_fill(later.detach(), -math.inf).…": "booleans have no gradient to lose",
+        f"{_SCORES} => {_SCORES.replace('q.size', 'k.size')}": "queries and keys are D wide",
+        f"{_SCORES} => {_SCORES.replace('q.size', 'v.size')}": "values are D wide, too",
     },
 )
 
-
-# 06.3 RMSNorm that survives float16
-
-
-def my_rms_norm(x, weight, eps=1e-6):
-    """Each token of x (..., C) divided by the root of its mean square, times weight (C,).
-
-    Right for float16 too: the squares are taken in float32, and the result has the dtype of x.
-    """
-    wide = x.float()
-    mean_square = wide.square().mean(dim=-1, keepdim=True)
-    return (wide / torch.sqrt(mean_square + eps)).to(x.dtype) * weight
-
-
-def _rms_variant(
-    widen=True,
-    narrow=True,
-    early=False,
-    centre=False,
-    total=False,
-    outside=False,
-    gain=True,
-    axis=-1,
-    root=True,
-    always=None,
-    detached=False,
-    product=False,
-):
-    """A `my_rms_norm` with one thing wrong."""
-
-    def norm(x, weight, eps=1e-6):
-        eps = eps if always is None else always
-        wide = x.float() if widen else x
-        wide = wide - wide.mean(dim=-1, keepdim=True) if centre else wide
-        squares = wide.square()
-        squares = squares.detach() if detached else squares
-        size = squares.sum(axis, keepdim=True) if total else squares.mean(axis, keepdim=True)
-        size = size.to(x.dtype) if early else size
-        spread = torch.sqrt(size) + eps if outside else torch.sqrt(size + eps)
-        spread = spread if root else size + eps
-        y = wide * spread if product else wide / spread
-        y = y.to(x.dtype) if narrow else y
-        return y * weight if gain else y
-
-    return norm
-
-
-def _spread(x, weight, eps=1e-6):
-    wide = x.float()
-    spread = torch.sqrt(wide.var(-1, keepdim=True, correction=0) + eps)
-    return (wide / spread).to(x.dtype) * weight
-
-
-def _widened_late(x, weight, eps=1e-6):
-    mean_square = x.square().float().mean(-1, keepdim=True)
-    return (x.float() / torch.sqrt(mean_square + eps)).to(x.dtype) * weight
-
-
-def _scaled_down(x, weight, eps=1e-6):
-    small = x / 1024  # keeps large squares below 65,504
-    mean_square = small.square().mean(-1, keepdim=True).float() * 1024**2
-    return (x.float() / torch.sqrt(mean_square + eps)).to(x.dtype) * weight
-
-
-def _on_the_cpu(x, weight, eps=1e-6):
-    out = torch.zeros(x.shape, dtype=x.dtype)
-    out[:] = my_rms_norm(x, weight, eps)
-    return out
-
-
-_MEAN_SQUARE = "mean_square = wide.square().mean(dim=-1, keepdim=True)"
-_RMS = "return (wide / torch.sqrt(mean_square + eps)).to(x.dtype) * weight"
-
-RMS = Answers(
-    reference=my_rms_norm,
-    wrong=(
-        WrongAnswer(
-            "squares in float16",
-            _rms_variant(widen=False),
-            "300² is past 65,504, its mean is not",
-            "float16 ends at 65,504, the square of 256. The mean square is inf, and a number "
-            "divided by inf is 0: the token is silently erased. Take the squares of `x.float()`.",
-        ),
-        WrongAnswer(
-            "widened after the square",
-            _widened_late,
-            "300² is past 65,504, its mean is not",
-            "The squares were still taken in float16, and inf stays inf in float32: widen `x`, "
-            "not its square.",
-        ),
-        WrongAnswer(
-            "scaled down by a fixed number",
-            _scaled_down,
-            "float16's smallest number is 6e-8",
-            "Large squares are saved and small ones lost: below 6e-8 they are 0 in float16. "
-            "float32 holds both.",
-        ),
-        WrongAnswer(
-            "narrowed too early",
-            _rms_variant(early=True),
-            "300² is past 65,504",
-            "The squares were taken in float32, but their mean, 125,000, went back to float16 "
-            "before the root. Narrow the result, not what it is made of.",
-        ),
-        WrongAnswer(
-            "one size for the whole tensor",
-            _rms_variant(axis=(-3, -2, -1)),
-            "IndexError",
-            "Each token has a size of its own: `mean(dim=-1, keepdim=True)`.",
-        ),
-        WrongAnswer(
-            "the size of the mean over everything",
-            lambda x, weight, eps=1e-6: (
-                (x.float() / torch.sqrt(x.float().square().mean() + eps)).to(x.dtype) * weight
-            ),
-            "Each token has its own mean square",
-            "`mean()` without `dim` is one number for the whole batch. Give `dim=-1`, and "
-            "`keepdim=True`.",
-        ),
-        WrongAnswer(
-            "the mean taken out",
-            _rms_variant(centre=True),
-            "the mean is not taken out",
-            "That is LayerNorm without its bias. RMSNorm saves just this step.",
-        ),
-        WrongAnswer(
-            "divided by the standard deviation",
-            _spread,
-            "the mean is not taken out",
-            "The root mean square is not the standard deviation unless the mean is 0. “It "
-            "normalises the variance”, one tutorial says; it normalises the mean square.",
-        ),
-        WrongAnswer(
-            "divided by the length",
-            _rms_variant(total=True),
-            "Its mean square is 12.5",
-            "That brings a token to length 1, not to mean square 1: √C times too small.",
-        ),
-        WrongAnswer(
-            "no root",
-            _rms_variant(root=False),
-            "Its mean square is 12.5",
-            "Divide by the root of the mean square, or a token twice as large comes out half as "
-            "large.",
-        ),
-        WrongAnswer(
-            "eps outside the root",
-            _rms_variant(outside=True),
-            "√(mean square + eps)",
-            "Outside the root the same eps counts for much less.",
-        ),
-        WrongAnswer(
-            "eps written into the code",
-            _rms_variant(always=1e-6),
-            "√(mean square + eps)",
-            "`eps` is an argument: models differ in it, and a loaded one brings its own.",
-        ),
-        WrongAnswer(
-            "no eps",
-            _rms_variant(always=0.0),
-            "0 is not divided by 0",
-            "A token of zeros, an embedding of padding say, has mean square 0, and 0/0 is NaN.",
-        ),
-        WrongAnswer(
-            "float32 comes out",
-            lambda x, weight, eps=1e-6: my_rms_norm(x.float(), weight.float(), eps),
-            "the dtype is float32, expected float16",
-            "The next layer's weights are float16: hand back the dtype that came in.",
-        ),
-        WrongAnswer(
-            "gain forgotten",
-            _rms_variant(gain=False),
-            "weight=[1, 2, 3, 4]",
-            "The last step is `* weight`.",
-        ),
-        WrongAnswer(
-            "detached mean square",
-            _rms_variant(detached=True),
-            "for the gradient to `x`",
-            "The numbers are right, and the gradient is not: the mean square depends on x, too.",
-        ),
-        WrongAnswer(
-            "on the CPU",
-            _on_the_cpu,
-            "on another device than the CPU it fails",
-            "`torch.zeros(...)` is on the CPU, wherever `x` is: compute from `x`, or take "
-            "`torch.zeros_like(x)`.",
-        ),
-    ),
-    equivalent={
-        "wide = x.float() => wide = x.float().float()": "it is float32 already",
-        "wide = x.float() => wide = x.float().double()": "more digits on the way",
-        f"{_MEAN_SQUARE} => {_MEAN_SQUARE}.float()": "it is float32 already",
-        f"{_MEAN_SQUARE} => {_MEAN_SQUARE}.double()": "more digits on the way",
-        f"{_MEAN_SQUARE} => {_MEAN_SQUARE.replace('wide', 'wide.float()')}": (
-            "it is float32 already"
-        ),
-        f"{_RMS} => {_RMS.replace('x.dtype', 'weight.dtype')}": "weight has the dtype of x",
-        f"{_RMS} => {_RMS.replace('wide', 'wide.float()')}": "it is float32 already",
-        f"{_RMS} => {_RMS.replace('mean_square', 'mean_square.float()')}": "it is float32 already",
-    },
-)
-
-
-# 06.4 BatchNorm that leaves padding out
-
-
-def my_batch_norm(x, real, eps=1e-5):
-    """Each feature of x (B, T, C) to mean 0 and variance 1 over all real tokens of the batch.
-
-    real (B, T) is True at real tokens; padding takes no part in the statistics and comes out as 0.
-    Variances are divided by the number of real tokens.
-    """
-    tokens = x[real]  # (B, T, C) -> (N, C)
-    mean, variance = tokens.mean(dim=0), tokens.var(dim=0, correction=0)
-    y = (x - mean) / torch.sqrt(variance + eps)
-    return y.where(real[..., None], 0.0)
-
-
-def _batch_variant(
-    over=lambda x, real: (x[real], 0), correction=0, zero=True, always=None, root=True
-):
-    """A `my_batch_norm` with one thing wrong."""
-
-    def norm(x, real, eps=1e-5):
-        tokens, axis = over(x, real)
-        eps = eps if always is None else always
-        mean = tokens.mean(axis, keepdim=axis != 0)
-        variance = tokens.var(axis, correction=correction, keepdim=axis != 0)
-        y = (x - mean) / (torch.sqrt(variance + eps) if root else variance + eps)
-        return y.where(real[..., None], 0.0) if zero else y
-
-    return norm
-
-
-def _masked(x, real, eps=1e-5, axes=(0, 1), count=None, squares=False, hide=None, detach=False):
-    """By sums over the real tokens, along some axes."""
-    hide = hide or (lambda x: x.where(real[..., None], 0.0))
-    count = count or (lambda: real.sum(axes, keepdim=True)[..., None].clamp_min(1))
-    source = x.detach() if detach else x
-    mean = hide(source).sum(axes, keepdim=True) / count()
-    off = hide(source.square()) if squares else hide((source - mean).square())
-    variance = off.sum(axes, keepdim=True) / count() - (mean.square() if squares else 0)
-    return hide((x - mean) / torch.sqrt(variance + eps))
-
-
-def _cleared_in_place(x, real, eps=1e-5):
-    x[~real] = 0.0
-    return my_batch_norm(x, real, eps)
-
-
-_CLEARED = "return y.where(real[..., None], 0.0)"
-
-BATCHNORM = Answers(
-    reference=my_batch_norm,
-    wrong=(
-        WrongAnswer(
-            "padding counted",
-            _batch_variant(lambda x, real: (x.flatten(0, 1), 0)),
-            "the mean of what they become",
-            "This is `nn.BatchNorm1d` on the flattened batch: the more padding, the more it moves "
-            "the real words.",
-        ),
-        WrongAnswer(
-            "padding set to 0 and counted",
-            lambda x, real, eps=1e-5: _masked(x, real, eps, count=lambda: real.numel()),
-            "the mean of what they become",
-            "The sums are right, but they are divided by B·T. Divide by `real.sum()`.",
-        ),
-        WrongAnswer(
-            "over the features",
-            _batch_variant(lambda x, real: (x, -1)),
-            "the mean of each feature over them",
-            "That is LayerNorm: a mean for each token. BatchNorm has a mean for each feature.",
-        ),
-        WrongAnswer(
-            "position by position",
-            _batch_variant(lambda x, real: (x, (0,))),
-            "the mean of what they become",
-            "`x.mean(0)` gives every position statistics of its own, from B tokens only.",
-        ),
-        WrongAnswer(
-            "sentence by sentence",
-            _batch_variant(lambda x, real: (x, (1,))),
-            "the mean of what they become",
-            "`x.mean(1)` gives every sentence statistics of its own: instance normalisation.",
-        ),
-        WrongAnswer(
-            "sentence by sentence, padding left out",
-            lambda x, real, eps=1e-5: _masked(x, real, eps, axes=(1,)),
-            "divided by 4",
-            "Padding does not count, but every sentence has statistics of its own, that is "
-            "instance normalisation. Sum over both axes, `dim=(0, 1)`.",
-        ),
-        WrongAnswer(
-            "position by position, padding left out",
-            lambda x, real, eps=1e-5: _masked(x, real, eps, axes=(0,)),
-            "divided by 4",
-            "Padding does not count, but every position has statistics of its own. Sum over both "
-            "axes, `dim=(0, 1)`.",
-        ),
-        WrongAnswer(
-            "over everything, features too",
-            lambda x, real, eps=1e-5: (
-                (x - x[real].mean()) / torch.sqrt(x[real].var(correction=0) + eps)
-            ).where(real[..., None], 0.0),
-            "the mean of each feature over them",
-            "`x[real].mean()` without `dim` is one number for all features: `mean(dim=0)`.",
-        ),
-        WrongAnswer(
-            "divided by N - 1",
-            _batch_variant(correction=1),
-            "divided by 4",
-            "`var` divides by N - 1 unless told `correction=0`.",
-        ),
-        WrongAnswer(
-            "the mask the wrong way round",
-            lambda x, real, eps=1e-5: my_batch_norm(x, ~real, eps),
-            "you get [0, 0, 0, 0]",
-            "`real` is True at words. `x[real]` are the words, `x[~real]` the padding.",
-        ),
-        WrongAnswer(
-            "no eps",
-            _batch_variant(always=0.0),
-            "0 is not divided by 0",
-            "A feature that is the same in all tokens has variance 0, and 0/0 is NaN.",
-        ),
-        WrongAnswer(
-            "padding not cleared",
-            _batch_variant(zero=False),
-            "padding comes out as large as",
-            "The statistics are right. Padding still has to become 0.",
-        ),
-        WrongAnswer(
-            "divided by the variance",
-            _batch_variant(root=False),
-            "divided by 4",
-            "Divide by the standard deviation, the root of the variance, or the scale stays in.",
-        ),
-        WrongAnswer(
-            "eps written into the code",
-            _batch_variant(always=1e-5),
-            "Its variance is 1e-6",
-            "`eps` is an argument.",
-        ),
-        WrongAnswer(
-            "padding multiplied by 0",
-            lambda x, real, eps=1e-5: _masked(x, real, eps, hide=lambda x: x * real[..., None]),
-            "with inf in the padding",
-            "0 · ∞ and 0 · NaN are NaN, and memory that was never written may hold either. Choose, "
-            "do not multiply: `x.where(real[..., None], 0.0)`, or `x[real]`.",
-        ),
-        WrongAnswer(
-            "the mean of the squares minus the square of the mean",
-            lambda x, real, eps=1e-5: _masked(x, real, eps, squares=True),
-            "Its variance is 14 / 3",
-            "Of a feature near 10,000 both are near 100,000,000, where float32 counts in eights: "
-            "the difference is noise, and may be negative. Square `x - mean` instead.",
-        ),
-        WrongAnswer(
-            "float32 comes out",
-            lambda x, real, eps=1e-5: my_batch_norm(x.float(), real, eps),
-            "the dtype is float32, expected float64",
-            "`.float()` or `torch.zeros(...)` makes float32 of whatever came in. Hand back the "
-            "dtype of x.",
-        ),
-        WrongAnswer(
-            "detached statistics",
-            lambda x, real, eps=1e-5: _masked(x, real, eps, detach=True),
-            "for the gradient to `x`",
-            "The numbers are right, and the gradient is not: mean and variance depend on x, too.",
-        ),
-        WrongAnswer(
-            "x overwritten",
-            _cleared_in_place,
-            "your code changes the caller's `x`",
-            "`x[~real] = 0` works in the caller's memory. `x.where(real[..., None], 0.0)` is a new "
-            "tensor.",
-        ),
-    ),
-    equivalent={
-        "tokens = x[real] => tokens = x[real.detach()]": "booleans have no gradient to lose",
-        f"{_CLEARED} => {_CLEARED.replace('real', 'real.detach()')}": (
-            "booleans have no gradient to lose"
-        ),
-        f"{_CLEARED} => {_CLEARED.replace('0.0', '-0.0')}": "-0.0 equals 0.0, and adds like it",
-    },
-)
 
 ANSWERS = {
-    "06.1": LAYER,
-    "06.2": PRE,
-    "06.3": RMS,
-    "06.4": BATCHNORM,
+    "06.1": SPLIT,
+    "06.2": REPAIR,
 }

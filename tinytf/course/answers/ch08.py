@@ -1,648 +1,468 @@
 """Answers to chapter 08: references and mistakes."""
 
-import copy
-
 import torch
-from torch import nn
 
+from tinytf.course.exercises.ch08 import _values
 from tinytf.course.grading import Answers, WrongAnswer
 
-# 08.1 an encoder layer from its parts
+_NO_GRADIENT = "positions and angles have no gradient to lose"
+_FLOAT32 = "it is float32 already, or will be, or small whole numbers"
+_VERDICT = "neither a gradient nor more digits change what a test of values says"
+_MORE_DIGITS = "more digits on the way to float32"
 
 
-def my_encoder_layer(x, attend, think, norm_1, norm_2, norm_first):
-    """One encoder layer, (B, S, C) -> (B, S, C).
+def _alike(line, why, *changes):
+    """Harmless mutants of a line: what is replaced, and by what, with … for itself."""
+    return {f"{line} => {line.replace(old, new.replace('…', old), 1)}": why for old, new in changes}
 
-    attend and think are the two sublayers, norm_1 and norm_2 their norms, all functions of a
-    tensor. norm_first says which layer it is: Pre-LN if true, Post-LN if false.
+
+# 08.1 the table of sines and cosines
+
+
+def my_sinusoidal(max_len, d_model):
+    """The sinusoidal positions, (max_len, d_model).
+
+    Column 2i holds sin(pos / 10000^(2i / d_model)), column 2i + 1 the cosine of the same angle.
+    An odd d_model ends on a sine.
     """
-    if norm_first:
-        y = x + attend(norm_1(x))
-        return y + think(norm_2(y))
-    y = norm_1(x + attend(x))
-    return norm_2(y + think(y))
+    position = torch.arange(max_len)[:, None]
+    angle = position / 10000 ** (torch.arange(0, d_model, 2) / d_model)  # (max_len, pairs)
+    table = torch.empty(max_len, d_model)
+    table[:, 0::2] = angle.sin()
+    table[:, 1::2] = angle.cos()[:, : d_model // 2]
+    return table
 
 
-def _inner(x, attend, think, norm_1, norm_2, norm_first):
-    if norm_first:
-        return my_encoder_layer(x, attend, think, norm_1, norm_2, norm_first)
-    y = x + norm_1(attend(x))
-    return y + norm_2(think(y))
+def _angles(max_len, d_model, power=-1.0):
+    return torch.arange(max_len)[:, None] * 10000.0 ** (
+        power * torch.arange(0, d_model, 2) / d_model
+    )
 
 
-def _normed_stream(x, attend, think, norm_1, norm_2, norm_first):
-    if not norm_first:
-        return my_encoder_layer(x, attend, think, norm_1, norm_2, norm_first)
-    y = norm_1(x)
-    y = norm_2(y + attend(y))
-    return y + think(y)
+def _table(angle, d_model):
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)[:, :d_model]
 
 
-def _bare(x, attend, think, norm_1, norm_2, norm_first):
-    if norm_first:
-        return think(norm_2(attend(norm_1(x))))
-    return norm_2(think(norm_1(attend(x))))
+def _halves(max_len, d_model):
+    angle = _angles(max_len, d_model)
+    return torch.cat([angle.sin(), angle.cos()], dim=-1)[:, :d_model]
 
 
-def _parallel(x, attend, think, norm_1, norm_2, norm_first):
-    if norm_first:
-        return x + attend(norm_1(x)) + think(norm_2(x))
-    return norm_2(norm_1(x + attend(x)) + think(x))
+def _own_exponent(max_len, d_model):
+    angle = torch.arange(max_len)[:, None] / 10000 ** (torch.arange(d_model) / d_model)
+    table = angle.sin()
+    table[:, 1::2] = angle[:, 1::2].cos()
+    return table
 
 
-def _from_the_start(x, attend, think, norm_1, norm_2, norm_first):
-    if norm_first:
-        return x + think(norm_2(x + attend(norm_1(x))))
-    return norm_2(x + think(norm_1(x + attend(x))))
+def _odd_crash(max_len, d_model):
+    angle, table = _angles(max_len, d_model), torch.zeros(max_len, d_model)
+    table[:, 0::2], table[:, 1::2] = angle.sin(), angle.cos()
+    return table
 
 
-def _in_place(x, attend, think, norm_1, norm_2, norm_first):
-    if norm_first:
-        x += attend(norm_1(x))
-        return x + think(norm_2(x))
-    x += attend(x)
-    x = norm_1(x)
-    return norm_2(x + think(x))
+def _swapped(max_len, d_model):
+    angle = _angles(max_len, d_model)
+    return torch.stack([angle.cos(), angle.sin()], dim=-1).flatten(1)[:, :d_model]
 
 
-LAYER = Answers(
-    reference=my_encoder_layer,
-    equivalent={},
+def _from_one(max_len, d_model):
+    return _table(_angles(max_len + 1, d_model)[1:], d_model)
+
+
+SINUSOIDAL = Answers(
+    reference=my_sinusoidal,
     wrong=(
         WrongAnswer(
-            "the caller's x changed",
+            "frequencies divided",
+            lambda max_len, d_model: _table(_angles(max_len, d_model, 1.0), d_model),
+            "Pair i turns by",
+            "The hands get faster from pair to pair, up to 10,000 radians a word. Positions are "
+            "still unique and bounded, and a shift is still a matrix; but neighbours are not "
+            "alike. A published tutorial has this bug.",
+        ),
+        WrongAnswer(
+            "an exponent for every column",
+            _own_exponent,
+            "Pair i turns by",
+            "A sine and its cosine share one angle: the exponent of column j is 2·(j // 2)/d, not "
+            "j/d. Otherwise no matrix leads from one position to the next.",
+        ),
+        WrongAnswer(
+            "i in place of 2i",
+            lambda max_len, d_model: _table(_angles(max_len, d_model, -0.5), d_model),
+            "Pair i turns by",
+            "The exponent of pair i is 2i/d. With i/d the speeds end at 1/100 instead of 1/10000.",
+        ),
+        WrongAnswer(
+            "sines first, then cosines",
+            _halves,
+            "Column 0 is a sine",
+            "This is the layout of the paper's first code, and a model does not mind; but it is "
+            "not the formula, and weights trained with one layout fail with the other.",
+        ),
+        WrongAnswer(
+            "an odd width crashes",
+            _odd_crash,
+            "raises RuntimeError",
+            "For an odd width there are more sines than cosines: cut the cosines to "
+            "`d_model // 2`.",
+        ),
+        WrongAnswer(
+            "sine and cosine swapped",
+            _swapped,
+            "Column 0 is a sine",
+            "Even columns are sines, odd ones cosines.",
+        ),
+        WrongAnswer(
+            "positions from 1",
+            _from_one,
+            "Column 0 is a sine",
+            "Positions count from 0, so row 0 is 0, 1, 0, 1.",
+        ),
+        WrongAnswer(
+            "transposed",
+            lambda max_len, d_model: my_sinusoidal(max_len, d_model).T,
+            "the shape is (4, 3), expected (3, 4)",
+            "A row is a position, so that `table[:T]` can be added to (B, T, C).",
+        ),
+        WrongAnswer(
+            "positions in half precision",
+            lambda max_len, d_model: _table(
+                torch.arange(max_len).half().float()[:, None] * _angles(2, d_model)[1], d_model
+            ),
+            "Angles need float32",
+            "float16 counts in twos from 2048 on, bfloat16 from 256 on: neighbours get one row.",
+        ),
+    ),
+    equivalent={
+        **_alike(
+            "position = torch.arange(max_len)[:, None]", _NO_GRADIENT, ("None]", "….detach()")
+        ),
+        **_alike("position = torch.arange(max_len)[:, None]", _FLOAT32, ("None]", "….float()")),
+        **_alike(
+            "position = torch.arange(max_len)[:, None]", _MORE_DIGITS, ("None]", "….double()")
+        ),
+        **_alike(
+            "angle = position / 10000 ** (torch.arange(0, d_model, 2) / d_model)",
+            _NO_GRADIENT,
+            ("position / 10000 ** (torch.arange(0, d_model, 2) / d_model)", "(…).detach()"),
+            ("position", "….detach()"),
+        ),
+        **_alike(
+            "angle = position / 10000 ** (torch.arange(0, d_model, 2) / d_model)",
+            _FLOAT32,
+            ("position / 10000 ** (torch.arange(0, d_model, 2) / d_model)", "(…).float()"),
+            ("position", "….float()"),
+        ),
+        **_alike(
+            "angle = position / 10000 ** (torch.arange(0, d_model, 2) / d_model)",
+            _MORE_DIGITS,
+            ("position / 10000 ** (torch.arange(0, d_model, 2) / d_model)", "(…).double()"),
+        ),
+        **_alike("table = torch.empty(max_len, d_model)", _NO_GRADIENT, ("model)", "….detach()")),
+        **_alike("table = torch.empty(max_len, d_model)", _FLOAT32, ("model)", "….float()")),
+        **_alike(
+            "table[:, 0::2] = angle.sin()",
+            _NO_GRADIENT,
+            (")", "….detach()"),
+            ("table", "….detach()"),
+            ("angle", "….detach()"),
+        ),
+        **_alike(
+            "table[:, 0::2] = angle.sin()",
+            _FLOAT32,
+            (")", "….float()"),
+            ("table", "….float()"),
+            ("angle", "….float()"),
+        ),
+        **_alike("table[:, 0::2] = angle.sin()", _MORE_DIGITS, (")", "….double()")),
+        **_alike("table[:, 0::2] = angle.sin()", "a slice starts at 0", ("0", "")),
+        **_alike(
+            "table[:, 1::2] = angle.cos()[:, :d_model // 2]",
+            _NO_GRADIENT,
+            (" 2]", "….detach()"),
+            ("table", "….detach()"),
+            ("angle", "….detach()"),
+        ),
+        **_alike(
+            "table[:, 1::2] = angle.cos()[:, :d_model // 2]",
+            _FLOAT32,
+            (" 2]", "….float()"),
+            ("table", "….float()"),
+            ("angle", "….float()"),
+        ),
+        **_alike(
+            "table[:, 1::2] = angle.cos()[:, :d_model // 2]", _MORE_DIGITS, (" 2]", "….double()")
+        ),
+        **_alike("return table", _NO_GRADIENT, ("table", "….detach()")),
+        **_alike("return table", _FLOAT32, ("table", "….float()")),
+    },
+)
+
+
+# 08.2 a test of the table
+
+
+def my_table_test(encode):
+    """True if encode(max_len, d_model) makes the paper's table, for any sizes; else False.
+
+    encode returns a tensor (max_len, d_model), of whatever floating-point dtype.
+    """
+    table = encode(20, 8)
+    position, column = torch.arange(20)[:, None], torch.arange(8)
+    angle = position / 10000 ** ((column - column % 2) / 8)
+    expected = torch.where(column % 2 == 0, angle.sin(), angle.cos())
+    return table.shape == (20, 8) and torch.allclose(table.float(), expected, atol=1e-4)
+
+
+def _table_test(max_len=20, d_model=8, rows=slice(None), columns=slice(None), atol=1e-4):
+    """A `my_table_test` that looks at these sizes, rows and columns."""
+
+    def test(encode):
+        found, expected = encode(max_len, d_model), _values(max_len, d_model)
+        return found.shape == expected.shape and torch.allclose(
+            found.float()[rows, columns], expected[rows, columns], atol=atol
+        )
+
+    return test
+
+
+def _properties(encode):
+    table = encode(50, 8).float()
+    apart = torch.cdist(table, table).fill_diagonal_(torch.inf).min() > 1e-3
+    return bool(apart and table.abs().max() <= 1)
+
+
+TABLE_TEST = Answers(
+    reference=my_table_test,
+    wrong=(
+        WrongAnswer(
+            "True, whatever comes",
+            lambda encode: encode(4, 4) is not None,
+            "hands that get faster",
+            "A test that can't fail tests nothing.",
+        ),
+        WrongAnswer(
+            "True and False exchanged",
+            lambda encode: not my_table_test(encode),
+            "expected True",
+            "The right table is the one that gets True.",
+        ),
+        WrongAnswer(
+            "properties, not values",
+            _properties,
+            "hands that get faster",
+            "Unique and bounded are tables of any speed. Compare values.",
+        ),
+        WrongAnswer(
+            "only position 0",
+            _table_test(max_len=1),
+            "hands that get faster",
+            "At position 0 every angle is 0, whatever the speed.",
+        ),
+        WrongAnswer(
+            "only the first hand",
+            _table_test(columns=slice(2)),
+            "hands that get faster",
+            "Hand 0 turns by 1 radian in nearly every wrong table as well.",
+        ),
+        WrongAnswer(
+            "only sines",
+            _table_test(columns=slice(0, None, 2)),
+            "sines in all columns",
+            "Half of the columns are cosines.",
+        ),
+        WrongAnswer(
+            "only row 1",
+            _table_test(rows=slice(1, 2)),
+            "clocks that stop at position 1",
+            "One row says nothing of the next ones.",
+        ),
+        WrongAnswer(
+            "only width 4",
+            _table_test(d_model=4),
+            "the speeds of width 4 at any width",
+            "At width 4, 10000^(2i/d) is 100^i, whether or not the width is in the formula.",
+        ),
+        WrongAnswer(
+            "shape taken on trust",
+            lambda encode: (
+                torch.allclose(encode(20, 8)[:20, :8].float(), _values(20, 8), atol=1e-4)
+                if encode(20, 8).size(0) >= 20
+                else False
+            ),
+            "a row too many",
+            "A row too many has all the right values, and one more.",
+        ),
+        WrongAnswer(
+            "equal to the last digit",
+            lambda encode: torch.equal(encode(20, 8).float(), _values(20, 8)),
+            "a right table, computed in float32",
+            "Two right ways to compute an angle round differently: allow for 1e-5 or so.",
+        ),
+        WrongAnswer(
+            "too forgiving",
+            _table_test(atol=0.05),
+            "numbers too large by 0.002",
+            "float32 is right to about 1e-6; 0.05 lets slow hands stand still.",
+        ),
+        WrongAnswer(
+            "float32 only",
+            lambda encode: encode(20, 8).dtype == torch.float32 and my_table_test(encode),
+            "a right table in float64",
+            "The dtype says nothing about the values.",
+        ),
+    ),
+    equivalent={
+        **_alike(
+            "table = encode(20, 8)",
+            _VERDICT,
+            ("8)", "….detach()"),
+            ("8)", "….float()"),
+            ("8)", "….double()"),
+        ),
+        **_alike(
+            "angle = position / 10000 ** ((column - column % 2) / 8)",
+            _VERDICT,
+            ("position / 10000 ** ((column - column % 2) / 8)", "(…).detach()"),
+            ("position / 10000 ** ((column - column % 2) / 8)", "(…).float()"),
+            ("position", "….detach()"),
+            ("position", "….float()"),
+            ("column", "….detach()"),
+            ("column", "….float()"),
+            ("- column", "….detach()"),
+            ("- column", "….float()"),
+        ),
+        **_alike(
+            "angle = position / 10000 ** ((column - column % 2) / 8)",
+            "so small a change of the base moves a value by 1e-5 at most, as rounding might",
+            ("10000", "10001"),
+            ("10000", "9999"),
+        ),
+        **_alike(
+            "expected = torch.where(column % 2 == 0, angle.sin(), angle.cos())",
+            _VERDICT,
+            ("torch.where(column % 2 == 0, angle.sin(), angle.cos())", "….detach()"),
+            ("torch.where(column % 2 == 0, angle.sin(), angle.cos())", "….float()"),
+            ("column", "….detach()"),
+            ("column", "….float()"),
+            ("angle", "….detach()"),
+            ("angle", "….float()"),
+            (" angle.cos", " angle.detach().cos"),
+            (" angle.cos", " angle.float().cos"),
+        ),
+        **_alike(
+            "return table.shape == (20, 8) and "
+            "torch.allclose(table.float(), expected, atol=0.0001)",
+            _VERDICT,
+            ("table.float(), expected", "expected, table.float()"),
+            ("expected", "….detach()"),
+            ("expected", "….float()"),
+            ("table.float", "table.detach().float"),
+            ("table.float", "table.float().float"),
+        ),
+        **_alike(
+            "return table.shape == (20, 8) and "
+            "torch.allclose(table.float(), expected, atol=0.0001)",
+            "both allow less than a thousandth, and more than rounding",
+            ("0.0001", "0.0002"),
+        ),
+    },
+)
+
+
+# 08.3 repair: positions are added
+
+
+def my_add_positions(x, table, start=0):
+    """Add to each word of x (B, T, C) its row of the table (max_len, C): a new tensor.
+
+    The first word of each sentence stands at position `start`. Raises ValueError where the table
+    has no row for the last one.
+    """
+    end = start + x.size(1)
+    if end > table.size(0):
+        raise ValueError(f"position {end - 1} is past a table of {table.size(0)} rows")
+    return x + table[start:end]
+
+
+def _in_place(x, table, start=0):
+    rows = my_add_positions(torch.zeros_like(x), table, start)
+    x += rows
+    return x
+
+
+ADDED = Answers(
+    reference=my_add_positions,
+    wrong=(
+        WrongAnswer(
+            "counted along the batch",
+            lambda x, table, start=0: (
+                x + table[start : start + x.size(0)][:, None]
+                if start + x.size(0) <= table.size(0)
+                else my_add_positions(x, table, start)
+            ),
+            "Word t of every sentence gets row t",
+            "`x.size(0)` is the batch: all words of sentence 3 get position 3. Words are axis 1.",
+        ),
+        WrongAnswer(
+            "cut by the batch",
+            lambda x, table, start=0: x + table[start : start + x.size(0)],
+            "for x of shape (1, 2, 2)",
+            "`x.size(0)` is the number of sentences; words are axis 1.",
+        ),
+        WrongAnswer(
+            "a slice that ends at T",
+            lambda x, table, start=0: (
+                x + table[start : x.size(1)]
+                if start + x.size(1) <= table.size(0)
+                else my_add_positions(x, table, start)
+            ),
+            "The first word stands at position 2",
+            "T words from `start` end at start + T.",
+        ),
+        WrongAnswer(
+            "start ignored",
+            lambda x, table, start=0: (
+                my_add_positions(x, table[: x.size(1)])
+                if start + x.size(1) <= table.size(0)
+                else my_add_positions(x, table, start)
+            ),
+            "The first word stands at position 2",
+            "With a cache the new word comes alone, and does not stand at position 0.",
+        ),
+        WrongAnswer(
+            "nothing refused",
+            lambda x, table, start=0: x + table[start : start + x.size(1)],
+            "expected a ValueError",
+            "One row that is left is added to both words, and no row makes the word disappear.",
+        ),
+        WrongAnswer(
+            "the last row refused",
+            lambda x, table, start=0: my_add_positions(x, table[:-1], start),
+            "raises ValueError",
+            "A sentence that ends with the table's last row fits.",
+        ),
+        WrongAnswer(
+            "added in place",
             _in_place,
-            "changes the caller's `x`",
-            "`x += ...` writes into the tensor that the layer was given, which others still read. "
-            "`x = x + ...` makes a new one.",
+            "x",
+            "`+=` changes the caller's tensor, who may still need the words without positions.",
         ),
         WrongAnswer(
-            "the norm inside the sum",
-            _inner,
-            "Post-LN is norm(x + f(x))",
-            "x + norm(f(x)) normalises what the sublayer says; the paper normalises the sum.",
-        ),
-        WrongAnswer(
-            "the stream normalised",
-            _normed_stream,
-            "The stream itself is not normalised",
-            "Pre-LN normalises what the sublayer reads, and adds what it says to x as it was. "
-            "After `x = norm(x)` there is no unnormalised stream left to add to.",
-        ),
-        WrongAnswer(
-            "no residual",
-            _bare,
-            "Post-LN is norm(x + f(x))",
-            "Each sublayer's output is added to its input.",
-        ),
-        WrongAnswer(
-            "both sublayers read the input",
-            _parallel,
-            "Pre-LN is x + f(norm(x))",
-            "The feed-forward network reads what attention has brought in. (Side by side they are "
-            "another layer, which some models use.)",
-        ),
-        WrongAnswer(
-            "the second residual from the start",
-            _from_the_start,
-            "Pre-LN is x + f(norm(x))",
-            "The second block adds to what the first one handed on, not to the layer's input.",
-        ),
-        WrongAnswer(
-            "one norm used twice",
-            lambda x, attend, think, norm_1, norm_2, norm_first: my_encoder_layer(
-                x, attend, think, norm_1, norm_1, norm_first
-            ),
-            "Post-LN is norm(x + f(x))",
-            "Each block has a norm of its own, with its own gain and bias.",
-        ),
-        WrongAnswer(
-            "Post-LN whatever is asked",
-            lambda x, attend, think, norm_1, norm_2, norm_first: my_encoder_layer(
-                x, attend, think, norm_1, norm_2, False
-            ),
-            "Pre-LN is x + f(norm(x))",
-            "`norm_first` changes nothing here. One tutorial has two classes, one called PreLN, "
-            "with the same `forward`.",
+            "a table that can't learn",
+            lambda x, table, start=0: my_add_positions(x, table.detach(), start),
+            "no gradient reaches `table`",
+            "A learned table needs its gradient.",
         ),
     ),
-)
-
-
-# 08.2 layers with weights of their own
-
-
-def my_layers(make_layer, num_layers):
-    """An nn.ModuleList of num_layers layers, each with weights of its own.
-
-    make_layer() makes one layer with fresh random weights.
-    """
-    return nn.ModuleList([make_layer() for _ in range(num_layers)])
-
-
-def _noisy_copies(make_layer, num_layers):
-    layers = nn.ModuleList([copy.deepcopy(one) for one in [make_layer()] * num_layers])
-    with torch.no_grad():
-        for weight in layers.parameters():
-            weight += 1e-3 * torch.randn_like(weight)
-    return layers
-
-
-STACK = Answers(
-    reference=my_layers,
     equivalent={},
-    wrong=(
-        WrongAnswer(
-            "copies with noise",
-            _noisy_copies,
-            "make_layer is called 1 times, expected 3",
-            "A little noise makes copies unequal and leaves them alike: all begin as one layer. "
-            "Make each by itself.",
-        ),
-        WrongAnswer(
-            "one layer, four times",
-            lambda make_layer, num_layers: nn.ModuleList([make_layer()] * num_layers),
-            "the model has 12 parameters",
-            "`[layer] * n` holds one layer n times. It runs, and trains one layer's weights; "
-            "ALBERT does so on purpose.",
-        ),
-        WrongAnswer(
-            "copies of one layer",
-            lambda make_layer, num_layers: nn.ModuleList(
-                [copy.deepcopy(layer) for layer in [make_layer()] * num_layers]
-            ),
-            "layers 0 and 1 start with equal weights",
-            "Copies have weights of their own, which start equal. `nn.TransformerEncoder` does "
-            "this.",
-        ),
-        WrongAnswer(
-            "a plain list",
-            lambda make_layer, num_layers: [make_layer() for _ in range(num_layers)],
-            "the model has 0 parameters",
-            "A module does not look into Python lists: the optimiser would never see these layers.",
-        ),
-        WrongAnswer(
-            "makers instead of layers",
-            lambda make_layer, num_layers: [make_layer] * num_layers,
-            "an entry is a function, expected a layer",
-            "`make_layer` is the function; `make_layer()` is a layer.",
-        ),
-        WrongAnswer(
-            "one too few",
-            lambda make_layer, num_layers: nn.ModuleList(
-                [make_layer() for _ in range(1, num_layers)]
-            ),
-            "there are 3 layers",
-            "`range(1, n)` has n - 1 numbers.",
-        ),
-    ),
-)
-
-
-# 08.3 hidden, swapped, kept
-
-
-def my_masked(ids, drawn, fate, words, mask_id):
-    """What the encoder reads and what it must say, both (B, S).
-
-    A word (an id from 3 on) is chosen if its number in `drawn` is below 0.15. If its number in
-    `fate` is below 0.8 it becomes mask_id, if below 0.9 its word in `words`, otherwise it stays.
-    What it must say is the word that stood there where one was chosen, and -100 elsewhere.
-    """
-    chosen = (drawn < 0.15) & (ids >= 3)
-    read = torch.where(chosen & (fate < 0.9), words, ids)
-    read = read.masked_fill(chosen & (fate < 0.8), mask_id)
-    return read, ids.masked_fill(~chosen, -100)
-
-
-def _masks(ids, drawn, fate):
-    chosen = (drawn < 0.15) & (ids >= 3)
-    return chosen, chosen & (fate < 0.8), chosen & (fate >= 0.8) & (fate < 0.9)
-
-
-def _chosen_specials(ids, drawn, fate, words, mask_id):
-    chosen = drawn < 0.15
-    read = torch.where(chosen & (fate < 0.9), words, ids)
-    return read.masked_fill(chosen & (fate < 0.8), mask_id), ids.masked_fill(~chosen, -100)
-
-
-def _said_on_the_cpu(ids, drawn, fate, words, mask_id):
-    chosen, _, _ = _masks(ids, drawn, fate)
-    read, _ = my_masked(ids, drawn, fate, words, mask_id)
-    return read, torch.where(chosen, ids, torch.full(ids.shape, -100))
-
-
-def _always_hidden(ids, drawn, fate, words, mask_id):
-    chosen, _, _ = _masks(ids, drawn, fate)
-    return ids.masked_fill(chosen, mask_id), ids.masked_fill(~chosen, -100)
-
-
-def _only_hidden_counts(ids, drawn, fate, words, mask_id):
-    read, _ = my_masked(ids, drawn, fate, words, mask_id)
-    return read, ids.masked_fill(read != mask_id, -100)
-
-
-def _overwritten(ids, drawn, fate, words, mask_id):
-    chosen, hidden, _ = _masks(ids, drawn, fate)
-    read = ids.masked_fill(hidden, mask_id)
-    return torch.where(chosen & (fate < 0.9), words, read), ids.masked_fill(~chosen, -100)
-
-
-def _only_changed_counts(ids, drawn, fate, words, mask_id):
-    read, _ = my_masked(ids, drawn, fate, words, mask_id)
-    return read, ids.masked_fill(read == ids, -100)
-
-
-def _ends_counted_in(ids, drawn, fate, words, mask_id):
-    chosen = (drawn <= 0.15) & (ids >= 3)
-    read = torch.where(chosen & (fate <= 0.9), words, ids)
-    read = read.masked_fill(chosen & (fate <= 0.8), mask_id)
-    return read, ids.masked_fill(~chosen, -100)
-
-
-def _says_what_it_reads(ids, drawn, fate, words, mask_id):
-    read, _ = my_masked(ids, drawn, fate, words, mask_id)
-    chosen, _, _ = _masks(ids, drawn, fate)
-    return read, read.masked_fill(~chosen, -100)
-
-
-def _overwrites_the_batch(ids, drawn, fate, words, mask_id):
-    chosen, hidden, swapped = _masks(ids, drawn, fate)
-    say = ids.masked_fill(~chosen, -100)
-    ids[hidden] = mask_id
-    ids[swapped] = words[swapped]
-    return ids, say
-
-
-MASKED = Answers(
-    reference=my_masked,
-    equivalent={
-        "… => ….detach()…": "ids and masks carry no gradient",
-        "… => …(ids.float() >= 3)": "small ids are the same in float32",
-    },
-    wrong=(
-        WrongAnswer(
-            "the batch overwritten",
-            _overwrites_the_batch,
-            "changes the caller's `ids`",
-            "The next epoch would read a sentence that is hidden already, and have to say <mask>. "
-            "Work on a copy: `ids.clone()`, or `torch.where`.",
-        ),
-        WrongAnswer(
-            "padding and <eos> chosen",
-            _chosen_specials,
-            "0, 1 and 2 are <pad>, <bos> and <eos>",
-            "Then the model learns to fill in padding, and its loss looks better than it is.",
-        ),
-        WrongAnswer(
-            "a table on the CPU",
-            _said_on_the_cpu,
-            "on another device than the CPU",
-            "`torch.full(...)` is on the CPU, wherever `ids` is: give it `device=ids.device`, or "
-            "use `masked_fill`, which needs no table.",
-        ),
-        WrongAnswer(
-            "all chosen words hidden",
-            _always_hidden,
-            "Below 0.8 it is hidden",
-            "Then what it reads at a visible word is always right, and it need not think about "
-            "visible words at all, the only ones there are once training is over.",
-        ),
-        WrongAnswer(
-            "only the hidden ones count",
-            _only_hidden_counts,
-            "The loss counts where a word was chosen",
-            "Swapped and kept words have to be said too: that is why they were chosen.",
-        ),
-        WrongAnswer(
-            "the swap overwrites the mask",
-            _overwritten,
-            "Below 0.8 it is hidden",
-            "fate < 0.9 holds for the hidden ones as well, and the later write wins: nothing is "
-            "hidden any more.",
-        ),
-        WrongAnswer(
-            "it says what it reads",
-            _says_what_it_reads,
-            "The loss counts where a word was chosen",
-            "What it must say comes from the sentence before masking. This model learns to say "
-            "<mask>.",
-        ),
-        WrongAnswer(
-            "every word counts",
-            lambda ids, drawn, fate, words, mask_id: (
-                my_masked(ids, drawn, fate, words, mask_id)[0],
-                ids,
-            ),
-            "The loss counts where a word was chosen",
-            "A word that stands there to be read teaches copying, and there are six of them for "
-            "each chosen one.",
-        ),
-        WrongAnswer(
-            "the loss only where something changed",
-            _only_changed_counts,
-            "The loss counts where a word was chosen",
-            "`read != ids` leaves out the chosen words that stay, and the loss must count them: "
-            "otherwise a word that is read would never have to be said.",
-        ),
-        WrongAnswer(
-            "0 where nothing is asked",
-            lambda ids, drawn, fate, words, mask_id: (
-                my_masked(ids, drawn, fate, words, mask_id)[0],
-                my_masked(ids, drawn, fate, words, mask_id)[1].clamp(min=0),
-            ),
-            "The loss counts where a word was chosen",
-            "`F.cross_entropy` leaves out -100. 0 is <pad>, and the model would learn to say it.",
-        ),
-        WrongAnswer(
-            "the two outputs changed round",
-            lambda ids, drawn, fate, words, mask_id: my_masked(ids, drawn, fate, words, mask_id)[
-                ::-1
-            ],
-            "Below 0.8 it is hidden",
-            "First what is read, then what is to be said.",
-        ),
-        WrongAnswer(
-            "the first word left out",
-            lambda ids, drawn, fate, words, mask_id: my_masked(
-                ids, torch.where(ids > 3, drawn, 1.0), fate, words, mask_id
-            ),
-            "for the id 3 with",
-            "Words are the ids from 3 on: `ids >= 3`.",
-        ),
-        WrongAnswer(
-            "the ends counted in",
-            _ends_counted_in,
-            "fate=0.80",
-            "`below` leaves the number itself out: `<`, not `<=`.",
-        ),
-        WrongAnswer(
-            "the id of <mask> written out",
-            lambda ids, drawn, fate, words, mask_id: my_masked(ids, drawn, fate, words, 10),
-            "Here mask_id=20",
-            "Another vocabulary has another <mask>: use `mask_id`.",
-        ),
-    ),
-)
-
-
-# 08.4 does it see the right?
-
-
-def my_sees_right(encode, x):
-    """Whether every output can be changed by every input to its right.
-
-    encode maps (B, S, C) to (B, S, C), and x is such an input.
-    """
-    x = x.detach().requires_grad_()
-    out = encode(x)
-    for t in range(x.size(1) - 1):
-        direction = torch.randn(out[:, t].shape).to(out)
-        (slope,) = torch.autograd.grad(out[:, t], x, direction, retain_graph=True)
-        seen = (slope[:, t + 1 :] != 0).any(dim=-1)  # (B, S - t - 1)
-        if not seen.all():
-            return False
-    return True
-
-
-def _table(encode, x):
-    """Which input s can change which output t: booleans (T, S)."""
-    x = x.detach().requires_grad_()
-    out, rows = encode(x), []
-    for t in range(x.size(1)):
-        direction = torch.tensor([1.0, 0.3, -0.7, 2.0])[: out.size(-1)].expand_as(out[:, t])
-        (slope,) = torch.autograd.grad(out[:, t], x, direction, retain_graph=True)
-        rows.append(slope.abs().sum(dim=(0, 2)) > 0)
-    return torch.stack(rows)
-
-
-def _plain_sum(encode, x):
-    x = x.detach().requires_grad_()
-    out = encode(x)
-    for t in range(x.size(1) - 1):
-        (slope,) = torch.autograd.grad(out[:, t].sum(), x, retain_graph=True)
-        if (slope[:, t + 1 :].abs().sum(dim=(0, 2)) == 0).any():
-            return False
-    return True
-
-
-def _itself_too(encode, x):
-    table = _table(encode, x)
-    return bool(table[torch.ones_like(table).triu()].all())
-
-
-def _above(encode, x):
-    table = _table(encode, x)
-    return table[torch.ones_like(table).triu(1)]
-
-
-def _left(encode, x):
-    table = _table(encode, x)
-    return bool(table[torch.ones_like(table).tril(-1)].all())
-
-
-def _sum(encode, x):
-    x = x.detach().requires_grad_()
-    (slope,) = torch.autograd.grad(encode(x).pow(2).sum(), x)
-    return bool((slope.abs().sum(dim=(0, 2)) > 0).all())
-
-
-def _last_input(encode, x):
-    changed = x.clone()
-    changed[:, -1] += torch.randn_like(x[:, -1])
-    return bool((encode(changed) != encode(x)).any(-1)[:, :-1].all())
-
-
-def _first_sentence(encode, x):
-    x = x.detach().requires_grad_()
-    out = encode(x)
-    for t in range(x.size(1) - 1):
-        (slope,) = torch.autograd.grad(out[0, t], x, torch.randn_like(out[0, t]), retain_graph=True)
-        if not (slope[0, t + 1 :] != 0).any(-1).all():
-            return False
-    return True
-
-
-def _summed_over_batch(encode, x):
-    table = _table(encode, x)
-    return bool(table[torch.ones_like(table).triu(1)].all())
-
-
-def _first_feature_read(encode, x):
-    for s in range(1, x.size(1)):
-        changed = x.clone()
-        changed[:, s, 0] += 1
-        if not (encode(changed) != encode(x)).any(-1)[:, :s].all():
-            return False
-    return True
-
-
-def _first_feature_said(encode, x):
-    for s in range(1, x.size(1)):
-        changed = x.clone()
-        changed[:, s] += torch.randn_like(x[:, s])
-        if not (encode(changed) != encode(x))[:, :s, 0].all():
-            return False
-    return True
-
-
-def _set_to_zero(encode, x):
-    for s in range(1, x.size(1)):
-        changed = x.clone()
-        changed[:, s] = 0
-        if not (encode(changed) != encode(x)).any(-1)[:, :s].all():
-            return False
-    return True
-
-
-def _above_threshold(encode, x):
-    x = x.clone().requires_grad_()
-    out = encode(x)
-    for t in range(x.size(1) - 1):
-        direction = torch.randn_like(out[:, t])
-        (grad,) = torch.autograd.grad((out[:, t] * direction).sum(), x, retain_graph=True)
-        if not (grad[:, t + 1 :].abs() > 1e-8).any(dim=-1).all():
-            return False
-    return True
-
-
-def _changed_in_float32(encode, x):
-    out = encode(x)
-    for s in range(1, x.size(1)):
-        changed = x.clone()
-        changed[:, s] = torch.randn_like(x[:, s])
-        if not (encode(changed)[:, :s] != out[:, :s]).any(dim=-1).all():
-            return False
-    return True
-
-
-SEES = Answers(
-    reference=my_sees_right,
-    equivalent={
-        "… => ….detach()…": "a slope is looked at, and nothing is trained by it",
-        "… => ….float()…": "only whether a slope is 0 counts",
-        "… => ….double()…": "only whether a slope is 0 counts",
-        "… => ….half()…": "only whether a slope is 0 counts",
-        "… => ….to(…)": "a direction of any dtype is one",
-        "direction = … => direction = torch.randn(out[:, t].shape)": "so is one of float32",
-        "… => for t in range(x.size(1)…):": "the last word has nothing to its right",
-        "… => for t in range(out.size(1) - 1):": "out is as long as x",
-        "direction = … => direction = torch.randn(x[:, t].shape).to(out)": "out has the shape of x",
-    },
-    wrong=(
-        WrongAnswer(
-            "only the last input",
-            _last_input,
-            "sees itself and the last word, five words, you say True",
-            "Here each word sees the last one and no other. Change each input to the right.",
-        ),
-        WrongAnswer(
-            "only the first sentence",
-            _first_sentence,
-            "causal in sentence 1 of 3 only, five words, you say True",
-            "A mask is made for each sentence, and may be wrong in some. Look at all of them.",
-        ),
-        WrongAnswer(
-            "the batch summed",
-            _summed_over_batch,
-            "causal in sentence 0 of 3 only, five words, you say True",
-            "Summed over the batch, the slopes of a sentence that sees hide one that does not.",
-        ),
-        WrongAnswer(
-            "only the first feature read",
-            _first_feature_read,
-            "reads feature 1 of every word only, five words, you say False",
-            "A word is a vector. Change all its features, by different amounts.",
-        ),
-        WrongAnswer(
-            "only the first feature said",
-            _first_feature_said,
-            "changes feature 1 of every word only, five words, you say False",
-            "A word is a vector, and a change of any of its features is one.",
-        ),
-        WrongAnswer(
-            "set to 0",
-            _set_to_zero,
-            "word 3 all 0, five words, you say False",
-            "Setting a word to 0 changes nothing where it is 0 already. Add random numbers.",
-        ),
-        WrongAnswer(
-            "looks to the left",
-            _left,
-            "a causal encoder, five words, you say True",
-            "Below the diagonal lies what is to the left, and a causal encoder sees that. "
-            "Row t, column s: to the right is s > t.",
-        ),
-        WrongAnswer(
-            "some instead of every",
-            lambda encode, x: bool(_above(encode, x).any()),
-            "sees one word to the right, five words, you say True",
-            "One open way is not enough: `all`, not `any`.",
-        ),
-        WrongAnswer(
-            "all outputs summed",
-            _sum,
-            "a causal encoder, five words, you say True",
-            "The gradient of the sum tells whether an input changes anything. Each word changes "
-            "its own output, so every encoder passes. Take one output at a time.",
-        ),
-        WrongAnswer(
-            "only the corner",
-            lambda encode, x: bool(_table(encode, x)[0, -1]),
-            "only the first word sees the right, five words, you say True",
-            "That the first word sees the last says nothing about the others.",
-        ),
-        WrongAnswer(
-            "only the next word",
-            lambda encode, x: bool(_table(encode, x).diagonal(1).all()),
-            "sees one word to the right, five words, you say True",
-            "A window passes this check. Ask for every position to the right.",
-        ),
-        WrongAnswer(
-            "the decoder's question",
-            lambda encode, x: not _above(encode, x).any(),
-            "sees everything, five words, you say False",
-            "That nothing comes from the right is what a decoder must pass. An encoder must not.",
-        ),
-        WrongAnswer(
-            "left and right both",
-            lambda encode, x: bool(_table(encode, x).all()),
-            "only itself and the right, five words, you say False",
-            "This asks for more than the question: that everything sees everything.",
-        ),
-        WrongAnswer(
-            "the word itself too",
-            _itself_too,
-            "all but the word itself, five words, you say False",
-            "`t:` begins at the word itself; what is to its right begins at `t + 1`.",
-        ),
-        WrongAnswer(
-            "the plain sum of the features",
-            _plain_sum,
-            "as after a norm, five words, you say False",
-            "`out[:, t].sum()` has gradient 0 where a norm has made the sum constant, however "
-            "much the word sees. Weigh the features with random numbers first.",
-        ),
-        WrongAnswer(
-            "a threshold",
-            _above_threshold,
-            "x plus 0.000000001",
-            "A change is a change, however small. What cannot be seen has slope 0, exactly.",
-        ),
-        WrongAnswer(
-            "compared in float32",
-            _changed_in_float32,
-            "float32, x plus 0.000000001",
-            "Beside x a change of a billionth of it is rounded away, and the outputs are equal. A "
-            "slope is taken by itself, and keeps its digits; or compare in float64.",
-        ),
-    ),
 )
 
 
 ANSWERS = {
-    "08.1": LAYER,
-    "08.2": STACK,
-    "08.3": MASKED,
-    "08.4": SEES,
+    "08.1": SINUSOIDAL,
+    "08.2": TABLE_TEST,
+    "08.3": ADDED,
 }

@@ -1,424 +1,505 @@
 """Answers to chapter 11: references and mistakes."""
 
+import math
+
+import torch
+from torch.nn import functional as F
+
 from tinytf.course.grading import Answers, WrongAnswer
 
-# 11.1 a step of beam search
+# 11.1 the feed-forward network, a row per word
 
 
-def my_beam_step(alive, log_probs):
-    """The K best ways to continue K prefixes by one token: (totals, beams, tokens), each (K,).
+def my_feed_forward(x, w_1, b_1, w_2, b_2):
+    """The position-wise feed-forward network, ReLU inside.
 
-    alive (K,) holds the prefixes' log-probabilities, log_probs (K, V) those of the next token.
-    Best first; `beams` says which prefix is continued, `tokens` by which token.
+    x is (T, C), w_1 (C, d_ff), b_1 (d_ff,), w_2 (d_ff, C), b_2 (C,); the result is (T, C).
     """
-    total = alive[:, None] + log_probs  # (K, V)
-    totals, index = total.flatten().topk(alive.size(0))
-    return totals, index // log_probs.size(1), index % log_probs.size(1)
+    hidden = torch.relu(x @ w_1 + b_1)  # (T, C) -> (T, d_ff)
+    return hidden @ w_2 + b_2
 
 
-def _each_for_itself(alive, log_probs):
-    best, tokens = log_probs.max(dim=-1)
-    totals, beams = (alive + best).sort(descending=True)
-    return totals, beams, tokens[beams]
+def _no_gradient(x, w_1, b_1, w_2, b_2):
+    with torch.no_grad():
+        return my_feed_forward(x, w_1, b_1, w_2, b_2)
 
 
-def _from(total, K, V):
-    totals, index = total.flatten().topk(K)
-    return totals, index // V, index % V
+def _word_by_word(x, w_1, b_1, w_2, b_2):
+    out = torch.zeros(x.shape, dtype=x.dtype)
+    for t in range(len(x)):
+        out[t] = torch.relu(x[t] @ w_1 + b_1) @ w_2 + b_2
+    return out
 
 
-def _no_past(alive, log_probs):
-    return _from(log_probs, *log_probs.shape)
-
-
-def _multiplied(alive, log_probs):
-    return _from(alive[:, None] * log_probs, *log_probs.shape)
-
-
-def _swapped(alive, log_probs):
-    totals, beams, tokens = my_beam_step(alive, log_probs)
-    return totals, tokens, beams
-
-
-def _by_beams(alive, log_probs):
-    totals, index = (alive[:, None] + log_probs).flatten().topk(alive.size(0))
-    return totals, index // alive.size(0), index % alive.size(0)
-
-
-def _by_the_last_word(alive, log_probs):
-    _, index = log_probs.flatten().topk(alive.size(0))
-    beams, tokens = index // log_probs.size(1), index % log_probs.size(1)
-    return alive[beams] + log_probs[beams, tokens], beams, tokens
-
-
-def _twice_as_many(alive, log_probs):
-    return _from(alive[:, None] + log_probs, 2 * alive.size(0), log_probs.size(1))
-
-
-def _fractions(alive, log_probs):
-    totals, index = (alive[:, None] + log_probs).flatten().topk(alive.size(0))
-    return totals, index / log_probs.size(1), index % log_probs.size(1)
-
-
-def _in_half(alive, log_probs):
-    return _from((alive[:, None] + log_probs).half(), *log_probs.shape)
-
-
-def _finite(alive, log_probs):
-    return my_beam_step(alive.nan_to_num(neginf=0.0), log_probs)
-
-
-_NO_GRADIENT = "a search takes no gradients, and a loop over numbers has none"
-_PLACES = "places carry no gradient"
-
-STEP = Answers(
-    reference=my_beam_step,
-    equivalent={
-        "total = … => ….detach()…": _NO_GRADIENT,
-        "totals, index = … => ….detach()…": _NO_GRADIENT,
-        "return (totals, … => return (totals.detach(), …": _NO_GRADIENT,
-        "return (totals, … => …index.detach() …": _PLACES,
-        "… => totals, index = total.flatten().topk(…size(…))": "K is the size of all three",
-        "return … => …total.size(1)…": "the sums have a column for each token",
-    },
+FEED_FORWARD = Answers(
+    reference=my_feed_forward,
     wrong=(
         WrongAnswer(
-            "each prefix for itself",
-            _each_for_itself,
-            "Both of the best continue prefix 0",
-            "Taking the best token after each prefix keeps every prefix alive for ever: that is "
-            "K greedy searches. The K best of all K x V continuations go on.",
+            "no activation",
+            lambda x, w_1, b_1, w_2, b_2: (x @ w_1 + b_1) @ w_2 + b_2,
+            "expected [[2.75, -1.5]",
+            "Without the ReLU the two maps are one matrix, `w_1 @ w_2`: widening buys nothing.",
         ),
         WrongAnswer(
-            "the past forgotten",
-            _no_past,
-            "totals, you get [-0.1, -0.2, -0.3]",
-            "A likely word after an unlikely beginning is still unlikely: add the prefix's own "
-            "log-probability.",
+            "ReLU at the end",
+            lambda x, w_1, b_1, w_2, b_2: torch.relu((x @ w_1 + b_1) @ w_2 + b_2),
+            "not after them",
+            "Then the network could only ever add to the stream, and would still be one matrix.",
         ),
         WrongAnswer(
-            "log-probabilities multiplied",
-            _multiplied,
-            "log p(prefix) + log p(token)",
-            "Probabilities multiply, so their logarithms add.",
+            "first bias after the ReLU",
+            lambda x, w_1, b_1, w_2, b_2: (torch.relu(x @ w_1) + b_1) @ w_2 + b_2,
+            "b_2 = [10], you get [[9]]",
+            "b_1 decides how much of a match it takes before a unit wakes up. After the ReLU it "
+            "is a constant, which b_2 can say already.",
         ),
         WrongAnswer(
-            "prefix and token swapped",
-            _swapped,
-            "beams, you get [2, 0, 3], expected [0, 1, 1]",
-            "In the flat (K, V) tensor the whole part of i / V is the row, the prefix; the rest is "
-            "the token.",
+            "second bias forgotten",
+            lambda x, w_1, b_1, w_2, b_2: torch.relu(x @ w_1 + b_1) @ w_2,
+            "expected [[11]]",
+            "Both maps have a bias in the paper's equation 2.",
         ),
         WrongAnswer(
-            "divided by K",
-            _by_beams,
-            "tokens, you get",
-            "A row of the (K, V) tensor is V long, so the row of entry i is i // V, not i // K.",
+            "residual added",
+            lambda x, w_1, b_1, w_2, b_2: x + torch.relu(x @ w_1 + b_1) @ w_2 + b_2,
+            "you get [[-2]], expected [[-3]]",
+            "The residual connection is around the network, not in it: the layer adds x.",
         ),
         WrongAnswer(
-            "ranked by the last word alone",
-            _by_the_last_word,
-            "log p(prefix) + log p(token)",
-            "The totals are right, but they are not those of the K best: add the prefix's "
-            "log-probability before `topk`, not after.",
+            "a word as a column, on one side only",
+            lambda x, w_1, b_1, w_2, b_2: torch.relu(w_1.T @ x.T + b_1[:, None]) @ w_2 + b_2,
+            "raises RuntimeError",
+            "With words as columns the second map must stand on the left too. One tutorial writes "
+            "`max(0, W_1 v + b_1) W_2`, whose shapes don't fit.",
         ),
         WrongAnswer(
-            "2K of them",
-            _twice_as_many,
-            "expected (3,)",
-            "`candidates` in the chapter looks at 2K because some end; here the K best are asked.",
+            "GELU",
+            lambda x, w_1, b_1, w_2, b_2: F.gelu(x @ w_1 + b_1) @ w_2 + b_2,
+            "you get [[10.8",
+            "GELU came later, with BERT and GPT. Here it is ReLU: below 0 nothing passes.",
         ),
         WrongAnswer(
-            "a fraction of a beam",
-            _fractions,
-            "beams, you get",
-            "`/` divides exactly, and 7 / 5 is no row: `//` gives the whole part.",
+            "maps transposed",
+            lambda x, w_1, b_1, w_2, b_2: torch.relu(x @ w_1.T + b_1) @ w_2.T + b_2,
+            "raises RuntimeError",
+            "`nn.Linear` stores its weight as (out, in) and transposes it. Here it is (in, out): "
+            "`x @ w_1`. Where C and d_ff are equal the shapes fit and the result is wrong.",
         ),
         WrongAnswer(
-            "totals rounded to half precision",
-            _in_half,
-            "the dtype is float16",
-            "Near 2000 float16 knows only whole numbers, and prefixes that differ become equal.",
+            "nothing learns",
+            _no_gradient,
+            "no gradient reaches `x`",
+            "`no_grad` is for evaluation. In a layer it keeps the numbers and loses the training.",
         ),
         WrongAnswer(
-            "a dead prefix revived",
-            _finite,
-            "what continues it is none",
-            "A log-probability of minus infinity is probability 0. As 0 it would be certain.",
+            "float32 comes out",
+            lambda x, w_1, b_1, w_2, b_2: my_feed_forward(
+                *(part.float() for part in (x, w_1, b_1, w_2, b_2))
+            ),
+            "the dtype is float32, expected float64",
+            "`.float()` or `torch.zeros(...)` makes float32 of whatever came in. Compute in the "
+            "dtype of the arguments.",
+        ),
+        WrongAnswer(
+            "word by word into a table on the CPU",
+            _word_by_word,
+            "on another device than the CPU",
+            "`torch.zeros(...)` is on the CPU, wherever `x` is. No table is needed: `x @ w_1` is "
+            "all words at once.",
+        ),
+        WrongAnswer(
+            "a threshold above 0",
+            lambda x, w_1, b_1, w_2, b_2: F.threshold(x @ w_1 + b_1, 0.05, 0.0) @ w_2 + b_2,
+            "x=[[0.001]]",
+            "ReLU keeps everything above 0, however little it is.",
         ),
     ),
-)
-
-
-# 11.2 when to stop
-
-
-def my_can_overtake(log_prob, length, worst, alpha, max_len):
-    """Whether a living prefix may still end with a score above `worst`.
-
-    The prefix has `length` tokens and this log-probability in nats; a sentence of n tokens is
-    scored by its log-probability / ((5 + n) / 6) ** alpha, and has at most max_len tokens.
-    """
-    return log_prob / ((5 + max_len) / 6) ** alpha > worst
-
-
-def _bounded_by(divisor):
-    return lambda log_prob, length, worst, alpha, max_len: (
-        log_prob / divisor(length, alpha, max_len) > worst
-    )
-
-
-_now = _bounded_by(lambda length, alpha, max_len: ((5 + length) / 6) ** alpha)
-_next = _bounded_by(lambda length, alpha, max_len: ((6 + length) / 6) ** alpha)
-_further = _bounded_by(lambda length, alpha, max_len: ((5 + length + max_len) / 6) ** alpha)
-_plain = _bounded_by(lambda length, alpha, max_len: 1)
-_no_alpha = _bounded_by(lambda length, alpha, max_len: (5 + max_len) / 6)
-_times = _bounded_by(lambda length, alpha, max_len: ((5 + max_len) / 6) ** -alpha)
-_one_less = _bounded_by(lambda length, alpha, max_len: ((4 + max_len) / 6) ** alpha)
-_one_more = _bounded_by(lambda length, alpha, max_len: ((6 + max_len) / 6) ** alpha)
-
-
-def _at_least(log_prob, length, worst, alpha, max_len):
-    return log_prob / ((5 + max_len) / 6) ** alpha >= worst
-
-
-def _up_to_one(log_prob, length, worst, alpha, max_len):
-    return log_prob / ((5 + max_len) / 6) ** min(alpha, 1) > worst
-
-
-def _inverted(*arguments):
-    return not my_can_overtake(*arguments)
-
-
-STOP = Answers(
-    reference=my_can_overtake,
     equivalent={},
-    wrong=(
-        WrongAnswer(
-            "the divisor of today's length",
-            _now,
-            "at 25 tokens the divisor is 5",
-            "The prefix will grow, and its divisor with it: the score may still rise. Hugging "
-            "Face's `early_stopping=False` stops by this rule, and calls it a heuristic.",
-        ),
-        WrongAnswer(
-            "the divisor of the next length",
-            _next,
-            "at 25 tokens the divisor is 5",
-            "It need not end with the next token: the bound needs the longest sentence there is.",
-        ),
-        WrongAnswer(
-            "max_len tokens more",
-            _further,
-            "-12 / 5 = -2.4",
-            "`max_len` is the length of the whole sentence, the prefix included.",
-        ),
-        WrongAnswer(
-            "no penalty at all",
-            _plain,
-            "at 25 tokens the divisor is 5",
-            "`worst` is a score, already divided by its penalty; divide both or neither.",
-        ),
-        WrongAnswer(
-            "alpha forgotten",
-            _no_alpha,
-            "it is below already and can only fall",
-            "The divisor is raised to the power alpha; with alpha = 0 it is 1.",
-        ),
-        WrongAnswer(
-            "multiplied by the penalty",
-            _times,
-            "at 25 tokens the divisor is 5",
-            "Log-probabilities are negative: multiplying makes long sentences worse still.",
-        ),
-        WrongAnswer(
-            "the answer the wrong way round",
-            _inverted,
-            "it is below already and can only fall",
-            "True means that the search has to go on.",
-        ),
-        WrongAnswer(
-            "one token less than max_len",
-            _one_less,
-            "divisor 30 / 6, and -9.9 / 5",
-            "`n` may be `max_len` itself: `max_len - 1`, or a `range` that ends at `max_len`, "
-            "leaves the best sentence out, and the search stops too early.",
-        ),
-        WrongAnswer(
-            "one token more than max_len",
-            _one_more,
-            "divisor 30 / 6, and -10.1 / 5",
-            "No sentence has more than `max_len` tokens: the search goes on for a score that "
-            "cannot come.",
-        ),
-        WrongAnswer(
-            "a tie counted as above",
-            _at_least,
-            "that is not above",
-            "`>=` lets the search go on for a sentence that at best is as good: asked is whether "
-            "it may end *above*.",
-        ),
-        WrongAnswer(
-            "alpha capped at 1",
-            _up_to_one,
-            "the divisor is 5² = 25",
-            "alpha may be any number from 0 on.",
-        ),
-    ),
 )
 
 
-# 11.3 a beam search to repair
+# 11.2 count a layer
 
 
-def my_search(follow, beam, alpha, max_len):
-    """The best sentence that a beam finds, and its score: (tuple of words, float).
+def my_layer_parameters(d_model, d_ff, cross_attention=False):
+    """How many numbers one encoder layer learns, or, with cross_attention, one decoder layer.
 
-    follow(prefix) gives {word: log-probability} for the words after a tuple of words. A score is
-    the log-probability / ((5 + n) / 6) ** alpha, with n words, "<eos>" included. What still lives
-    after max_len steps counts as it is.
+    Every linear map has a bias; every sublayer has a LayerNorm with gain and bias.
     """
-    alive, finished = {(): 0.0}, {}
-    for _ in range(max_len):
-        grown = {}
-        for prefix, total in alive.items():
-            for word, log_p in follow(prefix).items():
-                grown[(*prefix, word)] = total + log_p
-        best = sorted(grown, key=grown.get, reverse=True)[: 2 * beam]
-        finished |= {p: grown[p] for p in best if p[-1] == "<eos>"}
-        going = [p for p in best if p[-1] != "<eos>"][:beam]
-        alive = {p: grown[p] for p in going}
-    finished |= alive
-    scores = {p: total / ((5 + len(p)) / 6) ** alpha for p, total in finished.items()}
-    winner = max(scores, key=scores.get)
-    return winner, scores[winner]
+    attention = 4 * (d_model * d_model + d_model)
+    feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
+    attentions = 2 if cross_attention else 1
+    return attentions * attention + feed_forward + (attentions + 1) * 2 * d_model
 
 
-def _searcher(past=True, look=2, ended_leave=True, cut=True, rank=None, tell=None):
-    """A `my_search` with one of its rules changed; `rank` and `tell` are f(total, n, alpha)."""
+def _counted(matrices=4, biases=True, norms=True, feed_forwards="one"):
+    def count(d_model, d_ff, cross_attention=False):
+        a = 2 if cross_attention else 1
+        attention = matrices * (d_model * d_model + (d_model if biases else 0))
+        ffn = 2 * d_model * d_ff + (d_ff + d_model if biases else 0)
+        f = a if feed_forwards == "each" else 1
+        n = {"one": 1, "two": 2, True: a + 1, False: 0}[norms]
+        return a * attention + f * ffn + n * 2 * d_model
 
-    def score(total, n, alpha):
-        return total / ((5 + n) / 6) ** alpha
-
-    rank, tell = rank or score, tell or score
-
-    def search(follow, beam, alpha, max_len):
-        alive, finished = {(): 0.0}, {}
-        for _ in range(max_len):
-            grown = {
-                (*prefix, word): (total if past else 0.0) + log_p
-                for prefix, total in alive.items()
-                for word, log_p in follow(prefix).items()
-            }
-            best = sorted(grown, key=grown.get, reverse=True)[: look * beam]
-            finished |= {p: grown[p] for p in best if p[-1] == "<eos>"}
-            alive = {p: grown[p] for p in best if not ended_leave or p[-1] != "<eos>"}
-            alive = {p: alive[p] for p in list(alive)[:beam]}
-        finished |= alive if cut else {}
-        winner = max(finished, key=lambda p: rank(finished[p], len(p), alpha))
-        return winner, tell(finished[winner], len(winner), alpha)
-
-    return search
+    return count
 
 
-def _too_few_steps(follow, beam, alpha, max_len):
-    return my_search(follow, beam, alpha, max_len - 1)
-
-
-def _scored(rule):
-    """The search with another score, compared and returned."""
-    return _searcher(rank=rule, tell=rule)
-
-
-REPAIR = Answers(
-    reference=my_search,
-    equivalent={
-        "finished |= alive => finished |= grown": "the best of the last step is looked at anyway",
-        "winner = max(scores, … => winner = max(finished, …": "both have the same keys",
-        "alive, finished = … => alive, finished = ({(): -0.0}, {})": "minus zero is zero in a sum",
-    },
+COUNT = Answers(
+    reference=my_layer_parameters,
     wrong=(
         WrongAnswer(
-            "the past forgotten",
-            _searcher(past=False),
-            "of 'the cat sat <eos>', you get 0, expected -1.532",
-            "A likely word after an unlikely beginning is still unlikely: a prefix grows by "
-            "adding, `total + log_p`.",
+            "output map forgotten",
+            _counted(matrices=3),
+            "you get 43, expected 49",
+            "After the heads are joined, w_o mixes them: a fourth d_model x d_model matrix.",
         ),
         WrongAnswer(
-            "only K looked at",
-            _searcher(look=1),
-            "you get 'we <eos>', expected 'we sat down <eos>'",
-            "What ends takes a place among the K best, and too few are left to live on: look at "
-            "2 * beam.",
+            "biases forgotten",
+            _counted(biases=False),
+            "you get 36, expected 49",
+            "Here every linear map has a bias. (Llama's have none; read before you count.)",
         ),
         WrongAnswer(
-            "3K looked at",
-            _searcher(look=3),
-            "you get 'c <eos>', expected 'c d b d c'",
-            "Asked are the 2 * beam best: a third candidate of one beam is not looked at.",
+            "norms forgotten",
+            _counted(norms=False),
+            "you get 41, expected 49",
+            "They are few, but a checkpoint with them missing does not load.",
         ),
         WrongAnswer(
-            "what has ended lives on",
-            _searcher(ended_leave=False),
-            "you get 'we <eos> <eos>",
-            "After <eos> nothing follows: what has ended leaves the beam.",
+            "one norm",
+            _counted(norms="one"),
+            "you get 45, expected 49",
+            "Each sublayer has a norm of its own: two in an encoder layer, three in a decoder's.",
         ),
         WrongAnswer(
-            "what max_len cuts is forgotten",
-            _searcher(cut=False),
-            "you get '<eos>', expected 'so so so so'",
-            "After the last step the living are finished as they are; otherwise a language that "
-            "seldom ends has no sentence at all.",
+            "two norms, always",
+            _counted(norms="two"),
+            "you get 73, expected 77",
+            "Each sublayer has a norm, and a decoder's layer has three sublayers.",
         ),
         WrongAnswer(
-            "the likeliest wins",
-            _searcher(rank=lambda total, n, alpha: total),
-            "you get '<eos>', expected 'so so so so so so <eos>'",
-            "Compare the scores: log-probabilities divided by the length penalty.",
+            "a network after every attention",
+            _counted(feed_forwards="each"),
+            "there is still one feed-forward network",
+            "A decoder layer has two attentions and one feed-forward network, which comes last. "
+            "One tutorial says there is one after every attention.",
         ),
         WrongAnswer(
-            "the penalty left out",
-            _scored(lambda total, n, alpha: total),
-            "you get '<eos>', expected 'so so so so so so <eos>'",
-            "Both what is compared and what is returned is the score, after the penalty.",
+            "cross-attention ignored",
+            lambda d_model, d_ff, cross_attention=False: _counted()(d_model, d_ff),
+            "you get 49, expected 77",
+            "The decoder's layer attends twice: to its own words and to the memory.",
         ),
         WrongAnswer(
-            "the log-probability returned",
-            _searcher(tell=lambda total, n, alpha: total),
-            "the score of 'we sat down <eos>', you get -1.715",
-            "The winner is right. Return its score, which is what was compared.",
-        ),
-        WrongAnswer(
-            "divided by the length",
-            _scored(lambda total, n, alpha: total / n**alpha),
-            "the score of 'we sat down <eos>', you get -0.1072",
-            "The penalty is ((5 + n) / 6)^alpha, which makes less of a first word than n does.",
-        ),
-        WrongAnswer(
-            "multiplied by the penalty",
-            _scored(lambda total, n, alpha: total * ((5 + n) / 6) ** alpha),
-            "you get '<eos>', expected 'we sat down <eos>'",
-            "Log-probabilities are negative: multiplying makes long sentences worse still.",
-        ),
-        WrongAnswer(
-            "<eos> not counted",
-            _scored(lambda total, n, alpha: total / ((4 + n) / 6) ** alpha),
-            "the score of 'we sat down <eos>', you get -0.9646",
-            "n counts all words of the sentence, <eos> included.",
-        ),
-        WrongAnswer(
-            "a step too few",
-            _too_few_steps,
-            "you get 'so so so', expected 'so so so so'",
-            "A sentence may have max_len words: as many steps.",
+            "d_ff is 4 d_model",
+            lambda d_model, d_ff, cross_attention=False: my_layer_parameters(
+                d_model, 4 * d_model, cross_attention
+            ),
+            "for d_model=1, d_ff=1, you get 25, expected 16",
+            "In the paper it is; but `d_ff` is an argument.",
         ),
     ),
+    equivalent={},
+)
+
+
+# 11.3 SwiGLU
+
+
+def my_swiglu(x, w_1, w_3, w_2):
+    """The gated feed-forward network without biases.
+
+    x is (T, C), w_1 and w_3 (C, d_ff), w_2 (d_ff, C); the result is (T, C). The gate is
+    silu(x @ w_1), with silu(z) = z sigmoid(z).
+    """
+    gate = x @ w_1
+    return (gate * torch.sigmoid(gate) * (x @ w_3)) @ w_2
+
+
+def _gated(gate, product=True):
+    def answer(x, w_1, w_3, w_2):
+        left = gate(x @ w_1)
+        return (left * (x @ w_3) if product else left + x @ w_3) @ w_2
+
+    return answer
+
+
+def _silu(z):
+    return z * torch.sigmoid(z)
+
+
+SWIGLU = Answers(
+    reference=my_swiglu,
+    wrong=(
+        WrongAnswer(
+            "sigmoid gate",
+            _gated(torch.sigmoid),
+            "50 times -3",
+            "That is the older GLU (Dauphin et al. 2017). silu is z times sigmoid(z), so the gate "
+            "can be large.",
+        ),
+        WrongAnswer(
+            "ReLU gate",
+            _gated(torch.relu),
+            "you get [[-14.5, 16]",
+            "That is ReGLU, of the same paper: near, but below 0 silu lets a little through.",
+        ),
+        WrongAnswer(
+            "silu on the other branch",
+            lambda x, w_1, w_3, w_2: (x @ w_1 * _silu(x @ w_3)) @ w_2,
+            "The gate is shut",
+            "w_1 is the gate in Llama's code; with the two exchanged its weights do not fit.",
+        ),
+        WrongAnswer(
+            "silu of the product",
+            lambda x, w_1, w_3, w_2: _silu(x @ w_1 * (x @ w_3)) @ w_2,
+            "50 times -3",
+            "The silu belongs to the gate alone, before the product.",
+        ),
+        WrongAnswer(
+            "sum for product",
+            _gated(_silu, product=False),
+            "The gate is shut",
+            "A gate multiplies: only so can it shut.",
+        ),
+        WrongAnswer(
+            "GELU gate",
+            _gated(F.gelu),
+            "1 · sigmoid(1) = 0.7311",
+            "That is GEGLU, of the same paper: z · Φ(z), where silu is z · sigmoid(z).",
+        ),
+        WrongAnswer(
+            "exponentials without sigmoid",
+            _gated(lambda z: z * z.exp() / (1 + z.exp())),
+            "e^89 is past float32",
+            "`exp` overflows at 89, and ∞/∞ is NaN. `torch.sigmoid` takes care of it.",
+        ),
+        WrongAnswer(
+            "maps transposed",
+            lambda x, w_1, w_3, w_2: my_swiglu(x, w_1.T, w_3.T, w_2.T),
+            "raises RuntimeError",
+            "`nn.Linear` stores its weight as (out, in) and transposes it. Here it is (in, out): "
+            "`x @ w_1`.",
+        ),
+        WrongAnswer(
+            "float32 comes out",
+            lambda x, w_1, w_3, w_2: my_swiglu(x.float(), w_1.float(), w_3.float(), w_2.float()),
+            "the dtype is float32, expected float64",
+            "`.float()` or `torch.zeros(...)` makes float32 of whatever came in. Compute in the "
+            "dtype of the arguments.",
+        ),
+        WrongAnswer(
+            "gate cut off from the graph",
+            _gated(lambda z: _silu(z.detach())),
+            "for the gradient to `x`",
+            "The numbers are right, but the gate would never learn when to open: leave `detach` "
+            "and `no_grad` out of it.",
+        ),
+    ),
+    equivalent={},
+)
+
+
+# 11.4 repair: equal parameters
+
+
+def my_gated_width(d_ff, multiple_of=1):
+    """The hidden width at which SwiGLU's three matrices cost what two of width d_ff do.
+
+    Two thirds of d_ff, rounded up to a multiple of multiple_of.
+    """
+    steps = -(-2 * d_ff // (3 * multiple_of))  # rounded up, in whole numbers
+    return steps * multiple_of
+
+
+WIDTH = Answers(
+    reference=my_gated_width,
+    wrong=(
+        WrongAnswer(
+            "rounded down",
+            lambda d_ff, multiple_of=1: 2 * d_ff // (3 * multiple_of) * multiple_of,
+            "1365.33",
+            "`//` rounds down. Turn the sign twice, or use `math.ceil`.",
+        ),
+        WrongAnswer(
+            "the code to repair",
+            lambda d_ff, multiple_of=1: round(2 * d_ff / 3) // multiple_of * multiple_of,
+            "you get 10752, expected 11008",
+            "It rounds twice, to the nearest and then down. Leave the fraction alone until the "
+            "end: `-(-2 * d_ff // (3 * multiple_of)) * multiple_of`.",
+        ),
+        WrongAnswer(
+            "rounded down, then up",
+            lambda d_ff, multiple_of=1: -(-(2 * d_ff // 3) // multiple_of) * multiple_of,
+            "1365.33",
+            "Llama's code does so, and at Llama's widths it makes no difference. Here we round "
+            "once, at the end.",
+        ),
+        WrongAnswer(
+            "half",
+            lambda d_ff, multiple_of=1: -(-d_ff // (2 * multiple_of)) * multiple_of,
+            "for d_ff=2048, you get 1024",
+            "Half would be right if gate and way in were all; the way back narrows as well.",
+        ),
+        WrongAnswer(
+            "unchanged",
+            lambda d_ff, multiple_of=1: -(-d_ff // multiple_of) * multiple_of,
+            "for d_ff=3, you get 3",
+            "Then SwiGLU has half as many parameters again, and wins for that reason alone.",
+        ),
+        WrongAnswer(
+            "always one multiple more",
+            lambda d_ff, multiple_of=1: (2 * d_ff // (3 * multiple_of) + 1) * multiple_of,
+            "for d_ff=384, multiple_of=256, you get 512",
+            "Adding 1 after rounding down overshoots where it divides evenly.",
+        ),
+        WrongAnswer(
+            "multiple ignored",
+            lambda d_ff, multiple_of=1: -(-2 * d_ff // 3),
+            "you get 10923, expected 11008",
+            "Matrix units work in blocks: widths are rounded up to a multiple they like.",
+        ),
+        WrongAnswer(
+            "a float",
+            lambda d_ff, multiple_of=1: -(-2 * d_ff / 3 // multiple_of) * multiple_of,
+            "a float, expected an int",
+            "`/` makes a float, and `nn.Linear(512, 1366.0)` is refused. Stay with `//`, or make "
+            "it an `int` or use `math.ceil`.",
+        ),
+        WrongAnswer(
+            "rounded to the nearest",
+            lambda d_ff, multiple_of=1: round(2 * d_ff / (3 * multiple_of)) * multiple_of,
+            "1365.33",
+            "`round` goes down as often as up. Use `math.ceil`.",
+        ),
+        WrongAnswer(
+            "a third taken off, as a float",
+            lambda d_ff, multiple_of=1: math.ceil(d_ff * (1 - 1 / 3) / multiple_of) * multiple_of,
+            "for d_ff=9",
+            "1 - 1/3 is 0.6666666666666667, a little above two thirds, and rounding up makes a "
+            "whole unit of that little. Whole numbers are exact: `-(-2 * d_ff // (3 * m))`.",
+        ),
+    ),
+    equivalent={},
+)
+
+
+# 11.5 the network as a table
+
+
+def my_recall(x, keys, thresholds, values):
+    """What a table with a key and a value per unit returns for one word, and how active it was.
+
+    x is (C,), keys (d_ff, C), thresholds (d_ff,), values (d_ff, C). Returns (C,) and (d_ff,): the
+    values' sum, weighted by activity, and the activity, relu(key · x + threshold).
+    """
+    activity = torch.relu(keys @ x + thresholds)
+    return activity @ values, activity
+
+
+RECALL = Answers(
+    reference=my_recall,
+    wrong=(
+        WrongAnswer(
+            "softmax, as in attention",
+            lambda x, k, t, v: ((a := (k @ x + t).softmax(0)) @ v, a),
+            "share out a 1",
+            "Attention's weights sum to 1, so some value is always taken. Here all may sleep, "
+            "and all may be wide awake.",
+        ),
+        WrongAnswer(
+            "thresholds forgotten",
+            lambda x, k, t, v: ((a := torch.relu(k @ x)) @ v, a),
+            "the activity, you get [2, 0, 1]",
+            "w_1's bias sets how good a match has to be before the unit wakes up.",
+        ),
+        WrongAnswer(
+            "the threshold as a gate",
+            lambda x, k, t, v: ((a := torch.relu(k @ x) * (k @ x > t)) @ v, a),
+            "the activity, you get [2, 0, 0]",
+            "It is added before the ReLU: w_1's bias, not a bar that the match has to clear.",
+        ),
+        WrongAnswer(
+            "the threshold subtracted",
+            lambda x, k, t, v: ((a := torch.relu(k @ x - t)) @ v, a),
+            "the activity, you get [2.5, 0, 0]",
+            "It is added, as biases are: a unit that is hard to wake has a negative one.",
+        ),
+        WrongAnswer(
+            "the two results exchanged",
+            lambda x, k, t, v: ((a := torch.relu(k @ x + t)), a @ v),
+            "comes first",
+            "Return `(result, activity)`, in this order.",
+        ),
+        WrongAnswer(
+            "only the best key",
+            lambda x, k, t, v: ((a := torch.relu(k @ x + t)).max() * v[a.argmax()], a),
+            "the result, you get [10, -100]",
+            "Every active unit adds its value: what comes out is a sum, and seldom of one.",
+        ),
+        WrongAnswer(
+            "the mean of the values",
+            lambda x, k, t, v: ((a := torch.relu(k @ x + t)) @ v / len(v), a),
+            "the result, you get [3.833, -28.33]",
+            "Nothing divides: twice as many units can write twice as much.",
+        ),
+        WrongAnswer(
+            "normalised to sum to 1",
+            lambda x, k, t, v: ((a := torch.relu(k @ x + t)) @ v / a.sum().clamp_min(1e-9), a),
+            "the result for 2x against twice that for x",
+            "That forgets how loud the word is. The sum is not normalised.",
+        ),
+        WrongAnswer(
+            "no activation",
+            lambda x, k, t, v: ((a := k @ x + t) @ v, a),
+            "the activity, you get [1.5, -2, 2.5]",
+            "A key that does not match should write nothing, not its value's opposite.",
+        ),
+        WrongAnswer(
+            "keys transposed",
+            lambda x, k, t, v: ((a := torch.relu(x @ k + t)) @ v, a),
+            "raises RuntimeError",
+            "A row of `keys` is a unit's key: `keys @ x`. With as many units as numbers in a word "
+            "`x @ keys` has a shape that fits, and is something else.",
+        ),
+        WrongAnswer(
+            "float32 comes out",
+            lambda x, k, t, v: my_recall(x.float(), k.float(), t.float(), v.float()),
+            "the dtype is float32, expected float64",
+            "`.float()` or `torch.zeros(...)` makes float32 of whatever came in. Compute in the "
+            "dtype of the arguments.",
+        ),
+        WrongAnswer(
+            "activity cut off from the graph",
+            lambda x, k, t, v: ((a := torch.relu(k @ x + t).detach()) @ v, a),
+            "no gradient reaches `x`",
+            "The numbers are right, but no key would learn: leave `detach` and `no_grad` out of "
+            "it.",
+        ),
+        WrongAnswer(
+            "three units",
+            lambda x, k, t, v: ((a := torch.relu(k @ x + t)[:3]) @ v[:3], a),
+            "values of shape (9, 4), for result 0",
+            "The number of units is `len(keys)`.",
+        ),
+        WrongAnswer(
+            "activity cut at 6",
+            lambda x, keys, thresholds, values: (
+                F.relu6(keys @ x + thresholds) @ values,
+                F.relu6(keys @ x + thresholds),
+            ),
+            "x=[1000]",
+            "`relu6` was made for phones that count in a few bits. ReLU has no ceiling.",
+        ),
+    ),
+    equivalent={},
 )
 
 
 ANSWERS = {
-    "11.1": STEP,
-    "11.2": STOP,
-    "11.3": REPAIR,
+    "11.1": FEED_FORWARD,
+    "11.2": COUNT,
+    "11.3": SWIGLU,
+    "11.4": WIDTH,
+    "11.5": RECALL,
 }

@@ -1,359 +1,648 @@
 """Answers to chapter 12: references and mistakes."""
 
+import copy
+
 import torch
+from torch import nn
 
 from tinytf.course.grading import Answers, WrongAnswer
 
-# 12.1 causal and padded
+# 12.1 an encoder layer from its parts
 
 
-def my_gpt_mask(length, attention_mask=None):
-    """Which keys each query may attend to: boolean, (1, 1, T, T), or (B, 1, T, T) with a mask.
+def my_encoder_layer(x, attend, think, norm_1, norm_2, norm_first):
+    """One encoder layer, (B, S, C) -> (B, S, C).
 
-    attention_mask is (B, T), 1 for a real token and 0 for padding, or None if all are real. True =
-    may attend: the key is real and not later than the query.
+    attend and think are the two sublayers, norm_1 and norm_2 their norms, all functions of a
+    tensor. norm_first says which layer it is: Pre-LN if true, Post-LN if false.
     """
-    causal = torch.ones(length, length, dtype=torch.bool).tril()[None, None]
-    if attention_mask is None:
-        return causal
-    return causal & attention_mask.bool()[:, None, None, :]
+    if norm_first:
+        y = x + attend(norm_1(x))
+        return y + think(norm_2(y))
+    y = norm_1(x + attend(x))
+    return norm_2(y + think(y))
 
 
-def _mask(join=lambda c, m: c & m[:, None, None, :], none=lambda c: c, diagonal=0):
-    def mask(length, attention_mask=None):
-        causal = torch.ones(length, length, dtype=torch.bool).tril(diagonal)[None, None]
-        return none(causal) if attention_mask is None else join(causal, attention_mask.bool())
-
-    return mask
-
-
-MASKS = Answers(
-    reference=my_gpt_mask,
-    equivalent={
-        "… => ….detach()…": "a mask carries no gradient",
-        "return … => …attention_mask.float().bool()…": "as a boolean 0 stays 0",
-    },
-    wrong=(
-        WrongAnswer(
-            "the mask given replaces the causal one",
-            _mask(lambda c, m: m[:, None, None, :].expand(-1, 1, m.size(1), -1)),
-            "12 pairs see the future",
-            "`if attention_mask is None: mask = causal` stands in a tutorial: whoever passes a "
-            "mask of ones, as Hugging Face's tokenizers do, trains a model that reads ahead.",
-        ),
-        WrongAnswer(
-            "either will do",
-            _mask(lambda c, m: c | m[:, None, None, :]),
-            "pairs see the future",
-            "A key must be real and not later: `&`, not `|`.",
-        ),
-        WrongAnswer(
-            "padding hides queries",
-            _mask(lambda c, m: c & m[:, None, :, None]),
-            "but that key is padding",
-            "Padding has to be hidden as a key, along the last axis.",
-        ),
-        WrongAnswer(
-            "padding hidden as a query too",
-            _mask(lambda c, m: c & m[:, None, None, :] & m[:, None, :, None]),
-            "query 3, key 0: False, but that key is real and not later",
-            "What a padded position says is not used; there is no need to hide its query, and a "
-            "row without any key gives 0 / 0 in many implementations.",
-        ),
-        WrongAnswer(
-            "True = blocked",
-            lambda length, attention_mask=None: ~my_gpt_mask(length, attention_mask),
-            "some query may attend to a later key",
-            "`masked_fill` wants it so; here, as everywhere in tinytf, True = may attend.",
-        ),
-        WrongAnswer(
-            "padding ignored",
-            _mask(lambda c, m: c.expand(len(m), 1, -1, -1)),
-            "but that key is padding",
-            "Padding on the right happens to lie in the future; padding on the left does not, and "
-            "prompts of different length are padded on the left.",
-        ),
-        WrongAnswer(
-            "no mask where none is given",
-            _mask(none=lambda c: torch.ones_like(c)),
-            "some query may attend to a later key",
-            "No attention mask means that all tokens are real, not that all may be seen.",
-        ),
-        WrongAnswer(
-            "no axis for the heads",
-            _mask(lambda c, m: c[0] & m[:, None, :]),
-            "the shape is (2, 4, 4)",
-            "(B, T, T) meets the scores (B, H, T, T) as (1, B, T, T): the batch lines up with the "
-            "heads.",
-        ),
-        WrongAnswer(
-            "a token does not see itself",
-            _mask(diagonal=-1),
-            "3 of 9 are True",
-            "The targets are moved by one, so a position may see its own token: it has to say the "
-            "next.",
-        ),
-        WrongAnswer(
-            "only padding on the right",
-            _mask(
-                lambda c, m: c & (torch.arange(m.size(1)) < m.sum(1, keepdim=True))[:, None, None]
-            ),
-            "Padding on the left",
-            "Counting the real tokens says how many there are, not where: prompts are padded on "
-            "the left.",
-        ),
-    ),
-)
-
-# 12.2 count a GPT
+def _inner(x, attend, think, norm_1, norm_2, norm_first):
+    if norm_first:
+        return my_encoder_layer(x, attend, think, norm_1, norm_2, norm_first)
+    y = x + norm_1(attend(x))
+    return y + norm_2(think(y))
 
 
-def my_gpt_parameters(vocab_size, d_model, num_layers, max_len, d_ff):
-    """How many numbers a GPT learns: an integer.
-
-    The output's matrix is the embedding table and has no bias; every other linear map has one.
-    Each norm has a gain and a shift per channel; a last norm ends the stack.
-    """
-    attention = 4 * (d_model * d_model + d_model)
-    feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
-    norms = 2 * (2 * d_model)
-    tables = vocab_size * d_model + max_len * d_model
-    return tables + num_layers * (attention + feed_forward + norms) + 2 * d_model
+def _normed_stream(x, attend, think, norm_1, norm_2, norm_first):
+    if not norm_first:
+        return my_encoder_layer(x, attend, think, norm_1, norm_2, norm_first)
+    y = norm_1(x)
+    y = norm_2(y + attend(y))
+    return y + think(y)
 
 
-def _counter(**off):
-    """A `my_gpt_parameters` with one part counted otherwise."""
-
-    def count(vocab_size, d_model, num_layers, max_len, d_ff):
-        v, d, layers, t = vocab_size, d_model, num_layers, max_len
-        f = off.get("d_ff", lambda d, f: f)(d, d_ff)
-        biases = off.get("biases", 1)
-        attention = off.get("maps", 4) * (d * d + biases * d)
-        layer = attention + 2 * d * f + biases * (f + d) + off.get("norms", 2) * 2 * d
-        tables = v * d + off.get("positions", 1) * t * d
-        end = off.get("last", 1) * 2 * d + off.get("head", lambda v, d: 0)(v, d)
-        return tables + layers * layer + end
-
-    return count
+def _bare(x, attend, think, norm_1, norm_2, norm_first):
+    if norm_first:
+        return think(norm_2(attend(norm_1(x))))
+    return norm_2(think(norm_1(attend(x))))
 
 
-PARAMETERS = Answers(
-    reference=my_gpt_parameters,
+def _parallel(x, attend, think, norm_1, norm_2, norm_first):
+    if norm_first:
+        return x + attend(norm_1(x)) + think(norm_2(x))
+    return norm_2(norm_1(x + attend(x)) + think(x))
+
+
+def _from_the_start(x, attend, think, norm_1, norm_2, norm_first):
+    if norm_first:
+        return x + think(norm_2(x + attend(norm_1(x))))
+    return norm_2(x + think(norm_1(x + attend(x))))
+
+
+def _in_place(x, attend, think, norm_1, norm_2, norm_first):
+    if norm_first:
+        x += attend(norm_1(x))
+        return x + think(norm_2(x))
+    x += attend(x)
+    x = norm_1(x)
+    return norm_2(x + think(x))
+
+
+LAYER = Answers(
+    reference=my_encoder_layer,
     equivalent={},
     wrong=(
         WrongAnswer(
-            "untied head",
-            _counter(head=lambda v, d: v * d),
-            "the head is tied",
-            "The output's matrix is the embedding table: it counts once. Untied, GPT-2 would have "
-            "163 million.",
+            "the caller's x changed",
+            _in_place,
+            "changes the caller's `x`",
+            "`x += ...` writes into the tensor that the layer was given, which others still read. "
+            "`x = x + ...` makes a new one.",
         ),
         WrongAnswer(
-            "head with a bias",
-            _counter(head=lambda v, d: v * d + v),
-            "the head is tied",
-            "This is one tutorial's model: 163,087,441 parameters where GPT-2 has 124,439,808.",
+            "the norm inside the sum",
+            _inner,
+            "Post-LN is norm(x + f(x))",
+            "x + norm(f(x)) normalises what the sublayer says; the paper normalises the sum.",
         ),
         WrongAnswer(
-            "the head's bias",
-            _counter(head=lambda v, d: v),
-            "the head is tied, no bias",
-            "GPT-2's output is the embedding table and nothing else: no number per token is added.",
+            "the stream normalised",
+            _normed_stream,
+            "The stream itself is not normalised",
+            "Pre-LN normalises what the sublayer reads, and adds what it says to x as it was. "
+            "After `x = norm(x)` there is no unnormalised stream left to add to.",
         ),
         WrongAnswer(
-            "no biases",
-            _counter(biases=0),
-            "has in each layer 48 for attention",
-            "GPT-2's linear maps have biases. (Many of today's models leave them out.)",
+            "no residual",
+            _bare,
+            "Post-LN is norm(x + f(x))",
+            "Each sublayer's output is added to its input.",
         ),
         WrongAnswer(
-            "positions forgotten",
-            _counter(positions=0),
-            "4 · 3 for positions",
-            "The positions are learned: a row of d_model numbers for each of max_len places.",
+            "both sublayers read the input",
+            _parallel,
+            "Pre-LN is x + f(norm(x))",
+            "The feed-forward network reads what attention has brought in. (Side by side they are "
+            "another layer, which some models use.)",
         ),
         WrongAnswer(
-            "last norm forgotten",
-            _counter(last=0),
-            "6 for the last norm",
-            "A pre-norm stack ends in a norm of its own.",
+            "the second residual from the start",
+            _from_the_start,
+            "Pre-LN is x + f(norm(x))",
+            "The second block adds to what the first one handed on, not to the layer's input.",
         ),
         WrongAnswer(
-            "one norm a layer",
-            _counter(norms=1),
-            "12 for two norms",
-            "Each of the two sublayers has its own norm.",
+            "one norm used twice",
+            lambda x, attend, think, norm_1, norm_2, norm_first: my_encoder_layer(
+                x, attend, think, norm_1, norm_1, norm_first
+            ),
+            "Post-LN is norm(x + f(x))",
+            "Each block has a norm of its own, with its own gain and bias.",
         ),
         WrongAnswer(
-            "three maps in attention",
-            _counter(maps=3),
-            "has in each layer 48 for attention",
-            "Queries, keys, values, and the output map w_o that joins the heads.",
-        ),
-        WrongAnswer(
-            "d_ff taken to be 4 d_model",
-            _counter(d_ff=lambda d, f: 4 * d),
-            "38 for the feed-forward network",
-            "That is GPT-2's choice, not a law: use the argument.",
-        ),
-        WrongAnswer(
-            "a float",
-            lambda *sizes: float(my_gpt_parameters(*sizes)),
-            "a float, expected an integer",
-            "`/` makes a float. Parameters are counted: stay with `+`, `*` and `//`.",
+            "Post-LN whatever is asked",
+            lambda x, attend, think, norm_1, norm_2, norm_first: my_encoder_layer(
+                x, attend, think, norm_1, norm_2, False
+            ),
+            "Pre-LN is x + f(norm(x))",
+            "`norm_first` changes nothing here. One tutorial has two classes, one called PreLN, "
+            "with the same `forward`.",
         ),
     ),
 )
 
 
-# 12.3 a layer from GPT-2's file
+# 12.2 layers with weights of their own
 
 
-def my_gpt2_layer(theirs):
-    """One layer's weights in our names: a dict of 12 tensors -> a dict of 16.
+def my_layers(make_layer, num_layers):
+    """An nn.ModuleList of num_layers layers, each with weights of its own.
 
-    `theirs` has the names of Hugging Face's GPT-2, "ln_1.weight" or "attn.c_attn.bias"; the answer
-    has those of our layer, "residual_1.norm.weight" or "self_attention.w_q.bias". Their matrices
-    are (inputs, outputs), ours (outputs, inputs); c_attn gives queries, keys and values side by
-    side. Of equal numbers and dtype; `theirs` is not changed.
+    make_layer() makes one layer with fresh random weights.
     """
-    table = {
-        "ln_1": ["residual_1.norm"],
-        "attn.c_attn": ["self_attention.w_q", "self_attention.w_k", "self_attention.w_v"],
-        "attn.c_proj": ["self_attention.w_o"],
-        "ln_2": ["residual_2.norm"],
-        "mlp.c_fc": ["feed_forward.w_1"],
-        "mlp.c_proj": ["feed_forward.w_2"],
-    }
-    ours = {}
-    for name, mine in table.items():
-        for kind in ("weight", "bias"):
-            parts = theirs[f"{name}.{kind}"].t().chunk(len(mine))  # t() leaves a vector as it is
-            for own, part in zip(mine, parts, strict=True):
-                ours[f"{own}.{kind}"] = part
-    return ours
+    return nn.ModuleList([make_layer() for _ in range(num_layers)])
 
 
-def _slip(change):
-    """A `my_gpt2_layer` whose answer is changed by `change(ours, theirs)`."""
-
-    def slipped(theirs):
-        ours = dict(my_gpt2_layer(theirs))
-        change(ours, theirs)
-        return ours
-
-    return slipped
+def _noisy_copies(make_layer, num_layers):
+    layers = nn.ModuleList([copy.deepcopy(one) for one in [make_layer()] * num_layers])
+    with torch.no_grad():
+        for weight in layers.parameters():
+            weight += 1e-3 * torch.randn_like(weight)
+    return layers
 
 
-def _swapped(one, other):
-    def change(ours, theirs):
-        for kind in ("weight", "bias"):
-            a, b = f"{one}.{kind}", f"{other}.{kind}"
-            ours[a], ours[b] = ours[b], ours[a]
+STACK = Answers(
+    reference=my_layers,
+    equivalent={},
+    wrong=(
+        WrongAnswer(
+            "copies with noise",
+            _noisy_copies,
+            "make_layer is called 1 times, expected 3",
+            "A little noise makes copies unequal and leaves them alike: all begin as one layer. "
+            "Make each by itself.",
+        ),
+        WrongAnswer(
+            "one layer, four times",
+            lambda make_layer, num_layers: nn.ModuleList([make_layer()] * num_layers),
+            "the model has 12 parameters",
+            "`[layer] * n` holds one layer n times. It runs, and trains one layer's weights; "
+            "ALBERT does so on purpose.",
+        ),
+        WrongAnswer(
+            "copies of one layer",
+            lambda make_layer, num_layers: nn.ModuleList(
+                [copy.deepcopy(layer) for layer in [make_layer()] * num_layers]
+            ),
+            "layers 0 and 1 start with equal weights",
+            "Copies have weights of their own, which start equal. `nn.TransformerEncoder` does "
+            "this.",
+        ),
+        WrongAnswer(
+            "a plain list",
+            lambda make_layer, num_layers: [make_layer() for _ in range(num_layers)],
+            "the model has 0 parameters",
+            "A module does not look into Python lists: the optimiser would never see these layers.",
+        ),
+        WrongAnswer(
+            "makers instead of layers",
+            lambda make_layer, num_layers: [make_layer] * num_layers,
+            "an entry is a function, expected a layer",
+            "`make_layer` is the function; `make_layer()` is a layer.",
+        ),
+        WrongAnswer(
+            "one too few",
+            lambda make_layer, num_layers: nn.ModuleList(
+                [make_layer() for _ in range(1, num_layers)]
+            ),
+            "there are 3 layers",
+            "`range(1, n)` has n - 1 numbers.",
+        ),
+    ),
+)
 
-    return _slip(change)
+
+# 12.3 hidden, swapped, kept
 
 
-def _square_left(ours, theirs):
-    ours["self_attention.w_o.weight"] = theirs["attn.c_proj.weight"]
+def my_masked(ids, drawn, fate, words, mask_id):
+    """What the encoder reads and what it must say, both (B, S).
+
+    A word (an id from 3 on) is chosen if its number in `drawn` is below 0.15. If its number in
+    `fate` is below 0.8 it becomes mask_id, if below 0.9 its word in `words`, otherwise it stays.
+    What it must say is the word that stood there where one was chosen, and -100 elsewhere.
+    """
+    chosen = (drawn < 0.15) & (ids >= 3)
+    read = torch.where(chosen & (fate < 0.9), words, ids)
+    read = read.masked_fill(chosen & (fate < 0.8), mask_id)
+    return read, ids.masked_fill(~chosen, -100)
 
 
-def _reshaped(ours, theirs):
-    for name, own in (("mlp.c_fc", "feed_forward.w_1"), ("mlp.c_proj", "feed_forward.w_2")):
-        matrix = theirs[f"{name}.weight"]
-        ours[f"{own}.weight"] = matrix.reshape(matrix.shape[::-1])
+def _masks(ids, drawn, fate):
+    chosen = (drawn < 0.15) & (ids >= 3)
+    return chosen, chosen & (fate < 0.8), chosen & (fate >= 0.8) & (fate < 0.9)
 
 
-def _rows_cut(ours, theirs):
-    matrix = theirs["attn.c_attn.weight"]
-    for i, x in enumerate("qkv"):
-        ours[f"self_attention.w_{x}.weight"] = matrix.reshape(
-            3, *ours["self_attention.w_o.weight"].shape
-        )[i]
+def _chosen_specials(ids, drawn, fate, words, mask_id):
+    chosen = drawn < 0.15
+    read = torch.where(chosen & (fate < 0.9), words, ids)
+    return read.masked_fill(chosen & (fate < 0.8), mask_id), ids.masked_fill(~chosen, -100)
 
 
-def _woven(ours, theirs):
-    turned, bias = theirs["attn.c_attn.weight"].t(), theirs["attn.c_attn.bias"]
-    for i, x in enumerate("qkv"):
-        ours[f"self_attention.w_{x}.weight"] = turned[i::3]
-        ours[f"self_attention.w_{x}.bias"] = bias[i::3]
+def _said_on_the_cpu(ids, drawn, fate, words, mask_id):
+    chosen, _, _ = _masks(ids, drawn, fate)
+    read, _ = my_masked(ids, drawn, fate, words, mask_id)
+    return read, torch.where(chosen, ids, torch.full(ids.shape, -100))
 
 
-def _in_float32(ours, theirs):
-    for name in ours:
-        ours[name] = ours[name].float()
+def _always_hidden(ids, drawn, fate, words, mask_id):
+    chosen, _, _ = _masks(ids, drawn, fate)
+    return ids.masked_fill(chosen, mask_id), ids.masked_fill(~chosen, -100)
 
 
-_EACH = "for own, part in zip(mine, parts, strict=True):"
-_CHUNKS = "there are as many chunks as names, in every row of the table"
+def _only_hidden_counts(ids, drawn, fate, words, mask_id):
+    read, _ = my_masked(ids, drawn, fate, words, mask_id)
+    return read, ids.masked_fill(read != mask_id, -100)
 
-WEIGHTS = Answers(
-    reference=my_gpt2_layer,
+
+def _overwritten(ids, drawn, fate, words, mask_id):
+    chosen, hidden, _ = _masks(ids, drawn, fate)
+    read = ids.masked_fill(hidden, mask_id)
+    return torch.where(chosen & (fate < 0.9), words, read), ids.masked_fill(~chosen, -100)
+
+
+def _only_changed_counts(ids, drawn, fate, words, mask_id):
+    read, _ = my_masked(ids, drawn, fate, words, mask_id)
+    return read, ids.masked_fill(read == ids, -100)
+
+
+def _ends_counted_in(ids, drawn, fate, words, mask_id):
+    chosen = (drawn <= 0.15) & (ids >= 3)
+    read = torch.where(chosen & (fate <= 0.9), words, ids)
+    read = read.masked_fill(chosen & (fate <= 0.8), mask_id)
+    return read, ids.masked_fill(~chosen, -100)
+
+
+def _says_what_it_reads(ids, drawn, fate, words, mask_id):
+    read, _ = my_masked(ids, drawn, fate, words, mask_id)
+    chosen, _, _ = _masks(ids, drawn, fate)
+    return read, read.masked_fill(~chosen, -100)
+
+
+def _overwrites_the_batch(ids, drawn, fate, words, mask_id):
+    chosen, hidden, swapped = _masks(ids, drawn, fate)
+    say = ids.masked_fill(~chosen, -100)
+    ids[hidden] = mask_id
+    ids[swapped] = words[swapped]
+    return ids, say
+
+
+MASKED = Answers(
+    reference=my_masked,
     equivalent={
-        "for kind in ('weight', 'bias'): => for kind in ('bias', 'weight'):": "a dict is looked up "
-        "by name: its order says nothing",
-        f"{_EACH} => {_EACH.replace(', strict=True', '')}": _CHUNKS,
-        f"{_EACH} => {_EACH.replace('strict=True', 'strict=False')}": _CHUNKS,
-        "ours[f'{own}.{kind}'] = part => ours[f'{own}.{kind}'] = part.detach()": "what is "
-        "read from a file has no gradient to lose",
+        "… => ….detach()…": "ids and masks carry no gradient",
+        "… => …(ids.float() >= 3)": "small ids are the same in float32",
     },
     wrong=(
         WrongAnswer(
-            "the square matrix not turned",
-            _slip(_square_left),
-            "its shape does not show it",
-            "Nothing complains: (C, C) fits either way. It runs, and computes another thing.",
+            "the batch overwritten",
+            _overwrites_the_batch,
+            "changes the caller's `ids`",
+            "The next epoch would read a sentence that is hidden already, and have to say <mask>. "
+            "Work on a copy: `ids.clone()`, or `torch.where`.",
         ),
         WrongAnswer(
-            "reshaped instead of turned",
-            _slip(_reshaped),
-            "c_fc goes from d_model to d_ff",
-            "`reshape` gives the right shape and leaves the numbers in their old order; `t()` "
-            "exchanges rows and columns.",
+            "padding and <eos> chosen",
+            _chosen_specials,
+            "0, 1 and 2 are <pad>, <bos> and <eos>",
+            "Then the model learns to fill in padding, and its loss looks better than it is.",
         ),
         WrongAnswer(
-            "cut before it is turned",
-            _slip(_rows_cut),
-            "first d_model outputs are the queries",
-            "Queries, keys and values stand side by side: columns of theirs, rows of ours.",
+            "a table on the CPU",
+            _said_on_the_cpu,
+            "on another device than the CPU",
+            "`torch.full(...)` is on the CPU, wherever `ids` is: give it `device=ids.device`, or "
+            "use `masked_fill`, which needs no table.",
         ),
         WrongAnswer(
-            "queries, keys and values by turns",
-            _slip(_woven),
-            "first d_model outputs are the queries",
-            "They come in blocks, not one after the other. (Some other models' files weave them.)",
+            "all chosen words hidden",
+            _always_hidden,
+            "Below 0.8 it is hidden",
+            "Then what it reads at a visible word is always right, and it need not think about "
+            "visible words at all, the only ones there are once training is over.",
         ),
         WrongAnswer(
-            "keys and values exchanged",
-            _swapped("self_attention.w_k", "self_attention.w_v"),
-            "first d_model outputs are the queries",
-            "The order in c_attn is queries, keys, values.",
+            "only the hidden ones count",
+            _only_hidden_counts,
+            "The loss counts where a word was chosen",
+            "Swapped and kept words have to be said too: that is why they were chosen.",
         ),
         WrongAnswer(
-            "the norms exchanged",
-            _swapped("residual_1.norm", "residual_2.norm"),
-            "ln_1 stands before attention",
-            "Pre-LN: each sublayer's norm stands before it, and ln_1 is that of attention.",
+            "the swap overwrites the mask",
+            _overwritten,
+            "Below 0.8 it is hidden",
+            "fate < 0.9 holds for the hidden ones as well, and the later write wins: nothing is "
+            "hidden any more.",
         ),
         WrongAnswer(
-            "in float32, whatever it was",
-            _slip(_in_float32),
-            "float64",
-            "A file in half precision stays so; who loads it decides.",
+            "it says what it reads",
+            _says_what_it_reads,
+            "The loss counts where a word was chosen",
+            "What it must say comes from the sentence before masking. This model learns to say "
+            "<mask>.",
         ),
         WrongAnswer(
-            "the biases left out",
-            _slip(lambda ours, theirs: [ours.pop(n) for n in list(ours) if n.endswith("_o.bias")]),
-            "there is no self_attention.w_o.bias",
-            "Every map of GPT-2 has a bias, and every norm a shift.",
+            "every word counts",
+            lambda ids, drawn, fate, words, mask_id: (
+                my_masked(ids, drawn, fate, words, mask_id)[0],
+                ids,
+            ),
+            "The loss counts where a word was chosen",
+            "A word that stands there to be read teaches copying, and there are six of them for "
+            "each chosen one.",
         ),
         WrongAnswer(
-            "their names kept beside ours",
-            _slip(lambda ours, theirs: ours.update(theirs)),
-            "there is a name too many",
-            "`load_state_dict` would refuse names that the model does not have.",
+            "the loss only where something changed",
+            _only_changed_counts,
+            "The loss counts where a word was chosen",
+            "`read != ids` leaves out the chosen words that stay, and the loss must count them: "
+            "otherwise a word that is read would never have to be said.",
+        ),
+        WrongAnswer(
+            "0 where nothing is asked",
+            lambda ids, drawn, fate, words, mask_id: (
+                my_masked(ids, drawn, fate, words, mask_id)[0],
+                my_masked(ids, drawn, fate, words, mask_id)[1].clamp(min=0),
+            ),
+            "The loss counts where a word was chosen",
+            "`F.cross_entropy` leaves out -100. 0 is <pad>, and the model would learn to say it.",
+        ),
+        WrongAnswer(
+            "the two outputs changed round",
+            lambda ids, drawn, fate, words, mask_id: my_masked(ids, drawn, fate, words, mask_id)[
+                ::-1
+            ],
+            "Below 0.8 it is hidden",
+            "First what is read, then what is to be said.",
+        ),
+        WrongAnswer(
+            "the first word left out",
+            lambda ids, drawn, fate, words, mask_id: my_masked(
+                ids, torch.where(ids > 3, drawn, 1.0), fate, words, mask_id
+            ),
+            "for the id 3 with",
+            "Words are the ids from 3 on: `ids >= 3`.",
+        ),
+        WrongAnswer(
+            "the ends counted in",
+            _ends_counted_in,
+            "fate=0.80",
+            "`below` leaves the number itself out: `<`, not `<=`.",
+        ),
+        WrongAnswer(
+            "the id of <mask> written out",
+            lambda ids, drawn, fate, words, mask_id: my_masked(ids, drawn, fate, words, 10),
+            "Here mask_id=20",
+            "Another vocabulary has another <mask>: use `mask_id`.",
         ),
     ),
 )
 
-ANSWERS = {"12.1": MASKS, "12.2": PARAMETERS, "12.3": WEIGHTS}
+
+# 12.4 does it see the right?
+
+
+def my_sees_right(encode, x):
+    """Whether every output can be changed by every input to its right.
+
+    encode maps (B, S, C) to (B, S, C), and x is such an input.
+    """
+    x = x.detach().requires_grad_()
+    out = encode(x)
+    for t in range(x.size(1) - 1):
+        direction = torch.randn(out[:, t].shape).to(out)
+        (slope,) = torch.autograd.grad(out[:, t], x, direction, retain_graph=True)
+        seen = (slope[:, t + 1 :] != 0).any(dim=-1)  # (B, S - t - 1)
+        if not seen.all():
+            return False
+    return True
+
+
+def _table(encode, x):
+    """Which input s can change which output t: booleans (T, S)."""
+    x = x.detach().requires_grad_()
+    out, rows = encode(x), []
+    for t in range(x.size(1)):
+        direction = torch.tensor([1.0, 0.3, -0.7, 2.0])[: out.size(-1)].expand_as(out[:, t])
+        (slope,) = torch.autograd.grad(out[:, t], x, direction, retain_graph=True)
+        rows.append(slope.abs().sum(dim=(0, 2)) > 0)
+    return torch.stack(rows)
+
+
+def _plain_sum(encode, x):
+    x = x.detach().requires_grad_()
+    out = encode(x)
+    for t in range(x.size(1) - 1):
+        (slope,) = torch.autograd.grad(out[:, t].sum(), x, retain_graph=True)
+        if (slope[:, t + 1 :].abs().sum(dim=(0, 2)) == 0).any():
+            return False
+    return True
+
+
+def _itself_too(encode, x):
+    table = _table(encode, x)
+    return bool(table[torch.ones_like(table).triu()].all())
+
+
+def _above(encode, x):
+    table = _table(encode, x)
+    return table[torch.ones_like(table).triu(1)]
+
+
+def _left(encode, x):
+    table = _table(encode, x)
+    return bool(table[torch.ones_like(table).tril(-1)].all())
+
+
+def _sum(encode, x):
+    x = x.detach().requires_grad_()
+    (slope,) = torch.autograd.grad(encode(x).pow(2).sum(), x)
+    return bool((slope.abs().sum(dim=(0, 2)) > 0).all())
+
+
+def _last_input(encode, x):
+    changed = x.clone()
+    changed[:, -1] += torch.randn_like(x[:, -1])
+    return bool((encode(changed) != encode(x)).any(-1)[:, :-1].all())
+
+
+def _first_sentence(encode, x):
+    x = x.detach().requires_grad_()
+    out = encode(x)
+    for t in range(x.size(1) - 1):
+        (slope,) = torch.autograd.grad(out[0, t], x, torch.randn_like(out[0, t]), retain_graph=True)
+        if not (slope[0, t + 1 :] != 0).any(-1).all():
+            return False
+    return True
+
+
+def _summed_over_batch(encode, x):
+    table = _table(encode, x)
+    return bool(table[torch.ones_like(table).triu(1)].all())
+
+
+def _first_feature_read(encode, x):
+    for s in range(1, x.size(1)):
+        changed = x.clone()
+        changed[:, s, 0] += 1
+        if not (encode(changed) != encode(x)).any(-1)[:, :s].all():
+            return False
+    return True
+
+
+def _first_feature_said(encode, x):
+    for s in range(1, x.size(1)):
+        changed = x.clone()
+        changed[:, s] += torch.randn_like(x[:, s])
+        if not (encode(changed) != encode(x))[:, :s, 0].all():
+            return False
+    return True
+
+
+def _set_to_zero(encode, x):
+    for s in range(1, x.size(1)):
+        changed = x.clone()
+        changed[:, s] = 0
+        if not (encode(changed) != encode(x)).any(-1)[:, :s].all():
+            return False
+    return True
+
+
+def _above_threshold(encode, x):
+    x = x.clone().requires_grad_()
+    out = encode(x)
+    for t in range(x.size(1) - 1):
+        direction = torch.randn_like(out[:, t])
+        (grad,) = torch.autograd.grad((out[:, t] * direction).sum(), x, retain_graph=True)
+        if not (grad[:, t + 1 :].abs() > 1e-8).any(dim=-1).all():
+            return False
+    return True
+
+
+def _changed_in_float32(encode, x):
+    out = encode(x)
+    for s in range(1, x.size(1)):
+        changed = x.clone()
+        changed[:, s] = torch.randn_like(x[:, s])
+        if not (encode(changed)[:, :s] != out[:, :s]).any(dim=-1).all():
+            return False
+    return True
+
+
+SEES = Answers(
+    reference=my_sees_right,
+    equivalent={
+        "… => ….detach()…": "a slope is looked at, and nothing is trained by it",
+        "… => ….float()…": "only whether a slope is 0 counts",
+        "… => ….double()…": "only whether a slope is 0 counts",
+        "… => ….half()…": "only whether a slope is 0 counts",
+        "… => ….to(…)": "a direction of any dtype is one",
+        "direction = … => direction = torch.randn(out[:, t].shape)": "so is one of float32",
+        "… => for t in range(x.size(1)…):": "the last word has nothing to its right",
+        "… => for t in range(out.size(1) - 1):": "out is as long as x",
+        "direction = … => direction = torch.randn(x[:, t].shape).to(out)": "out has the shape of x",
+    },
+    wrong=(
+        WrongAnswer(
+            "only the last input",
+            _last_input,
+            "sees itself and the last word, five words, you say True",
+            "Here each word sees the last one and no other. Change each input to the right.",
+        ),
+        WrongAnswer(
+            "only the first sentence",
+            _first_sentence,
+            "causal in sentence 1 of 3 only, five words, you say True",
+            "A mask is made for each sentence, and may be wrong in some. Look at all of them.",
+        ),
+        WrongAnswer(
+            "the batch summed",
+            _summed_over_batch,
+            "causal in sentence 0 of 3 only, five words, you say True",
+            "Summed over the batch, the slopes of a sentence that sees hide one that does not.",
+        ),
+        WrongAnswer(
+            "only the first feature read",
+            _first_feature_read,
+            "reads feature 1 of every word only, five words, you say False",
+            "A word is a vector. Change all its features, by different amounts.",
+        ),
+        WrongAnswer(
+            "only the first feature said",
+            _first_feature_said,
+            "changes feature 1 of every word only, five words, you say False",
+            "A word is a vector, and a change of any of its features is one.",
+        ),
+        WrongAnswer(
+            "set to 0",
+            _set_to_zero,
+            "word 3 all 0, five words, you say False",
+            "Setting a word to 0 changes nothing where it is 0 already. Add random numbers.",
+        ),
+        WrongAnswer(
+            "looks to the left",
+            _left,
+            "a causal encoder, five words, you say True",
+            "Below the diagonal lies what is to the left, and a causal encoder sees that. "
+            "Row t, column s: to the right is s > t.",
+        ),
+        WrongAnswer(
+            "some instead of every",
+            lambda encode, x: bool(_above(encode, x).any()),
+            "sees one word to the right, five words, you say True",
+            "One open way is not enough: `all`, not `any`.",
+        ),
+        WrongAnswer(
+            "all outputs summed",
+            _sum,
+            "a causal encoder, five words, you say True",
+            "The gradient of the sum tells whether an input changes anything. Each word changes "
+            "its own output, so every encoder passes. Take one output at a time.",
+        ),
+        WrongAnswer(
+            "only the corner",
+            lambda encode, x: bool(_table(encode, x)[0, -1]),
+            "only the first word sees the right, five words, you say True",
+            "That the first word sees the last says nothing about the others.",
+        ),
+        WrongAnswer(
+            "only the next word",
+            lambda encode, x: bool(_table(encode, x).diagonal(1).all()),
+            "sees one word to the right, five words, you say True",
+            "A window passes this check. Ask for every position to the right.",
+        ),
+        WrongAnswer(
+            "the decoder's question",
+            lambda encode, x: not _above(encode, x).any(),
+            "sees everything, five words, you say False",
+            "That nothing comes from the right is what a decoder must pass. An encoder must not.",
+        ),
+        WrongAnswer(
+            "left and right both",
+            lambda encode, x: bool(_table(encode, x).all()),
+            "only itself and the right, five words, you say False",
+            "This asks for more than the question: that everything sees everything.",
+        ),
+        WrongAnswer(
+            "the word itself too",
+            _itself_too,
+            "all but the word itself, five words, you say False",
+            "`t:` begins at the word itself; what is to its right begins at `t + 1`.",
+        ),
+        WrongAnswer(
+            "the plain sum of the features",
+            _plain_sum,
+            "as after a norm, five words, you say False",
+            "`out[:, t].sum()` has gradient 0 where a norm has made the sum constant, however "
+            "much the word sees. Weigh the features with random numbers first.",
+        ),
+        WrongAnswer(
+            "a threshold",
+            _above_threshold,
+            "x plus 0.000000001",
+            "A change is a change, however small. What cannot be seen has slope 0, exactly.",
+        ),
+        WrongAnswer(
+            "compared in float32",
+            _changed_in_float32,
+            "float32, x plus 0.000000001",
+            "Beside x a change of a billionth of it is rounded away, and the outputs are equal. A "
+            "slope is taken by itself, and keeps its digits; or compare in float64.",
+        ),
+    ),
+)
+
+
+ANSWERS = {
+    "12.1": LAYER,
+    "12.2": STACK,
+    "12.3": MASKED,
+    "12.4": SEES,
+}

@@ -1,557 +1,639 @@
 """Answers to chapter 13: references and mistakes."""
 
-import math
-
 import torch
 
-from tinytf.course.exercises.ch13 import INF, Z, _nats
+from tinytf.course.exercises.ch13 import BOS, EOS, PAD
 from tinytf.course.grading import Answers, WrongAnswer
 
-
-def _out(logits, hide):
-    return logits.masked_fill(hide, -INF)
+# 13.1 shift right
 
 
-# 13.1 repair a top-p
+def my_shift_right(rows, bos, eos, pad):
+    """What the decoder reads and what it must say: two integer tensors (B, T).
 
-
-def _in_the_graph_no_more(keep):
-    """A rule whose result is cut off from the graph."""
-    return lambda logits, *arguments: keep(logits, *arguments).detach()
-
-
-_PLACES = "places and masks carry no gradient"
-_TWO_AXES = "there are two axes: 1 is the last"
-
-
-def my_top_p(logits, p, least=1):
-    """Keep the fewest tokens that hold p, but `least` or more, in each row of logits (B, V).
-
-    The others get -inf.
+    rows is a list of lists of word ids, of any lengths. T is the longest of them plus 1.
     """
-    ranked, order = logits.sort(dim=-1, descending=True)
-    probs = ranked.softmax(dim=-1)
-    before = probs.cumsum(dim=-1) - probs  # what the likelier ones hold without this token
-    enough = before >= p
-    enough[:, :least] = False
-    out = torch.zeros_like(enough).scatter(-1, order, enough)
-    return logits.masked_fill(out, -math.inf)
+    width = max(map(len, rows)) + 1
+    reads = torch.full((len(rows), width), pad)
+    says = torch.full((len(rows), width), pad)
+    for b, row in enumerate(rows):
+        reads[b, : len(row) + 1] = torch.tensor([bos, *row])
+        says[b, : len(row) + 1] = torch.tensor([*row, eos])
+    return reads, says
 
 
-def _nucleus(enough=lambda total, p: total >= p, shift=True, back="scatter", order=True):
-    def answer(logits, p, least=1):
-        ranked, ids = logits.sort(dim=-1, descending=True)
-        if not order:
-            ranked, ids = logits, torch.arange(logits.size(-1)).expand_as(logits)
-        out = enough(ranked.softmax(-1).cumsum(-1), p)
-        if shift:
-            out = torch.cat([torch.zeros_like(out[:, :1]), out[:, :-1]], dim=1)
-        if back == "row 0":
-            logits[0, ids[out]] = -INF
-            return logits
-        if back == "scatter":
-            out = torch.zeros_like(out).scatter(1, ids, out)
-        return _out(logits, out)
-
-    return answer
+def _filled(rows, pad):
+    width = max(map(len, rows))
+    return torch.tensor([[*row, *[pad] * (width - len(row))] for row in rows])
 
 
-def _rolled(logits, p, least=1):
-    ranked, order = logits.sort(dim=-1, descending=True)
-    out = (ranked.softmax(-1).cumsum(-1) >= p).roll(least, -1)
-    out[:, :least] = False
-    return _out(logits, torch.zeros_like(out).scatter(-1, order, out))
+def _reads_labels(rows, bos, eos, pad):
+    says = _filled([[*row, eos] for row in rows], pad)
+    return torch.cat([torch.full_like(says[:, :1], bos), says[:, :-1]], 1), says
 
 
-def _row_0_asks(logits, p, least=1):
-    nucleus = my_top_p(logits, p)
-    if int(nucleus[0].isfinite().sum()) >= least:
-        return nucleus
-    return _out(logits, logits < logits.topk(least).values[:, -1:])
+def _changes_rows(rows, bos, eos, pad):
+    reads = _filled([[bos, *row] for row in rows], pad)
+    for row in rows:
+        row.append(eos)
+    return reads, _filled(rows, pad)
 
 
-def _all_rows_ask(logits, p, least=1):
-    nucleus = my_top_p(logits, p)
-    if bool((nucleus.isfinite().sum(-1) >= least).all()):
-        return nucleus
-    return _out(logits, logits < logits.topk(least).values[:, -1:])
+def _every_end_erased(rows, bos, eos, pad):
+    length = max(map(len, rows)) + 2
+    whole = torch.tensor([[bos, *row, eos] + [pad] * (length - 2 - len(row)) for row in rows])
+    return whole.masked_fill(whole == eos, pad)[:, :-1], whole[:, 1:]
 
 
-def _summed_in_half(logits, p, least=1):
-    return _out(logits, my_top_p(logits.half(), p, least).isinf())
-
-
-TOP_P = Answers(
-    reference=my_top_p,
-    equivalent={
-        "probs = … => ….detach()…": _PLACES,
-        "before = … => ….detach()…": _PLACES,
-        "enough… => …detach()…": _PLACES,
-        "out = … => ….detach()…": _PLACES,
-        "return … => …out.detach()…": _PLACES,
-        "ranked, order = … => ranked, order = logits.detach().sort(…": _PLACES,
-        "ranked, order = … => ranked, order = logits.sort(descending=True)": "-1 is the default",
-        "… => …dim=1…": _TWO_AXES,
-        "out = … => ….scatter(1, …": _TWO_AXES,
-        "… => ….double()": "only compared, and no less exactly",
-        "before = … => before = probs.cumsum(dim=-1) - probs.float()": "wrong by 1e-8 at most",
-        "out = … => out = enough.scatter(…": "every place is written over",
-        "out = … => out = torch.ones_like(…": "every place is written over",
-    },
-    wrong=(
-        WrongAnswer(
-            "all rows' tokens removed from row 0",
-            _nucleus(enough=lambda total, p: total > p, back="row 0"),
-            "Row 1 is surer",
-            "Indexing with a mask flattens it: row 0 loses what any row rules out, the others keep "
-            "everything. With one row it works.",
-        ),
-        WrongAnswer(
-            "one token too many at a tie",
-            _nucleus(enough=lambda total, p: total > p),
-            "you keep 3 tokens, expected 2",
-            "With `>` a set that holds exactly p is not yet complete, and one more comes in.",
-        ),
-        WrongAnswer(
-            "the token that reaches p is lost",
-            _nucleus(shift=False),
-            "0.5 + 0.25 reaches 0.7",
-            "The running sum counts the token itself. It is out only if the sum *before* it has "
-            "reached p; else the set holds less than p, and may be empty.",
-        ),
-        WrongAnswer(
-            "not sorted",
-            _nucleus(order=False),
-            "0.5 + 0.25 reaches 0.7",
-            "A running sum in the order of the ids keeps the first tokens of the vocabulary, not "
-            "the likeliest.",
-        ),
-        WrongAnswer(
-            "the mask left in sorted order",
-            _nucleus(back="none"),
-            "0.5 + 0.25 reaches 0.7",
-            "Column j of the sorted mask is the j-th likeliest token, not token j. Scatter it.",
-        ),
-        WrongAnswer(
-            "a threshold on each probability",
-            lambda logits, p, least=1: _out(logits, logits.softmax(-1) < 1 - p),
-            "p=0.1, you keep the tokens",
-            "p is a share of the sum, not a bound for each token.",
-        ),
-        WrongAnswer(
-            "least forgotten",
-            _nucleus(),
-            "Two are asked for",
-            "Where one token alone holds p, the others went, whatever `least` says.",
-        ),
-        WrongAnswer(
-            "the lowest ids spared",
-            lambda logits, p, least=1: my_top_p(logits, p).where(
-                torch.arange(logits.size(-1)) >= least, logits
-            ),
-            "0.5 + 0.25 reaches 0.7",
-            "`[:, :least]` was applied after the mask had gone back to the tokens' own places: do "
-            "it in sorted order.",
-        ),
-        WrongAnswer(
-            "returns probabilities",
-            lambda logits, p, least=1: (
-                my_top_p(logits, p).softmax(-1).where(my_top_p(logits, p) > -INF, -INF)
-            ),
-            "for the logits",
-            "Return logits, so that the next rule, or the draw, can go on from them.",
-        ),
-        WrongAnswer(
-            "moved by `least`",
-            _rolled,
-            "`least` asks for no more than `p` does",
-            "The mask was moved by `least` places instead of one: a nucleus that has enough gets "
-            "`least - 1` tokens more. Move by one, then spare the first `least`.",
-        ),
-        WrongAnswer(
-            "row 0 decides about `least`",
-            _row_0_asks,
-            "row 1 needs one, and two are asked for",
-            "Some rows have enough tokens and others have not: decide in every row.",
-        ),
-        WrongAnswer(
-            "all rows get `least` if one needs it",
-            _all_rows_ask,
-            "Row 1 needs three",
-            "A row whose nucleus is larger than `least` keeps its nucleus.",
-        ),
-        WrongAnswer(
-            "cut off from the graph",
-            _in_the_graph_no_more(my_top_p),
-            "no gradient reaches `logits`",
-            "What stays is the logit itself: `masked_fill` and `where` let gradients through.",
-        ),
-    ),
-)
-
-
-# 13.2 a repetition penalty that penalises
-
-
-def my_repetition_penalty(logits, ids, penalty):
-    """Make the tokens each row has said less likely: logits (B, V), ids (B, T) -> (B, V).
-
-    A positive logit is divided by the penalty, a negative one multiplied.
-    """
-    seen = torch.zeros_like(logits, dtype=torch.bool).scatter(1, ids, True)
-    lowered = torch.where(logits > 0, logits / penalty, logits * penalty)
-    return torch.where(seen, lowered, logits)
-
-
-def _penalty(change, seen=None):
-    def answer(logits, ids, penalty):
-        said = torch.zeros_like(logits, dtype=torch.bool)
-        said = seen(said, ids) if seen else said.scatter(1, ids, True)
-        return torch.where(said, change(logits, penalty), logits)
-
-    return answer
-
-
-def _each_time(logits, ids, penalty):
-    for row, said in zip(logits, ids.tolist(), strict=True):
-        for token in said:
-            row[token] = row[token] / penalty if row[token] > 0 else row[token] * penalty
-    return logits
-
-
-def _lower(z, a):
-    return torch.where(z > 0, z / a, z * a)
-
-
-PENALTY = Answers(
-    reference=my_repetition_penalty,
-    equivalent={
-        "seen = … => ….detach()…": _PLACES,
-        "return … => …seen.detach()…": _PLACES,
-        "lowered = … => …logits >= 0,…": "0 divided or multiplied is 0",
-        "lowered = … => …logits.detach() > 0,…": "a sign carries no gradient",
-        "lowered = … => …logits.float() > 0,…": "float32 knows the sign",
-        "seen = … => …zeros_like(logits.float(),…": "only the shape is taken",
-    },
-    wrong=(
-        WrongAnswer(
-            "divides whatever the sign",
-            _penalty(lambda z, a: z / a),
-            "A penalty must not make the token likelier",
-            "-1 / 2 is -0.5: half a negative logit is a larger one, and the token comes sooner. So "
-            "it stands in the paper's formula; its released code had to handle the sign.",
-        ),
-        WrongAnswer(
-            "multiplies whatever the sign",
-            _penalty(lambda z, a: z * a),
-            "the logit 2 of token 0 in row 0, you get 4",
-            "Twice a positive logit is a larger one: this rewards repetition.",
-        ),
-        WrongAnswer(
-            "subtracts",
-            _penalty(lambda z, a: z - a),
-            "the logit 2 of token 0 in row 0, you get 0",
-            "That is the presence penalty: a fair rule, better behaved, but another one.",
-        ),
-        WrongAnswer(
-            "once for every time",
-            _each_time,
-            "its penalty does not grow with that",
-            "A token said three times was penalised three times over. (Penalties that count are "
-            "called frequency penalties.)",
-        ),
-        WrongAnswer(
-            "everything is penalised",
-            _penalty(_lower, seen=lambda said, ids: ~said),
-            "which it has not said",
-            "All logits moved. Only those of the tokens in `ids` may.",
-        ),
-        WrongAnswer(
-            "one history for all rows",
-            _penalty(
-                _lower, seen=lambda said, ids: said.index_fill(1, ids.flatten().unique(), True)
-            ),
-            "which it has not said",
-            "Every row was penalised for what any row has said. Rows of a batch don't know each "
-            "other.",
-        ),
-        WrongAnswer(
-            "row 0 only",
-            _penalty(_lower, seen=lambda said, ids: said.scatter(1, ids[:1], True)),
-            "its penalty does not grow with that",
-            "Only the first row's history was looked at. With one row nobody sees it.",
-        ),
-        WrongAnswer(
-            "only logits above 1 divided",
-            _penalty(lambda z, a: torch.where(z > 1, z / a, z * a)),
-            "for logits=[[0.25, -0.25, 0]]",
-            "0.25 is positive: multiplied by the penalty it grows.",
-        ),
-        WrongAnswer(
-            "cut off from the graph",
-            lambda logits, ids, penalty: my_repetition_penalty(logits, ids, penalty).detach(),
-            "no gradient reaches `logits`",
-            "A new tensor made of numbers has no past; `where` lets gradients through.",
-        ),
-    ),
-)
-
-
-# 13.3 rows that end, each on its own
-
-
-def my_finish(ids, end_id):
-    """End each row of a batch on its own: ids (B, T), drawn without stopping -> (B, N), N <= T.
-
-    What comes after a row's first end_id becomes end_id. N is where the last row has ended, or T
-    if some row never does.
-    """
-    ended = (ids == end_id).cumsum(dim=1) > 0  # from the first end on
-    steps = int((~ended).sum(dim=1).max()) + 1  # the longest row, and its end
-    return ids.masked_fill(ended, end_id)[:, :steps]
-
-
-def _ended(ids, end_id):
-    return (ids == end_id).cumsum(1) > 0
-
-
-def _cut(ids, end_id, at):
-    return ids.masked_fill(_ended(ids, end_id), end_id)[:, :at]
-
-
-def _first_end(ids, end_id):
-    ends = (ids == end_id).any(0).nonzero()
-    return int(ends[0]) + 1 if len(ends) else ids.size(1)
-
-
-def _one_column_more(ids, end_id):
-    finished = _cut(ids, end_id, None)
-    at = int((~_ended(ids, end_id)).sum(1).max()) + 1
-    return torch.cat([finished, torch.full_like(finished[:, :1], end_id)], 1)[:, :at]
-
-
-FINISH = Answers(
-    reference=my_finish,
+SHIFT = Answers(
+    reference=my_shift_right,
     equivalent={
         "… => ….detach()…": "ids carry no gradient",
-        "steps = … => steps = (~ended).sum(dim=1).max() + 1": "a slice takes a tensor of one",
-        "ended = … => ended = (ids.float() == …": "a vocabulary is below 2^24",
+        "… => …).double()": "an id below 9 · 10¹⁵ is the same in float64, and is stored as integer",
     },
     wrong=(
         WrongAnswer(
-            "the first row that ends, ends all",
-            lambda ids, end_id: _cut(ids, end_id, _first_end(ids, end_id)),
-            "the others' ends are none of its business",
-            "`(token == end_id).any()` stops the whole batch. It takes `all` rows to have ended.",
+            "<eos> read in the shorter rows",
+            _reads_labels,
+            "reads, you get [[1, 7, 8, 9, 8], [1, 5, 6, 2, 0]]",
+            "What must be said, shifted by one, has an <eos> in all rows but the longest. "
+            "After <eos> nothing is left to say, so it is never read.",
         ),
         WrongAnswer(
-            "row 0 decides",
-            lambda ids, end_id: _cut(ids, end_id, _first_end(ids[:1], end_id)),
-            "the others' ends are none of its business",
-            "`token[0] == end_id` looks at one row: what `.item()` on a batch crashes over.",
+            "<eos> read as well, and both filled up",
+            lambda rows, bos, eos, pad: (
+                _filled([[bos, *row, eos] for row in rows], pad),
+                _filled([[*row, eos, pad] for row in rows], pad),
+            ),
+            "the shapes are (2, 6) and (2, 6)",
+            "After <eos> there is nothing left to say, so it is never read: T is the longest row "
+            "plus 1, not plus 2.",
         ),
         WrongAnswer(
-            "rows talk on",
-            lambda ids, end_id: ids[:, : int((~_ended(ids, end_id)).sum(1).max()) + 1],
-            "expected end tokens only",
-            "The batch stops in time, but a row that ended early goes on into another text.",
+            "the caller's rows changed",
+            _changes_rows,
+            "changes the caller's `rows",
+            "`row.append` writes into the list that was given; the next epoch finds another <eos> "
+            "in it. `[*row, eos]` is a new list.",
         ),
         WrongAnswer(
-            "never cut off",
-            lambda ids, end_id: ids.masked_fill(_ended(ids, end_id), end_id),
-            "the shape is (6,), expected (4,)",
-            "Right, and slow: once all rows have ended, every further step is wasted.",
+            "not shifted",
+            lambda rows, bos, eos, pad: (
+                _filled([[*row, eos] for row in rows], pad),
+                _filled([[*row, eos] for row in rows], pad),
+            ),
+            "reads, you get [[7, 8, 9, 8, 2]",
+            "Each place reads the word it has to say. The loss falls to nothing by copying, no "
+            "mask prevents it, and alone the model has nothing to copy.",
         ),
         WrongAnswer(
-            "the end itself is lost",
-            lambda ids, end_id: ids.masked_fill(_ended(ids, end_id), 0)[
-                :, : my_finish(ids, end_id).size(1)
-            ],
-            "expected end tokens only",
-            "Filling with 0 turns the end into whatever token 0 is, and nobody can tell where a "
-            "row stopped.",
+            "shifted the wrong way",
+            lambda rows, bos, eos, pad: (
+                _filled([[*row, eos] for row in rows], pad),
+                _filled([[bos, *row] for row in rows], pad),
+            ),
+            "says, you get [[1, 7, 8, 9, 8]",
+            "This trains the model to say the word before the one it reads: to write backwards in "
+            "time.",
         ),
         WrongAnswer(
-            "cut before the last end",
-            lambda ids, end_id: my_finish(ids, end_id)[
-                :, : int((~_ended(ids, end_id)).sum(1).max())
-            ],
-            "the shape is (3,), expected (4,)",
-            "The longest row lost its end token: it looks as if it had been cut off.",
+            "<eos> behind the padding",
+            lambda rows, bos, eos, pad: (
+                _filled([[bos, *row] for row in rows], pad),
+                torch.nn.functional.pad(_filled(rows, pad), (0, 1), value=eos),
+            ),
+            "says, you get",
+            "The end comes right after the last word of each row, or short sentences never learn "
+            "to stop.",
         ),
         WrongAnswer(
-            "an end for those that never end",
-            _one_column_more,
-            "the shape is (2, 4), expected (2, 3)",
-            "A row that has not ended keeps what it has: nothing is added.",
+            "no <eos>",
+            lambda rows, bos, eos, pad: (
+                _filled([[bos, *row] for row in rows], pad),
+                torch.nn.functional.pad(_filled(rows, pad), (0, 1), value=pad),
+            ),
+            "says, you get",
+            "Nothing teaches the model to end, so alone it writes until it is cut off.",
+        ),
+        WrongAnswer(
+            "<eos> read as well",
+            lambda rows, bos, eos, pad: (
+                _filled([[bos, *row, eos] for row in rows], pad),
+                _filled([[*row, eos] for row in rows], pad),
+            ),
+            "the shapes are (2, 6) and (2, 5)",
+            "After <eos> there is nothing left to say, so it is never read. A mask made from the "
+            "longer one does not fit the shorter: one tutorial crashes here.",
+        ),
+        WrongAnswer(
+            "one place too far",
+            lambda rows, bos, eos, pad: (
+                _filled([[bos, bos, *row[:-1]] for row in rows], pad),
+                _filled([[*row, eos] for row in rows], pad),
+            ),
+            "or a word too old",
+            "Each place reads the word before the last one, never the last: shift by one, once.",
+        ),
+        WrongAnswer(
+            "not integers",
+            lambda rows, bos, eos, pad: tuple(
+                p.float() for p in my_shift_right(rows, bos, eos, pad)
+            ),
+            "expected integers",
+            "An embedding looks ids up, and takes integers only. `torch.zeros` makes floats unless "
+            "told otherwise.",
+        ),
+        WrongAnswer(
+            "ids fixed",
+            lambda rows, bos, eos, pad: my_shift_right(rows, BOS, EOS, PAD),
+            "Here 0 is a word and 5 padding",
+            "The special ids belong to the tokenizer: use the arguments.",
+        ),
+        WrongAnswer(
+            "every <eos> made padding",
+            _every_end_erased,
+            "Here 2 is <bos> and <eos>",
+            "Where <bos> has the same id, it goes, too. Leave <eos> out when the rows are made: "
+            "what is read is <bos> and the words.",
         ),
     ),
 )
 
 
-# 13.4 the temperature for a wished entropy
+# 13.2 the order of a decoder layer
 
 
-def my_temperature(logits, wished):
-    """Find the temperature at which softmax(logits / T) has an entropy of `wished` nats.
+def my_decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norms):
+    """One Pre-LN decoder layer: x (B, T, C) and memory (B, S, C) to (B, T, C).
 
-    logits is (V,); the temperature sought lies between 0.01 and 100. Returns a number.
+    self_attention(y) is masked already; cross_attention(y, memory) and feed_forward(y) return
+    (B, T, C) too. norms holds three functions, one for each sublayer.
     """
-    low, high = 0.01, 100.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        log_p = (logits.double() / middle).log_softmax(-1)
-        if -(log_p.exp() * log_p).sum() < wished:
-            low = middle  # too sure of itself: warmer
-        else:
-            high = middle
-    return middle
+    x = x + self_attention(norms[0](x))
+    x = x + cross_attention(norms[1](x), memory)
+    return x + feed_forward(norms[2](x))
 
 
-def _search(measure=_nats, rounds=60, up=lambda found, wished: found < wished):
-    def answer(logits, wished):
-        low, high = 0.01, 100.0
-        for _ in range(rounds):
-            middle = (low + high) / 2
-            low, high = (middle, high) if up(measure(logits, middle), wished) else (low, middle)
-        return middle
+def _ordered(norms=(0, 1, 2), cross_first=False, ffns=1, memory=None, post=False, normed=False):
+    def layer(x, source, self_attention, cross_attention, feed_forward, n):
+        def add(x, norm, sublayer):
+            if post:
+                return n[norm](x + sublayer(x))
+            y = n[norm](x)
+            return (y if normed else x) + sublayer(y)
 
-    return answer
+        def cross(y):
+            return cross_attention(y, memory(source, n) if memory else source)
 
+        first, second = (cross, self_attention) if cross_first else (self_attention, cross)
+        x = add(x, norms[0], first)
+        if ffns == 2:
+            x = add(x, norms[2], feed_forward)
+        return add(add(x, norms[1], second), norms[2], feed_forward)
 
-def _searched_from(lowest, highest):
-    def answer(logits, wished):
-        return min(max(my_temperature(logits, wished), lowest), highest)
-
-    return answer
-
-
-def _with_exp(z, t):
-    p = (z / t).exp() / (z / t).exp().sum()
-    return float(-(p * p.log()).sum())
+    return layer
 
 
-def _with_log(z, t):
-    p = (z / t).softmax(-1)
-    return float(-(p * p.log()).sum())
+def _parallel(x, memory, self_attention, cross_attention, feed_forward, norms):
+    attended = self_attention(norms[0](x)) + cross_attention(norms[1](x), memory)
+    x = x + attended
+    return x + feed_forward(norms[2](x))
 
 
-def _times(z, t):
-    return _nats(z, 1 / t)
+def _two_sublayers(x, memory, self_attention, cross_attention, feed_forward, norms):
+    x = x + self_attention(norms[0](x))
+    return x + feed_forward(norms[2](x))
 
 
-_ENOUGH = "the interval is below 0.001 in T long before"
-_MEASURED = "the entropy is only compared with `wished`: no gradient is asked of it"
-_WIDER = "a wider interval takes a round more, and there are plenty"
+def _from_the_start(x, memory, self_attention, cross_attention, feed_forward, norms):
+    a = x + self_attention(norms[0](x))
+    b = a + cross_attention(norms[1](a), memory)
+    return x + feed_forward(norms[2](b))
 
-TEMPERATURE = Answers(
-    reference=my_temperature,
+
+def _beside(x, memory, self_attention, cross_attention, feed_forward, norms):
+    x = x + self_attention(norms[0](x))
+    return x + cross_attention(norms[1](x), memory) + feed_forward(norms[2](x))
+
+
+def _swapped(x, memory, self_attention, cross_attention, feed_forward, norms):
+    x = x + self_attention(norms[0](x))
+    x = x + cross_attention(memory, norms[1](x)).mean(1, keepdim=True)
+    return x + feed_forward(norms[2](x))
+
+
+def _in_place(x, memory, self_attention, cross_attention, feed_forward, norms):
+    x += self_attention(norms[0](x))
+    x = x + cross_attention(norms[1](x), memory)
+    return x + feed_forward(norms[2](x))
+
+
+ORDER = Answers(
+    reference=my_decoder_layer,
+    equivalent={},
+    wrong=(
+        WrongAnswer(
+            "the caller's x changed",
+            _in_place,
+            "changes the caller's `x`",
+            "`x += ...` writes into the tensor that the layer was given, which others still read. "
+            "`x = x + ...` makes a new one.",
+        ),
+        WrongAnswer(
+            "post-norm",
+            _ordered(post=True),
+            "The residual carries x itself",
+            "`norm(x + sublayer(x))` is the paper's own way; this chapter's Pre-LN layer leaves "
+            "the stream alone.",
+        ),
+        WrongAnswer(
+            "cross-attention first",
+            _ordered(cross_first=True, norms=(1, 0, 2)),
+            "each added to the stream",
+            "First the decoder gathers what it has written, then it asks the source about it.",
+        ),
+        WrongAnswer(
+            "the two attentions side by side",
+            _parallel,
+            "each added to the stream",
+            "Cross-attention's query has to hold what self-attention found; here it asks before.",
+        ),
+        WrongAnswer(
+            "cross-attention and feed-forward network side by side",
+            _beside,
+            "what feed_forward is given",
+            "The feed-forward network works on what cross-attention has brought; here it does not "
+            "see it.",
+        ),
+        WrongAnswer(
+            "the last residual from the beginning",
+            _from_the_start,
+            "each added to the stream",
+            "Each residual adds to the stream as the sublayer before left it. Adding to the "
+            "layer's input throws away what the attentions wrote.",
+        ),
+        WrongAnswer(
+            "a feed-forward network after each attention",
+            _ordered(ffns=2),
+            "feed_forward is called 2 times",
+            "One tutorial says so. A decoder layer has two attentions, and one feed-forward "
+            "network after both.",
+        ),
+        WrongAnswer(
+            "two sublayers",
+            _two_sublayers,
+            "cross_attention is called 0 times",
+            "One tutorial counts two. Without cross-attention the decoder can't read the source.",
+        ),
+        WrongAnswer(
+            "the normalised x carried on",
+            _ordered(normed=True),
+            "The residual carries x itself",
+            "`y + sublayer(y)` with y = norm(x) puts a norm into the stream itself; a well-known "
+            "course has this mistake.",
+        ),
+        WrongAnswer(
+            "memory and query swapped",
+            _swapped,
+            "the second argument of cross_attention",
+            "Queries come from the decoder, keys and values from the memory.",
+        ),
+        WrongAnswer(
+            "memory normalised again",
+            _ordered(memory=lambda source, n: n[1](source)),
+            "the second argument of cross_attention",
+            "The encoder has ended in its own norm; the layer's norm belongs to the stream.",
+        ),
+        WrongAnswer(
+            "one norm for all",
+            _ordered(norms=(0, 0, 0)),
+            "for the small example",
+            "Each sublayer has a norm of its own, with a gain and bias of its own.",
+        ),
+    ),
+)
+
+
+# 13.3 does it leak?
+
+
+def my_leaks(function, x):
+    """Whether an output of `function` depends on a later input.
+
+    x is (B, T, C); function maps it to (B, T, C). Position t may depend on inputs 0 to t.
+    """
+    x = x.detach().requires_grad_()
+    out = function(x)
+    for t in range(x.size(1) - 1):
+        direction = torch.randn_like(out[:, t])
+        (grad,) = torch.autograd.grad(
+            out[:, t], x, direction, retain_graph=True, allow_unused=True, materialize_grads=True
+        )
+        if grad[:, t + 1 :].abs().max() > 0:
+            return True
+    return False
+
+
+def _jacobian(function, x):
+    table = torch.autograd.functional.jacobian(function, x)  # (B, T, C, B, T, C)
+    return table.abs().amax(dim=(0, 2, 3, 5))
+
+
+def _summed(function, x):
+    x = x.detach().requires_grad_()
+    out = function(x)
+    for t in range(x.size(1) - 1):
+        (grad,) = torch.autograd.grad(out[:, t].sum(), x, retain_graph=True)
+        if grad[:, t + 1 :].abs().max() > 1e-6:
+            return True
+    return False
+
+
+def _last_to_first(function, x):
+    changed = x.clone()
+    changed[:, -1] += 1
+    return bool((function(changed)[:, 0] != function(x)[:, 0]).any())
+
+
+def _last_input(function, x):
+    changed = x.clone()
+    changed[:, -1] += 1
+    return bool((function(changed) != function(x)).any())
+
+
+def _zeros_last(function, x):
+    changed = x.clone()
+    changed[:, -1] = 0
+    return bool((function(changed) != function(x))[:, :-1].any())
+
+
+def _first_feature(function, x):
+    for t in range(x.size(1) - 1):
+        changed = x.clone()
+        changed[:, t + 1 :, 0] = torch.randn(x.size(0), x.size(1) - t - 1)
+        if (function(changed) != function(x))[:, : t + 1].any():
+            return True
+    return False
+
+
+def _future_to_zero(function, x):
+    for t in range(x.size(1) - 1):
+        changed = x.clone()
+        changed[:, t + 1 :] = 0
+        if (function(changed) != function(x))[:, : t + 1].any():
+            return True
+    return False
+
+
+def _threshold(function, x):
+    return bool((_jacobian(function, x).triu(1) > 1e-3).any())
+
+
+def _one_added(function, x):
+    for s in range(1, x.size(1)):
+        changed = x.clone()
+        changed[:, s] += 1
+        if (function(changed) != function(x))[:, :s].any():
+            return True
+    return False
+
+
+def _nearly_equal(function, x):
+    out = function(x)
+    for t in range(x.size(1) - 1):
+        changed = x.clone()
+        changed[:, t + 1 :] = torch.randn_like(x[:, t + 1 :])
+        if not torch.allclose(function(changed)[:, : t + 1], out[:, : t + 1]):
+            return True
+    return False
+
+
+LEAK = Answers(
+    reference=my_leaks,
     equivalent={
-        "for _ in range(60): => for _ in range(…):": _ENOUGH,
-        "return middle => return low": _ENOUGH,
-        "return middle => return high": _ENOUGH,
-        "low, high = (0.01, 100.0) => low, high = (0.0, 100.0)": _WIDER,
-        "low, high = (0.01, 100.0) => low, high = (-0.01, 100.0)": _WIDER,
-        "low, high = (0.01, 100.0) => low, high = (0.01, 200.0)": _WIDER,
-        "low, high = (0.01, 100.0) => low, high = (0.01, 101.0)": _WIDER,
-        "… => if -(log_p.exp() * log_p).sum() <= wished:": "one round of sixty goes the other way",
-        "… => ….detach()…": _MEASURED,
-        "… => …log_softmax(-0)": "logits have one axis",
-        "… => …log_softmax(-1).float()": "right to 0.001 nats in float32, too",
-        "… => …log_softmax(-1).double()": "it is double already",
-        "… => log_p = (logits / middle).log_softmax(-1)": "right to 0.001 nats in float32, too",
-        "… => log_p = (logits.float().double() …": "right to 0.001 nats in float32, too",
-        "… => …log_p.float()…": "right to 0.001 nats in float32, too",
+        "… => ….detach()…": "a slope is looked at, and nothing is trained by it",
+        "… => ….float()…": "only whether a slope is 0 counts",
+        "… => ….double()…": "only whether a slope is 0 counts",
+        "… => ….half()…": "only whether a slope is 0 counts",
+        "… => …square()…": "only whether a slope is 0 counts",
+        "… => direction = out[:, t]": "a direction that is not 0; rounding keeps slopes from 0",
+        "… => direction = torch.randn_like(x[:, t])": "out has the shape of x",
+        "… => for t in range(out.size(1) - 1):": "out is as long as x",
+        "… => grad, = …, retain_graph=True, materialize_grads=True)": "this allows unused ones",
+        "… => grad, = …, retain_graph=True, allow_unused=True)": "every function here uses x",
+        "… => grad, = …, materialize_grads=False)": "every function here uses x",
     },
     wrong=(
         WrongAnswer(
-            "entropy in bits",
-            _search(measure=lambda z, t: _nats(z, t) / math.log(2)),
-            "at which the entropy is 0.3",
-            "`log2` counts bits; a nat is 1.44 of them. Use the natural logarithm.",
+            "the future set to 0",
+            _future_to_zero,
+            "input 3, which is all 0, you return False",
+            "Where the future is 0 already, that changes nothing. Put random numbers in its place.",
         ),
         WrongAnswer(
-            "multiplies by T",
-            _search(measure=_times, up=lambda found, wished: found > wished),
-            "at which the entropy is 1.1167",
-            "The logits were multiplied by T: this finds 1 / T. Divide them.",
+            "a threshold",
+            _threshold,
+            "an output 0 that sees 1/10000 of input 2, you return False",
+            "A model learns to make use of a small leak. What does not depend on the future has "
+            "slope 0, exactly.",
         ),
         WrongAnswer(
-            "the wrong half",
-            _search(up=lambda found, wished: found > wished),
-            "you get T=100, at which",
-            "Too little entropy asks for a higher temperature: keep the upper half then.",
+            "1 added to every feature",
+            _one_added,
+            "feature 0 less feature 1 of input 2, you return False",
+            "A difference of two features, or a norm, does not notice it. Add random numbers.",
         ),
         WrongAnswer(
-            "too few rounds",
-            _search(rounds=10),
-            "you get T=0.4982",
-            "Ten halvings of 100 leave 0.1 of uncertainty in T. Go on.",
+            "only from the last input to the first output",
+            _last_to_first,
+            "for an output 2 that sees input 3",
+            "That is one pair of positions of many. A leak of one step is the worst of all, and "
+            "passes.",
         ),
         WrongAnswer(
-            "returns the entropy",
-            lambda logits, wished: _nats(logits, my_temperature(logits, wished)),
-            "you get T=0.5, at which",
-            "You return the entropy that was reached; asked is the temperature that reaches it.",
+            "any change counts",
+            _last_input,
+            "for the mean of inputs 0 to t, you return True",
+            "The last output may depend on the last input. Only earlier outputs may not.",
         ),
         WrongAnswer(
-            "in proportion",
-            lambda logits, wished: wished / _nats(logits, 1.0),
-            "at which the entropy is 0.",
-            "Entropy does not grow in proportion to T: its slope, Var(z) / T³, changes. Search.",
+            "the present counts as the future",
+            lambda function, x: bool((_jacobian(function, x).triu() > 0).any()),
+            "for the mean of inputs 0 to t, you return True",
+            "The input is shifted already: position t may see input t. Look strictly above the "
+            "diagonal.",
         ),
         WrongAnswer(
-            "never above 1",
-            lambda logits, wished: min(1.0, my_temperature(logits, wished)),
-            "Above 1 the entropy changes slowly",
-            "The search ended at 1. The temperature may lie anywhere up to 100.",
+            "the past counts as the future",
+            lambda function, x: bool((_jacobian(function, x).tril(-1) > 0).any()),
+            "for the mean of inputs 0 to t, you return True",
+            "Rows are outputs and columns are inputs, so the future lies above the diagonal.",
         ),
         WrongAnswer(
-            "one temperature for all logits",
-            lambda logits, wished: my_temperature(Z, wished),
-            "for logits=[6, 4.5, 4, -1, -2]",
-            "The answer did not look at the logits it was given.",
+            "only the next position",
+            lambda function, x: bool((_jacobian(function, x).diagonal(1) > 0).any()),
+            "for an output 0 that sees input 3",
+            "A leak may skip positions: look at all inputs after t.",
         ),
         WrongAnswer(
-            "never below 0.1",
-            _searched_from(0.1, 100.0),
-            "you get T=0.1",
-            "The temperature may lie anywhere from 0.01 on.",
+            "blind behind a norm",
+            _summed,
+            "then normalised, you return False",
+            "A norm at the end removes what is the same in all features: the sum of an output has "
+            "no gradient, and adding one number to all features of an input changes nothing. Use "
+            "random directions, or random changes.",
         ),
         WrongAnswer(
-            "never above 10",
-            _searched_from(0.01, 10.0),
-            "you get T=10",
-            "The temperature may lie anywhere up to 100.",
+            "only the last input",
+            _zeros_last,
+            "for an output 0 that sees input 1",
+            "A leak may come from any later input, not only from the last. Change every one.",
         ),
         WrongAnswer(
-            "a few rounds too few",
-            _search(rounds=16),
-            "It is T=0.0",
-            "Where logits lie close together, T is small and has to be known more exactly. Every "
-            "round halves the interval: take more.",
+            "only the first feature",
+            _first_feature,
+            "feature 2 of input 1 only",
+            "An input is a vector; a leak may use any of its numbers.",
         ),
         WrongAnswer(
-            "the exponentials overflow",
-            _search(measure=_with_exp),
-            "subtract the largest first",
-            "exp(89) is too large for float32. `softmax` and `log_softmax` subtract the largest "
-            "logit first.",
+            "only the first sentence",
+            lambda function, x: bool((_one_sentence(function, x).triu(1) > 0).any()),
+            "one that leaks in the second sentence only",
+            "Masks are made for each sentence, and may be wrong in some.",
         ),
         WrongAnswer(
-            "0 times log 0",
-            _search(measure=_with_log),
-            "and 0 · log 0 is NaN",
-            "A token whose probability rounds to 0 adds nothing to the entropy, but `p * p.log()` "
-            "makes it 0 · -inf. Take `log_softmax`, or leave such tokens out.",
+            "always safe",
+            lambda function, x: False,
+            "for the mean of the inputs after t",
+            "The outputs have the right shape and no NaN; that says nothing about what they saw.",
+        ),
+        WrongAnswer(
+            "a tolerance",
+            _nearly_equal,
+            "an output 0 that is 1e-12 of input 2",
+            "A threshold of 1e-8, or `allclose`, lets through what is smaller. Ask whether a slope "
+            "is 0, or two outputs equal, exactly.",
+        ),
+    ),
+)
+
+
+def _one_sentence(function, x):
+    def first(one):
+        return function(torch.cat([one, x[1:]]))[:1]
+
+    return _jacobian(first, x[:1])
+
+
+# 13.4 the mask of the newest tokens
+
+
+def my_newest_mask(ids, new, pad_id=0):
+    """What the last `new` of the tokens ids (B, S) may attend to: boolean (B, 1, new, S).
+
+    True where the key is not padding and not later than the query.
+    """
+    S = ids.size(1)
+    causal = torch.ones(S, S, dtype=torch.bool, device=ids.device).tril()
+    return causal[S - new :] & (ids != pad_id)[:, None, None, :]
+
+
+def _corner(ids, new):
+    return torch.ones(new, ids.size(1), dtype=torch.bool).tril()
+
+
+def _last(ids, new, diagonal=0):
+    S = ids.size(1)
+    return torch.ones(S, S, dtype=torch.bool).tril(diagonal)[S - new :]
+
+
+def _real(ids, pad_id):
+    return (ids != pad_id)[:, None, None, :]
+
+
+NEWEST = Answers(
+    reference=my_newest_mask,
+    equivalent={
+        "… => ….detach()…": "ids and masks carry no gradient",
+        "… => …(ids.float() != pad_id)…": "ids of a vocabulary are the same in float32",
+    },
+    wrong=(
+        WrongAnswer(
+            "the triangle starts in the corner",
+            lambda ids, new, pad_id=0: _corner(ids, new) & _real(ids, pad_id),
+            "new token 0 is token 3, and sees itself",
+            "`tril` of a (new, S) table takes the first new token for token 0. It is token "
+            "S - new, and everything before it may be seen.",
+        ),
+        WrongAnswer(
+            "everything visible",
+            lambda ids, new, pad_id=0: _real(ids, pad_id).expand(-1, -1, new, -1),
+            "token 3 may not see token 4",
+            "One new token may see everything before it, so no causal mask is needed. Two may not "
+            "see each other both ways.",
+        ),
+        WrongAnswer(
+            "diagonal excluded",
+            lambda ids, new, pad_id=0: _last(ids, new, -1) & _real(ids, pad_id),
+            "and sees itself",
+            "The input is already shifted by one: a position may see itself.",
+        ),
+        WrongAnswer(
+            "inverted",
+            lambda ids, new, pad_id=0: ~_last(ids, new) & _real(ids, pad_id),
+            "token 3 may not see token 4",
+            "Here True means “may attend”. This one sees the future only: the mistake of one of "
+            "the tutorials.",
+        ),
+        WrongAnswer(
+            "padding forgotten",
+            lambda ids, new, pad_id=0: _last(ids, new).expand(ids.size(0), 1, -1, -1),
+            "key 0 is padding",
+            "Padding in the future is hidden by the causal mask; padding on the left, or in the "
+            "middle of what is cached, is not.",
+        ),
+        WrongAnswer(
+            "padded queries see nothing",
+            lambda ids, new, pad_id=0: (
+                my_newest_mask(ids, new, pad_id) & (ids[:, -new:] != pad_id)[:, None, :, None]
+            ),
+            "as a query it has the same rule",
+            "Rows with nothing allowed are what attention has trouble with; a padded query does no "
+            "harm, since its output is read by nobody.",
+        ),
+        WrongAnswer(
+            "a square mask",
+            lambda ids, new, pad_id=0: _last(ids, ids.size(1)) & _real(ids, pad_id),
+            "the shape is (2, 1, 5, 5), expected (2, 1, 2, 5)",
+            "The queries are only the new tokens; the old ones had their turn.",
+        ),
+        WrongAnswer(
+            "the new tokens only",
+            lambda ids, new, pad_id=0: (
+                _last(ids, new)[:, -new:] & (ids[:, -new:] != pad_id)[:, None, None, :]
+            ),
+            "the shape is (2, 1, 2, 2), expected (2, 1, 2, 5)",
+            "The keys of earlier steps are in the cache and are attended to again.",
+        ),
+        WrongAnswer(
+            "no axis for the heads",
+            lambda ids, new, pad_id=0: _last(ids, new) & (ids != pad_id)[:, None, :],
+            "the shape is (2, 2, 5), expected (2, 1, 2, 5)",
+            "Broadcast against (B, H, new, S), its batch meets the heads.",
+        ),
+        WrongAnswer(
+            "padding id fixed",
+            lambda ids, new, pad_id=0: my_newest_mask(ids, new),
+            "Here 9 is padding and 0 is a word",
+            "Use the argument `pad_id`.",
         ),
     ),
 )
 
 
 ANSWERS = {
-    "13.1": TOP_P,
-    "13.2": PENALTY,
-    "13.3": FINISH,
-    "13.4": TEMPERATURE,
+    "13.1": SHIFT,
+    "13.2": ORDER,
+    "13.3": LEAK,
+    "13.4": NEWEST,
 }

@@ -1,337 +1,511 @@
-"""Chapter 02: merging a pair, an encoder to repair, and texts for a test."""
+"""Chapter 02: hand a sentence over, look, grade the looks, and who hears whom."""
 
-import re
+import math
 
 import torch
 
-from tinytf.course.expect import (
-    expect,
-    given,
-    record,
-    short,
-)
-from tinytf.course.grading import Exercise
+from tinytf.course.expect import agrees, expect, gradients, numbers, same, short, tensor
+from tinytf.course.grading import Exercise, hint
+
+# 02.1 repair: one vector for a sentence
 
 
-def _ids(got, where):
-    """What the answer returned as a list of ints; expect it to be one."""
-    got = got.tolist() if isinstance(got, torch.Tensor) else got
-    expect(isinstance(got, list | tuple), f"{where}, you return {got!r}, expected a list of ids")
-    got = [one.tolist() if isinstance(one, torch.Tensor) else one for one in got]
-    whole = all(type(one) is int for one in got)
-    expect(whole, f"{where}, you return {short(got)}, expected whole numbers: ids")
-    return got
+def my_one_vector(states, mask):
+    """Where each reader stopped, as one vector for each sentence: (B, S, 2H) -> (B, 2H).
 
-
-def _gives(answer, arguments, expected, note=""):
-    """Expect these ids for these arguments."""
-    where = given(answer, arguments)
-    got = _ids(answer(*arguments), where)
-    note = f" {note}" if note else ""
-    expect(got == expected, f"{where}, you get {short(got)}, expected {short(expected)}.{note}")
-
-
-def _replaced(ids, pair, new_id):
-    """Text's own way: `str.replace` on one character an id, from left to right, in one pass."""
-    text = "".join(map(chr, ids)).replace("".join(map(chr, pair)), chr(new_id))
-    return [ord(one) for one in text]
-
-
-def _drawn(count, kinds, seed):
-    """Ids drawn at random, 1 to `kinds`."""
-    draws = torch.Generator().manual_seed(seed)
-    return torch.randint(1, kinds + 1, (count,), generator=draws).tolist()
-
-
-# 02.1 merge a pair
-
-
-def my_merge_pair(ids, pair, new_id):
-    """The ids with new_id wherever the pair stands, from left to right.
-
-    ids is a list of ints, pair a tuple of two; the result is a new list.
+    The first H numbers of a state are of the reader that goes left to right, the others of the one
+    that goes right to left. mask (B, S) is True at words; padding stands at the end, and what the
+    states hold there has no meaning. Every sentence has at least one word.
     """
     raise NotImplementedError
 
 
-def _one(answer):
-    """a pair becomes one id"""
-    _gives(answer, ([1, 2], (1, 2), 9), [9])
-    _gives(answer, ([5, 1, 2], (1, 2), 9), [5, 9])
+def _stopped(states, mask):
+    rows = []
+    for sentence, shown in zip(states, mask.tolist(), strict=True):
+        half, last = states.size(2) // 2, max(i for i, word in enumerate(shown) if word)
+        rows.append(torch.cat([sentence[last, :half], sentence[0, half:]]))
+    return torch.stack(rows)
 
 
-def _equal_ids(answer):
-    """equal ids are equal, whichever int objects they are"""
-    ids = [int(one) for one in ("1000", "1001", "7")]  # Python makes each of these anew
-    note = "Large ints that are equal need not be one object."
-    _gives(answer, (ids, (int("1000"), int("1001")), 2000), [2000, 7], note)
+def _words(*lengths, width):
+    return torch.tensor([[i < length for i in range(width)] for length in lengths])
 
 
-def _every(answer):
-    """every one of them does"""
-    note = "The pair stands there twice."
-    _gives(answer, ([1, 2, 5, 1, 2], (1, 2), 9), [9, 5, 9], note)
+def _counted(*shape):
+    """The numbers 1, 2, 3, ... in this shape: every one says where it came from."""
+    return torch.arange(1.0, 1 + torch.Size(shape).numel()).reshape(shape)
 
 
-def _run(answer):
-    """three in a row make one pair, and the left one is taken"""
-    note = "An id is used up by the merge it is in."
-    _gives(answer, ([1, 1, 1], (1, 1), 9), [9, 1], note)
+def _vector_one_sentence(answer):
+    """each reader's last state, one sentence without padding"""
+    note = "The reader from the right stops at the first word."
+    agrees(answer, _stopped, _counted(1, 3, 2), _words(3, width=3), note=note)
+    agrees(answer, _stopped, _counted(1, 2, 6), _words(2, width=2), note=note)
 
 
-def _runs(answer):
-    """longer rows, too"""
-    _gives(answer, ([1, 1, 1, 1], (1, 1), 9), [9, 9])
-    _gives(answer, ([2, 1, 1, 1, 1, 1], (1, 1), 9), [2, 9, 9, 1])
+def _vector_padding(answer):
+    """the reader from the left stops at the last word, not at the padding"""
+    note = "Word 1 is the last word; what stands at 2 is padding."
+    agrees(answer, _stopped, _counted(1, 3, 2), _words(2, width=3), note=note)
+    agrees(answer, _stopped, _counted(1, 4, 2), _words(1, width=4), note="There is one word.")
+    states, note = _counted(1, 3, 2), "NaN at 2 is padding, which has no meaning: 0 · NaN is NaN."
+    states[:, 2] = math.nan
+    agrees(answer, _stopped, states, _words(2, width=3), note=note)
 
 
-def _keeps_the_rest(answer):
-    """what is no such pair stays, the last id too"""
-    _gives(answer, ([2, 1, 3], (1, 2), 9), [2, 1, 3], "Order matters: 2, 1 is another pair.")
+def _vector_batch(answer):
+    """every sentence of a batch stops where it ends"""
+    note = "Each sentence has a length of its own."
+    agrees(answer, _stopped, _counted(2, 3, 2), _words(3, 1, width=3), note=note)
+    agrees(answer, _stopped, numbers(3, 5, 4, seed=1), _words(2, 5, 3, width=5), note=note)
+    agrees(answer, _stopped, numbers(4, 6, 10, seed=2), _words(1, 4, 5, 2, width=6))
 
 
-def _nothing(answer):
-    """no ids, and one, are left as they are"""
-    _gives(answer, ([], (1, 2), 9), [])
-    _gives(answer, ([1], (1, 1), 9), [1])
+def _vector_dtype(answer):
+    """numbers keep their dtype, and gradients go to these states alone"""
+    mask = _words(2, 4, 1, width=4)
+    agrees(answer, _stopped, numbers(3, 4, 6, seed=3, dtype=torch.float64), mask)
+    gradients(answer, _stopped, numbers(3, 4, 6, seed=4), mask)
 
 
-def _whole_ids(answer):
-    """an id of two digits is one id"""
-    _gives(answer, ([11, 2, 1, 2], (1, 2), 9), [11, 2, 9], "11 is not 1.")
-
-
-def _one_pass(answer):
-    """what a merge has made is not merged again"""
-    note = "The pair is looked for among the ids given, not in the result."
-    _gives(answer, ([1, 2, 2], (1, 2), 1), [1, 2], note)
-
-
-def _by_replacing(answer):
-    """in 200 ids, a pair and a pair of two equal ids"""
-    ids = _drawn(200, 3, seed=1)
-    for pair in ((1, 2), (3, 3), (2, 1)):
-        _gives(answer, (ids, pair, 300), _replaced(ids, pair, 300))
-
-
-MERGE = Exercise(
+ONE_VECTOR = Exercise(
     id="02.1",
-    title="merge a pair",
-    difficulty=1,
-    minutes=6,
-    statement=(
-        "Counting is done; now the pair is to be replaced. Write `my_merge_pair(ids, pair, "
-        "new_id)`: a new list in which `new_id` stands wherever the two ids of `pair` stood next "
-        "to each other, taken from left to right. An id belongs to one merge only: of `a a a` the "
-        "pair `a a` takes the first two."
-    ),
-    hint="A `for` loop can't skip the second id of a pair. Which loop lets you move the index?",
-    function=my_merge_pair,
-    tests=(
-        _one,
-        _every,
-        _run,
-        _runs,
-        _keeps_the_rest,
-        _nothing,
-        _whole_ids,
-        _equal_ids,
-        _one_pass,
-        _by_replacing,
-    ),
-)
-
-
-# 02.2 repair the encoder
-
-
-def my_encode(ids, merges):
-    """The ids after all merges, in the order in which they were learned.
-
-    ids is a list of ints; merges is a dict from pair to new id, and the new ids rise in the order
-    of learning.
-    """
-    raise NotImplementedError
-
-
-def _by_rank(ids, merges):
-    """Merge after merge, each by `str.replace`."""
-    for new_id, pair in sorted((new_id, pair) for pair, new_id in merges.items()):
-        ids = _replaced(ids, pair, new_id)
-    return list(ids)
-
-
-def _ladder(answer):
-    """a merge can use what an earlier one made"""
-    _gives(answer, ([1, 2, 3], {(1, 2): 10, (10, 3): 11}), [11], "10 is what (1, 2) became.")
-
-
-def _ranked(answer):
-    """the merge learned first goes first, wherever it stands"""
-    note = "10 was learned before 11."
-    _gives(answer, ([1, 2, 3], {(2, 3): 10, (1, 2): 11}), [1, 10], note)
-
-
-def _shuffled(answer):
-    """whatever the order of the dict"""
-    note = "The ids tell the order, not the dict."
-    _gives(answer, ([1, 2, 3], {(1, 2): 11, (2, 3): 10}), [1, 10], note)
-
-
-def _deep(answer):
-    """a longer token that training would not have made here is not made"""
-    merges = {(2, 3): 10, (1, 2): 11, (11, 4): 12, (10, 4): 13}
-    _gives(answer, ([1, 2, 3, 4], merges), [1, 13], "(2, 3) came first, so (1, 2) never meets.")
-
-
-def _ids_in_order(answer):
-    """pairs are taken by rank, not by the order of their ids"""
-    _gives(answer, ([3, 1, 2], {(3, 1): 10, (1, 2): 11}), [10, 2], "10 was learned first.")
-
-
-def _again(answer):
-    """a pair that stands there three times is merged three times"""
-    note = "Each (1, 2) is a 10."
-    _gives(answer, ([1, 2, 1, 2, 5, 1, 2], {(1, 2): 10}), [10, 10, 5, 10], note)
-
-
-def _left_to_right(answer):
-    """a row of equal ids is merged from the left"""
-    _gives(answer, ([1, 1, 1], {(1, 1): 10}), [10, 1])
-    _gives(answer, ([1] * 7, {(1, 1): 10, (10, 10): 11}), [11, 10, 1])
-
-
-def _as_it_is(answer):
-    """where nothing is known, nothing is merged"""
-    _gives(answer, ([], {(1, 2): 10}), [])
-    _gives(answer, ([5], {(1, 2): 10}), [5])
-    _gives(answer, ([2, 1, 3], {(1, 2): 10}), [2, 1, 3])
-
-
-def _learned(answer):
-    """200 ids and twelve merges, as training would have done it"""
-    pairs = [(1, 2), (2, 3), (3, 3), (10, 1), (11, 12), (2, 2), (13, 3), (10, 10), (1, 11),
-             (15, 1), (12, 12), (3, 1)]  # fmt: skip
-    merges = {pair: 10 + i for i, pair in enumerate(pairs)}
-    ids = _drawn(200, 3, seed=2)
-    _gives(answer, (ids, merges), _by_rank(ids, merges))
-
-
-ENCODE = Exercise(
-    id="02.2",
-    title="repair the encoder",
-    difficulty=2,
-    minutes=10,
-    statement=(
-        "`hasty_encode`, above, merges whatever known pair stands furthest to the left. Repair it: "
-        "write `my_encode(ids, merges)`, which merges as training did. `merges` maps a pair to its "
-        "new id; a smaller new id was learned earlier, and the dict may be in any order. You may "
-        "call `merge_pair`."
-    ),
-    hint="Of the known pairs that stand in the ids now, which one did training merge first? Merge "
-    "it everywhere, then look again: there are new pairs.",
-    function=my_encode,
-    tests=(
-        _ladder,
-        _ranked,
-        _shuffled,
-        _deep,
-        _ids_in_order,
-        _again,
-        _left_to_right,
-        _as_it_is,
-        _learned,
-    ),
-)
-
-
-# 02.3 texts that find a fault
-
-
-def my_texts():
-    """A dict {fault: text}: a short text for each fault, which that tokenizer does not give back.
-
-    The faults: "ends", "spaces", "lines", "capitals", "bytes", "special".
-    """
-    raise NotImplementedError
-
-
-# fault -> what such a tokenizer gives back of a text after encoding and decoding
-FAULTS = {
-    "ends": str.strip,
-    "spaces": lambda text: re.sub(" +", " ", text),
-    "lines": lambda text: text.replace("\r\n", "\n"),
-    "capitals": str.lower,
-    "bytes": lambda text: "".join(chr(byte) if byte < 128 else "�" for byte in text.encode()),
-    "special": lambda text: text.replace("<|endoftext|>", ""),
-}
-_FAULTY = "for the tokenizer of the fault {fault!r} and your text {text!r}"
-
-
-def _texts(answer):
-    """What the answer returned; expect a text for each fault."""
-    texts = answer()
-    expect(isinstance(texts, dict), f"you return {texts!r}, expected a dict {{fault: text}}")
-    missing = [fault for fault in FAULTS if fault not in texts]
-    expect(not missing, f"there is no text for {', '.join(map(repr, missing))}")
-    extra = [fault for fault in texts if fault not in FAULTS]
-    expect(not extra, f"{', '.join(map(repr, extra))} is not one of the faults")
-    return texts
-
-
-def _are_texts(answer):
-    """there is a text for each of the six faults, of at most 40 characters"""
-    for fault, text in _texts(answer).items():
-        kind = f"the text for {fault!r} is {text!r}"
-        expect(isinstance(text, str), f"{kind}, expected a string")
-        expect(len(text) <= 40, f"the text for {fault!r} has {len(text)} characters, at most 40")
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            expect(False, f"{kind}: half a surrogate pair, which no UTF-8 can say")
-
-
-def _finds(fault):
-    """A test that the text finds its own fault, and no other tokenizer stumbles over it."""
-
-    def finds(answer):
-        text = _texts(answer)[fault]
-        expect(isinstance(text, str), f"the text for {fault!r} is {text!r}, expected a string")
-        back = FAULTS[fault](text)
-        record([fault, back == text])
-        where = _FAULTY.format(fault=fault, text=text)
-        expect(back != text, f"{where}, what comes back is the same: the fault is not found")
-        for other, returns in FAULTS.items():
-            alone = other == fault or returns(text) == text
-            record([other, alone])
-            expect(alone, f"for your text {text!r} the tokenizer of the fault {other!r} fails, "
-                   f"too: if it fails, one would not know that it is {fault!r}")  # fmt: skip
-
-    finds.__doc__ = f"the text for {fault!r} finds this fault, and no other"
-    return finds
-
-
-TEXTS = Exercise(
-    id="02.3",
-    title="texts that find a fault",
+    title="repair: one vector for a sentence",
     difficulty=2,
     minutes=8,
     statement=(
-        "A tokenizer has to give every text back. Here are six that don't, each with one fault: "
-        "`ends` drops white space at both ends, tabs and line ends too; `spaces` makes one space "
-        "of several, and leaves tabs alone; `lines` turns "
-        "the line end `\\r\\n` into `\\n`; `capitals` makes all letters small; `bytes` decodes one "
-        "byte at a time, so that a character of several bytes becomes �s; `special` takes the "
-        "characters `<|endoftext|>` for a special token, which decoding leaves out. Design the "
-        "test: write `my_texts()`, which returns a dict with a text of at most 40 characters for "
-        "each fault, such that this tokenizer fails on it and the five others do not. Then a text "
-        "that fails says which fault it is."
+        "The decoder shall start from where *each reader stopped*. This was somebody's first "
+        "version. It has two mistakes; one shows only in a batch.\n\n"
+        "```python\n"
+        "def my_one_vector(states, mask):\n"
+        "    ahead, back = states.chunk(2, dim=-1)\n"
+        "    return torch.cat([ahead[:, -1], back[:, -1]], dim=-1)\n"
+        "```\n\n"
+        "Repair it. `states` is `(B, S, 2H)`, the reader from the left first; `mask` `(B, S)` is "
+        "True at words, and padding stands at the end, where a state may hold anything, NaN too."
     ),
-    hint="A text for `spaces` must not begin or end with one. Which characters take more than one "
-    "byte, and are not capitals?",
-    function=my_texts,
-    tests=(_are_texts, *map(_finds, FAULTS)),
+    hint="`mask.sum(dim=1) - 1` is the place of each sentence's last word; "
+    "`x[torch.arange(len(x)), places]` takes one place from each row.",
+    function=my_one_vector,
+    tests=(_vector_one_sentence, _vector_padding, _vector_batch, _vector_dtype),
 )
 
 
-EXERCISES = (MERGE, ENCODE, TEXTS)
+# 02.2 Bahdanau's attention
+
+
+def my_additive_attention(s, states, W, U, v, mask):
+    """The context of one decoder step, after Bahdanau et al. 2015: (B, C).
+
+    s is (B, H), states is (B, S, C), W is (A, H), U is (A, C), v is (A,), mask is boolean (B, S),
+    True = may be looked at; each row has a True. The score of state h_j is v · tanh(W s + U h_j).
+    The context is the average of the states shown, weighted by the softmax of their scores.
+    """
+    raise NotImplementedError
+
+
+def _additive_slowly(s, states, W, U, v, mask):
+    """Row by row, over the states that are shown and no others."""
+    contexts = []
+    for b in range(len(s)):
+        shown = [states[b, j] for j in range(states.size(1)) if mask[b, j]]
+        query = torch.stack([(row * s[b]).sum() for row in W])
+        scores = []
+        for state in shown:
+            key = torch.stack([(row * state).sum() for row in U])
+            scores.append((v * torch.tanh(query + key)).sum())
+        top = max(float(score.detach()) for score in scores)
+        parts = [torch.exp(score - top) for score in scores]
+        contexts.append(sum(p * h for p, h in zip(parts, shown, strict=True)) / sum(parts))
+    return torch.stack(contexts)
+
+
+def _inputs(b, s, h, c, a, seed, scale=1.0):
+    """s, states, W, U and v; no two axes need be of one size."""
+    return (
+        numbers(b, h, seed=seed), numbers(b, s, c, seed=seed + 1),
+        numbers(a, h, seed=seed + 2), numbers(a, c, seed=seed + 3),
+        numbers(a, seed=seed + 4, scale=scale),
+    )  # fmt: skip
+
+
+def _shown(*rows):
+    return torch.tensor([[digit == "1" for digit in row] for row in rows])
+
+
+_HALF = torch.tensor([[0.5]])
+_ONE = torch.ones(1, 1), torch.ones(1, 1), torch.ones(1)
+
+
+def _context_shape(answer):
+    """there is one context per sentence, as wide as a state"""
+    where = "for s (2, 3), states (2, 4, 5) and weights of width 6"
+    got = tensor(answer(*_inputs(2, 4, 3, 5, 6, seed=1), _shown("1111", "1100")), where)
+    expect(got.shape == (2, 5), f"{where}, the shape is {tuple(got.shape)}, expected (2, 5)")
+
+
+def _context_of_one(answer):
+    """a state that is alone is the context; equal scores give the plain average"""
+    one = torch.tensor([[[3.0, 7.0]]])
+    U = torch.ones(1, 2)
+    agrees(answer, one[:, 0], _HALF, one, _ONE[0], U, _ONE[2], _shown("1"),
+           note="Its weight is 1.")  # fmt: skip
+    states, zero = torch.tensor([[[1.0], [4.0]], [[0.0], [2.0]]]), torch.zeros(1)
+    agrees(answer, torch.tensor([[2.5], [1.0]]), torch.tensor([[0.5], [2.0]]), states, *_ONE[:2],
+           zero, _shown("11", "11"), note="With v=0 all states count alike.")  # fmt: skip
+
+
+def _context_score(answer):
+    """the score is v · tanh(W s + U h)"""
+    states = torch.tensor([[[0.0], [1.0]]])
+    note = "The scores are tanh(0.5) and tanh(1.5)."
+    agrees(answer, _additive_slowly, _HALF, states, *_ONE, _shown("11"), note=note)
+    s = torch.tensor([[1.0, 0.0]])
+    W, eye = torch.tensor([[0.1, 0.9], [-0.8, 0.2]]), torch.eye(2)
+    states, v = torch.tensor([[[1.0, 0.0], [0.0, 2.0]]]), torch.tensor([1.0, 2.0])
+    agrees(answer, _additive_slowly, s, states, W, eye, v, _shown("11"),
+           note="W s is a sum along a row of W.")  # fmt: skip
+    agrees(answer, _additive_slowly, s, states, eye, W, v, _shown("11"),
+           note="U h is a sum along a row of U.")  # fmt: skip
+
+
+def _context_hidden(answer):
+    """what the mask hides is not heard, and the weights of the rest sum to 1"""
+    states = torch.tensor([[[1.0], [100.0]]])
+    agrees(answer, torch.tensor([[1.0]]), _HALF, states, *_ONE, _shown("10"),
+           note="The state 100 is hidden; the weight of the other is 1.")  # fmt: skip
+    loud, note = (
+        torch.tensor([[[1e10], [3.0]]]),
+        "The state 1e10 is hidden: nothing of it is heard.",
+    )
+    agrees(answer, torch.tensor([[3.0]]), torch.zeros(1, 1), loud, *_ONE, _shown("01"), note=note)
+    for rows in (("0110", "1001"), ("1111", "0001")):
+        agrees(answer, _additive_slowly, *_inputs(2, 4, 3, 5, 6, seed=11), _shown(*rows))
+
+
+def _context_batch(answer):
+    """it agrees with a loop over sentences and states"""
+    mask = _shown("1110", "1111", "1100")
+    agrees(answer, _additive_slowly, *_inputs(3, 4, 2, 5, 6, seed=21), mask)
+    square = _inputs(2, 2, 2, 2, 2, seed=31)
+    agrees(answer, _additive_slowly, *square, _shown("11", "11"))
+
+
+def _context_large(answer):
+    """large scores do no harm"""
+    s, states, W, U, _ = _inputs(2, 3, 2, 4, 5, seed=41)
+    v = numbers(5, seed=42, scale=400.0)
+    note = "The scores go to hundreds: exp of that has no number."
+    agrees(answer, _additive_slowly, s, states, W, U, v, _shown("110", "111"), note=note)
+    wide = torch.full((1,), 300.0)
+    agrees(answer, _additive_slowly, torch.tensor([[9.0]]), torch.tensor([[[1.0], [3.0]]]),
+           *_ONE[:2], wide, _shown("11"))  # fmt: skip
+    low = torch.full((1,), -300.0)
+    agrees(answer, _additive_slowly, torch.tensor([[9.0]]), torch.tensor([[[1.0], [3.0]]]),
+           *_ONE[:2], low, _shown("01"), note="All scores are low, and one is shown.")  # fmt: skip
+    states = torch.tensor([[[2.0], [-2.0]]])
+    agrees(answer, torch.tensor([[-2.0]]), torch.zeros(1, 1), states, *_ONE[:2], wide, _shown("01"),
+           note="The hidden score is higher by hundreds: hide it before the softmax.")  # fmt: skip
+
+
+@hint("Which number is below every score there may be?")
+def _context_low(answer):
+    """a score that is shown may be far below 0"""
+    s, states = torch.tensor([[9.0]]), torch.tensor([[[1.0], [3.0]]])
+    for v, fill in ((-2e4, "-10,000"), (-2e10, "-1,000,000,000")):
+        agrees(answer, torch.tensor([[3.0]]), s, states, *_ONE[:2], torch.tensor([v]), _shown("01"),
+               note=f"{fill} is not low enough to hide.")  # fmt: skip
+
+
+def _context_gradients(answer):
+    """numbers keep their dtype, and gradients reach the state, the words and every weight"""
+    inputs, mask = _inputs(2, 4, 3, 5, 6, seed=51), _shown("1111", "1101")
+    agrees(answer, _additive_slowly, *(x.double() for x in inputs), mask)
+    gradients(answer, _additive_slowly, *inputs, mask)
+
+
+ADDITIVE = Exercise(
+    id="02.2",
+    title="Bahdanau's attention",
+    difficulty=2,
+    minutes=10,
+    statement=(
+        "Write `my_additive_attention(s, states, W, U, v, mask)`: the context of one decoder step, "
+        "for a batch. The score of state $h_j$ is $v^\\top\\tanh(W s + U h_j)$; the context is the "
+        "average of the states, weighted by the softmax of the scores over the states that `mask` "
+        "shows. A hidden state counts for nothing, however loud it is."
+    ),
+    hint="`(s @ W.T)[:, None]` is (B, 1, A) and meets `states @ U.T`, (B, S, A). Hide scores "
+    "before the softmax: `.masked_fill(~mask, …)`.",
+    function=my_additive_attention,
+    tests=(
+        _context_shape,
+        _context_of_one,
+        _context_score,
+        _context_hidden,
+        _context_batch,
+        _context_large,
+        _context_low,
+        _context_gradients,
+    ),
+)
+
+
+# 02.3 where attention looks
+
+
+def my_alignment_shares(weights, gold):
+    """How often attention looks at the gold word, beside it, or elsewhere.
+
+    weights is (T, S), gold a list of links (source index, target index). A target word with links
+    counts once: "on" if its largest weight is on a linked source word, else "beside" if it is on
+    a neighbour of one, else "elsewhere". Returns the three shares (on, beside, elsewhere).
+    """
+    raise NotImplementedError
+
+
+def _shares_slowly(weights, gold):
+    """Target word by target word; a word without a link is passed over."""
+    counts = [0, 0, 0]
+    for t, row in enumerate(weights.tolist()):
+        linked = [source for source, target in gold if target == t]
+        if linked:
+            best = row.index(max(row))
+            near = min(abs(best - source) for source in linked)
+            counts[min(near, 2)] += 1
+    return [count / sum(counts) for count in counts]
+
+
+def _shares(answer, weights, gold, expected=None, note=""):
+    where = f"for weights={short(weights)} and gold={gold}"
+    if weights.numel() > 12:
+        where = f"for a map of {len(weights)} target words and gold={gold}"
+    got = answer(weights, gold)
+    if isinstance(got, torch.Tensor) and got.dim():
+        got = got.tolist()
+    expect(
+        isinstance(got, tuple | list) and len(got) == 3,
+        f"{where}, you return {short(got)}, expected the 3 shares (on, beside, elsewhere)",
+    )
+    got = torch.stack([tensor(part, where).double() for part in got])
+    expected = _shares_slowly(weights, gold) if expected is None else expected
+    same(got, torch.tensor(expected, dtype=torch.float64), where, 1e-6, note)
+
+
+def _row(*weights):
+    return torch.tensor([weights])
+
+
+def _shares_one_word(answer):
+    """one word: on its link, one place beside it on either side, or two away"""
+    gold = [(2, 0)]
+    _shares(answer, _row(0.1, 0.1, 0.5, 0.2, 0.1), gold, [1, 0, 0])
+    _shares(answer, _row(0.1, 0.5, 0.1, 0.2, 0.1), gold, [0, 1, 0], "1 is beside 2.")
+    _shares(answer, _row(0.1, 0.1, 0.2, 0.5, 0.1), gold, [0, 1, 0], "3 is beside 2.")
+    _shares(answer, _row(0.5, 0.1, 0.2, 0.1, 0.1), gold, [0, 0, 1], "0 is two places from 2.")
+    _shares(answer, _row(0.1, 0.1, 0.2, 0.1, 0.5), gold, [0, 0, 1], "4 is two places from 2.")
+
+
+def _shares_edges(answer):
+    """there is nothing beside the ends: the last word is not next to the first"""
+    _shares(answer, _row(0.1, 0.2, 0.7), [(0, 0)], [0, 0, 1], "2 is not beside 0.")
+    _shares(answer, _row(0.7, 0.2, 0.1), [(2, 0)], [0, 0, 1], "0 is not beside 2.")
+
+
+def _shares_direction(answer):
+    """a row is a target word, and a link is (source, target)"""
+    weights = torch.tensor([[0.1, 0.2, 0.7], [0.1, 0.2, 0.7]])
+    note = "Row t belongs to target word t; links are (source, target)."
+    _shares(answer, weights, [(2, 0), (0, 1)], [0.5, 0, 0.5], note)
+    weights = torch.tensor([[0.1, 0.1, 0.8, 0], [0.8, 0.1, 0, 0.1], [0.1, 0.2, 0.1, 0.6]])
+    _shares(answer, weights, [(2, 0), (0, 1), (1, 2)], [2 / 3, 0, 1 / 3], note)
+
+
+def _shares_neighbours(answer):
+    """of several linked words any is a hit, and a hit is nothing else"""
+    weights, note = (
+        _row(0.1, 0.1, 0.2, 0.6),
+        "3 is linked, and a hit is not beside the other link as well.",
+    )
+    _shares(answer, weights, [(2, 0), (3, 0)], [1, 0, 0], note)
+    _shares(answer, _row(0.1, 0.1, 0.6, 0.2), [(0, 0), (3, 0)], [0, 1, 0], "2 is beside 3.")
+    _shares(answer, _row(0.1, 0.1, 0.6, 0.2), [(3, 0), (0, 0)], [0, 1, 0], "2 is beside 3.")
+
+
+def _shares_counted(answer):
+    """each linked target word counts once, a word without a link not at all"""
+    weights = torch.tensor([[0.9, 0.1], [0.8, 0.2]])
+    _shares(answer, weights, [(0, 1)], [1, 0, 0], "Target word 0 has no link: leave it out.")
+    _shares(answer, weights, [(0, 0), (1, 0), (1, 1)], [0.5, 0.5, 0],
+            "Two target words, though there are three links.")  # fmt: skip
+
+
+def _shares_mass(answer):
+    """the largest weight decides, not how much lies there"""
+    _shares(answer, _row(0.3, 0.25, 0.25, 0.2), [(0, 0)], [1, 0, 0],
+            "0.3 is little, and the largest.")  # fmt: skip
+    close = torch.tensor([[0.4, 0.4 + 1e-10, 0.2]], dtype=torch.float64)
+    _shares(answer, close, [(1, 0)], [1, 0, 0], "The second weight is larger by 1e-10.")
+
+
+def _shares_many(answer):
+    """it agrees with a count word by word"""
+    for seed, (rows, columns) in enumerate([(5, 7), (9, 6), (12, 12)]):
+        weights = numbers(rows, columns, seed=seed, dtype=torch.float64).softmax(dim=-1)
+        gold = [
+            (source, target)
+            for source in range(columns)
+            for target in range(rows)
+            if (3 * source + 5 * target + seed) % 7 == 0
+        ]
+        _shares(answer, weights, gold)
+
+
+SHARES = Exercise(
+    id="02.3",
+    title="where attention looks",
+    difficulty=1,
+    minutes=8,
+    statement=(
+        "Write `my_alignment_shares(weights, gold)`: of the target words that have a gold link, "
+        "which share has its largest weight *on* a linked source word, else *beside* one (one "
+        "place to the left or right of any), or *elsewhere*? `weights` is `(T, S)`; `gold` lists "
+        "links `(source index, target index)`; return the tuple `(on, beside, elsewhere)`."
+    ),
+    hint="Collect the linked source words of each target word first; then one argmax per word.",
+    function=my_alignment_shares,
+    tests=(
+        _shares_one_word,
+        _shares_edges,
+        _shares_direction,
+        _shares_neighbours,
+        _shares_counted,
+        _shares_mass,
+        _shares_many,
+    ),
+)
+
+
+# 02.4 who hears whom
+
+
+def my_hears(read, x):
+    """Say which words each output depends on: boolean (T, T), row t for output t, column s for x_s.
+
+    read maps words (T, C) to outputs (T, D) and can be differentiated. Entry [t, s] is True where
+    any number of output t depends on any number of word s, however weakly.
+    """
+    raise NotImplementedError
+
+
+def _hears(answer, read, words, rows, note, shape=(3, 2), scale=1.0):
+    expected = torch.tensor([[digit == "1" for digit in row] for row in rows])
+    where = f"for {words}, {shape[0]} words"
+    x = numbers(*shape, seed=3, scale=scale, dtype=torch.float64)
+    agrees(answer, expected, read, x, note=note, where=where)
+
+
+def _before(x):
+    """Each word's neighbour to the left; the first hears nobody."""
+    return torch.cat([torch.zeros_like(x[:1]), x[:-1]])
+
+
+def _hears_itself(answer):
+    """a reader of single words: each output hears its own"""
+    _hears(answer, torch.tanh, "tanh of each word", ["1"], "It hears itself.", (1, 2))
+    _hears(answer, torch.tanh, "tanh of each word", ["100", "010", "001"], "The diagonal.")
+
+
+def _hears_before(answer):
+    """row t is output t, column s is word s"""
+    note = "Output 1 hears word 0: row 1, column 0."
+    _hears(answer, _before, "a reader that gives the word before", ["000", "100", "010"], note)
+    first = lambda x: x[:1].expand(len(x), -1)  # noqa: E731
+    _hears(answer, first, "a reader that always gives word 0", ["100", "100", "100"], "Column 0.")
+
+
+def _hears_sums(answer):
+    """a reader whose outputs sum to the same hears all the same"""
+    both = lambda x: torch.cat([x, -x], dim=1)  # noqa: E731
+    note = "The gradients of x and -x cancel if they are added up: look at each number."
+    _hears(answer, both, "a reader that gives [x, -x]", ["10", "01"], note, (2, 1))
+    shares = lambda x: x.cumsum(dim=0).softmax(dim=1)  # noqa: E731
+    _hears(answer, shares, "a softmax over the sums so far", ["100", "110", "111"], note)
+
+
+def _hears_numbers(answer):
+    """every number of a word counts, and of an output"""
+    last = lambda x: torch.cat([x[:, -1:] * 0 + 1, _before(x)[:, -1:]], dim=1)  # noqa: E731
+    note = "Only the last number of a word is heard, and only in the last number of an output."
+    _hears(answer, last, "a reader of last numbers", ["000", "100", "010"], note, (3, 4))
+    gap = lambda x: _before(x)[:, :1] - _before(x)[:, 1:]  # noqa: E731
+    note = "One number is added and the other taken away: the word is heard."
+    _hears(answer, gap, "a difference of the word before", ["000", "100", "010"], note)
+
+
+def _hears_weakly(answer):
+    """a word is heard however weakly"""
+    weak = lambda x: x + 1e-4 * _before(x)  # noqa: E731
+    _hears(
+        answer, weak, "x plus 0.0001 of the word before", ["100", "110", "011"], "Not 0 is True."
+    )
+    faint = lambda x: 1e-50 * _before(x)  # noqa: E731
+    _hears(answer, faint, "1e-50 of the word before", ["000", "100", "010"], "Not 0 is True.")
+    drowned = lambda x: x + 1e-20 * _before(x)  # noqa: E731
+    note = "Beside x a change of 1e-20 is rounded away; a slope of 1e-20 is not."
+    _hears(answer, drowned, "x plus 1e-20 of the word before", ["100", "110", "011"], note)
+    less = lambda x: x - 3 * _before(x)  # noqa: E731
+    _hears(answer, less, "x minus 3 times the word before", ["100", "110", "011"], "Below 0, too.")
+
+
+def _hears_zeros(answer):
+    """words that are all 0 are heard, too"""
+    note = "At x = 0 the output is 0 as well, and still depends on x."
+    _hears(answer, lambda x: x, "x itself, all 0", ["100", "010", "001"], note, scale=0.0)
+    _hears(
+        answer, torch.tanh, "tanh of words that are all 0", ["10", "01"], note, (2, 3), scale=0.0
+    )
+
+
+def _hears_readers(answer):
+    """an RNN hears what came before, a convolution its neighbours, an average all"""
+    torch.manual_seed(0)
+    rnn = torch.nn.RNN(3, 5, batch_first=True).double()
+    lower = ["1000", "1100", "1110", "1111"]
+    _hears(answer, lambda x: rnn(x[None])[0][0], "an RNN", lower, "All words so far.", (4, 3))
+    conv = torch.nn.Conv1d(2, 6, 3, padding=1).double()
+    band = ["11000", "11100", "01110", "00111", "00011"]
+    _hears(answer, lambda x: conv(x.T[None])[0].T, "a convolution of three", band,
+           "A word and its neighbours.", (5, 2))  # fmt: skip
+    mean = lambda x: x.mean(dim=0, keepdim=True).expand(len(x), -1)  # noqa: E731
+    _hears(answer, mean, "an average of all words", ["11", "11"], "All words.", (2, 3))
+
+
+HEARS = Exercise(
+    id="02.4",
+    title="who hears whom",
+    difficulty=2,
+    minutes=8,
+    statement=(
+        "Design a check. `read` maps words `(T, C)` to outputs `(T, D)`. Write "
+        "`my_hears(read, x)`: a boolean `(T, T)` whose entry `[t, s]` says whether output t "
+        "depends on word s, however weakly, even where rounding would hide it. It has to work for "
+        "any reader that can be differentiated, and for any `x`."
+    ),
+    hint="`torch.autograd.functional.jacobian(read, x)` is (T, D, T, C): how each number that "
+    "comes out changes with each that goes in.",
+    function=my_hears,
+    tests=(
+        _hears_itself,
+        _hears_before,
+        _hears_sums,
+        _hears_numbers,
+        _hears_weakly,
+        _hears_zeros,
+        _hears_readers,
+    ),
+)
+
+
+EXERCISES = (ONE_VECTOR, ADDITIVE, SHARES, HEARS)

@@ -1,7 +1,7 @@
-"""Chapter 04: splitting into heads, and a causal attention to repair."""
+"""Chapter 04: a lookup's gradient, and nearest words."""
 
 import torch
-from torch.nn.functional import multi_head_attention_forward
+import torch.nn.functional as F
 
 from tinytf.course.expect import (
     agrees,
@@ -9,228 +9,244 @@ from tinytf.course.expect import (
     given,
     gradients,
     numbers,
-    refuses,
-    tensor,
-    travels,
+    short,
 )
 from tinytf.course.grading import Exercise, hint
 
-# 04.1 split into heads
+
+def _ids(got, where):
+    """What the answer returned as a list of ints; expect it to be one."""
+    got = got.tolist() if isinstance(got, torch.Tensor) else got
+    expect(isinstance(got, list | tuple), f"{where}, you return {got!r}, expected a list of ids")
+    got = [one.tolist() if isinstance(one, torch.Tensor) else one for one in got]
+    whole = all(type(one) is int for one in got)
+    expect(whole, f"{where}, you return {short(got)}, expected whole numbers: ids")
+    return got
 
 
-def my_split_heads(x, num_heads):
-    """Give each head its own slice of every vector: (B, T, C) -> (B, H, T, D), D = C / H.
+def _gives(answer, arguments, expected, note=""):
+    """Expect these ids for these arguments."""
+    where = given(answer, arguments)
+    got = _ids(answer(*arguments), where)
+    note = f" {note}" if note else ""
+    expect(got == expected, f"{where}, you get {short(got)}, expected {short(expected)}.{note}")
 
-    Head h gets the numbers h * D to (h + 1) * D - 1. Raises ValueError if H does not divide C.
+
+def _replaced(ids, pair, new_id):
+    """Text's own way: `str.replace` on one character an id, from left to right, in one pass."""
+    text = "".join(map(chr, ids)).replace("".join(map(chr, pair)), chr(new_id))
+    return [ord(one) for one in text]
+
+
+def _drawn(count, kinds, seed):
+    """Ids drawn at random, 1 to `kinds`."""
+    draws = torch.Generator().manual_seed(seed)
+    return torch.randint(1, kinds + 1, (count,), generator=draws).tolist()
+
+
+# 04.1 the gradient of a lookup
+
+
+def my_lookup_gradient(ids, grad, vocab_size):
+    """The gradient of the loss in the table (V, C), from that in the vectors looked up.
+
+    ids is (B, T), grad (B, T, C): how the loss changes with each number that the lookup gave. The
+    result has the dtype of grad.
     """
     raise NotImplementedError
 
 
-def _one_by_one(x, num_heads):
-    """Number by number: entry d of head h of word t is x[b, t, h * D + d]."""
-    width = x.size(-1) // num_heads
-    heads = [x[..., head * width : (head + 1) * width] for head in range(num_heads)]
-    return torch.stack(heads, dim=1)
+def _autograd(ids, grad, vocab_size):
+    """What autograd finds."""
+    table = torch.zeros(vocab_size, grad.size(-1), dtype=grad.dtype, requires_grad=True)
+    vectors = F.embedding(ids, table)
+    return torch.autograd.grad(vectors, table, grad, create_graph=True)[0]
 
 
-def _counted(*shape):
-    """The numbers 0, 1, 2, ... in this shape: every one says where it came from."""
-    return torch.arange(float(torch.Size(shape).numel())).reshape(shape)
+def _added(ids, grad, vocab_size):
+    """The same by hand: each token's gradient is added to its row, one after the other."""
+    rows = [torch.zeros_like(grad[0, 0]) for _ in range(vocab_size)]
+    for sentence, each in zip(ids.tolist(), grad, strict=True):
+        for i, one in zip(sentence, each, strict=True):
+            rows[i] = rows[i] + one
+    return torch.stack(rows)
 
 
-def _split_content(answer):
-    """head h holds slice h of every word, (B, H, T, D)"""
-    note = "A row for each word, its own numbers."
-    agrees(answer, _one_by_one, _counted(1, 3, 4), 2, note=note)
+def _first_row(answer):
+    """a token's gradient goes to its row of the table (V, C), the other rows get 0"""
+    agrees(answer, _autograd, torch.tensor([[1]]), torch.tensor([[[2.0, 3.0]]]), 3)
+    agrees(answer, _autograd, torch.tensor([[2, 0]]), numbers(1, 2, 3, seed=1), 5)
 
 
-def _split_lined_up(answer):
-    """also where there are as many heads as words"""
-    agrees(answer, _one_by_one, _counted(1, 2, 8), 2)
+@hint("What happens to `table[ids] += grad` where an id comes twice?")
+def _twice(answer):
+    """where an id comes twice, the two gradients add up"""
+    note = "Row 1 was used twice."
+    ids, grad = torch.tensor([[1, 1]]), torch.tensor([[[1.0, 2.0], [10.0, 20.0]]])
+    agrees(answer, _autograd, ids, grad, 2, note=note)
+    agrees(answer, _autograd, torch.tensor([[1, 0, 1, 1]]), numbers(1, 4, 2, seed=2), 3, note=note)
 
 
-def _split_edges(answer):
-    """also with one head, one number a head, or one word"""
-    agrees(answer, _one_by_one, _counted(1, 2, 3), 1)
-    agrees(answer, _one_by_one, _counted(1, 2, 3), 3)
-    agrees(answer, _one_by_one, _counted(2, 1, 4), 2)
+def _batch(answer):
+    """all sentences of a batch count"""
+    agrees(answer, _autograd, torch.tensor([[0], [1]]), numbers(2, 1, 3, seed=3), 4)
+    ids = torch.tensor([[4, 0, 4, 2], [2, 2, 0, 5], [1, 4, 5, 5]])
+    agrees(answer, _autograd, ids, numbers(3, 4, 2, seed=4), 7)
 
 
-@hint("Name the axes (B, T, H, D) first, and only then put them in another order.")
-def _split_batch(answer):
-    """every sentence of a batch is split by itself, of a part of a larger tensor too"""
-    agrees(answer, _one_by_one, _counted(2, 1, 2), 2, note="Sentence 0 is [0, 1].")
-    agrees(answer, _one_by_one, _counted(2, 3, 8), 4)
-    agrees(answer, _one_by_one, _counted(3, 5, 2).transpose(0, 1)[1:], 2)
+def _turned(answer):
+    """grad may lie in memory in any order"""
+    ids = torch.tensor([[4, 0, 4, 2], [2, 2, 0, 5], [1, 4, 5, 5]])
+    agrees(answer, _autograd, ids, numbers(4, 3, 2, seed=8).transpose(0, 1), 7)
+    agrees(answer, _autograd, ids.T, numbers(3, 4, 2, seed=9).transpose(0, 1), 7)
 
 
-def _split_dtype(answer):
-    """the numbers keep their dtype, and gradients pass"""
-    for dtype in (torch.float64, torch.float16):
-        agrees(answer, _one_by_one, numbers(2, 3, 4, seed=1, dtype=dtype), 2)
-    gradients(answer, _one_by_one, numbers(2, 3, 4, seed=2), 2)
+def _in_its_dtype(answer):
+    """ids may be int32, and the result has the dtype of grad"""
+    ids = torch.tensor([[3, 0, 3], [1, 0, 0]])
+    agrees(answer, _autograd, ids.int(), numbers(2, 3, 4, seed=5), 5)
+    agrees(answer, _autograd, ids, numbers(2, 3, 4, seed=6, dtype=torch.float64), 5)
+    agrees(answer, _autograd, ids, numbers(2, 3, 4, seed=6).half(), 5, tolerance=4e-3)
 
 
-def _split_refuses(answer):
-    """heads that do not divide the width are refused"""
-    refuses(answer, _counted(1, 2, 10), 3, note="10 is not 3 × D.")
-    refuses(answer, _counted(1, 6, 4), 6, note="4 is not 6 × D.")
+def _linear(answer):
+    """a gradient passes on to grad"""
+    gradients(answer, _added, torch.tensor([[1, 0, 1], [2, 2, 1]]), numbers(2, 3, 2, seed=7), 4)
 
 
-SPLIT = Exercise(
+GRADIENT = Exercise(
     id="04.1",
-    title="split into heads",
-    difficulty=1,
-    minutes=8,
+    title="the gradient of a lookup",
+    difficulty=2,
+    minutes=10,
     statement=(
-        "Write `my_split_heads(x, num_heads)`: from `(B, T, C)` to `(B, H, T, D)`, where head h "
-        "gets slice h of every word's vector. Raise `ValueError` if `num_heads` does not divide C."
+        "Training needs the way back: how does the loss change with the numbers of the table? "
+        "Write `my_lookup_gradient(ids, grad, vocab_size)` without autograd. `ids` is (B, T); "
+        "`grad` (B, T, C) says how the loss changes with each number that the lookup gave; the "
+        "result is (V, C), in the dtype of `grad`. A row that was not used gets 0; one that was "
+        "used several times gets the sum."
     ),
-    hint="First give the last axis its two parts, `unflatten(-1, (num_heads, -1))`; then swap.",
-    function=my_split_heads,
-    tests=(
-        _split_content,
-        _split_lined_up,
-        _split_edges,
-        _split_batch,
-        _split_dtype,
-        _split_refuses,
-    ),
+    hint="The lookup is a product, one-hot × table. The gradient of `A @ W` in `W` is "
+    "`A.T @ grad`. (Or look up `index_add`.)",
+    function=my_lookup_gradient,
+    tests=(_first_row, _twice, _batch, _turned, _in_its_dtype, _linear),
 )
 
 
-# 04.2 repair a causal attention
+# 04.2 nearest words
 
 
-def my_causal_heads(x, w_q, w_k, w_v, w_o, num_heads):
-    """Causal self-attention with `num_heads` heads: x (B, T, C) -> (B, T, C).
+def my_nearest(vectors, query, k):
+    """The ids of the k rows with the largest cosine to row `query`, best first, without itself.
 
-    Each w is (C, C) and multiplies from the right: q = x @ w_q. Word t sees the words 0 to t.
+    vectors is (V, C), query an int, the result k ids.
     """
     raise NotImplementedError
 
 
-def torchs_heads(x, memory, w_q, w_k, w_v, w_o, num_heads):
-    """torch's own, whose maps multiply from the left and whose words come first."""
-    memory = memory.transpose(0, 1)
-    out, _ = multi_head_attention_forward(
-        x.transpose(0, 1), memory, memory, x.size(-1), num_heads,
-        torch.cat([w_q.T, w_k.T, w_v.T]), None, None, None, False, 0.0, w_o.T, None,
-        training=False, need_weights=False,
-    )  # fmt: skip
-    return out.transpose(0, 1)
+WORDS = torch.tensor([[1.0, 0.0], [9.0, 4.0], [0.2, 0.02], [0.0, 1.0], [-1.0, 0.1], [1.0, 1.0]])
 
 
-def random_inputs(b, t, s, c, seed, scale=1.0, dtype=torch.float32):
-    """x, memory and four maps of random numbers."""
-    maps = numbers(4, c, c, seed=seed, scale=c**-0.5, dtype=dtype).unbind()
-    x = numbers(b, t, c, seed=seed + 1, scale=scale, dtype=dtype)
-    return x, numbers(b, s, c, seed=seed + 2, scale=scale, dtype=dtype), *maps
+def _by_angle(vectors, query, k):
+    """One cosine after the other in float64, sorted."""
+    rows = vectors.double().tolist()
+
+    def cosine(i):
+        dot = sum(a * b for a, b in zip(rows[i], rows[query], strict=True))
+        return dot / (sum(a * a for a in rows[i]) * sum(b * b for b in rows[query])) ** 0.5
+
+    others = [i for i in range(len(rows)) if i != query]
+    return sorted(others, key=cosine, reverse=True)[:k]
 
 
-def _causal(x, w_q, w_k, w_v, w_o, num_heads):
-    """Word by word, each with a memory of the words up to itself: there is nothing to hide."""
-    words = range(x.size(1))
-    maps = (w_q, w_k, w_v, w_o, num_heads)
-    return torch.cat([torchs_heads(x[:, t : t + 1], x[:, : t + 1], *maps) for t in words], dim=1)
+def _is_nearest(answer, vectors, query, k, note=""):
+    _gives(answer, (vectors, query, k), _by_angle(vectors, query, k), note)
 
 
-def _alone(b, t, c, seed, **how):
-    """x and four maps of random numbers."""
-    x, _, *maps = random_inputs(b, t, 1, c, seed, **how)
-    return x, *maps
+def _nearest_two(answer):
+    """small angles win, whatever the lengths"""
+    _is_nearest(answer, WORDS, 0, 2, "Row 1 is long, row 2 short; the angle counts.")
 
 
-def _repaired(answer, wrong, *arguments):
-    """Expect what `suspect` should give; a message says first what is wrong, then the matrices."""
-    agrees(answer, _causal, *arguments, where=f"{wrong}: {given(answer, arguments)}")
+def _not_itself(answer):
+    """a word is not its own neighbour"""
+    where = given(answer, (WORDS, 3, 1))
+    got = _ids(answer(WORDS, 3, 1), where)
+    expect(got != [3], f"{where}, you get {got}: that is the query itself")
+    _is_nearest(answer, WORDS, 3, 1)
 
 
-def _one_word(answer):
-    """a word that is alone gets its own value, through w_v and w_o"""
-    wrong = "a word that is alone: its weight is 1, and every row is x @ w_v @ w_o"
-    _repaired(answer, wrong, *_alone(1, 1, 2, seed=71), 1)
-    _repaired(answer, wrong, *_alone(3, 1, 4, seed=72), 2)
+def _all_in_order(answer):
+    """the best comes first, of as many as there are"""
+    _is_nearest(answer, WORDS, 0, 5, "Row 4 is opposite.")
 
 
-@hint("Do the weights that are left in a row sum to 1? With one head, only the mask is at work.")
-def _first_word(answer):
-    """with one head, no word sees a later one, and its weights sum to 1"""
-    wrong = "no word should see a later one, and weights should sum to 1. Row 0 is x[0] @ w_v @ w_o"
-    _repaired(answer, wrong, *_alone(1, 3, 2, seed=73), 1)
-    _repaired(answer, wrong, *_alone(2, 5, 4, seed=74), 1)
+def _lengths(answer):
+    """neither the length of a row nor that of a column counts"""
+    vectors = torch.tensor([[1.0, 1.0], [10.0, 0.0], [1.0, 3.0]])
+    _is_nearest(answer, vectors, 0, 2, "The cosines are 0.71 and 0.89.")
 
 
-@hint("Change the last word: does a word before it move, and in which head?")
-def _leak(answer):
-    """with several heads, the past does not move when the last word changes"""
-    for b, t, c, heads in ((1, 2, 2, 2), (2, 5, 6, 3)):
-        x, *maps = _alone(b, t, c, seed=75 + t)
-        changed = x.clone()
-        changed[:, -1] += 1
-        where = f"for x of shape {(b, t, c)} and num_heads={heads}"
-        before, after = (tensor(answer(each, *maps, heads), where) for each in (x, changed))
-        expect(before.shape == x.shape, f"{where}, the shape is {tuple(before.shape)}")
-        moved = (after - before)[:, :-1].abs().max().item()
-        expect(moved < 1e-6, f"{where}, the last word changes, and words before it move by "
-               f"{moved:.3g}, expected 0")  # fmt: skip
+def _same_direction(answer):
+    """a word that points the very same way is a neighbour, wherever it stands"""
+    vectors = torch.tensor([[2.0, 0.0], [0.0, 3.0], [4.0, 0.0], [1.0, 1.0]])
+    note = "Rows 0 and 2 point the same way."
+    _gives(answer, (vectors, 0, 2), [2, 3], note)
+    _gives(answer, (vectors, 2, 2), [0, 3], note)
 
 
-@hint("How many numbers has one head's query? And is head h slice h of every word?")
-def _causal_heads(answer):
-    """each head has its own slice of every word, and scores of its own"""
-    wrong = "head h should have slice h of every word, and scores of its own"
-    _repaired(answer, wrong, *_alone(1, 2, 2, seed=81), 2)
-    _repaired(answer, wrong, *_alone(1, 3, 4, seed=82), 2)
-    _repaired(answer, wrong, *_alone(2, 5, 6, seed=83), 3)
-    _repaired(answer, wrong, *_alone(3, 4, 8, seed=84), 4)
+def _opposite(answer):
+    """a word that points the other way is still one of the others"""
+    vectors = torch.tensor([[2.0, 0.0], [-1.0, 0.0]])
+    note = "Row 1 points the other way."
+    _gives(answer, (vectors, 0, 1), [1], note)
+    _gives(answer, (vectors, 1, 1), [0])
 
 
-def _causal_large(answer):
-    """scores in the thousands give no NaN, and hide as well"""
-    note = "All that a word may see can have a weight of 0 before later words are hidden."
-    agrees(answer, _causal, *_alone(2, 4, 4, seed=85, scale=300.0), 2, tolerance=1e-3, note=note)
+def _close(answer):
+    """words that are almost equally near are told apart, as far as the dtype can"""
+    for dtype, near, nearer in ((torch.float32, 0.012, 0.01), (torch.float64, 2e-5, 1e-5)):
+        for angles in ((0.0, near, nearer), (0.0, nearer, near)):
+            turn = torch.tensor(angles, dtype=dtype)
+            lengths = torch.tensor([[1.0], [3.1], [0.7]], dtype=dtype)
+            vectors = torch.stack([turn.cos(), turn.sin()], dim=1) * lengths
+            note = f"Rows 1 and 2 are turned by {angles[1]:g} and {angles[2]:g}: almost as near."
+            _is_nearest(answer, vectors, 0, 2, note)
 
 
-def _causal_dtype(answer):
-    """it works in float64, and where its arguments are"""
-    agrees(answer, _causal, *_alone(2, 3, 4, seed=86, dtype=torch.float64), 2)
-    travels(answer, *_alone(2, 3, 4, seed=87), 2)
+def _in_a_crowd(answer):
+    """of 40 words in 7 dimensions, whatever the size of the numbers, in float64 too"""
+    vectors = numbers(40, 7, seed=1, shift=0.3)
+    for query, k in ((0, 5), (17, 39), (39, 1)):
+        _is_nearest(answer, vectors, query, k)
+    for scale in (1e-4, 1e4):
+        _is_nearest(answer, numbers(30, 5, seed=2, scale=scale), 11, 4)
+    _is_nearest(answer, numbers(6, 9, seed=3, dtype=torch.float64), 2, 5)
 
 
-def _causal_learns(answer):
-    """gradients reach x and every map"""
-    gradients(answer, _causal, *_alone(1, 3, 2, seed=88), 1)
-    gradients(answer, _causal, *_alone(2, 3, 4, seed=89), 2)
-
-
-REPAIR = Exercise(
+NEAREST = Exercise(
     id="04.2",
-    title="repair a causal attention",
-    difficulty=2,
-    minutes=15,
+    title="nearest words",
+    difficulty=1,
+    minutes=6,
     statement=(
-        "`suspect`, above, has four lines that print the right shape and are wrong. Write "
-        "`my_causal_heads(x, w_q, w_k, w_v, w_o, num_heads)`, which does what `suspect` should: "
-        "split into heads, scale, let no word see a later one, join, and mix by `w_o`. Each map is "
-        "`(C, C)` and multiplies from the right; no biases. In the dtype and on the device of `x`, "
-        "and however large the scores are. Copy the function, and repair it line by line."
+        "Write `my_nearest(vectors, query, k)`: the ids of the `k` rows of `vectors` with the "
+        "largest cosine to the row number `query`, best first, that row left out."
     ),
-    hint=(
-        "Ask of each line in turn: whose numbers does a head hold; how many numbers has a query; "
-        "what do the weights of a row sum to; whose answers stand side by side?"
-    ),
-    function=my_causal_heads,
+    hint="A cosine is the dot product of two vectors of length 1. `topk` sorts; which value keeps "
+    "the query out?",
+    function=my_nearest,
     tests=(
-        _one_word,
-        _first_word,
-        _leak,
-        _causal_heads,
-        _causal_large,
-        _causal_dtype,
-        _causal_learns,
+        _nearest_two,
+        _not_itself,
+        _all_in_order,
+        _lengths,
+        _same_direction,
+        _opposite,
+        _close,
+        _in_a_crowd,
     ),
 )
 
 
-EXERCISES = (SPLIT, REPAIR)
+EXERCISES = (GRADIENT, NEAREST)

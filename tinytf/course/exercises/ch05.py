@@ -1,336 +1,411 @@
-"""Chapter 05: the table of sines and cosines, a test of it, and positions added."""
+"""Chapter 05: attention weights, masks, and attention as a soft lookup."""
 
 import math
 
-import numpy as np
 import torch
+from torch.nn.functional import scaled_dot_product_attention
 
 from tinytf.course.expect import (
     agrees,
     expect,
     gradients,
     numbers,
-    refuses,
+    precise,
+    same,
+    short,
     tensor,
     travels,
 )
 from tinytf.course.grading import Exercise, hint
 
-# 05.1 the table of sines and cosines
+# 05.3 attention weights with a mask
 
 
-def my_sinusoidal(max_len, d_model):
-    """The sinusoidal positions, (max_len, d_model).
+def my_attention_weights(q, k, mask=None):
+    """How much each query attends to each key.
 
-    Column 2i holds sin(pos / 10000^(2i / d_model)), column 2i + 1 the cosine of the same angle.
-    An odd d_model ends on a sine.
+    q is (..., T, D), k is (..., S, D), and mask (True = may attend) broadcasts to (..., T, S).
+    A query that may attend to nothing gets a row of zeros.
     """
     raise NotImplementedError
 
 
-def _values(max_len, d_model):
-    """Number by number, as the formula says."""
-    angle = [[p / 10000 ** ((j - j % 2) / d_model) for j in range(d_model)] for p in range(max_len)]
-    return torch.tensor(
-        [[math.cos(a) if j % 2 else math.sin(a) for j, a in enumerate(row)] for row in angle]
+Q = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+K = torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+CAUSAL = torch.tensor([[True, False, False], [True, True, False], [True, True, True]])
+WIDE = torch.arange(32.0).reshape(1, 2, 4, 4).sin() * 2  # B=1, H=2, T=4, D=4
+LONELY = torch.tensor([[True, True, False], [False, False, False], [True, False, True]])
+_worked = f"for q={short(Q)}, k={short(K)}"
+_SHORT_K = "for q of shape (3, 2) and k of shape (2, 2)"
+
+
+def _shape(answer):
+    """there is a row per query and a column per key"""
+    got = tensor(answer(Q, K[:2]), _SHORT_K)
+    expect(
+        got.shape == (3, 2),
+        f"{_SHORT_K}, the weights have shape {tuple(got.shape)}, expected (3, 2)",
     )
 
 
-def _sine_shape(answer):
-    """there is a row per position and a column per dimension"""
-    got = tensor(answer(3, 4), "for max_len=3, d_model=4")
-    message = f"for max_len=3, d_model=4, the shape is {tuple(got.shape)}, expected (3, 4)"
-    expect(got.shape == (3, 4), message)
+def _rows_sum_to_one(answer):
+    """each row sums to 1"""
+    sums = tensor(answer(Q, K), _worked).sum(-1)
+    for row, total in enumerate(sums.tolist()):
+        message = f"{_worked}, row {row} sums to {total:.4g}; a distribution sums to 1"
+        expect(abs(total - 1) < 1e-5, message)
+
+
+def _by_hand(answer):
+    """the worked example comes out as it does by hand"""
+    e = math.exp(1 / math.sqrt(2))
+    one, two = [1 / (1 + 2 * e), e / (1 + 2 * e)], [e / (2 * e + e * e), e * e / (2 * e + e * e)]
+    expected = [[one[0], one[1], one[1]], [one[1], one[0], one[1]], [two[0], two[0], two[1]]]
+    same(answer(Q, K), expected, _worked, note="The scores are divided by the root of D=2.")
+
+
+def _own_width(answer):
+    """the scale is the width of one head"""
+    expected = scaled_dot_product_attention(WIDE, WIDE, torch.eye(4).expand(1, 2, 4, 4))
+    where = "for q=k of shape (B=1, H=2, T=4, D=4)"
+    same(answer(WIDE, WIDE), expected, where, note="The scores are divided by the root of D=4.")
+
+
+def _mask_hides(answer):
+    """what the mask hides gets no weight, and the rest of the row still sums to 1"""
+    where = f"{_worked} and a causal mask"
+    got = tensor(answer(Q, K, CAUSAL), where)
+    expect(got.shape == (3, 3), f"{where}, the shape is {tuple(got.shape)}, expected (3, 3)")
+    for row in range(3):
+        leak = got[row][~CAUSAL[row]].abs().sum().item()
+        message = f"{where}, row {row} gives {leak:.4g} to hidden keys; True means “may attend”"
+        expect(leak < 1e-6, message)
+        total = got[row].sum().item()
+        message = f"{where}, row {row} sums to {total:.4g}; a distribution sums to 1"
+        expect(abs(total - 1) < 1e-5, message)
+
+
+def _nothing_to_see(answer):
+    """a query that may attend to nothing gets zeros"""
+    where = "for a mask whose row 1 is all False"
+    got = tensor(answer(Q, K, LONELY), where)
+    same(got[1], [0.0, 0.0, 0.0], f"{where}, in row 1")
+
+
+def _gradient_survives(answer):
+    """and its gradient is finite"""
+    q = Q.clone().requires_grad_()
+    weights = answer(q, K, LONELY)
+    expect(isinstance(weights, torch.Tensor) and weights.requires_grad, "the weights carry no grad")
+    (grad,) = torch.autograd.grad((weights * K.sum(-1)).sum(), q)
+    where = "for a mask whose row 1 is all False"
+    message = f"{where}, the gradient of q is {short(grad)}; NaN spreads to every parameter"
+    expect(grad.isfinite().all(), message)
+
+
+def _plain(q, k, mask=None):
+    """Pair by pair: exp of each score over the sum of those that are seen; 0 where none is."""
+    scores = (q.unsqueeze(-2) * k.unsqueeze(-3)).sum(-1) / q.size(-1) ** 0.5
+    seen = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask.expand_as(scores)
+    scores = torch.where(seen, scores, 0)
+    share = torch.where(seen, (scores - scores.detach().amax(-1, keepdim=True)).exp(), 0)
+    total = share.sum(-1, keepdim=True)
+    return share / torch.where(total == 0, 1, total)
+
+
+_DEEP = numbers(2, 3, 4, 5, seed=1), numbers(2, 3, 6, 5, seed=2)  # B, H, T or S, D
+_PADDED = torch.tensor([[True] * 6, [True, True, False, False, False, False]])[:, None, None]
+
+
+def _each_by_itself(answer):
+    """sentences and heads are attended each by itself, with more keys than queries"""
+    agrees(answer, _plain, numbers(2, 1, 3, seed=1), numbers(2, 2, 3, seed=2))
+    agrees(answer, _plain, *_DEEP)
+
+
+@hint("`masked_fill` spreads a smaller mask over the scores; indexing with it does not.")
+def _mask_broadcasts(answer):
+    """a mask of fewer numbers serves all sentences, heads or queries"""
+    agrees(answer, _plain, numbers(2, 2, 3, seed=1), numbers(2, 3, 3, seed=2), CAUSAL[1:])
+    agrees(answer, _plain, *_DEEP, _PADDED)
+    agrees(answer, _plain, *_DEEP, torch.ones(4, 6, dtype=torch.bool).tril()[None, None])
+
+
+def _large_scores(answer):
+    """scores in the hundreds do no harm"""
+    q, k = torch.tensor([[200.0], [-200.0]]), torch.tensor([[1.0], [2.0], [-1.0]])
+    agrees(answer, _plain, q, k)
+    agrees(answer, _plain, q, k, LONELY[:2])
+    one, second = torch.ones(1, 1), torch.tensor([[False, True]])
+    note = "Key 0 is hidden, and all weight is on key 1."
+    agrees(answer, [[0.0, 1.0]], one, torch.tensor([[200.0], [0.0]]), second, note=note)
+
+
+@hint("Which number is below every score there may be?")
+def _low_scores(answer):
+    """scores that are seen may be far below 0"""
+    one, second = torch.ones(1, 1), torch.tensor([[False, True]])
+    for low, fill in ((-2e4, "-10,000"), (-2e10, "-1,000,000,000")):
+        note = f"Key 0 is hidden, and all weight is on key 1: {fill} is not low enough to hide."
+        agrees(answer, [[0.0, 1.0]], one, torch.tensor([[0.0], [low]]), second, note=note)
+
 
+def _half_precision(answer):
+    """numbers in half precision stay in it, hidden or not"""
+    q, k = numbers(3, 4, seed=1), numbers(3, 4, seed=2)
+    precise(answer, _plain, q, k, dtype=torch.float16)
+    precise(answer, _plain, q, k, LONELY, dtype=torch.float16)
+    precise(answer, _plain, q, k, LONELY, dtype=torch.float64)
 
-def _position_0(answer):
-    """at position 0 sines are 0 and cosines are 1, in turn"""
-    note = "Column 0 is a sine, column 1 the cosine of the same angle, and so on."
-    agrees(answer, _values, 1, 2, note=note)
-    agrees(answer, _values, 1, 4, note=note)
-
-
-def _frequencies(answer):
-    """each pair turns more slowly than the one before"""
-    note = "Pair i turns by 1 / 10000^(2i/d_model) radians per position."
-    agrees(answer, _values, 2, 2, note=note)
-    agrees(answer, _values, 2, 4, note=note)
-    agrees(answer, _values, 4, 6, note=note)
-
-
-def _odd_width(answer):
-    """an odd width ends on a sine"""
-    agrees(answer, _values, 2, 1, note="One sine, no cosine.")
-    agrees(answer, _values, 3, 5, note="Three sines, two cosines.")
-
-
-def _far_positions(answer):
-    """position 3,000 is as right as position 3"""
-    agrees(answer, _values, 3001, 4, tolerance=5e-4, note="Angles need float32, at least.")
-
-
-SINUSOIDAL = Exercise(
-    id="05.1",
-    title="the table of sines and cosines",
-    difficulty=2,
-    minutes=12,
-    statement=(
-        "Write `my_sinusoidal(max_len, d_model)`: the paper's table, a row per position. Column "
-        "2i is a sine, column 2i + 1 the cosine of the same angle. In float32, and for an odd "
-        "`d_model`, too."
-    ),
-    hint=(
-        "`torch.arange(0, d_model, 2)` is 2i for every pair at once. Fill `table[:, 0::2]` and "
-        "`table[:, 1::2]`; for an odd width there is one cosine fewer."
-    ),
-    function=my_sinusoidal,
-    tests=(_sine_shape, _position_0, _frequencies, _odd_width, _far_positions),
-)
-
-
-# 05.2 a test of the table
-
-
-def my_table_test(encode):
-    """True if encode(max_len, d_model) makes the paper's table, for any sizes; else False.
-
-    encode returns a tensor (max_len, d_model), of whatever floating-point dtype.
-    """
-    raise NotImplementedError
-
-
-def _laid_out(angles, first=torch.sin, second=torch.cos):
-    """A function of max_len and d_model from one for angles, two columns for each hand."""
-
-    def encode(max_len, d_model):
-        angle = angles(torch.arange(max_len, dtype=torch.float64)[:, None], d_model)
-        pairs = torch.stack([first(angle), second(angle)], dim=-1).flatten(1)
-        return pairs[:, :d_model].float()
-
-    return encode
-
-
-def _speeds(d_model, base=10000.0, exponent=-2):
-    pair = torch.arange((d_model + 1) // 2, dtype=torch.float64)
-    return base ** (exponent * pair / d_model)
-
-
-def _own_angles(max_len, d_model):
-    angle = torch.arange(max_len)[:, None] / 10000 ** (torch.arange(d_model) / d_model)
-    return torch.where(torch.arange(d_model) % 2 == 0, angle.sin(), angle.cos())
-
-
-def _all_sines_first(max_len, d_model):
-    table = _values(max_len, d_model)
-    return torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
-
-
-RIGHT_TABLES = {
-    "a right table": _values,
-    "a right table in float64": lambda max_len, d_model: _values(max_len, d_model).double(),
-    "a right table, computed in float32": lambda max_len, d_model: torch.stack(
-        [
-            (torch.arange(max_len) / 10000 ** ((j - j % 2) / d_model) + (j % 2) * math.pi / 2).sin()
-            for j in range(d_model)
-        ],
-        dim=1,
-    ),
-}
-WRONG_SPEEDS = {
-    "hands that get faster": _laid_out(lambda pos, d: pos * _speeds(d, exponent=2)),
-    "the exponent i/d in place of 2i/d": _laid_out(lambda pos, d: pos * _speeds(d, exponent=-1)),
-    "the base 1,000": _laid_out(lambda pos, d: pos * _speeds(d, 1000.0)),
-    "one speed for all hands": _laid_out(lambda pos, d: pos * torch.ones((d + 1) // 2)),
-    "an exponent of its own for each column": _own_angles,
-}
-WRONG_LAYOUTS = {
-    "cosine and sine swapped": _laid_out(lambda pos, d: pos * _speeds(d), torch.cos, torch.sin),
-    "all sines before all cosines": _all_sines_first,
-    "hands that turn the other way": _laid_out(lambda pos, d: -pos * _speeds(d)),
-    "sines in all columns": _laid_out(lambda pos, d: pos * _speeds(d), torch.sin, torch.sin),
-}
-WRONG_PLACES = {
-    "positions from 1": _laid_out(lambda pos, d: (pos + 1) * _speeds(d)),
-    "clocks that stop at position 1": _laid_out(lambda pos, d: pos.clamp(max=1) * _speeds(d)),
-    "position 0 everywhere": _laid_out(lambda pos, d: 0 * pos * _speeds(d)),
-}
-WRONG_WIDTHS = {
-    "the speeds of width 4 at any width": _laid_out(
-        lambda pos, d: pos * _speeds(4, exponent=-2)[0] * 100.0 ** -torch.arange((d + 1) // 2)
-    ),
-    "a column too many": lambda max_len, d_model: _values(max_len, d_model + 1),
-    "a row too many": lambda max_len, d_model: _values(max_len + 1, d_model),
-    "rows and columns exchanged": lambda max_len, d_model: _values(max_len, d_model).T,
-}
-
-
-def _verdicts(answer, tables, expected, note):
-    for name, encode in tables.items():
-        got = answer(encode)
-        where = f"for a function that makes {name}"
-        says = isinstance(got, bool | int | np.bool_) or (
-            isinstance(got, torch.Tensor) and got.numel() == 1
-        )
-        expect(says, f"{where}, you return {type(got).__name__}, expected True or False. {note}")
-        message = f"{where}, your test returns {bool(got)}, expected {expected}. {note}"
-        expect(bool(got) == expected, message)
-
-
-def _passes_right(answer):
-    """a right table passes, in float32 and in float64"""
-    _verdicts(answer, RIGHT_TABLES, True, "Computed in float32, it differs by about 1e-6.")
-
-
-def _finds_speeds(answer):
-    """hands of a wrong speed are found"""
-    _verdicts(answer, WRONG_SPEEDS, False, "Row 1 has a value in column 2 that tells.")
-
-
-def _finds_layouts(answer):
-    """sines and cosines in the wrong columns are found"""
-    _verdicts(answer, WRONG_LAYOUTS, False, "Each column has its own value to compare.")
-
-
-def _finds_places(answer):
-    """rows in the wrong places are found"""
-    _verdicts(answer, WRONG_PLACES, False, "Look at more rows than one.")
-
-
-def _finds_widths(answer):
-    """a wrong shape is found, and speeds that fit one width only"""
-    _verdicts(answer, WRONG_WIDTHS, False, "Ask for a width other than 4, and look at the shape.")
-
-
-def _finds_slips(answer):
-    """a table that is off by a thousandth is found"""
-    tables = {
-        "numbers too large by 0.002": lambda max_len, d_model: _values(max_len, d_model) + 0.002,
-        "a last column too large by 0.002": lambda max_len, d_model: (
-            _values(max_len, d_model) + 0.002 * (torch.arange(d_model) == d_model - 1)
-        ),
-        "a last row too large by 0.002": lambda max_len, d_model: (
-            _values(max_len, d_model) + 0.002 * (torch.arange(max_len) == max_len - 1)[:, None]
-        ),
-    }
-    _verdicts(answer, tables, False, "Rounding is a million times smaller than 1.")
-
-
-TABLE_TEST = Exercise(
-    id="05.2",
-    title="a test of the table",
-    difficulty=2,
-    minutes=12,
-    statement=(
-        "Design `my_table_test(encode)`: `encode(max_len, d_model)` returns a tensor that should "
-        "be the paper's table. Return `True` if it is, and `False` if it is wrong in any way: in "
-        "the speeds of its hands, in the order of its columns, in where it starts to count, in its "
-        "shape. Choose yourself what to ask for. Rounding is no mistake, and neither is float64; a "
-        "number that is off by a thousandth is one."
-    ),
-    hint=(
-        "Compare values with the formula, in `math.sin` and `math.cos`. Which sizes show most? At "
-        "position 0 all speeds look alike, and width 2 has only one hand."
-    ),
-    function=my_table_test,
-    tests=(
-        _passes_right,
-        _finds_speeds,
-        _finds_layouts,
-        _finds_places,
-        _finds_widths,
-        _finds_slips,
-    ),
-)
-
-
-# 05.3 repair: positions are added
-
-
-def my_add_positions(x, table, start=0):
-    """Add to each word of x (B, T, C) its row of the table (max_len, C): a new tensor.
-
-    The first word of each sentence stands at position `start`. Raises ValueError where the table
-    has no row for the last one.
-    """
-    raise NotImplementedError
-
-
-def _added(x, table, start=0):
-    """A word at a time."""
-    return torch.stack(
-        [
-            torch.stack([word + table[start + t] for t, word in enumerate(sentence.unbind())])
-            for sentence in x.unbind()
-        ]
-    )
-
-
-def _one_row(answer):
-    """a single word gets row 0"""
-    agrees(answer, _added, torch.tensor([[[1.0, 2.0]]]), torch.tensor([[10.0, 20.0]]))
-
-
-@hint("Which axis of x counts the words of a sentence?")
-def _rows_by_place(answer):
-    """every sentence gets the same rows, one for each of its words"""
-    note = "Word t of every sentence gets row t."
-    agrees(answer, _added, numbers(1, 2, 2, seed=21), numbers(4, 2, seed=22), note=note)
-    agrees(answer, _added, numbers(3, 2, 4, seed=23), numbers(6, 4, seed=24), note=note)
-    agrees(answer, _added, numbers(2, 5, 3, seed=25), numbers(5, 3, seed=26), note=note)
-    agrees(answer, _added, numbers(4, 4, 2, seed=27), numbers(9, 2, seed=28), note=note)
-
-
-@hint("At which row does a slice for T words end that begins at `start`?")
-def _from_start(answer):
-    """words can begin at a later position"""
-    note = "The first word stands at position 2."
-    agrees(answer, _added, numbers(1, 1, 2, seed=31), numbers(4, 2, seed=32), 2, note=note)
-    agrees(answer, _added, numbers(2, 3, 2, seed=33), numbers(9, 2, seed=34), 2, note=note)
-    note = "The last word has the last row."
-    agrees(answer, _added, numbers(3, 2, 4, seed=35), numbers(6, 4, seed=36), 4, note=note)
-
-
-def _past_the_end(answer):
-    """where the table has no row left, it refuses"""
-    note = "A slice past the end is just shorter, and what is left broadcasts."
-    for words, rows, start in ((2, 3, 2), (1, 3, 3), (3, 2, 0), (2, 1, 0), (2, 4, 7)):
-        x, table = numbers(1, words, 2, seed=41), numbers(rows, 2, seed=42)
-        where = f"for x of shape {tuple(x.shape)}, table of shape {(rows, 2)}, start={start}"
-        refuses(answer, x, table, start, note=note, where=where)
-
-
-def _other_dtypes(answer):
-    """it works in float64, and where its arguments are"""
-    wide = [numbers(*shape, seed=51, dtype=torch.float64) for shape in ((2, 3, 4), (5, 4))]
-    agrees(answer, _added, *wide, 1)
-    travels(answer, numbers(2, 3, 4, seed=52), numbers(5, 4, seed=53), 1)
-
-
-def _both_learn(answer):
-    """gradients reach x, and the table, which may be learned"""
-    gradients(answer, _added, numbers(1, 2, 2, seed=61), numbers(3, 2, seed=62))
-    gradients(answer, _added, numbers(2, 3, 2, seed=63), numbers(6, 2, seed=64), 2)
-
-
-ADDED = Exercise(
+
+def _gradients_right(answer):
+    """gradients reach queries and keys, with a mask and without"""
+    gradients(answer, _plain, numbers(2, 3, seed=1), numbers(4, 3, seed=2))
+    gradients(answer, _plain, numbers(3, 2, seed=1), numbers(3, 2, seed=2), LONELY)
+
+
+def _elsewhere(answer):
+    """it computes where its inputs are"""
+    travels(answer, Q, K)
+    travels(answer, Q, K, CAUSAL)
+
+
+WEIGHTS = Exercise(
     id="05.3",
-    title="repair: positions are added",
+    title="attention weights with a mask",
+    difficulty=2,
+    minutes=15,
+    statement=(
+        "Write `my_attention_weights(q, k, mask=None)`: the softmax over keys of the scaled dot "
+        "products. `mask` is boolean and `True` means *may attend*; it broadcasts against the "
+        "scores. A query whose mask row is all `False` gets a row of zeros, with a finite "
+        "gradient. The weights keep the dtype of `q` and `k`, half precision too."
+    ),
+    hint=(
+        "Hide a score before the softmax by giving it a very negative, finite value such as "
+        "`torch.finfo(scores.dtype).min`; set the hidden weights to 0 after it."
+    ),
+    function=my_attention_weights,
+    tests=(
+        _shape,
+        _rows_sum_to_one,
+        _by_hand,
+        _own_width,
+        _mask_hides,
+        _nothing_to_see,
+        _gradient_survives,
+        _each_by_itself,
+        _mask_broadcasts,
+        _large_scores,
+        _low_scores,
+        _half_precision,
+        _gradients_right,
+        _elsewhere,
+    ),
+)
+
+
+# 05.2 causal and padding mask together
+
+
+def my_decoder_mask(ids, pad_id=0):
+    """Which positions each position of a batch may attend to, (B, T) -> (B, 1, T, T).
+
+    True where the key is not padding and not later than the query.
+    """
+    raise NotImplementedError
+
+
+IDS = torch.tensor([[5, 6, 7, 0], [0, 0, 8, 9]])
+_IDS = f"for ids={short(IDS)}"
+
+
+def _mask_shape(answer):
+    """the mask is boolean, with an axis for the heads"""
+    got = tensor(answer(IDS), _IDS)
+    expect(got.dtype == torch.bool, f"{_IDS}, the dtype is {got.dtype}, expected torch.bool")
+    why = "a row for each query and a column for each key"
+    if got.dim() == 3:
+        why = (
+            "the scores are (B, H, T, T), and a three-axis mask lines its batch up with their heads"
+        )
+    message = f"{_IDS}, the shape is {tuple(got.shape)}, expected (2, 1, 4, 4): {why}"
+    expect(got.shape == (2, 1, 4, 4), message)
+
+
+def _cells(answer, wanted, note):
+    got = tensor(answer(IDS), _IDS).expand(2, 1, 4, 4)[:, 0]
+    for b in range(2):
+        for t in range(4):
+            for s in range(4):
+                if wanted(b, t, s) is not None:
+                    message = f"{_IDS}, sentence {b}, query {t} and key {s}: {bool(got[b, t, s])}; "
+                    expect(bool(got[b, t, s]) == wanted(b, t, s), message + note)
+
+
+def _no_future(answer):
+    """nothing sees the future"""
+    _cells(answer, lambda b, t, s: False if s > t else None, "a later key is hidden, so False")
+
+
+def _sees_itself(answer):
+    """a real position sees itself"""
+    real = (IDS != 0).tolist()
+    note = "a position may attend to itself, so True"
+    _cells(answer, lambda b, t, s: True if s == t and real[b][t] else None, note)
+
+
+def _sees_past(answer):
+    """a position sees the real positions before it"""
+    real = (IDS != 0).tolist()
+    note = "an earlier word may be attended to, so True"
+    _cells(answer, lambda b, t, s: True if s < t and real[b][s] else None, note)
+
+
+def _no_padding(answer):
+    """nothing sees padding"""
+    real = (IDS != 0).tolist()
+    note = "padding is never attended to, so False"
+    _cells(answer, lambda b, t, s: None if real[b][s] else False, note)
+
+
+def _other_pad(answer):
+    """the padding id is the argument"""
+    got = tensor(answer(torch.tensor([[0, 9]]), 9), "for ids=[[0, 9]], pad_id=9")
+    where, note = "for ids=[[0, 9]], pad_id=9, the four cells", "Here 9 is padding and 0 is a word."
+    same(got.reshape(-1), [True, False, True, False], where, note=note)
+
+
+def _any_length(answer):
+    """any number of sentences of any length, one word too"""
+    for ids in (torch.tensor([[4]]), torch.tensor([[3, 0], [0, 3], [3, 4]]), IDS[:, :3]):
+        wanted = [
+            [[[s <= t and row[s] != 0 for s in range(len(row))] for t in range(len(row))]]
+            for row in ids.tolist()
+        ]
+        agrees(answer, torch.tensor(wanted), ids)
+
+
+def _mask_elsewhere(answer):
+    """the mask is made where the ids are"""
+    travels(answer, IDS)
+
+
+MASK = Exercise(
+    id="05.2",
+    title="causal and padding mask together",
     difficulty=2,
     minutes=10,
     statement=(
-        "`suspect`, above, is right only on a square, and from position 0. Write "
-        "`my_add_positions(x, table, start=0)`, which does what it should: add to each word of `x` "
-        "`(B, T, C)` its row of `table` `(max_len, C)`, where the first word stands at `start`, "
-        "and return a new tensor, leaving `x` as it was. Raise `ValueError` where the table has no "
-        "row for the last word. Gradients reach `x` and the table, which may be learned."
+        "Write `my_decoder_mask(ids, pad_id=0)`: for a batch of token ids of shape `(B, T)`, the "
+        "boolean mask `(B, 1, T, T)` that is `True` where a query may attend to a key: the key is "
+        "not later than the query, and it is not padding."
     ),
-    hint=(
-        "Four things are wrong: which axis is measured; where the slice ends; what happens past "
-        "the end; and what becomes of the caller's `x`."
+    hint="Two masks that broadcast against each other: one has an axis of 1 for the sentences, the "
+    "other for the queries. Both have to be where `ids` is.",
+    function=my_decoder_mask,
+    tests=(
+        _mask_shape,
+        _no_future,
+        _sees_itself,
+        _sees_past,
+        _no_padding,
+        _other_pad,
+        _any_length,
+        _mask_elsewhere,
     ),
-    function=my_add_positions,
-    tests=(_one_row, _rows_by_place, _from_start, _past_the_end, _other_dtypes, _both_learn),
 )
 
 
-EXERCISES = (SINUSOIDAL, TABLE_TEST, ADDED)
+# 05.1 a dictionary that looks up softly
+
+
+def my_lookup(query, keys, values, temperature):
+    """The values, averaged by how well their keys match the query.
+
+    query is (D,), keys (S, D), values (S, C), the result (C,). As temperature goes to 0 the
+    result goes to the value of the best key.
+    """
+    raise NotImplementedError
+
+
+QUERY = torch.tensor([1.0, 0.0])
+KEYS = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
+VALUES = torch.tensor([[10.0, 0.0], [20.0, 1.0], [30.0, 5.0]])
+_BOOK = f"for query={short(QUERY)}, keys={short(KEYS)}, values={short(VALUES)}"
+
+
+def _average(answer):
+    """at temperature 1 it is the softmax average of the values"""
+    e, root = math.e, math.sqrt(math.e)
+    total = e + 1 + root
+    expected = [(10 * e + 20 + 30 * root) / total, (1 + 5 * root) / total]
+    same(answer(QUERY, KEYS, VALUES, 1.0), expected, f"{_BOOK}, temperature=1")
+
+
+def _cold(answer):
+    """near temperature 0 it returns the value of the best key"""
+    where = f"{_BOOK}, temperature=0.001"
+    same(answer(QUERY, KEYS, VALUES, 0.001), [10.0, 0.0], where, note="Key 0 matches best.")
+
+
+def _near(answer):
+    """at low temperatures keys that are close to the best count still"""
+    for temperature, share, note in ((0.001, 0.952574, "3"), (0.09, 0.508333, "0.0333")):
+        note = f"The scores differ by 0.003 / {temperature} = {note}."
+        agrees(answer, [share], torch.ones(1), torch.tensor([[0.0], [0.003]]),
+               torch.tensor([[0.0], [1.0]]), temperature, note=note)  # fmt: skip
+
+
+def _hot(answer):
+    """at a high temperature it returns the mean of the values"""
+    got = answer(QUERY, KEYS, VALUES, 1e6)
+    same(got, [20.0, 2.0], f"{_BOOK}, temperature=1000000", note="All keys count alike.")
+
+
+def _looked_up(query, keys, values, temperature):
+    """The same, one key after the other."""
+    shares = [((key * query).sum() / temperature).exp() for key in keys]
+    return sum(share * value for share, value in zip(shares, values, strict=True)) / sum(shares)
+
+
+def _any_book(answer):
+    """keys and values of other widths, at other temperatures"""
+    for temperature in (0.5, 2.0, 3.0):
+        book = numbers(2, seed=1), numbers(3, 2, seed=2), numbers(3, 1, seed=3)
+        agrees(answer, _looked_up, *book, temperature)
+    wide = numbers(5, seed=1), numbers(4, 5, seed=2), numbers(4, 3, seed=3)
+    agrees(answer, _looked_up, *wide, 0.7)
+    agrees(answer, _looked_up, *(part.double() for part in wide), 0.7)
+    agrees(answer, _looked_up, wide[0], wide[1][:1], wide[2][:1], 1.0)
+
+
+def _large_matches(answer):
+    """a match of 200 does no harm"""
+    same(answer(QUERY * 200, KEYS, VALUES, 1.0), [10.0, 0.0], "for a query of 200, temperature=1")
+
+
+def _gradients_of_lookup(answer):
+    """gradients reach the query, the keys and the values"""
+    wide = numbers(5, seed=1), numbers(4, 5, seed=2), numbers(4, 3, seed=3)
+    gradients(answer, _looked_up, *wide, 0.7)
+    travels(answer, QUERY, KEYS, VALUES, 0.7)
+
+
+LOOKUP = Exercise(
+    id="05.1",
+    title="a dictionary that looks up softly",
+    difficulty=1,
+    minutes=8,
+    statement=(
+        "A Python dictionary returns the value of the key that equals the query. Write "
+        "`my_lookup(query, keys, values, temperature)`, which returns the average of all values, "
+        "weighted by the softmax of `keys @ query` divided by the temperature."
+    ),
+    hint="Three steps: a score per key, a softmax over the scores, a weighted sum of the values.",
+    function=my_lookup,
+    tests=(_average, _cold, _near, _hot, _any_book, _large_matches, _gradients_of_lookup),
+)
+
+
+EXERCISES = (LOOKUP, MASK, WEIGHTS)

@@ -1,621 +1,336 @@
-"""Chapter 08: an encoder layer from its parts, a stack, hidden words, a property check."""
+"""Chapter 08: the table of sines and cosines, a test of it, and positions added."""
 
+import math
+
+import numpy as np
 import torch
-import torch.nn.functional as F
-from torch import nn
 
 from tinytf.course.expect import (
-    Mismatch,
     agrees,
     expect,
     gradients,
     numbers,
-    same,
-    short,
+    refuses,
     tensor,
     travels,
 )
 from tinytf.course.grading import Exercise, hint
-from tinytf.course.words import described
 
-# 08.1 an encoder layer from its parts
+# 08.1 the table of sines and cosines
 
 
-def my_encoder_layer(x, attend, think, norm_1, norm_2, norm_first):
-    """One encoder layer, (B, S, C) -> (B, S, C).
+def my_sinusoidal(max_len, d_model):
+    """The sinusoidal positions, (max_len, d_model).
 
-    attend and think are the two sublayers, norm_1 and norm_2 their norms, all functions of a
-    tensor. norm_first says which layer it is: Pre-LN if true, Post-LN if false.
+    Column 2i holds sin(pos / 10000^(2i / d_model)), column 2i + 1 the cosine of the same angle.
+    An odd d_model ends on a sine.
     """
     raise NotImplementedError
 
 
-def _attend(x):
-    return x.flip(1) + 0.5 * x.mean(dim=1, keepdim=True) - 0.1 * x * x
-
-
-def _think(x):
-    return torch.relu(2 * x - 1) + 0.1 * x.flip(-1) * x
-
-
-def _norm_1(x):
-    return F.layer_norm(x, x.shape[-1:]) * torch.arange(1, x.size(-1) + 1).to(x)
-
-
-def _norm_2(x):
-    return F.layer_norm(x, x.shape[-1:]) + 0.5 * torch.arange(x.size(-1)).to(x)
-
-
-_PARTS = (_attend, _think, _norm_1, _norm_2)
-
-
-def _two_blocks(x, attend, think, norm_1, norm_2, norm_first):
-    """A block for each sublayer, in a loop."""
-    for sublayer, norm in ((attend, norm_1), (think, norm_2)):
-        x = x + sublayer(norm(x)) if norm_first else norm(x + sublayer(x))
-    return x
-
-
-def _torch_layer(norm_first):
-    """Torch's layer, its weights unlike each other, and its parts as functions."""
-    layer = nn.TransformerEncoderLayer(
-        4, 2, 6, dropout=0.0, batch_first=True, norm_first=norm_first, dtype=torch.float64
+def _values(max_len, d_model):
+    """Number by number, as the formula says."""
+    angle = [[p / 10000 ** ((j - j % 2) / d_model) for j in range(d_model)] for p in range(max_len)]
+    return torch.tensor(
+        [[math.cos(a) if j % 2 else math.sin(a) for j, a in enumerate(row)] for row in angle]
     )
-    with torch.no_grad():
-        for seed, weight in enumerate(layer.parameters()):
-            weight.copy_(numbers(*weight.shape, seed=seed, scale=0.7, dtype=torch.float64))
-
-    def attend(x):
-        return layer.self_attn(x, x, x, need_weights=False)[0]
-
-    def think(x):
-        return layer.linear2(layer.linear1(x).relu())
-
-    return layer, (attend, think, layer.norm1, layer.norm2)
 
 
-def _layer_case(shape, norm_first):
-    return f"for x of shape {shape}, norm_first={norm_first}"
+def _sine_shape(answer):
+    """there is a row per position and a column per dimension"""
+    got = tensor(answer(3, 4), "for max_len=3, d_model=4")
+    message = f"for max_len=3, d_model=4, the shape is {tuple(got.shape)}, expected (3, 4)"
+    expect(got.shape == (3, 4), message)
 
 
-def _layer(answer, norm_first, note):
-    for shape, seed in (((1, 1, 2), 1), ((1, 2, 3), 2), ((2, 3, 4), 3)):
-        x = numbers(*shape, seed=seed)
-        where = _layer_case(shape, norm_first)
-        agrees(answer, _two_blocks, x, *_PARTS, norm_first, note=note, where=where)
+def _position_0(answer):
+    """at position 0 sines are 0 and cosines are 1, in turn"""
+    note = "Column 0 is a sine, column 1 the cosine of the same angle, and so on."
+    agrees(answer, _values, 1, 2, note=note)
+    agrees(answer, _values, 1, 4, note=note)
 
 
-@hint("Post-LN: the norm comes after the sum.")
-def _is_post(answer):
-    """with norm_first=False it is the paper's layer"""
-    _layer(answer, False, "Post-LN is norm(x + f(x)), twice.")
+def _frequencies(answer):
+    """each pair turns more slowly than the one before"""
+    note = "Pair i turns by 1 / 10000^(2i/d_model) radians per position."
+    agrees(answer, _values, 2, 2, note=note)
+    agrees(answer, _values, 2, 4, note=note)
+    agrees(answer, _values, 4, 6, note=note)
 
 
-@hint("Pre-LN: the norm comes before the sublayer, inside the sum.")
-def _is_pre(answer):
-    """with norm_first=True it is the Pre-LN layer"""
-    _layer(answer, True, "Pre-LN is x + f(norm(x)), twice.")
+def _odd_width(answer):
+    """an odd width ends on a sine"""
+    agrees(answer, _values, 2, 1, note="One sine, no cosine.")
+    agrees(answer, _values, 3, 5, note="Three sines, two cosines.")
 
 
-@hint("What is added is x as it was, not a normalised x.")
-def _silent(answer):
-    """if both sublayers say nothing, a Pre-LN layer hands on its input"""
-    x = numbers(1, 2, 3, seed=2)
-    got = answer(x, torch.zeros_like, torch.zeros_like, _norm_1, _norm_2, True)
-    same(got, x, "for sublayers that return zeros", note="The stream itself is not normalised.")
+def _far_positions(answer):
+    """position 3,000 is as right as position 3"""
+    agrees(answer, _values, 3001, 4, tolerance=5e-4, note="Angles need float32, at least.")
 
 
-def _layer_is_torchs(answer):
-    """with the parts of torch's layer it is torch's layer, in float64 too"""
-    x = numbers(2, 3, 4, seed=4, dtype=torch.float64)
-    for norm_first in (False, True):
-        layer, parts = _torch_layer(norm_first)
-        where = f"for the parts of `nn.TransformerEncoderLayer`, norm_first={norm_first}"
-        got = agrees(answer, lambda x, *_: layer(x), x, *parts, norm_first, where=where)  # noqa: B023
-        same(got, layer(x), where)
-
-
-def _layer_gradients(answer):
-    """gradients reach x along every way"""
-    for norm_first in (False, True):
-        where = _layer_case((2, 3, 4), norm_first)
-        gradients(answer, _two_blocks, numbers(2, 3, 4, seed=5), *_PARTS, norm_first, where=where)
-
-
-LAYER = Exercise(
+SINUSOIDAL = Exercise(
     id="08.1",
-    title="an encoder layer from its parts",
+    title="the table of sines and cosines",
     difficulty=2,
-    minutes=8,
+    minutes=12,
     statement=(
-        "Write `my_encoder_layer(x, attend, think, norm_1, norm_2, norm_first)`: the forward pass "
-        "of an encoder layer. `attend` and `think` are the sublayers (self-attention and "
-        "feed-forward network), `norm_1` and `norm_2` their norms. If `norm_first` is false it is "
-        "the Post-LN layer of the paper, otherwise the Pre-LN layer. No dropout."
+        "Write `my_sinusoidal(max_len, d_model)`: the paper's table, a row per position. Column "
+        "2i is a sine, column 2i + 1 the cosine of the same angle. In float32, and for an odd "
+        "`d_model`, too."
     ),
-    hint="Post-LN: `norm(x + f(x))`. Pre-LN: `x + f(norm(x))`. The second block reads the first.",
-    function=my_encoder_layer,
-    tests=(_is_post, _is_pre, _silent, _layer_is_torchs, _layer_gradients),
+    hint=(
+        "`torch.arange(0, d_model, 2)` is 2i for every pair at once. Fill `table[:, 0::2]` and "
+        "`table[:, 1::2]`; for an odd width there is one cosine fewer."
+    ),
+    function=my_sinusoidal,
+    tests=(_sine_shape, _position_0, _frequencies, _odd_width, _far_positions),
 )
 
 
-# 08.2 layers with weights of their own
+# 08.2 a test of the table
 
 
-def my_layers(make_layer, num_layers):
-    """An nn.ModuleList of num_layers layers, each with weights of its own.
+def my_table_test(encode):
+    """True if encode(max_len, d_model) makes the paper's table, for any sizes; else False.
 
-    make_layer() makes one layer with fresh random weights.
+    encode returns a tensor (max_len, d_model), of whatever floating-point dtype.
     """
     raise NotImplementedError
 
 
-def _maker(kind=nn.Linear, dtype=torch.float32):
-    """A `make_layer` that keeps what it made, and each layer's weight as it was then."""
-    made, weights = [], []
+def _laid_out(angles, first=torch.sin, second=torch.cos):
+    """A function of max_len and d_model from one for angles, two columns for each hand."""
 
-    def make_layer():
-        made.append(kind(3, 3, dtype=dtype))
-        weights.append(made[-1].weight.detach().clone())
-        return made[-1]
-
-    return make_layer, made, weights
-
-
-def _built(answer, num_layers=4):
-    return answer(_maker()[0], num_layers)
-
-
-_FOUR = "for num_layers=4"
-
-
-def _counts(answer):
-    """there are num_layers layers"""
-    for num_layers in (4, 1, 7):
-        where, layers = f"for num_layers={num_layers}", _built(answer, num_layers)
-        expect(hasattr(layers, "__len__"), f"{where}, you return {described(layers)}")
-        expect(len(layers) == num_layers, f"{where}, there are {len(layers)} layers")
-
-
-def _are_layers(answer):
-    """each entry is a layer"""
-    for layer in _built(answer):
-        kind = type(layer).__name__
-        expect(isinstance(layer, nn.Module), f"{_FOUR}, an entry is a {kind}, expected a layer")
-
-
-def _is_list(answer):
-    """the parameters of all layers are found by the model that holds them"""
-    model = nn.Module()
-    model.layers = layers = _built(answer)
-    found = sum(p.numel() for p in model.parameters())
-    own = "each layer here has 12"
-    expect(found == 48, f"{_FOUR}, the model has {found} parameters, expected 48: {own}")
-    expect(isinstance(layers, nn.ModuleList), f"{_FOUR}, you return {described(layers)}, "
-           "expected an `nn.ModuleList`")  # fmt: skip
-
-
-def _differ(answer):
-    """no two layers start with equal weights"""
-    weights = [layer.weight for layer in _built(answer)]
-    for i, one in enumerate(weights):
-        for j, other in enumerate(weights[:i]):
-            expect(
-                not torch.equal(one, other),
-                f"{_FOUR}, layers {j} and {i} start with equal weights",
-            )
-
-
-@hint("Each layer is one that `make_layer()` returned, as it returned it.")
-def _all_made(answer):
-    """every layer comes from a call of make_layer of its own, and is left as it was made"""
-    for dtype in (torch.float32, torch.float64):
-        make_layer, made, weights = _maker(dtype=dtype)
-        layers = list(answer(make_layer, 3))
-        where = "for num_layers=3"
-        expect(len(made) == 3, f"{where}, make_layer is called {len(made)} times, expected 3")
-        for i, layer in enumerate(layers):
-            at = [j for j in range(3) if made[j] is layer]
-            expect(at, f"{where}, layer {i} is not one that make_layer returned")
-            unchanged = layer.weight.dtype == dtype and torch.equal(layer.weight, weights[at[0]])
-            expect(unchanged, f"{where}, the weights of layer {i} are not those it was made with")
-
-
-STACK = Exercise(
-    id="08.2",
-    title="layers with weights of their own",
-    difficulty=1,
-    minutes=5,
-    statement=(
-        "Write `my_layers(make_layer, num_layers)`: an `nn.ModuleList` of `num_layers` layers. "
-        "`make_layer()` makes one layer with fresh random weights. Each layer is made by itself "
-        "and has weights of its own: no two start equal."
-    ),
-    hint="Call `make_layer` once for each layer, inside a list comprehension.",
-    function=my_layers,
-    tests=(_counts, _are_layers, _is_list, _differ, _all_made),
-)
-
-
-# 08.3 hidden, swapped, kept
-
-
-def my_masked(ids, drawn, fate, words, mask_id):
-    """What the encoder reads and what it must say, both (B, S).
-
-    A word (an id from 3 on) is chosen if its number in `drawn` is below 0.15. If its number in
-    `fate` is below 0.8 it becomes mask_id, if below 0.9 its word in `words`, otherwise it stays.
-    What it must say is the word that stood there where one was chosen, and -100 elsewhere.
-    """
-    raise NotImplementedError
-
-
-# 0.15 and 0.8 themselves are among the numbers. 0.9 is not: as a 32-bit number it lies below 0.9.
-IDS = torch.tensor([[5, 6, 7, 2, 0, 3], [8, 9, 5, 4, 2, 0]])
-DRAWN = torch.tensor([[0.1, 0.9, 0.14, 0.05, 0.01, 0.03], [0.02, 0.5, 0.12, 0.15, 0.99, 0.1]])
-FATE = torch.tensor([[0.3, 0.1, 0.8, 0.2, 0.86, 0.7], [0.95, 0.85, 0.79, 0.1, 0.5, 0.4]])
-WORDS = torch.tensor([[8, 8, 9, 9, 6, 7], [6, 7, 7, 6, 3, 4]])
-READ = torch.tensor([[10, 6, 9, 2, 0, 10], [8, 9, 10, 4, 2, 0]])
-SAY = torch.tensor([[5, -100, 7, -100, -100, 3], [8, -100, 5, -100, -100, -100]])
-
-
-def _pair(answer, where, ids=IDS, mask_id=10):
-    got = answer(ids, DRAWN, FATE, WORDS, mask_id)
-    expect(
-        isinstance(got, tuple | list) and len(got) == 2,
-        f"{where}, you return a {type(got).__name__}, expected two tensors: read, say",
-    )
-    return [tensor(part, where) for part in got]
-
-
-def _agree(got, expected, ids, what, note):
-    """Name one word, with its random numbers, that comes out otherwise than expected."""
-    where = f"for ids={ids.tolist()}"
-    expect(
-        got.shape == expected.shape,
-        f"{where}, the shape of what {what} is {tuple(got.shape)}, "
-        f"expected {tuple(expected.shape)}",
-    )
-    for at in (got != expected).nonzero()[:1].tolist():
-        i, drawn, fate, word = (part[tuple(at)].item() for part in (ids, DRAWN, FATE, WORDS))
-        raise Mismatch(
-            f"for the id {i} with drawn={drawn:.2f}, fate={fate:.2f} and {word} in `words`, "
-            f"what {what} is {short(got[tuple(at)])}, expected {short(expected[tuple(at)])}. {note}"
-        )
-
-
-def _reads(answer):
-    """a chosen word is hidden, swapped or kept, by its number in fate"""
-    note = "Below 0.8 it is hidden, from there to below 0.9 it is words', and then it stays."
-    read, _ = _pair(answer, f"for ids={IDS.tolist()}")
-    _agree(read, READ, IDS, "is read", note)
-
-
-def _says(answer):
-    """what has to be said is every chosen word, as it was, and nothing else"""
-    note = "The loss counts where a word was chosen: hidden, swapped or kept."
-    _, say = _pair(answer, f"for ids={IDS.tolist()}")
-    _agree(say, SAY, IDS, "is to be said", note)
-
-
-def _no_specials(answer):
-    """<pad>, <bos> and <eos> are never chosen"""
-    ids = torch.tensor([[1, 2, 2, 0, 0, 1]] * 2)
-    read, _ = _pair(answer, f"for ids={ids.tolist()}", ids)
-    _agree(read, ids, ids, "is read", "0, 1 and 2 are <pad>, <bos> and <eos>.")
-
-
-def _other_mask(answer):
-    """<mask> has the id that is given"""
-    read, _ = _pair(answer, "for mask_id=20", mask_id=20)
-    expected = READ.masked_fill(READ == 10, 20)
-    _agree(read, expected, IDS, "is read", "Here mask_id=20.")
-
-
-def _word_by_word(ids, drawn, fate, words, mask_id):
-    """Each word by itself."""
-    read, say = ids.clone(), torch.full_like(ids, -100)
-    for at in torch.cartesian_prod(*map(torch.arange, ids.shape)).reshape(-1, 2).tolist():
-        at = tuple(at)
-        if ids[at].item() in (0, 1, 2) or drawn[at].item() >= 0.15:
-            continue
-        say[at] = ids[at]
-        if fate[at].item() < 0.8:
-            read[at] = mask_id
-        elif fate[at].item() < 0.9:
-            read[at] = words[at]
-    return read, say
-
-
-@hint("`below 0.9` leaves 0.9 itself out.")
-def _ends(answer):
-    """a number that is 0.15, 0.8 or 0.9 itself is not below it"""
-    drawn = torch.tensor([[0.15, 0.15 - 1e-9, 0.1, 0.1, 0.1, 0.1]], dtype=torch.float64)
-    fate = torch.tensor([[0.1, 0.1, 0.8, 0.8 - 1e-9, 0.9, 0.9 - 1e-9]], dtype=torch.float64)
-    for i in range(6):
-        case = [part[:, i : i + 1] for part in (drawn, fate)]
-        arguments = torch.tensor([[5]]), *case, torch.tensor([[7]]), 10
-        where = f"for ids=[[5]], words=[[7]], drawn={case[0].item()!r}, fate={case[1].item()!r}"
-        agrees(answer, _word_by_word, *arguments, where=where)
-
-
-def _any_batch(answer):
-    """any batch is masked, of any size, and ids stay integers"""
-    for seed, shape in enumerate([(1, 1), (3, 1), (1, 7), (4, 9), (3, 40)]):
-        made = torch.Generator().manual_seed(seed)
-        ids = torch.randint(0, 9, shape, generator=made)
-        words = torch.randint(3, 9, shape, generator=made)
-        drawn = torch.rand(shape, generator=made) * 0.3
-        fate = 0.7 + 0.3 * torch.rand(shape, generator=made)
-        where = f"for {shape[0]} sentences of {shape[1]}"
-        agrees(answer, _word_by_word, ids, drawn, fate, words, 10, where=where)
-
-
-def _masked_travels(answer):
-    """it works on another device"""
-    travels(answer, IDS, DRAWN, FATE, WORDS, 10)
-
-
-MASKED = Exercise(
-    id="08.3",
-    title="hidden, swapped, kept",
-    difficulty=2,
-    minutes=10,
-    statement=(
-        "Write `my_masked(ids, drawn, fate, words, mask_id)`, BERT's masking with the random "
-        "numbers given. A word (an id from 3 on) is *chosen* if its number in `drawn` is below "
-        "0.15. A chosen word becomes `mask_id` if its number in `fate` is below 0.8, the word at "
-        "the same place in `words` if that is from 0.8 to below 0.9, and stays otherwise. "
-        "Return what the encoder reads and what it must say: the word that stood there where one "
-        "was chosen, -100 elsewhere (`F.cross_entropy` leaves that out)."
-    ),
-    hint="`torch.where(condition, words, ids)` and `masked_fill`; the order of two writes counts.",
-    function=my_masked,
-    tests=(_reads, _says, _no_specials, _other_mask, _ends, _any_batch, _masked_travels),
-)
-
-
-# 08.4 does it see the right?
-
-
-def my_sees_right(encode, x):
-    """Whether every output can be changed by every input to its right.
-
-    encode maps (B, S, C) to (B, S, C), and x is such an input.
-    """
-    raise NotImplementedError
-
-
-def _table(length, sees):
-    """What output t may read: booleans (T, S)."""
-    at = torch.arange(length)
-    return sees(at[:, None], at[None, :]) & torch.ones(length, length, dtype=torch.bool)
-
-
-def _encoder(allowed, enters=None, leaves=None, strength=0.1):
-    """An encoder in which output t mixes the inputs s where allowed (S, S) or (B, S, S) is true.
-
-    enters and leaves are what is done to the features before and after mixing.
-    """
-    mix = numbers(*allowed.shape[-2:], seed=7).abs() + 0.5
-
-    def encode(x):
-        out = torch.tanh(strength * (mix * allowed).to(x) @ (enters(x) if enters else x))
-        return leaves(out) if leaves else out
+    def encode(max_len, d_model):
+        angle = angles(torch.arange(max_len, dtype=torch.float64)[:, None], d_model)
+        pairs = torch.stack([first(angle), second(angle)], dim=-1).flatten(1)
+        return pairs[:, :d_model].float()
 
     return encode
 
 
-_LENGTH, _WIDTH = 5, 4
-_EVERYTHING = torch.ones(_LENGTH, _LENGTH, dtype=torch.bool)
-_CAUSAL = _table(_LENGTH, lambda t, s: s <= t)
+def _speeds(d_model, base=10000.0, exponent=-2):
+    pair = torch.arange((d_model + 1) // 2, dtype=torch.float64)
+    return base ** (exponent * pair / d_model)
 
 
-def _sentences(batch=2, length=_LENGTH):
-    return numbers(batch, length, _WIDTH, seed=11, dtype=torch.float64)
+def _own_angles(max_len, d_model):
+    angle = torch.arange(max_len)[:, None] / 10000 ** (torch.arange(d_model) / d_model)
+    return torch.where(torch.arange(d_model) % 2 == 0, angle.sin(), angle.cos())
 
 
-def _verdict(answer, encode, expected, which, x=None):
-    x = _sentences() if x is None else x
-    got = answer(encode, x)
-    words = ("one word", "two words", "three words", "four words", "five words")[x.size(1) - 1]
-    where = f"for {which}, {words}"
-    expect(
-        isinstance(got, bool) or (isinstance(got, torch.Tensor) and got.numel() == 1),
-        f"{where}, you return {described(got)}, expected True or False",
-    )
-    expect(bool(got) == expected, f"{where}, you say {bool(got)}, expected {expected}")
+def _all_sines_first(max_len, d_model):
+    table = _values(max_len, d_model)
+    return torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
 
 
-def _sees_itself_only(answer):
-    """of two words, each must see the other or not"""
-    x = _sentences(1, 2)
-    everything = torch.ones(2, 2, dtype=torch.bool)
-    _verdict(answer, _encoder(everything), True, "an encoder that sees everything", x)
-    _verdict(answer, _encoder(everything.tril()), False, "a causal encoder", x)
+RIGHT_TABLES = {
+    "a right table": _values,
+    "a right table in float64": lambda max_len, d_model: _values(max_len, d_model).double(),
+    "a right table, computed in float32": lambda max_len, d_model: torch.stack(
+        [
+            (torch.arange(max_len) / 10000 ** ((j - j % 2) / d_model) + (j % 2) * math.pi / 2).sin()
+            for j in range(d_model)
+        ],
+        dim=1,
+    ),
+}
+WRONG_SPEEDS = {
+    "hands that get faster": _laid_out(lambda pos, d: pos * _speeds(d, exponent=2)),
+    "the exponent i/d in place of 2i/d": _laid_out(lambda pos, d: pos * _speeds(d, exponent=-1)),
+    "the base 1,000": _laid_out(lambda pos, d: pos * _speeds(d, 1000.0)),
+    "one speed for all hands": _laid_out(lambda pos, d: pos * torch.ones((d + 1) // 2)),
+    "an exponent of its own for each column": _own_angles,
+}
+WRONG_LAYOUTS = {
+    "cosine and sine swapped": _laid_out(lambda pos, d: pos * _speeds(d), torch.cos, torch.sin),
+    "all sines before all cosines": _all_sines_first,
+    "hands that turn the other way": _laid_out(lambda pos, d: -pos * _speeds(d)),
+    "sines in all columns": _laid_out(lambda pos, d: pos * _speeds(d), torch.sin, torch.sin),
+}
+WRONG_PLACES = {
+    "positions from 1": _laid_out(lambda pos, d: (pos + 1) * _speeds(d)),
+    "clocks that stop at position 1": _laid_out(lambda pos, d: pos.clamp(max=1) * _speeds(d)),
+    "position 0 everywhere": _laid_out(lambda pos, d: 0 * pos * _speeds(d)),
+}
+WRONG_WIDTHS = {
+    "the speeds of width 4 at any width": _laid_out(
+        lambda pos, d: pos * _speeds(4, exponent=-2)[0] * 100.0 ** -torch.arange((d + 1) // 2)
+    ),
+    "a column too many": lambda max_len, d_model: _values(max_len, d_model + 1),
+    "a row too many": lambda max_len, d_model: _values(max_len + 1, d_model),
+    "rows and columns exchanged": lambda max_len, d_model: _values(max_len, d_model).T,
+}
 
 
-def _one_word(answer):
-    """one word has nothing to its right, so nothing is missing"""
-    x = _sentences(2, 1)
-    _verdict(answer, _encoder(torch.ones(1, 1, dtype=torch.bool)), True, "any encoder", x)
+def _verdicts(answer, tables, expected, note):
+    for name, encode in tables.items():
+        got = answer(encode)
+        where = f"for a function that makes {name}"
+        says = isinstance(got, bool | int | np.bool_) or (
+            isinstance(got, torch.Tensor) and got.numel() == 1
+        )
+        expect(says, f"{where}, you return {type(got).__name__}, expected True or False. {note}")
+        message = f"{where}, your test returns {bool(got)}, expected {expected}. {note}"
+        expect(bool(got) == expected, message)
 
 
-def _says_yes(answer):
-    """an encoder that sees everything passes"""
-    _verdict(answer, _encoder(_EVERYTHING), True, "an encoder that sees everything")
+def _passes_right(answer):
+    """a right table passes, in float32 and in float64"""
+    _verdicts(answer, RIGHT_TABLES, True, "Computed in float32, it differs by about 1e-6.")
 
 
-def _says_yes_again(answer):
-    """one that sees only itself and the right passes: the left is not asked about"""
-    which = "an encoder that sees only itself and the right"
-    _verdict(answer, _encoder(_EVERYTHING.triu()), True, which)
+def _finds_speeds(answer):
+    """hands of a wrong speed are found"""
+    _verdicts(answer, WRONG_SPEEDS, False, "Row 1 has a value in column 2 that tells.")
 
 
-def _says_yes_to_others(answer):
-    """one that sees all but the word itself passes: only the right is asked about"""
-    which = "an encoder that sees all but the word itself"
-    _verdict(answer, _encoder(_table(_LENGTH, lambda t, s: s != t)), True, which)
+def _finds_layouts(answer):
+    """sines and cosines in the wrong columns are found"""
+    _verdicts(answer, WRONG_LAYOUTS, False, "Each column has its own value to compare.")
 
 
-def _says_yes_centred(answer):
-    """one that ends in a norm passes: its outputs have mean 0"""
-    which = "an encoder that sees everything and whose outputs have mean 0, as after a norm"
-    centred = _encoder(_EVERYTHING, leaves=lambda out: out - out.mean(dim=-1, keepdim=True))
-    _verdict(answer, centred, True, which)
-    # here the features of an output sum to 0 exactly
-    opposite = _encoder(_EVERYTHING, leaves=lambda out: torch.cat([out, -out], -1)[..., ::2])
-    _verdict(answer, opposite, True, which)
+def _finds_places(answer):
+    """rows in the wrong places are found"""
+    _verdicts(answer, WRONG_PLACES, False, "Look at more rows than one.")
 
 
-def _says_no(answer):
-    """a causal encoder does not pass"""
-    _verdict(answer, _encoder(_CAUSAL), False, "a causal encoder")
+def _finds_widths(answer):
+    """a wrong shape is found, and speeds that fit one width only"""
+    _verdicts(answer, WRONG_WIDTHS, False, "Ask for a width other than 4, and look at the shape.")
 
 
-def _says_no_window(answer):
-    """one that sees the next word and no further does not pass"""
-    window = _encoder(_table(_LENGTH, lambda t, s: s <= t + 1))
-    _verdict(answer, window, False, "an encoder that sees one word to the right")
+def _finds_slips(answer):
+    """a table that is off by a thousandth is found"""
+    tables = {
+        "numbers too large by 0.002": lambda max_len, d_model: _values(max_len, d_model) + 0.002,
+        "a last column too large by 0.002": lambda max_len, d_model: (
+            _values(max_len, d_model) + 0.002 * (torch.arange(d_model) == d_model - 1)
+        ),
+        "a last row too large by 0.002": lambda max_len, d_model: (
+            _values(max_len, d_model) + 0.002 * (torch.arange(max_len) == max_len - 1)[:, None]
+        ),
+    }
+    _verdicts(answer, tables, False, "Rounding is a million times smaller than 1.")
 
 
-def _says_no_last(answer):
-    """one that can't see the last word does not pass"""
-    not_last = _encoder(_table(_LENGTH, lambda t, s: (s < _LENGTH - 1) & (t >= 0)))
-    _verdict(answer, not_last, False, "an encoder that never sees the last word")
-
-
-def _says_no_first(answer):
-    """one in which only the first word sees the right does not pass"""
-    first_only = _encoder(_table(_LENGTH, lambda t, s: (s <= t) | (t == 0)))
-    _verdict(answer, first_only, False, "an encoder in which only the first word sees the right")
-
-
-def _says_no_only_last(answer):
-    """one in which a word sees itself and the last word does not pass"""
-    only_last = _encoder(_table(_LENGTH, lambda t, s: (s == t) | (s == _LENGTH - 1)))
-    which = "an encoder in which each word sees itself and the last word"
-    _verdict(answer, only_last, False, which)
-
-
-@hint("Ask for each output and each input to its right by themselves.")
-def _says_no_to_a_gap(answer):
-    """one place that one word cannot see is enough for a no"""
-    for t in range(_LENGTH):
-        for s in range(t + 1, _LENGTH):
-            allowed = _EVERYTHING.clone()
-            allowed[t, s] = False
-            which = f"an encoder that sees everything, but output {t} not input {s}"
-            _verdict(answer, _encoder(allowed), False, which)
-
-
-@hint("Look at each sentence by itself: a sum over the batch hides the one that is blind.")
-def _says_no_in_a_sentence(answer):
-    """every sentence of the batch counts"""
-    for blind in range(3):
-        allowed = _EVERYTHING.repeat(3, 1, 1)
-        allowed[blind] = _CAUSAL
-        which = f"an encoder that is causal in sentence {blind} of 3 only"
-        _verdict(answer, _encoder(allowed), False, which, _sentences(3))
-
-
-def _read(i):
-    return lambda x: x[..., i : i + 1].expand_as(x)
-
-
-def _kept(i):
-    return lambda out: out * (torch.arange(out.size(-1)) == i).to(out)
-
-
-@hint("A word is a vector: one feature of it that is seen is enough, whichever it is.")
-def _says_yes_by_a_feature(answer):
-    """one feature that is read is enough for a yes"""
-    for i in range(_WIDTH):
-        read = _encoder(_EVERYTHING, enters=_read(i))
-        _verdict(answer, read, True, f"an encoder that reads feature {i} of every word only")
-
-
-@hint("The output at a word is a vector: one feature of it that changes is enough.")
-def _says_yes_in_a_feature(answer):
-    """one feature that changes is enough for a yes"""
-    for i in range(_WIDTH):
-        said = _encoder(_EVERYTHING, leaves=_kept(i))
-        _verdict(answer, said, True, f"an encoder that changes feature {i} of every word only")
-
-
-def _says_yes_to_a_difference(answer):
-    """the features may be read in any way"""
-    read = _encoder(_EVERYTHING, enters=lambda x: (x[..., :1] - x[..., 1:2]).expand_as(x))
-    which = "an encoder that reads feature 0 less feature 1 of every word"
-    _verdict(answer, read, True, which)
-
-
-def _says_yes_to_a_whisper(answer):
-    """a small change is a change, and a word may be all zeros"""
-    quiet = _encoder(_EVERYTHING, strength=1e-5)
-    _verdict(answer, quiet, True, "an encoder that sees everything, with weights near 0.00001")
-    x = _sentences(2, 2)
-    which = "x plus 0.000000001 of the two words in the other order"
-    _verdict(answer, lambda x: x + 1e-9 * x.flip(1), True, which, x)
-    quiet = _encoder(_EVERYTHING, strength=1e-12)
-    _verdict(answer, quiet, True, "an encoder that sees everything, with weights near 1e-12")
-    x = _sentences()
-    x[:, 3] = 0
-    _verdict(
-        answer, _encoder(_EVERYTHING), True, "an encoder that sees everything, word 3 all 0", x
-    )
-    _verdict(
-        answer, _encoder(_EVERYTHING), True, "float32, an encoder that sees everything", x.float()
-    )
-
-
-@hint("Beside x so small a change is rounded away. A slope keeps its digits; so does float64.")
-def _says_yes_in_float32(answer):
-    """a change that float32 rounds away is a change"""
-    which = "float32, x plus 0.000000001 of the two words in the other order"
-    _verdict(answer, lambda x: x + 1e-9 * x.flip(1), True, which, _sentences(2, 2).float())
-
-
-SEES = Exercise(
-    id="08.4",
-    title="does it see the right?",
-    difficulty=3,
-    minutes=15,
+TABLE_TEST = Exercise(
+    id="08.2",
+    title="a test of the table",
+    difficulty=2,
+    minutes=12,
     statement=(
-        "Write `my_sees_right(encode, x)`, the check that finds a causal encoder. `encode` maps "
-        "`(B, S, C)` to `(B, S, C)`; return `True` if in every sentence *every* output can be "
-        "changed by *every* input to its right, otherwise `False`. A change is a change, however "
-        "small, and whichever features it is in. Use gradients; or, in float64, change one input "
-        "at a time and compare exactly: rounding hides small changes."
+        "Design `my_table_test(encode)`: `encode(max_len, d_model)` returns a tensor that should "
+        "be the paper's table. Return `True` if it is, and `False` if it is wrong in any way: in "
+        "the speeds of its hands, in the order of its columns, in where it starts to count, in its "
+        "shape. Choose yourself what to ask for. Rounding is no mistake, and neither is float64; a "
+        "number that is off by a thousandth is one."
     ),
     hint=(
-        "For each t: the gradient of `out[:, t]`, its features weighed at random, by `x` "
-        "(`torch.autograd.grad(out[:, t], x, weights, retain_graph=True)`). Look at "
-        "`[:, t + 1 :]`, and ask of each position there, in each sentence, whether it is exactly "
-        "0 in all features."
+        "Compare values with the formula, in `math.sin` and `math.cos`. Which sizes show most? At "
+        "position 0 all speeds look alike, and width 2 has only one hand."
     ),
-    function=my_sees_right,
+    function=my_table_test,
     tests=(
-        _sees_itself_only,
-        _one_word,
-        _says_yes,
-        _says_yes_again,
-        _says_yes_to_others,
-        _says_yes_centred,
-        _says_no,
-        _says_no_window,
-        _says_no_last,
-        _says_no_first,
-        _says_no_only_last,
-        _says_no_to_a_gap,
-        _says_no_in_a_sentence,
-        _says_yes_by_a_feature,
-        _says_yes_in_a_feature,
-        _says_yes_to_a_difference,
-        _says_yes_to_a_whisper,
-        _says_yes_in_float32,
+        _passes_right,
+        _finds_speeds,
+        _finds_layouts,
+        _finds_places,
+        _finds_widths,
+        _finds_slips,
     ),
 )
 
 
-EXERCISES = (LAYER, STACK, MASKED, SEES)
+# 08.3 repair: positions are added
+
+
+def my_add_positions(x, table, start=0):
+    """Add to each word of x (B, T, C) its row of the table (max_len, C): a new tensor.
+
+    The first word of each sentence stands at position `start`. Raises ValueError where the table
+    has no row for the last one.
+    """
+    raise NotImplementedError
+
+
+def _added(x, table, start=0):
+    """A word at a time."""
+    return torch.stack(
+        [
+            torch.stack([word + table[start + t] for t, word in enumerate(sentence.unbind())])
+            for sentence in x.unbind()
+        ]
+    )
+
+
+def _one_row(answer):
+    """a single word gets row 0"""
+    agrees(answer, _added, torch.tensor([[[1.0, 2.0]]]), torch.tensor([[10.0, 20.0]]))
+
+
+@hint("Which axis of x counts the words of a sentence?")
+def _rows_by_place(answer):
+    """every sentence gets the same rows, one for each of its words"""
+    note = "Word t of every sentence gets row t."
+    agrees(answer, _added, numbers(1, 2, 2, seed=21), numbers(4, 2, seed=22), note=note)
+    agrees(answer, _added, numbers(3, 2, 4, seed=23), numbers(6, 4, seed=24), note=note)
+    agrees(answer, _added, numbers(2, 5, 3, seed=25), numbers(5, 3, seed=26), note=note)
+    agrees(answer, _added, numbers(4, 4, 2, seed=27), numbers(9, 2, seed=28), note=note)
+
+
+@hint("At which row does a slice for T words end that begins at `start`?")
+def _from_start(answer):
+    """words can begin at a later position"""
+    note = "The first word stands at position 2."
+    agrees(answer, _added, numbers(1, 1, 2, seed=31), numbers(4, 2, seed=32), 2, note=note)
+    agrees(answer, _added, numbers(2, 3, 2, seed=33), numbers(9, 2, seed=34), 2, note=note)
+    note = "The last word has the last row."
+    agrees(answer, _added, numbers(3, 2, 4, seed=35), numbers(6, 4, seed=36), 4, note=note)
+
+
+def _past_the_end(answer):
+    """where the table has no row left, it refuses"""
+    note = "A slice past the end is just shorter, and what is left broadcasts."
+    for words, rows, start in ((2, 3, 2), (1, 3, 3), (3, 2, 0), (2, 1, 0), (2, 4, 7)):
+        x, table = numbers(1, words, 2, seed=41), numbers(rows, 2, seed=42)
+        where = f"for x of shape {tuple(x.shape)}, table of shape {(rows, 2)}, start={start}"
+        refuses(answer, x, table, start, note=note, where=where)
+
+
+def _other_dtypes(answer):
+    """it works in float64, and where its arguments are"""
+    wide = [numbers(*shape, seed=51, dtype=torch.float64) for shape in ((2, 3, 4), (5, 4))]
+    agrees(answer, _added, *wide, 1)
+    travels(answer, numbers(2, 3, 4, seed=52), numbers(5, 4, seed=53), 1)
+
+
+def _both_learn(answer):
+    """gradients reach x, and the table, which may be learned"""
+    gradients(answer, _added, numbers(1, 2, 2, seed=61), numbers(3, 2, seed=62))
+    gradients(answer, _added, numbers(2, 3, 2, seed=63), numbers(6, 2, seed=64), 2)
+
+
+ADDED = Exercise(
+    id="08.3",
+    title="repair: positions are added",
+    difficulty=2,
+    minutes=10,
+    statement=(
+        "`suspect`, above, is right only on a square, and from position 0. Write "
+        "`my_add_positions(x, table, start=0)`, which does what it should: add to each word of `x` "
+        "`(B, T, C)` its row of `table` `(max_len, C)`, where the first word stands at `start`, "
+        "and return a new tensor, leaving `x` as it was. Raise `ValueError` where the table has no "
+        "row for the last word. Gradients reach `x` and the table, which may be learned."
+    ),
+    hint=(
+        "Four things are wrong: which axis is measured; where the slice ends; what happens past "
+        "the end; and what becomes of the caller's `x`."
+    ),
+    function=my_add_positions,
+    tests=(_one_row, _rows_by_place, _from_start, _past_the_end, _other_dtypes, _both_learn),
+)
+
+
+EXERCISES = (SINUSOIDAL, TABLE_TEST, ADDED)

@@ -1,416 +1,486 @@
-"""Chapter 11: a step of beam search, its stop, and a search to repair."""
+"""Chapter 11: the feed-forward network, its parameters, its gated form, its table."""
 
 import math
+from fractions import Fraction
 
 import torch
+from torch.nn import functional as F
 
-from tinytf.course.expect import expect, numbers, same, tensor
+from tinytf.course.expect import (
+    agrees,
+    expect,
+    gradients,
+    numbers,
+    precise,
+    same,
+    short,
+    travels,
+)
 from tinytf.course.grading import Exercise
-from tinytf.course.words import described, given, short
 
-# 11.1 a step of beam search
+# 11.1 the feed-forward network, a row per word
 
 
-def my_beam_step(alive, log_probs):
-    """The K best ways to continue K prefixes by one token: (totals, beams, tokens), each (K,).
+def my_feed_forward(x, w_1, b_1, w_2, b_2):
+    """The position-wise feed-forward network, ReLU inside.
 
-    alive (K,) holds the prefixes' log-probabilities, log_probs (K, V) those of the next token.
-    Best first; `beams` says which prefix is continued, `tokens` by which token.
+    x is (T, C), w_1 (C, d_ff), b_1 (d_ff,), w_2 (d_ff, C), b_2 (C,); the result is (T, C).
     """
     raise NotImplementedError
 
 
-ALIVE = torch.tensor([-1.0, -1.5, -3.0])
-NEXT = torch.tensor(
-    [
-        [-4.0, -3.0, -0.2, -2.5, -5.0],
-        [-0.3, -6.0, -2.0, -0.9, -4.0],
-        [-5.0, -0.1, -4.0, -6.0, -2.6],
-    ]
-)
-_STEP = f"for alive={short(ALIVE)} and log_probs={short(NEXT)}"
-ONE_PARENT = torch.tensor([[-1.5, -1.2, -4.0, -1.3], [-0.1, -3.0, -3.0, -4.0]])
-_FAR = "for alive=[-1, -9] (the second prefix is far behind)"
+X = torch.tensor([[1.0, 2.0], [-1.0, 0.5], [0.0, 0.0]])
+W_1 = torch.tensor([[1.0, -1.0, 0.5, 2.0], [0.0, 1.0, -1.0, 1.0]])
+B_1 = torch.tensor([0.5, 0.0, 1.0, -3.0])
+W_2 = torch.tensor([[1.0, 2.0], [3.0, -1.0], [0.0, 1.0], [-2.0, 0.5]])
+B_2 = torch.tensor([0.25, -4.0])
 
 
-def _all_pairs(alive, log_probs):
-    """Every prefix with every token, one by one, sorted: (total, beam, token), the K best."""
-    rows = log_probs.double().tolist()
-    found = [
-        (before + after, beam, token)
-        for beam, (before, row) in enumerate(zip(alive.double().tolist(), rows, strict=True))
-        for token, after in enumerate(row)
-    ]
-    return sorted(found, reverse=True)[: len(rows)]
+def _network(x, w_1, b_1, w_2, b_2):
+    """torch's own maps, whose weights are stored the other way round."""
+    return F.linear(F.linear(x, w_1.T, b_1).clamp_min(0), w_2.T, b_2)
 
 
-def _three(answer, *arguments, where):
-    got = answer(*arguments)
-    fits = isinstance(got, tuple | list) and len(got) == 3
-    expect(fits, f"{where}, you return {described(got)}, expected (totals, beams, tokens)")
-    return got
+def _weights(c, d_ff, seed, dtype=torch.float32):
+    """Random w_1, b_1, w_2, b_2."""
+    maps = numbers(c, d_ff, seed=seed, dtype=dtype), numbers(d_ff, c, seed=seed + 1, dtype=dtype)
+    shifts = numbers(d_ff, seed=seed + 2, dtype=dtype), numbers(c, seed=seed + 3, dtype=dtype)
+    return maps[0], shifts[0], maps[1], shifts[1]
 
 
-def _step(answer, alive, log_probs, note=""):
-    """All three, against every pair one by one."""
-    where = given(answer, (alive, log_probs))
-    totals, beams, tokens = zip(*_all_pairs(alive, log_probs), strict=True)
-    got = _three(answer, alive, log_probs, where=where)
-    exact = isinstance(got[0], torch.Tensor)  # a list of numbers has no dtype
-    totals = torch.tensor(totals, dtype=alive.dtype)
-    same(got[0], totals, f"{where}, totals", None if exact else 1e-6, note, dtype=exact)
-    for name, one, other in (("beams", got[1], beams), ("tokens", got[2], tokens)):
-        same(one, list(other), f"{where}, {name}", note=note)
-        kind = tensor(one, where).dtype
-        message = f"{where}, {name} are of {kind}: they are places, and must be whole numbers"
-        expect(not kind.is_floating_point, message)
+def _no_input(answer):
+    """a word of zeros gives what the biases give"""
+    where = "for x of zeros, w_1 and w_2 of ones, b_1 = [1, -2], b_2 = [10]"
+    ones = torch.ones(1, 2), torch.tensor([1.0, -2.0]), torch.ones(2, 1), torch.tensor([10.0])
+    agrees(answer, [[11.0]], torch.zeros(1, 1), *ones, where=where)
 
 
-def _totals(answer):
-    """the totals are those of the longer prefixes, best first"""
-    got = _three(answer, ALIVE, NEXT, where=_STEP)[0]
-    same(got, [-1.2, -1.8, -2.4], f"{_STEP}, totals", note="log p(prefix) + log p(token).")
+def _barely_open(answer):
+    """a unit that is barely above 0 passes on what it has"""
+    where = "for x=[[0.001]], w_1=[[1]], b_1=[0], w_2=[[1]], b_2=[0]"
+    one, zero = torch.ones(1, 1), torch.zeros(1)
+    agrees(answer, [[0.001]], 0.001 * one, one, zero, one, zero, where=where)
 
 
-def _parents(answer):
-    """beams says which prefix is continued"""
-    same(_three(answer, ALIVE, NEXT, where=_STEP)[1], [0, 1, 1], f"{_STEP}, beams")
+def _negative_output(answer):
+    """the output may be negative"""
+    where = "for x=[[1]], w_1=[[1]], b_1=[0], w_2=[[-3]], b_2=[0]"
+    one, zero = torch.ones(1, 1), torch.zeros(1)
+    note = "The ReLU stands between the two maps, not after them."
+    agrees(answer, [[-3.0]], one, one, zero, -3 * one, zero, where=where, note=note)
 
 
-def _tokens(answer):
-    """tokens says by which token"""
-    same(_three(answer, ALIVE, NEXT, where=_STEP)[2], [2, 0, 3], f"{_STEP}, tokens")
+def _by_hand(answer):
+    """three words come out as by hand"""
+    expected = [[2.75, -1.5], [4.75, -5.5], [0.75, -2.0]]
+    agrees(answer, expected, X, W_1, B_1, W_2, B_2)
 
 
-def _one_parent(answer):
-    """all continuations may come from one prefix"""
-    got = _three(answer, torch.tensor([-1.0, -9.0]), ONE_PARENT, where=_FAR)
-    same(got[1], [0, 0], f"{_FAR}, beams", note="Both of the best continue prefix 0.")
+def _any_sizes(answer):
+    """whatever T, C and d_ff are, equal ones too"""
+    agrees(answer, _network, numbers(1, 3, seed=1), *_weights(3, 5, seed=2), tolerance=1e-4)
+    agrees(answer, _network, numbers(4, 4, seed=3), *_weights(4, 4, seed=4), tolerance=1e-4)
+    agrees(answer, _network, numbers(5, 2, seed=5), *_weights(2, 1, seed=6), tolerance=1e-4)
+    large = numbers(2, 3, seed=10, scale=1000.0)
+    agrees(answer, _network, large, *_weights(3, 4, seed=11), tolerance=1e-3)
 
 
-def _first_step(answer):
-    """one prefix lives at first, and the others are at minus infinity"""
-    _step(answer, torch.tensor([-0.5]), torch.tensor([[-3.0, -0.1, -2.0]]))
-    nothing = torch.tensor([[-0.1, -0.2, -0.3], [-3.0, -1.0, -2.0]])
-    note = "Prefix 0 is no sentence (probability 0), and what continues it is none."
-    _step(answer, torch.tensor([-math.inf, 0.0]), nothing, note=note)
+def _ffn_dtype(answer):
+    """it works in the dtype of its arguments, and where they are"""
+    x = numbers(3, 2, seed=10, dtype=torch.float64)
+    agrees(answer, _network, x, *_weights(2, 4, seed=11, dtype=torch.float64))
+    precise(answer, _network, X, W_1, B_1, W_2, B_2, dtype=torch.bfloat16)
+    travels(answer, X, W_1, B_1, W_2, B_2)
 
 
-def _sizes(answer):
-    """with any number of prefixes and tokens, however unlikely"""
-    _step(answer, numbers(4, seed=1), numbers(4, 3, seed=2), note="More prefixes than tokens.")
-    _step(answer, numbers(5, seed=3, scale=3), numbers(5, 40, seed=4))
-    double = torch.float64
-    _step(answer, numbers(2, seed=5, dtype=double), numbers(2, 3, seed=6, dtype=double))
-    alive = torch.tensor([-2000.02, -2000.01, -2000.03], dtype=double)
-    near = torch.tensor([[-3.0, -1.0], [-1.02, -4.0], [-5.0, -6.0]], dtype=double)
-    note = "Long prefixes that are nearly equally likely: float64 goes in, and has to stay."
-    _step(answer, alive, near, note)
+def _ffn_gradient(answer):
+    """gradients reach x, both maps and both biases"""
+    gradients(answer, _network, torch.ones(1, 1), *_weights(1, 2, seed=9))
+    gradients(answer, _network, numbers(3, 2, seed=7), *_weights(2, 5, seed=8))
 
 
-STEP = Exercise(
+FEED_FORWARD = Exercise(
     id="11.1",
-    title="a step of beam search",
-    difficulty=2,
-    minutes=12,
+    title="the feed-forward network, a row per word",
+    difficulty=1,
+    minutes=6,
     statement=(
-        "Write `my_beam_step(alive, log_probs)` for one sentence. `alive` `(K,)` holds the "
-        "log-probabilities of K prefixes, `log_probs` `(K, V)` those of every next token after "
-        "each. Return `(totals, beams, tokens)`, each `(K,)`, best first: the log-probabilities of "
-        "the K best longer prefixes, in the dtype of `alive`, which prefix each continues, and by "
-        "which token."
+        "Write `my_feed_forward(x, w_1, b_1, w_2, b_2)`: widen, ReLU, come back. A word is a *row* "
+        "of `x`, so matrices stand on the right: `x` is `(T, C)`, `w_1` `(C, d_ff)`, `w_2` "
+        "`(d_ff, C)`."
     ),
-    hint="Add up into (K, V), flatten, `topk`. Entry i of the flat tensor is row `i // V`.",
-    function=my_beam_step,
-    tests=(_totals, _parents, _tokens, _one_parent, _first_step, _sizes),
-)
-
-
-# 11.2 when to stop
-
-
-def my_can_overtake(log_prob, length, worst, alpha, max_len):
-    """Whether a living prefix may still end with a score above `worst`.
-
-    The prefix has `length` tokens and this log-probability in nats; a sentence of n tokens is
-    scored by its log-probability / ((5 + n) / 6) ** alpha, and has at most max_len tokens.
-    """
-    raise NotImplementedError
-
-
-def _says(answer, arguments, expected, note):
-    named = ("log_prob", "length", "worst", "alpha", "max_len")
-    where = "for " + ", ".join(f"{n}={v}" for n, v in zip(named, arguments, strict=True))
-    got = answer(*arguments)
-    kind = type(got).__name__
-    yes_or_no = isinstance(got, torch.Tensor) or kind in ("bool", "bool_")
-    expect(yes_or_no, f"{where}, you return a {kind}, expected True or False")
-    expect(bool(got) == expected, f"{where}, you get {bool(got)}, expected {expected}: {note}")
-
-
-def _without_penalty(answer):
-    """with alpha = 0 the log-probability itself is the bound"""
-    _says(answer, (-4.0, 5, -3.0, 0.0, 25), False, "it is below already and can only fall")
-    _says(answer, (-2.0, 5, -3.0, 0.0, 25), True, "it is still above")
-
-
-def _can_grow(answer):
-    """a sentence that grows to max_len has the largest divisor"""
-    note = "at 25 tokens the divisor is 5, and -6 / 5 = -1.2"
-    _says(answer, (-6.0, 3, -2.0, 1.0, 25), True, note)
-    note = "at 40 tokens the divisor is 7.5, and -9 / 7.5 = -1.2"
-    _says(answer, (-9.0, 20, -2.0, 1.0, 40), True, note)
-
-
-def _gives_up(answer):
-    """what even that divisor does not save is given up"""
-    note = "at 25 tokens the divisor is 5, and -12 / 5 = -2.4"
-    _says(answer, (-12.0, 3, -2.0, 1.0, 25), False, note)
-    _says(answer, (-12.0, 20, -2.0, 1.0, 25), False, note)
-
-
-def _barely(answer):
-    """so is one that a longer sentence would lift just enough"""
-    _says(answer, (-4.2, 3, -3.0, 1.0, 25), True, "-4.2 / 5 = -0.84")
-
-
-def _above(answer):
-    """and one that is above the worst as it stands"""
-    _says(answer, (-3.5, 3, -3.0, 1.0, 25), True, "-3.5 / 5 = -0.7")
-
-
-def _far_above(answer):
-    """with or without a divisor"""
-    _says(answer, (-2.0, 3, -3.0, 1.0, 25), True, "-2 / 5 = -0.4")
-
-
-def _not_too_short(answer):
-    """the longest sentence has max_len tokens, all of them"""
-    note = "the best that can come has n = 25 tokens, divisor 30 / 6, and -9.9 / 5 = -1.98"
-    _says(answer, (-9.9, 3, -2.0, 1.0, 25), True, note)
-    note = "with n = 1 the divisor is 1, and a sentence of one token is one"
-    _says(answer, (-2.9, 0, -3.0, 1.0, 1), True, note)
-    note = "the best that can come has n = 25 tokens, divisor 30 / 6, and -9.9 / 5 = -1.98"
-    _says(answer, (-9.9, 24, -2.0, 1.0, 25), True, note)
-    _says(answer, (-5.2, 7, -2.0, 0.6, 25), True, "-5.2 / 5^0.6 = -1.98")
-
-
-def _not_too_long(answer):
-    """and no more than that"""
-    note = "the best that can come has n = 25 tokens, divisor 30 / 6, and -10.1 / 5 = -2.02"
-    _says(answer, (-10.1, 3, -2.0, 1.0, 25), False, note)
-    _says(answer, (-3.05, 0, -3.0, 1.0, 1), False, "with n = 1 the divisor is 1")
-    _says(answer, (-10.1, 24, -2.0, 1.0, 25), False, note)
-    _says(answer, (-5.3, 7, -2.0, 0.6, 25), False, "-5.3 / 5^0.6 = -2.02")
-
-
-def _a_tie(answer):
-    """as good as the worst is not above it"""
-    note = "at best it comes to -2 as well, and that is not above"
-    _says(answer, (-2.0, 3, -2.0, 0.0, 25), False, note)
-    _says(answer, (-10.0, 3, -2.0, 1.0, 25), False, "-10 / 5 is -2, and that is not above")
-    _says(answer, (0.0, 3, 0.0, 1.0, 25), False, "a certain sentence scores 0, at any length")
-
-
-def _strong_penalty(answer):
-    """an alpha above 1 or below it, and a prefix that is certain"""
-    _says(answer, (-49.0, 3, -2.0, 2.0, 25), True, "the divisor is 5² = 25, and -49 / 25 > -2")
-    _says(answer, (-51.0, 3, -2.0, 2.0, 25), False, "the divisor is 5² = 25, and -51 / 25 < -2")
-    _says(answer, (-4.4, 3, -2.0, 0.5, 25), True, "the divisor is √5, and -4.4 / √5 = -1.97")
-    _says(answer, (-4.5, 3, -2.0, 0.5, 25), False, "the divisor is √5, and -4.5 / √5 = -2.01")
-    _says(answer, (0.0, 3, -1e-6, 1.0, 25), True, "0 is above every negative score")
-    _says(answer, (-math.inf, 3, -9.0, 1.0, 25), False, "what is impossible stays impossible")
-
-
-STOP = Exercise(
-    id="11.2",
-    title="when to stop",
-    difficulty=2,
-    minutes=10,
-    statement=(
-        "Write `my_can_overtake(log_prob, length, worst, alpha, max_len)`: may a living prefix of "
-        "`length` tokens (fewer than `max_len`) still end with a score above `worst`, that of the "
-        "worst finished hypothesis? A finished sentence of n tokens scores its log-probability / "
-        "((5 + n) / 6)^α, with n at most `max_len`; log-probabilities are at most 0, α at least 0. "
-        "Return `True` where some continuation could, else `False`."
-    ),
-    hint="At best its log-probability stays as it is. Which n makes the quotient largest then?",
-    function=my_can_overtake,
+    hint="`torch.relu(...)` around the first map with its bias, then the second map and its bias.",
+    function=my_feed_forward,
     tests=(
-        _without_penalty,
-        _can_grow,
-        _gives_up,
-        _barely,
-        _above,
-        _far_above,
-        _not_too_short,
-        _not_too_long,
-        _a_tie,
-        _strong_penalty,
+        _no_input,
+        _negative_output,
+        _barely_open,
+        _by_hand,
+        _any_sizes,
+        _ffn_dtype,
+        _ffn_gradient,
     ),
 )
 
 
-# 11.3 a beam search to repair
+# 11.2 count a layer
 
 
-def my_search(follow, beam, alpha, max_len):
-    """The best sentence that a beam finds, and its score: (tuple of words, float).
+def my_layer_parameters(d_model, d_ff, cross_attention=False):
+    """How many numbers one encoder layer learns, or, with cross_attention, one decoder layer.
 
-    follow(prefix) gives {word: log-probability} for the words after a tuple of words. A score is
-    the log-probability / ((5 + n) / 6) ** alpha, with n words, "<eos>" included. What still lives
-    after max_len steps counts as it is.
+    Every linear map has a bias; every sublayer has a LayerNorm with gain and bias.
     """
     raise NotImplementedError
 
 
-END = "<eos>"
-CATS_AND_DOGS = {
-    (): {"a": 0.6, "the": 0.4},
-    ("a",): {"cat": 0.4, "dog": 0.35, "hat": 0.25},
-    ("the",): {"cat": 0.9, "dog": 0.05, "hat": 0.05},
-    ("the", "cat"): {END: 0.3, "sat": 0.6, "slept": 0.1},
-    ("a", "cat"): {END: 0.5, "sat": 0.3, "slept": 0.2},
-    ("a", "dog"): {END: 0.15, "sat": 0.05, "barked": 0.8},
-}
-ENDING = {  # what ends comes first at each step, and the sentence is what does not
-    (): {END: 0.3, "we": 0.5, "they": 0.2},
-    ("we",): {END: 0.6, "sat": 0.4},
-    ("they",): {END: 0.45, "sat": 0.55},
-    ("we", "sat"): {END: 0.1, "down": 0.9},
-    ("they", "sat"): {END: 0.7, "down": 0.3},
-}
-LONG = {(): {END: 0.4, "so": 0.6}, **{("so",) * n: {END: 0.1, "so": 0.9} for n in range(1, 20)}}
-SEVEN = {prefix: LONG[prefix] for prefix in list(LONG)[:6]}  # at most seven words with <eos>
+def _torch_layer(d_model, d_ff, cross_attention=False):
+    """What torch's own layers hold."""
+    kind = torch.nn.TransformerDecoderLayer if cross_attention else torch.nn.TransformerEncoderLayer
+    with torch.device("meta"):
+        return sum(p.numel() for p in kind(d_model, 1, d_ff).parameters())
 
 
-def _language(table):
-    """A `follow` of a table of probabilities; what is not listed can only end."""
-
-    def follow(prefix):
-        return {word: math.log(p) for word, p in table.get(prefix, {END: 1.0}).items()}
-
-    return follow
+def _smallest_layer(answer):
+    """of width 1, it is 16"""
+    note = "Attention has 4 maps of 1 + 1, the network 2 of 1 + 1, each of the 2 norms 2."
+    same(answer(1, 1), 16, "for d_model=1, d_ff=1", note=note, tolerance=0)
 
 
-def _drawn(seed, words=4, longest=5):
-    """A language whose probabilities are drawn for each prefix."""
-    names = [END, *"abcdefgh"[:words]]
-
-    def follow(prefix):
-        places = [names.index(word) + 1 for word in prefix]
-        draw = seed + sum(place * 11**i for i, place in enumerate(places)) % 10_007
-        logs = numbers(words + 1, seed=draw, scale=1.5).double().log_softmax(dim=0).tolist()
-        if len(prefix) >= longest:
-            logs[0] = -0.01
-        return dict(zip(names, logs, strict=True))
-
-    return follow
+def _encoder(answer):
+    """an encoder layer, counted by hand"""
+    note = "Attention has 4 maps of 2 x 2 + 2, the network 2 x 3 + 3 and 3 x 2 + 2, each norm 4."
+    same(answer(2, 3), 49, "for d_model=2, d_ff=3", note=note, tolerance=0)
 
 
-def _beam_slowly(follow, beam, alpha, max_len):
-    """The same search with lists: (sentence, score)."""
-    alive, finished = [(0.0, ())], []
-    for _ in range(max_len):
-        grown = [(t + p, (*old, w)) for t, old in alive for w, p in follow(old).items()]
-        grown.sort(reverse=True)
-        looked_at = grown[: 2 * beam]
-        finished += [found for found in looked_at if found[1][-1] == END]
-        alive = [found for found in looked_at if found[1][-1] != END][:beam]
-    scored = [(t / ((5 + len(s)) / 6) ** alpha, s) for t, s in finished + alive]
-    score, sentence = max(scored)
-    return sentence, score
+def _decoder(answer):
+    """a decoder layer has a second attention and a third norm"""
+    note = "24 and 4 more than the encoder's 49: there is still one feed-forward network."
+    where = "for d_model=2, d_ff=3, cross_attention=True"
+    same(answer(2, 3, True), 77, where, note=note, tolerance=0)
 
 
-def _finds(answer, follow, beam, alpha, max_len, note=""):
-    expected, score = _beam_slowly(follow, beam, alpha, max_len)
-    where = f"for beam={beam}, alpha={alpha}, max_len={max_len}"
-    got = answer(follow, beam, alpha, max_len)
-    fits = isinstance(got, tuple | list) and len(got) == 2 and isinstance(got[0], tuple | list)
-    expect(fits, f"{where}, you return {described(got)}, expected (tuple of words, score)")
-    said, wanted = (" ".join(map(str, words)) for words in (got[0], expected))
-    right = tuple(got[0]) == expected
-    expect(right, f"{where}, you get {said!r}, expected {wanted!r}. {note}".rstrip())
-    same(got[1], score, f"{where}, the score of {wanted!r}", 1e-6, note)
+def _as_torch(answer):
+    """torch's own layers have as many"""
+    for sizes in ((3, 2), (5, 7), (8, 8), (512, 2048)):
+        for cross in (False, True):
+            agrees(answer, _torch_layer, *sizes, cross, tolerance=1e-12)
 
 
-def _past_counts(answer):
-    """a beam of 2 sees through the trap: all words of a prefix count"""
-    note = "The log-probability of a prefix is the sum over all of its words."
-    _finds(answer, _language(CATS_AND_DOGS), 2, 0.0, 6, note)
+def _paper(answer):
+    """the paper's base model has 44 million in its layers"""
+    got = 6 * answer(512, 2048) + 6 * answer(512, 2048, True)
+    same(got, 44_138_496, "for 6 layers of each, d_model=512, d_ff=2048", tolerance=0)
 
 
-def _one_beam(answer):
-    """with one beam the trap is not seen through"""
-    note = "One prefix lives; of two candidates each step."
-    _finds(answer, _language(CATS_AND_DOGS), 1, 0.0, 6, note)
-
-
-def _ended_take_no_place(answer):
-    """what has ended takes no place in the beam, and is finished"""
-    note = "Of the 2 * beam best, those that end leave the beam, and the next ones move up."
-    _finds(answer, _language(ENDING), 1, 2.0, 6, note)
-    _finds(answer, _language(ENDING), 2, 1.0, 6, note)
-    _finds(answer, _language(ENDING), 2, 0.0, 6, note)
-
-
-def _penalised(answer):
-    """the score decides, not the log-probability"""
-    for alpha in (0.0, 0.6, 1.0, 3.0):
-        _finds(answer, _language(SEVEN), 2, alpha, 12, "Compare scores, divided by the penalty.")
-
-
-def _cut_off(answer):
-    """what still lives after max_len steps is finished as it is"""
-    note = "max_len words, and no <eos>: it counts all the same."
-    _finds(answer, _language(LONG), 1, 0.0, 4, note)
-    _finds(answer, _language(CATS_AND_DOGS), 3, 0.0, 2, note)
-    _finds(answer, _language(CATS_AND_DOGS), 2, 0.0, 1, note)
-
-
-def _any_language(answer):
-    """in languages that were drawn, with beams of all widths"""
-    for seed in range(12):
-        for beam, alpha in ((1, 0.0), (2, 0.7), (3, 1.5), (5, 1.0)):
-            _finds(answer, _drawn(1000 * seed), beam, alpha, 5)
-
-
-REPAIR = Exercise(
-    id="11.3",
-    title="a beam search to repair",
-    difficulty=2,
-    minutes=15,
+COUNT = Exercise(
+    id="11.2",
+    title="count a layer",
+    difficulty=1,
+    minutes=8,
     statement=(
-        "Somebody wrote a beam search over dictionaries, like `beam_by_hand`, with a length "
-        "penalty. It runs, and has five faults:\n\n"
-        "```python\n"
-        "def my_search(follow, beam, alpha, max_len):\n"
-        "    alive, finished = {(): 0.0}, {}\n"
-        "    for _ in range(max_len):\n"
-        "        grown = {}\n"
-        "        for prefix in alive:\n"
-        "            for word, log_p in follow(prefix).items():\n"
-        "                grown[(*prefix, word)] = log_p\n"
-        "        best = sorted(grown, key=grown.get, reverse=True)[:beam]\n"
-        '        finished |= {p: grown[p] for p in best if p[-1] == "<eos>"}\n'
-        "        alive = {p: grown[p] for p in best}\n"
-        "    winner = max(finished, key=finished.get)\n"
-        "    return winner, finished[winner]\n"
-        "```\n\n"
-        "Write `my_search(follow, beam, alpha, max_len)` as it should be. `follow(prefix)` gives "
-        "`{word: log-probability}` for the words that may come after a prefix, a tuple of words. "
-        "At each of `max_len` steps, every living prefix is grown by every word. Of the 2 · `beam` "
-        'likeliest, those that end in `"<eos>"` are finished, and of the others the `beam` '
-        "likeliest live on. What lives after `max_len` steps is finished as it is. Return the "
-        "finished one with the highest score, and that score: its log-probability / "
-        '((5 + n) / 6)^α, n being its number of words, `"<eos>"` included.'
+        "Write `my_layer_parameters(d_model, d_ff, cross_attention=False)`: how many numbers one "
+        "encoder layer learns, or one decoder layer if `cross_attention`. Linear maps have biases; "
+        "each sublayer has a LayerNorm, with a gain and a bias per feature. A decoder layer has "
+        "a second attention, as a sublayer of its own."
     ),
-    hint=(
-        "Ask of each line: what is added up; how many are looked at; who lives on; who is "
-        "forgotten at the end; and what is compared?"
-    ),
-    function=my_search,
-    tests=(_past_counts, _one_beam, _ended_take_no_place, _penalised, _cut_off, _any_language),
+    hint="Attention has four maps: query, key, value and output. The number of heads changes none.",
+    function=my_layer_parameters,
+    tests=(_smallest_layer, _encoder, _decoder, _as_torch, _paper),
 )
 
-EXERCISES = (STEP, STOP, REPAIR)
+
+# 11.3 SwiGLU
+
+
+def my_swiglu(x, w_1, w_3, w_2):
+    """The gated feed-forward network without biases.
+
+    x is (T, C), w_1 and w_3 (C, d_ff), w_2 (d_ff, C); the result is (T, C). The gate is
+    silu(x @ w_1), with silu(z) = z sigmoid(z).
+    """
+    raise NotImplementedError
+
+
+GATE, UP, DOWN = W_1, W_1.flip(1) + 0.5, W_2
+
+
+def _swiglu(x, w_1, w_3, w_2):
+    """torch's own silu and maps, whose weights are stored the other way round."""
+    return F.linear(F.silu(F.linear(x, w_1.T)) * F.linear(x, w_3.T), w_2.T)
+
+
+def _gated(c, d_ff, seed):
+    """Random w_1, w_3 and w_2."""
+    return *numbers(2, c, d_ff, seed=seed), numbers(d_ff, c, seed=seed + 1)
+
+
+def _shut(answer):
+    """where the gate is far below 0, nothing passes"""
+    one = torch.ones(1, 1)
+    where = "for x=[[1]], w_1=[[-50]], w_3=[[3]], w_2=[[1]]"
+    note = "The gate is shut."
+    agrees(answer, [[0.0]], one, -50 * one, 3 * one, one, where=where, note=note)
+
+
+def _open(answer):
+    """what passes may be negative"""
+    one = torch.ones(1, 1)
+    where = "for x=[[1]], w_1=[[50]], w_3=[[-3]], w_2=[[1]]"
+    note = "An open gate multiplies: 50 times -3."
+    agrees(answer, [[-150.0]], one, 50 * one, -3 * one, one, where=where, note=note)
+
+
+def _half_open(answer):
+    """a gate of 1 and one of -1 let 0.731 and -0.269 through"""
+    one = torch.ones(1, 1)
+    for gate, note in ((1, "1 · sigmoid(1) = 0.7311."), (-1, "-1 · sigmoid(-1) = -0.2689.")):
+        agrees(answer, _swiglu, one, gate * one, one, one, note=note)
+
+
+def _gated_words(answer):
+    """it equals the equation, whatever the sizes"""
+    agrees(answer, _swiglu, X, GATE, UP, DOWN)
+    agrees(answer, _swiglu, numbers(1, 3, seed=1), *_gated(3, 5, seed=2), tolerance=1e-4)
+    agrees(answer, _swiglu, numbers(4, 4, seed=3), *_gated(4, 4, seed=4), tolerance=1e-4)
+
+
+def _far_gates(answer):
+    """a gate of -1,000 or 1,000 gives no NaN"""
+    x, one = torch.tensor([[1000.0], [-1000.0]]), torch.ones(1, 1)
+    agrees(answer, _swiglu, x, one, one, one, note="e^89 is past float32.")
+
+
+def _gated_dtype(answer):
+    """it works in the dtype of its arguments, and where they are"""
+    double = [numbers(*part.shape, seed=i, dtype=torch.float64)
+              for i, part in enumerate((X, GATE, UP, DOWN))]  # fmt: skip
+    agrees(answer, _swiglu, *double)
+    travels(answer, X, GATE, UP, DOWN)
+
+
+def _gated_gradient(answer):
+    """gradients reach x and the three maps"""
+    gradients(answer, _swiglu, torch.ones(1, 1), *_gated(1, 2, seed=5))
+    gradients(answer, _swiglu, numbers(3, 2, seed=7), *_gated(2, 5, seed=8))
+
+
+SWIGLU = Exercise(
+    id="11.3",
+    title="SwiGLU",
+    difficulty=2,
+    minutes=7,
+    statement=(
+        "Write `my_swiglu(x, w_1, w_3, w_2)`: two views of each word, `x @ w_1` and `x @ w_3`, "
+        "multiplied entry by entry, the first one through silu, `z * sigmoid(z)`; then `w_2` on "
+        "the way back. No biases. It has to be right for numbers like ±1,000, too."
+    ),
+    hint="The product is of two tensors of shape `(T, d_ff)`; only the first went through silu.",
+    function=my_swiglu,
+    tests=(
+        _shut,
+        _open,
+        _half_open,
+        _gated_words,
+        _far_gates,
+        _gated_dtype,
+        _gated_gradient,
+    ),
+)
+
+
+# 11.4 repair: equal parameters
+
+
+def my_gated_width(d_ff, multiple_of=1):
+    """The hidden width at which SwiGLU's three matrices cost what two of width d_ff do.
+
+    Two thirds of d_ff, rounded up to a multiple of multiple_of.
+    """
+    raise NotImplementedError
+
+
+def _two_thirds(answer):
+    """it is two thirds, a whole number"""
+    note = "Three matrices of width 2 cost what two of width 3 do."
+    same(answer(3), 2, "for d_ff=3", note=note)
+    got = answer(3)
+    expect(isinstance(got, int), f"for d_ff=3, you get {short(got)}, a {type(got).__name__}, "
+           "expected an int: the width of a matrix")  # fmt: skip
+
+
+def _rounds_up(answer):
+    """it is rounded up"""
+    same(answer(2048), 1366, "for d_ff=2048", note="Two thirds of it are 1365.33.")
+    same(answer(7), 5, "for d_ff=7", note="Two thirds of it are 4.67.")
+
+
+def _llama(answer):
+    """with a multiple of 256 it is Llama's"""
+    same(answer(16384, 256), 11008, "for d_ff=16384, multiple_of=256", note="42.67 times 256.")
+
+
+def _already(answer):
+    """a width that fits is left alone"""
+    same(answer(384, 256), 256, "for d_ff=384, multiple_of=256")
+    for d_ff in (9, 15, 18, 21):
+        same(answer(d_ff), 2 * d_ff // 3, f"for d_ff={d_ff}", tolerance=0.01)
+
+
+def _width(d_ff, multiple_of):
+    """In fractions."""
+    return math.ceil(Fraction(2 * d_ff, 3) / multiple_of) * multiple_of
+
+
+def _once(answer):
+    """rounded up once, at the end, whatever the numbers"""
+    for d_ff, multiple_of in ((1, 1), (1, 4), (7, 3), (5, 5), (100, 66), (10_000, 64), (2048, 100)):
+        where = f"for d_ff={d_ff}, multiple_of={multiple_of}"
+        note = f"Two thirds of {d_ff} are {2 * d_ff / 3:.6g}."
+        same(answer(d_ff, multiple_of), _width(d_ff, multiple_of), where, tolerance=0.1, note=note)
+
+
+WIDTH = Exercise(
+    id="11.4",
+    title="repair: equal parameters",
+    difficulty=1,
+    minutes=5,
+    statement=(
+        "How wide may SwiGLU, with three matrices, be to cost what two matrices of hidden width "
+        "`d_ff` cost, rounded up to a multiple of `multiple_of`? Somebody wrote:\n\n"
+        "```python\n"
+        "def my_gated_width(d_ff, multiple_of=1):\n"
+        "    width = round(2 * d_ff / 3)\n"
+        "    return width // multiple_of * multiple_of\n"
+        "```\n\n"
+        "For `d_ff = 16384` and multiples of 256 it says 10752; Llama's 7B has 11008. Repair it: "
+        "round *up*, *once*, at the end, and return an int, right for any whole numbers from 1 up."
+    ),
+    hint="3 matrices x width = 2 matrices x d_ff. Rounding up: `-(-a // b)`.",
+    function=my_gated_width,
+    tests=(_two_thirds, _rounds_up, _llama, _already, _once),
+)
+
+
+# 11.5 the network as a table
+
+
+def my_recall(x, keys, thresholds, values):
+    """What a table with a key and a value per unit returns for one word, and how active it was.
+
+    x is (C,), keys (d_ff, C), thresholds (d_ff,), values (d_ff, C). Returns (C,) and (d_ff,): the
+    values' sum, weighted by activity, and the activity, relu(key · x + threshold).
+    """
+    raise NotImplementedError
+
+
+KEYS = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+THRESHOLDS = torch.tensor([-0.5, -1.0, 1.5])
+VALUES = torch.tensor([[1.0, 10.0], [2.0, 20.0], [4.0, -40.0]])
+WORD = torch.tensor([2.0, -1.0])
+_MEMORY = (
+    f"for x={short(WORD)}, keys={short(KEYS)}, thresholds={short(THRESHOLDS)}, "
+    f"values={short(VALUES)}"
+)
+
+
+def _recall(x, keys, thresholds, values):
+    """Unit by unit."""
+    activity = [(key * x).sum() + at for key, at in zip(keys, thresholds, strict=True)]
+    activity = torch.stack([a.clamp_min(0) for a in activity])
+    return sum(a * value for a, value in zip(activity, values, strict=True)), activity
+
+
+def _part(answer, index, x=WORD, scale=1.0):
+    got = answer(x, KEYS, scale * THRESHOLDS, VALUES)
+    both = isinstance(got, tuple | list) and len(got) == 2
+    expect(both, "return two things, `(result, activity)`")
+    exchanged = len(got[0]) == len(KEYS) and len(got[1]) == VALUES.size(1)
+    expect(not exchanged, "the result, (C,), comes first, and then the activity, (d_ff,)")
+    return got[index]
+
+
+def _activity(answer):
+    """activities are those of a ReLU, with their thresholds"""
+    same(_part(answer, 1), [1.5, 0.0, 2.5], f"{_MEMORY}, the activity")
+
+
+def _sum(answer):
+    """the result is the weighted sum of the values"""
+    same(_part(answer, 0), [11.5, -85.0], f"{_MEMORY}, the result")
+
+
+def _nothing(answer):
+    """where no key matches, nothing is added"""
+    x = torch.tensor([-5.0, -5.0])
+    note = "No activity is above 0, and there is no softmax that must share out a 1."
+    same(_part(answer, 0, x), [0.0, 0.0], "for x=[-5, -5] in the same memory", note=note)
+
+
+def _twice(answer):
+    """with no thresholds, a word twice as loud recalls twice as much"""
+    once, twice = (_part(answer, 0, n * WORD, 0.0) for n in (1, 2))
+    same(twice, 2 * once, "for thresholds of 0, the result for 2x against twice that for x")
+
+
+def _any_strength(answer):
+    """an activity may be small or large"""
+    one, zero = torch.ones(1, 1), torch.zeros(1)
+    for x in (0.001, 1000.0):
+        where = f"for x=[{x:g}], keys=[[1]], thresholds=[0], values=[[1]]"
+        agrees(answer, _recall, torch.tensor([x]), one, zero, one, where=where)
+
+
+def _memory(c, d_ff, seed):
+    """A random word, keys, thresholds and values."""
+    return (numbers(c, seed=seed), numbers(d_ff, c, seed=seed + 1), numbers(d_ff, seed=seed + 2),
+            numbers(d_ff, c, seed=seed + 3))  # fmt: skip
+
+
+def _memory_sizes(answer):
+    """one unit, as many units as numbers in a word, or more"""
+    for sizes, seed in (((3, 1), 1), ((3, 3), 5), ((4, 9), 9)):
+        agrees(answer, _recall, *_memory(*sizes, seed=seed), tolerance=1e-4)
+
+
+def _memory_dtype(answer):
+    """it works in the dtype of its arguments, and where they are"""
+    double = [numbers(*part.shape, seed=i, dtype=torch.float64)
+              for i, part in enumerate(_memory(3, 5, seed=13))]  # fmt: skip
+    agrees(answer, _recall, *double)
+    travels(answer, *_memory(3, 5, seed=13))
+
+
+def _memory_gradient(answer):
+    """gradients reach x, keys, thresholds and values"""
+    gradients(answer, _recall, *_memory(2, 3, seed=17))
+    gradients(answer, _recall, *_memory(3, 5, seed=21))
+
+
+RECALL = Exercise(
+    id="11.5",
+    title="the network as a table",
+    difficulty=2,
+    minutes=7,
+    statement=(
+        "Write `my_recall(x, keys, thresholds, values)` for one word `x` of shape `(C,)`: a "
+        "unit's activity is the ReLU of its key's dot product with `x` plus its threshold (a bias: "
+        "the lower, the harder the unit is to wake); the result is the sum of the values, each "
+        "times its unit's activity. Return both: `(result, activity)`."
+    ),
+    hint="`keys @ x` has an entry per unit. It is attention with one query, less the softmax.",
+    function=my_recall,
+    tests=(
+        _activity,
+        _sum,
+        _nothing,
+        _twice,
+        _any_strength,
+        _memory_sizes,
+        _memory_dtype,
+        _memory_gradient,
+    ),
+)
+
+
+EXERCISES = (FEED_FORWARD, COUNT, SWIGLU, WIDTH, RECALL)

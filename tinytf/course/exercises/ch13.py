@@ -1,518 +1,717 @@
-"""Exercises of chapter 13, Sampling."""
-
-import math
+"""Exercises of chapter 13: the decoder."""
 
 import torch
 
-from tinytf.course.expect import agrees, expect, gradients, numbers, same, tensor
+from tinytf.course.expect import (
+    Counted,
+    agrees,
+    expect,
+    gradients,
+    numbers,
+    same,
+    short,
+    tensor,
+    travels,
+)
 from tinytf.course.grading import Exercise, hint
-from tinytf.course.words import given, short
 
-INF = math.inf
-
-
-# 13.1 repair a top-p
+# 13.1 shift right
 
 
-def my_top_p(logits, p, least=1):
-    """Keep the fewest tokens that hold p, but `least` or more, in each row of logits (B, V).
+def my_shift_right(rows, bos, eos, pad):
+    """What the decoder reads and what it must say: two integer tensors (B, T).
 
-    The others get -inf.
+    rows is a list of lists of word ids, of any lengths. T is the longest of them plus 1.
     """
     raise NotImplementedError
 
 
-BROKEN = """
-def my_top_p(logits, p):
-    ranked, order = logits.sort(dim=-1, descending=True)
-    out = ranked.softmax(dim=-1).cumsum(dim=-1) > p
-    logits[0, order[out]] = -math.inf
-    return logits
-"""
-
-P = torch.tensor([[0.125, 0.5, 0.25, 0.125], [0.0625, 0.1875, 0.125, 0.625]])
-LOGITS = P.log()
-_P = f"for rows of probability {short(P)}"
+ROWS = [[7, 8, 9, 8], [5, 6]]
+BOS, EOS, PAD = 1, 2, 0
+_ROWS = f"for rows={ROWS}, bos=1, eos=2, pad=0"
 
 
-def _kept(answer, p, expected, note, rows=slice(None)):
-    where = f"{_P if rows == slice(None) else 'for a row of probability ' + short(P[rows])}, p={p}"
-    got = tensor(answer(LOGITS[rows], p), where)
-    expect(got.dim() == 2 and got.size(1) == 4, f"{where}, the shape is {tuple(got.shape)}")
-    kept = [row.isfinite().nonzero()[:, 0].tolist() for row in got]
-    expect(kept == expected, f"{where}, you keep the tokens {kept}, expected {expected}. {note}")
-
-
-def _ranked(logits):
-    """The ids of a row from the likeliest on; of equals the lowest id first."""
-    row = logits.tolist()
-    return sorted(range(len(row)), key=lambda i: (-row[i], i))
-
-
-def _p_by_rank(logits, p, least=1):
-    """Row by row, token by token from the likeliest on, summed in float64."""
-    stay = torch.zeros(logits.shape, dtype=torch.bool)
-    for b, row in enumerate(logits.detach()):
-        probs, held = row.double().softmax(-1).tolist(), 0.0
-        for number, i in enumerate(_ranked(row)):
-            if held >= p and number >= least:
-                break
-            stay[b, i] = True
-            held += probs[i]
-    return torch.where(stay, logits, -INF)
-
-
-def _p_agrees(answer, logits, *arguments, note=""):
-    """The tokens kept, as ids, against the oracle."""
-    where = given(answer, (logits, *arguments))
-    got = tensor(answer(logits, *arguments), where)
-    message = f"{where}, the shape is {tuple(got.shape)}, expected {tuple(logits.shape)}"
-    expect(got.shape == logits.shape, message)
-    wanted = _p_by_rank(logits, *arguments).isfinite()
-    for b, (mine, theirs) in enumerate(zip(got.isfinite(), wanted, strict=True)):
-        kept, expected = (row.nonzero()[:, 0].tolist() for row in (mine, theirs))
-        message = f"{where}, in row {b} you keep the tokens {short(kept)}"
-        expect(kept == expected, f"{message}, expected {short(expected)}. {note}")
-
-
-def _p_counts(answer, logits, p, count, note):
-    """How many tokens of one row are kept, where it is open which."""
-    where = f"{given(answer, (logits, p))}"
-    kept = int(tensor(answer(logits, p), where).isfinite().sum())
-    expect(kept == count, f"{where}, you keep {kept} tokens, expected {count}. {note}")
-
-
-def _p_one_row(answer):
-    """in one row, it keeps what it takes to reach p"""
-    _kept(answer, 0.7, [[1, 2]], "0.5 + 0.25 reaches 0.7, and fewer do not.", slice(0, 1))
-
-
-def _p_rows(answer):
-    """each row has a nucleus of its own"""
-    note = "Row 1 is surer, and needs its best token only."
-    _kept(answer, 0.6, [[1, 2], [3]], note)
-
-
-def _p_exact(answer):
-    """exactly p is enough"""
-    where = "for a row of four equal logits, p=0.5"
-    got = tensor(answer(torch.zeros(1, 4), 0.5), where)
-    kept = int(got.isfinite().sum())
-    message = f"{where}, you keep {kept} tokens, expected 2: two of them hold exactly 0.5"
-    expect(got.shape == (1, 4) and kept == 2, message)
-
-
-def _p_never_empty(answer):
-    """a small p leaves the likeliest token"""
-    _kept(answer, 0.1, [[1], [3]], "There must be something to draw from.")
-
-
-def _p_least(answer):
-    """at least as many as asked stay, the likeliest"""
-    where = f"{_P}, p=0.1, least=2"
-    got = tensor(answer(LOGITS, 0.1, 2), where)
-    kept = [row.isfinite().nonzero()[:, 0].tolist() for row in got]
-    message = f"{where}, you keep the tokens {kept}, expected [[1, 2], [1, 3]]"
+def _both(answer, rows=ROWS, bos=BOS, eos=EOS, pad=PAD):
+    got = answer(rows, bos, eos, pad)
+    where = f"for rows={rows}"
     expect(
-        kept == [[1, 2], [1, 3]], f"{message}. Two are asked for, and in each row its likeliest."
+        isinstance(got, list | tuple) and len(got) == 2,
+        f"{where}, you return a {type(got).__name__}, expected two tensors: (reads, says)",
+    )
+    return [tensor(part, where) for part in got]
+
+
+def _two_of_a_shape(answer):
+    """it returns two integer tensors of one shape"""
+    parts = _both(answer)
+    shapes = [tuple(part.shape) for part in parts]
+    kinds = {part.dtype for part in parts if part.is_floating_point() or part.is_complex()}
+    expect(not kinds, f"{_ROWS}, the dtype is {kinds}, expected integers: they are ids of words")
+    expect(
+        shapes == [(2, 5), (2, 5)],
+        f"{_ROWS}, the shapes are {shapes[0]} and {shapes[1]}, expected (2, 5) for both: the "
+        "longest row has 4 words, and <bos> or <eos>",
     )
 
 
-def _p_least_is_no_extra(answer):
-    """a nucleus that has as many already stays as it is"""
-    row = LOGITS[:1]
-    note = "0.5 + 0.25 reaches 0.7, and these are two: `least` asks for no more than `p` does."
-    _p_agrees(answer, row, 0.7, 2, note=note)
-    _p_agrees(answer, row, 0.8, 2, note="It takes three to reach 0.8, and two are asked for.")
-    _p_agrees(answer, row, 0.8, 3, note="It takes three to reach 0.8, and three are asked for.")
+def _reads(answer):
+    """the decoder reads <bos>, then the words"""
+    same(_both(answer)[0], [[1, 7, 8, 9, 8], [1, 5, 6, 0, 0]], f"{_ROWS}, reads")
 
 
-def _p_least_row_by_row(answer):
-    """whether `least` matters is each row's own affair"""
-    note = "Row 0 needs two for 0.6 anyway; row 1 needs one, and two are asked for."
-    _p_agrees(answer, LOGITS, 0.6, 2, note=note)
-    note = "Row 0 needs one, and two are asked for; row 1 needs two for 0.6 anyway."
-    _p_agrees(answer, LOGITS.flip(0), 0.6, 2, note=note)
-    three = torch.tensor([[0.7, 0.2, 0.1], [0.4, 0.3, 0.3], [0.1, 0.1, 0.8]]).log()
-    _p_agrees(answer, three, 0.75, 2, note="Row 1 needs three for 0.75, the others two or one.")
+def _says(answer):
+    """it must say the words, then <eos>"""
+    same(_both(answer)[1], [[7, 8, 9, 8, 2], [5, 6, 2, 0, 0]], f"{_ROWS}, says")
 
 
-def _p_all(answer):
-    """p = 1 keeps all, p = 0 the `least` likeliest, and never are there more than all"""
-    even = torch.zeros(2, 4)
-    _p_agrees(answer, even, 1.0)
-    _p_agrees(answer, LOGITS, 0.0, note="One stays at least, even for p = 0.")
-    _p_agrees(answer, LOGITS, 0.0, 1)
-    _p_agrees(answer, LOGITS, 0.3, 4)
-    _p_agrees(answer, LOGITS, 0.9, 9, note="There are no more than four.")
-    _p_agrees(answer, torch.tensor([[3.0], [-2.0]]), 0.5, 1)
+def _never_the_answer(answer):
+    """what is read at a place is what was said one place before"""
+    reads, says = _both(answer, [[5, 6, 7]], 1, 2, 0)
+    expect(reads.shape == says.shape and reads.dim() == 2, "the two shapes differ")
+    same(
+        reads[:, 1:], says[:, :-1], "for rows=[[5, 6, 7]], reads[:, 1:]",
+        note="It has to be says[:, :-1], or the decoder reads its answer, or a word too old.",
+    )  # fmt: skip
 
 
-def _p_many(answer):
-    """in larger vocabularies, for any p and `least`, however far apart the logits"""
-    for seed, (rows, size, p, least) in enumerate(
-        [(3, 7, 0.5, 1), (2, 40, 0.9, 3), (5, 40, 0.35, 12), (4, 9, 0.97, 1), (3, 30, 0.8, 6)]
-    ):
-        _p_agrees(answer, numbers(rows, size, seed=seed, scale=2), p, least)
-    far = numbers(3, 6, seed=7, scale=300, shift=1000)
-    _p_agrees(answer, far, 0.9, 1, note="`exp(1000)` is infinite; `softmax` is not.")
-    _p_agrees(answer, far, 0.9, 2, note="The second likeliest stays, at probability 0 even.")
+@hint("Use the arguments `bos`, `eos` and `pad`, which are other numbers here.")
+def _own_ids(answer):
+    """the special ids are the arguments"""
+    where = "for rows=[[3], [4, 0]], bos=8, eos=9, pad=5"
+    reads, says = _both(answer, [[3], [4, 0]], 8, 9, 5)
+    same(reads, [[8, 3, 5], [8, 4, 0]], f"{where}, reads", note="Here 0 is a word and 5 padding.")
+    same(says, [[3, 9, 5], [4, 0, 9]], f"{where}, says", note="Here 0 is a word and 5 padding.")
 
 
-def _p_values(answer):
-    """what stays keeps its logit"""
-    expected = torch.where(torch.tensor([[False, True, True, False]]), LOGITS[:1], -INF)
-    same(answer(LOGITS[:1], 0.7), expected, f"for the logits {short(LOGITS[:1])}, p=0.7")
+def _place_by_place(rows, bos, eos, pad):
+    """What stands at each place of each row."""
+    reads, says = [], []
+    for row in rows:
+        places = range(max(len(other) for other in rows) + 1)
+        reads.append([bos if t == 0 else row[t - 1] if t <= len(row) else pad for t in places])
+        says.append([row[t] if t < len(row) else eos if t == len(row) else pad for t in places])
+    return torch.tensor(reads), torch.tensor(says)
 
 
-def _p_kinds(answer):
-    """and its dtype and its gradient"""
-    for dtype in (torch.float64, torch.float16):
-        few = torch.tensor([[0.1, 3.0, 1.0, 2.0], [4.0, 0.5, 2.0, 3.0]], dtype=dtype)
-        agrees(answer, _p_by_rank, few, 0.8)
-        agrees(answer, _p_by_rank, few, 0.8, 3)
-    near = torch.tensor([[0.0, 0.0, 0.0, 1e-10]], dtype=torch.float64)
-    note = "Token 3 holds a quarter and 1.9e-11, in float64."
-    agrees(answer, _p_by_rank, near, 0.25 + 1e-11, note=note)
-    _p_counts(answer, near, 0.25 + 3e-11, 2, note)
-    gradients(answer, _p_by_rank, numbers(3, 5, seed=4), 0.7, 2)
+def _any_rows(answer):
+    """rows of any lengths, of no word too"""
+    cases = (
+        ([[]], 1, 2, 0), ([[5]], 1, 2, 0), ([[5], [6], [7]], 1, 2, 0), ([[], [5, 5]], 1, 2, 0),
+        ([[4], [4, 5, 6, 7, 8, 9], [], [4, 4, 4]], 1, 2, 0),
+    )  # fmt: skip
+    for case in cases:
+        agrees(answer, _place_by_place, *case, dtype=False)
 
 
-TOP_P = Exercise(
+def _one_id_for_all(answer):
+    """one id may have several jobs"""
+    note = "Here <eos> is the padding, too, as in GPT-2."
+    agrees(answer, _place_by_place, [[3, 4], [5]], 1, 2, 2, dtype=False, note=note)
+    note = "Here one id is <bos>, <eos> and padding, as in GPT-2."
+    agrees(answer, _place_by_place, [[3, 4], [5]], 2, 2, 2, dtype=False, note=note)
+
+
+def _begin_is_end(answer):
+    """<bos> and <eos> may be one id"""
+    note = "Here 2 is <bos> and <eos>: read at the start, and said at the end."
+    agrees(answer, _place_by_place, [[3]], 2, 2, 0, dtype=False, note=note)
+    agrees(answer, _place_by_place, [[3, 4], [5]], 2, 2, 0, dtype=False, note=note)
+
+
+def _large_ids(answer):
+    """a large id is not rounded"""
+    agrees(answer, _place_by_place, [[16777217, 50001], [33333]], 70001, 70003, 70005, dtype=False)
+
+
+SHIFT = Exercise(
     id="13.1",
-    title="repair a top-p",
-    difficulty=3,
+    title="shift right",
+    difficulty=1,
+    minutes=10,
+    statement=(
+        "Write `my_shift_right(rows, bos, eos, pad)` for a list of lists of word ids, of any "
+        "lengths. It returns two integer tensors of one shape `(B, T)`: what the decoder reads, "
+        "and what it must say at the same place. One has `bos` and the words, the other the words "
+        "and `eos`; shorter rows are filled with `pad` on the right. The `eos` of a row is never "
+        "read, and one id may serve as several of the three."
+    ),
+    hint="One gets `bos` in front, the other `eos` behind the last word; the padding comes last.",
+    function=my_shift_right,
+    tests=(
+        _two_of_a_shape,
+        _reads,
+        _says,
+        _never_the_answer,
+        _own_ids,
+        _any_rows,
+        _one_id_for_all,
+        _begin_is_end,
+        _large_ids,
+    ),
+)
+
+
+# 13.2 the order of a decoder layer
+
+
+def my_decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norms):
+    """One Pre-LN decoder layer: x (B, T, C) and memory (B, S, C) to (B, T, C).
+
+    self_attention(y) is masked already; cross_attention(y, memory) and feed_forward(y) return
+    (B, T, C) too. norms holds three functions, one for each sublayer.
+    """
+    raise NotImplementedError
+
+
+X_IN, MEMORY = numbers(2, 3, 4, seed=1), numbers(2, 5, 4, seed=2)
+
+
+def _own(y):
+    """A stand-in for masked self-attention: the mean of the positions so far."""
+    count = torch.arange(1, y.size(1) + 1)[:, None]
+    return y.cumsum(dim=1) / count * 2 + 0.1 * y * y
+
+
+def _cross(y, memory):
+    """A stand-in for cross-attention: unlike in its two arguments."""
+    return y * 0.5 + memory.mean(dim=1, keepdim=True) * (1 + 0.1 * y) + 0.1 * memory.size(1)
+
+
+def _ffn(y):
+    return y.relu() * 3 - 1 + 0.1 * y.flip(-1) * y
+
+
+NORMS = (
+    lambda y: y * 0.5 + 1,
+    lambda y: y * 0.25 - 1 + 0.1 * y * y,
+    lambda y: y * 2 + 0.5 - 0.1 * y * y,
+)
+_IN_TURN = "First self-attention, then cross-attention, each added to the stream."
+_SMALL = "for the small example"
+
+
+def _in_a_loop(x, memory, self_attention, cross_attention, feed_forward, norms):
+    """A block for each sublayer, in a loop."""
+    sublayers = (self_attention, lambda y: cross_attention(y, memory), feed_forward)
+    for norm, sublayer in zip(norms, sublayers, strict=True):
+        x = sublayer(norm(x)) + x
+    return x
+
+
+def _zero(*arguments):
+    return torch.zeros_like(arguments[0])
+
+
+def _same_layer(answer, where, own=_own, cross=_cross, ffn=_ffn, norms=NORMS, note=""):
+    for x, memory in ((X_IN[:1, :1, :2], MEMORY[:1, :1, :2]), (X_IN, MEMORY)):
+        agrees(answer, _in_a_loop, x, memory, own, cross, ffn, norms, note=note,
+               where=f"{where}, x of shape {tuple(x.shape)}")  # fmt: skip
+
+
+def _whole(answer):
+    """it is the layer: three sublayers in order"""
+    _same_layer(answer, _SMALL)
+
+
+@hint("What is added is x as it was, not the normalised x.")
+def _stream(answer):
+    """when the sublayers give nothing, x comes out as it went in"""
+    _same_layer(
+        answer, "when every sublayer returns 0", _zero, _zero, _zero,
+        note="The residual carries x itself, not the normalised x.",
+    )  # fmt: skip
+
+
+def _self_first(answer):
+    """cross-attention is asked by what self-attention found"""
+    where = "when only the attentions give something"
+    _same_layer(answer, where, ffn=_zero, note=_IN_TURN)
+
+
+def _ffn_once(answer):
+    """there is one feed-forward network, at the end"""
+    counted = Counted(_ffn)
+    answer(X_IN, MEMORY, _own, _cross, counted, NORMS)
+    expect(counted.count == 1, f"feed_forward is called {counted.count} times, expected once")
+
+
+def _ffn_last(answer):
+    """the feed-forward network reads what both attentions left in the stream"""
+    counted = Counted(_ffn)
+    answer(X_IN, MEMORY, _own, _cross, counted, NORMS)
+    expect(counted.count > 0, "feed_forward is not called")
+    attended = _in_a_loop(X_IN, MEMORY, _own, _cross, _zero, NORMS)
+    same(
+        counted.calls[-1][0],
+        NORMS[2](attended),
+        "what feed_forward is given",
+        note="It has to be norms[2] of the stream after both attentions.",
+    )
+
+
+def _memory_is_read(answer):
+    """cross-attention reads the memory as it is"""
+    counted = Counted(_cross)
+    answer(X_IN, MEMORY, _own, counted, _ffn, NORMS)
+    expect(counted.count == 1, f"cross_attention is called {counted.count} times, expected once")
+    same(
+        counted.calls[0][1], MEMORY, "the second argument of cross_attention",
+        note="It has to be the memory itself, which the encoder has normalised.",
+    )  # fmt: skip
+
+
+def _equals_torchs(answer):
+    """with the parts of torch's decoder layer it is torch's layer"""
+    layer = torch.nn.TransformerDecoderLayer(
+        4, 2, 6, dropout=0.0, batch_first=True, norm_first=True, dtype=torch.float64
+    )
+    with torch.no_grad():
+        for seed, weight in enumerate(layer.parameters()):
+            weight.copy_(numbers(*weight.shape, seed=seed, scale=0.7, dtype=torch.float64))
+    future = torch.ones(3, 3, dtype=torch.bool).triu(1)
+
+    def own(y):
+        return layer.self_attn(y, y, y, attn_mask=future, need_weights=False)[0]
+
+    def cross(y, memory):
+        return layer.multihead_attn(y, memory, memory, need_weights=False)[0]
+
+    def ffn(y):
+        return layer.linear2(layer.linear1(y).relu())
+
+    def oracle(x, memory, *_):
+        return layer(x, memory, tgt_mask=future)
+
+    x, memory = (numbers(2, n, 4, seed=n, dtype=torch.float64) for n in (3, 5))
+    parts = (own, cross, ffn, (layer.norm1, layer.norm2, layer.norm3))
+    where = "for the parts of `nn.TransformerDecoderLayer`, in float64"
+    agrees(answer, oracle, x, memory, *parts, where=where)
+
+
+def _layer_gradients(answer):
+    """gradients reach x and the memory along every way"""
+    parts = (_own, _cross, _ffn, list(NORMS))
+    gradients(answer, _in_a_loop, X_IN, MEMORY, *parts, where=_SMALL)
+
+
+ORDER = Exercise(
+    id="13.2",
+    title="the order of a decoder layer",
+    difficulty=2,
     minutes=12,
     statement=(
-        "Code like this goes around as top-p. For a batch of one it seems to work. Four things in "
-        "it are wrong: which rows it rules tokens out of, which token it drops first, what it does "
-        "when a set holds exactly p, and what becomes of the caller's `logits`."
-        f"\n\n```python{BROKEN}```\n\n"
-        "Write it right, with one wish more: `my_top_p(logits, p, least=1)` keeps, in each row of "
-        "`logits` (B, V), the fewest tokens whose probabilities sum to p or more, and all others "
-        "get `-inf`. A set that holds exactly p is complete. But the `least` likeliest stay in any "
-        "case, even if fewer hold p."
+        "Write `my_decoder_layer(x, memory, self_attention, cross_attention, feed_forward, "
+        "norms)`: the Pre-LN decoder layer of the drawing, from parts given as functions. "
+        "`self_attention(y)` has its mask already; `cross_attention(y, memory)` takes the "
+        "queries first. `norms` holds three functions, one for each sublayer."
     ),
-    hint=(
-        "Sort each row and sum. A token is out if the likelier ones alone hold p already, and it "
-        "is not one of the first `least`. What is out is then known in sorted order: `scatter` "
-        "takes it back to the tokens' own places, in every row."
-    ),
-    function=my_top_p,
+    hint="Three lines, each of the form `x = x + sublayer(norm(x))`.",
+    function=my_decoder_layer,
     tests=(
-        _p_one_row,
-        _p_rows,
-        _p_exact,
-        _p_never_empty,
-        _p_least,
-        _p_least_is_no_extra,
-        _p_least_row_by_row,
-        _p_all,
-        _p_many,
-        _p_values,
-        _p_kinds,
+        _whole,
+        _stream,
+        _self_first,
+        _ffn_once,
+        _ffn_last,
+        _memory_is_read,
+        _equals_torchs,
+        _layer_gradients,
     ),
 )
 
 
-# 13.2 a repetition penalty that penalises
+# 13.3 does it leak?
 
 
-def my_repetition_penalty(logits, ids, penalty):
-    """Make the tokens each row has said less likely: logits (B, V), ids (B, T) -> (B, V).
+def my_leaks(function, x):
+    """Whether an output of `function` depends on a later input.
 
-    A positive logit is divided by the penalty, a negative one multiplied.
+    x is (B, T, C); function maps it to (B, T, C). Position t may depend on inputs 0 to t.
     """
     raise NotImplementedError
 
 
-SCORES = torch.tensor([[2.0, -1.0, 0.5, -4.0], [1.0, 3.0, -2.0, 0.0]])
-SAID = torch.tensor([[0, 1, 1], [2, 2, 2]])
-_SAID = f"for logits={short(SCORES)}, ids={short(SAID)}, penalty=2"
+def _mix(allowed):
+    """Average, at each position, the inputs where allowed (T, T) is not 0."""
+    return lambda x: torch.tensor(allowed, dtype=x.dtype) @ x
 
 
-def _one_at_a_time(logits, ids, penalty):
-    """Row by row, each token that occurs, once."""
-    rows = []
-    for row, said in zip(logits.unbind(), ids.tolist(), strict=True):
-        parts = list(row.unbind())
-        for token in sorted(set(said)):
-            positive = float(parts[token].detach()) > 0
-            parts[token] = parts[token] / penalty if positive else parts[token] * penalty
-        rows.append(torch.stack(parts))
-    return torch.stack(rows)
+def _normed(function):
+    """Bring each output vector to mean 0 and variance 1, as a layer does that ends in a norm."""
+
+    def run(x):
+        out = function(x)
+        return (out - out.mean(-1, keepdim=True)) / (out.var(-1, keepdim=True) + 1e-5).sqrt()
+
+    return run
 
 
-def _positive(answer):
-    """a positive logit that was said is divided"""
-    got = tensor(answer(SCORES, SAID, 2.0), _SAID)
-    expect(got.shape == (2, 4), f"{_SAID}, the shape is {tuple(got.shape)}, expected (2, 4)")
-    same(got[0, 0], 1.0, f"{_SAID}, the logit 2 of token 0 in row 0")
+_PAST = _mix([[1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [0.3, 0.3, 0.4, 0], [0.25] * 4])
+_BEFORE = _mix([[0.0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]])
+_ITSELF = _mix([[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+_FIRST = _mix([[1.0, 0, 0, 0], [1, 0, 0, 0], [0.5, 0, 0.5, 0], [0.5, 0.5, 0, 0]])
+_NEXT = _mix([[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0.5, 0.5, 0.25], [0, 0, 0, 1]])
+_FAR = _mix([[1.0, 0, 0, 0.5], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+_EARLY = _mix([[0.5, 0.5, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+_FUTURE = _mix([[0.0, 0.3, 0.3, 0.4], [0, 0, 0.5, 0.5], [0, 0, 0, 1], [0.25] * 4])
 
 
-def _negative(answer):
-    """a negative logit that was said falls too"""
-    got = tensor(answer(SCORES, SAID, 2.0), _SAID)
-    note = "A penalty must not make the token likelier."
-    same(got[0, 1], -2.0, f"{_SAID}, the logit -1 of token 1 in row 0", note=note)
+def _one_number(x):
+    """Causal but for one number: feature 0 of output 0 holds feature 2 of input 1."""
+    leak = torch.zeros_like(x)
+    leak[:, 0, 0] = 1
+    return _PAST(x) + leak * x[:, 1:2, 2:]
 
 
-def _row_by_row(answer):
-    """each row is penalised for what it said itself, and once"""
-    got = tensor(answer(SCORES, SAID, 2.0), _SAID)
-    note = "Row 1 has said token 2, three times; its penalty does not grow with that."
-    same(got[1], [1.0, 3.0, -4.0, 0.0], f"{_SAID}, in row 1", note=note)
+def _second_row(x):
+    """Causal in the first sentence of the batch, and not in the second."""
+    return torch.cat([_PAST(x[:1]), _FUTURE(x[1:])])
 
 
-def _others(answer):
-    """what was not said stays as it is"""
-    got = tensor(answer(SCORES, SAID, 2.0), _SAID)
-    same(got[0, 2:], [0.5, -4.0], f"{_SAID}, tokens 2 and 3 of row 0, which it has not said")
-
-
-def _small_logits(answer):
-    """logits near 0 by the same rule, and any penalty"""
-    small = torch.tensor([[0.25, -0.25, 0.0]])
-    agrees(answer, _one_at_a_time, small, torch.tensor([[0, 1, 2]]), 2.0)
-    agrees(answer, _one_at_a_time, small * 20, torch.tensor([[1, 0, 1, 1]]), 1.3)
-    agrees(answer, _one_at_a_time, small, torch.tensor([[1, 0]]), 1.0, note="1 changes nothing.")
-
-
-def _many_rows(answer):
-    """in larger batches, with ids that repeat or are few, and tokens that are hidden already"""
-    agrees(answer, _one_at_a_time, torch.tensor([[3.0]]), torch.tensor([[0]]), 1.5)
-    ids = numbers(3, 5, seed=1).abs().mul(3).long().clamp(max=6)
-    agrees(answer, _one_at_a_time, numbers(3, 7, seed=2, scale=3), ids, 1.2)
-    agrees(answer, _one_at_a_time, numbers(3, 7, seed=2, scale=3), ids[:, :1], 1.2)
-    agrees(answer, _one_at_a_time, numbers(2, 4, seed=3), ids[:2, :0], 1.2, note="Nothing said.")
-    hidden = torch.tensor([[-INF, 2.0], [1.0, -INF]])
-    agrees(answer, _one_at_a_time, hidden, torch.tensor([[0, 1], [1, 1]]), 1.2)
-
-
-def _penalty_kinds(answer):
-    """the logits keep their dtype, and gradients pass"""
-    ids = torch.tensor([[0, 1, 1], [3, 2, 3]])
-    for dtype in (torch.float64, torch.float16):
-        few = numbers(2, 5, seed=4, dtype=dtype)
-        agrees(answer, _one_at_a_time, few, ids, 1.5)
-    once = torch.tensor([[0, 1], [3, 2]])  # scatter's gradient counts what is written twice
-    gradients(answer, _one_at_a_time, numbers(2, 5, seed=4), once, 1.5)
-
-
-PENALTY = Exercise(
-    id="13.2",
-    title="a repetition penalty that penalises",
-    difficulty=2,
-    minutes=8,
-    statement=(
-        "Write `my_repetition_penalty(logits, ids, penalty)`, CTRL's penalty as it ought to work: "
-        "the logits (B, V) of the tokens that a row has said (`ids`, (B, T)) become smaller, "
-        "whatever their sign: a positive one is divided by the penalty, a negative one multiplied. "
-        "How often a token was said does not matter."
-    ),
-    hint=(
-        "`torch.zeros_like(logits, dtype=torch.bool).scatter(1, ids, True)` marks what each row "
-        "has said; `torch.where` chooses, twice."
-    ),
-    function=my_repetition_penalty,
-    tests=(
-        _positive,
-        _negative,
-        _row_by_row,
-        _others,
-        _small_logits,
-        _many_rows,
-        _penalty_kinds,
-    ),
+X = torch.tensor(
+    [
+        [[0.5, -1.0, 2.0], [1.5, 0.3, -0.4], [-0.7, 0.9, 0.2], [0.1, -1.3, 0.8]],
+        [[1.1, 0.6, -0.5], [0.4, -0.8, 1.9], [1.2, -0.2, 0.7], [-1.4, 0.5, 0.3]],
+    ]
 )
 
 
-# 13.3 rows that end, each on its own
+def _says_of(answer, function, wanted, what, x=X):
+    got = answer(function, x)
+    kind = type(got).__name__
+    is_bool = isinstance(got, bool) or (isinstance(got, torch.Tensor) and got.numel() == 1)
+    is_bool = is_bool or kind in ("bool_", "bool")
+    expect(is_bool, f"for {what}, you return a {kind}, expected True or False")
+    expect(
+        bool(got) == wanted,
+        f"for {what}, you return {bool(got)}, expected {wanted}",
+    )
 
 
-def my_finish(ids, end_id):
-    """End each row of a batch on its own: ids (B, T), drawn without stopping -> (B, N), N <= T.
+def _causal(answer):
+    """a function that averages the past does not leak"""
+    _says_of(answer, _PAST, False, "the mean of inputs 0 to t")
+    _says_of(answer, _BEFORE, False, "the input before")
 
-    What comes after a row's first end_id becomes end_id. N is where the last row has ended, or T
-    if some row never does.
+
+def _causal_without_last(answer):
+    """nor does one that never reads the last input"""
+    _says_of(answer, _FIRST, False, "some of the inputs 0 to t")
+
+
+def _itself(answer):
+    """nor does the identity"""
+    _says_of(answer, _ITSELF, False, "the identity")
+
+
+def _future_only(answer):
+    """one that sees the future leaks"""
+    _says_of(answer, _FUTURE, True, "the mean of the inputs after t")
+
+
+def _one_step(answer):
+    """a leak of one step, at one position, is one"""
+    _says_of(answer, _NEXT, True, "an output 2 that sees input 3, the others causal")
+    _says_of(answer, _EARLY, True, "an output 0 that sees input 1, the others causal")
+
+
+def _one_feature(answer):
+    """so is one from a single number to a single number"""
+    _says_of(answer, _one_number, True, "an output 0 that sees feature 2 of input 1 only")
+
+
+def _long_way(answer):
+    """so is one from the last input to the first output"""
+    _says_of(answer, _FAR, True, "an output 0 that sees input 3, the others causal")
+
+
+def _behind_a_norm(answer):
+    """a norm at the end does not hide it"""
+    _says_of(answer, _normed(_FUTURE), True, "the mean of the inputs after t, then normalised")
+    _says_of(answer, _normed(_PAST), False, "the mean of inputs 0 to t, then normalised")
+
+
+def _every_sentence(answer):
+    """every sentence of the batch counts"""
+    _says_of(answer, _second_row, True, "one that leaks in the second sentence only")
+
+
+def _leak(t, s, sentence=None, reads=None, says=None, by=1.0):
+    """Causal, but `by` times input s enters output t.
+
+    reads and says are weights of the features that leak; sentence is the only one that leaks.
     """
-    raise NotImplementedError
+
+    def run(x):
+        told = x[:, s] @ reads.to(x)[:, None] if reads is not None else x[:, s]
+        told = told * (says.to(x) if says is not None else 1.0)
+        if sentence is not None:
+            told = told * (torch.arange(x.size(0)) == sentence).to(x)[:, None]
+        at = (torch.arange(x.size(1)) == t).to(x)
+        return _PAST(x) + by * at[:, None] * told[:, None]
+
+    return run
 
 
-DRAWN = torch.tensor([[5, 9, 3, 9, 4, 4], [5, 6, 7, 9, 8, 8], [9, 1, 2, 3, 3, 3]])
-LONG = torch.tensor([[5, 6, 7], [9, 1, 2]])
-_DRAWN = f"for ids={short(DRAWN)}, end_id=9"
+_PAIRS = [(t, s) for t in range(4) for s in range(t + 1, 4)]
 
 
-def _row_after_row(ids, end_id):
-    """Each row up to its first end, then filled to the longest."""
-    rows = []
-    for row in ids.tolist():
-        rows.append(row[: row.index(end_id) + 1] if end_id in row else row)
-    width = max(map(len, rows))
-    return torch.tensor([row + [end_id] * (width - len(row)) for row in rows])
+@hint("Ask for every output, and for all inputs after it.")
+def _each_pair(answer):
+    """whichever input it comes from, whichever output it goes to"""
+    for t, s in _PAIRS:
+        _says_of(answer, _leak(t, s), True, f"an output {t} that sees input {s} as well")
 
 
-def _f_filled(answer):
-    """after its end a row says nothing but the end"""
-    got = tensor(answer(DRAWN, 9), _DRAWN)
-    expect(got.dim() == 2 and len(got) == 3, f"{_DRAWN}, the shape is {tuple(got.shape)}")
-    for row, begin in enumerate([1, 3, 0]):
-        rest = got[row, begin:].tolist()
-        expect(
-            rest == [9] * len(rest) and rest,
-            f"{_DRAWN}, row {row} goes on with {rest} from its end on, expected end tokens only",
+def _each_sentence(answer):
+    """whichever sentence it is in"""
+    for b in range(2):
+        _says_of(
+            answer, _leak(1, 2, b), True, f"an output 1 that sees input 2, in sentence {b} only"
         )
 
 
-def _f_kept(answer):
-    """a row that runs on keeps its tokens"""
-    got = tensor(answer(DRAWN, 9), _DRAWN)
-    note = "Row 1 ends with its fourth token; the others' ends are none of its business."
-    same(got[1], [5, 6, 7, 9], f"{_DRAWN}, row 1", note=note)
+def _features(*weights):
+    return torch.tensor(weights, dtype=torch.float64)
 
 
-def _f_never(answer):
-    """a row that never ends keeps all it has"""
-    where = f"for ids={short(LONG)}, end_id=9"
-    same(answer(LONG, 9), [[5, 6, 7], [9, 9, 9]], where, note="Row 0 has not ended.")
+def _each_feature(answer):
+    """whichever features it takes"""
+    for i in range(3):
+        one = torch.eye(3, dtype=torch.float64)[i]
+        what = f"an output 0 that sees feature {i} of input 2"
+        _says_of(answer, _leak(0, 2, reads=one), True, what)
+        what = f"an output 0 that sees input 2 in its feature {i}"
+        _says_of(answer, _leak(0, 2, says=one), True, what)
 
 
-def _f_edges(answer):
-    """also where all end at once, at the first token or the last, or end_id is 0"""
-    agrees(answer, _row_after_row, torch.tensor([[9]]), 9)
-    agrees(answer, _row_after_row, torch.tensor([[4]]), 9)
-    agrees(answer, _row_after_row, torch.tensor([[9, 4], [9, 9]]), 9, note="All end at once.")
-    agrees(answer, _row_after_row, torch.tensor([[4, 9], [5, 9]]), 9)
-    agrees(answer, _row_after_row, torch.tensor([[7, 0, 3, 2], [0, 7, 3, 3]]), 0)
+@hint("What is the same in all features cancels here: a sum of features, or 1 added to each.")
+def _differences(answer):
+    """a leak that cancels in the sum of the features is one"""
+    reads = _leak(0, 2, reads=_features(1, -1, 0))
+    _says_of(answer, reads, True, "an output 0 that sees feature 0 less feature 1 of input 2")
+    says = _leak(0, 2, says=_features(1, -1, 0), reads=_features(1, 0, 0))
+    _says_of(answer, says, True, "an output 0 that has input 2 in feature 0, and less in feature 1")
 
 
-def _f_many(answer):
-    """in larger batches"""
-    for seed in range(4):
-        drawn = numbers(5, 13, seed=seed).abs().mul(3).long()
-        agrees(answer, _row_after_row, drawn, 3)
+def _later_less_later(x):
+    """Causal, but the difference of inputs 2 and 3 enters output 0."""
+    return _leak(0, 2)(x) - _leak(0, 3)(x) + _PAST(x)
 
 
-FINISH = Exercise(
+@hint("Setting the later inputs to 0 changes nothing where they are 0. Use random numbers.")
+def _zero_words(answer):
+    """inputs that are all 0, or equal, do not hide it"""
+    x = X.clone()
+    x[:, 2:] = 0
+    _says_of(answer, _FUTURE, True, "the mean of the inputs after t, words 2 and 3 all 0", x)
+    _says_of(answer, _leak(1, 3), True, "an output 1 that sees input 3, which is all 0", x)
+    x[:, 2:] = X[:, :1]
+    what = "an output 0 that sees input 2 less input 3, which are equal"
+    _says_of(answer, _later_less_later, True, what, x)
+
+
+@hint("A threshold hides a small leak. What does not depend on the future is exactly the same.")
+def _small(answer):
+    """a small leak is a leak"""
+    what = "an output 0 that sees 1/10000 of input 2"
+    _says_of(answer, _leak(0, 2, by=1e-4), True, what, X.double())
+    _says_of(answer, _PAST, False, "the mean of inputs 0 to t, in float64", X.double())
+    what = "an output 0 that sees -1/10000 of input 3"
+    _says_of(answer, _leak(0, 3, by=-1e-4), True, what, X.double())
+
+
+def _alone(by):
+    """The input before, and at position 0, where there is none, `by` times input 2."""
+    return lambda x: _BEFORE(x) + by * torch.eye(4).to(x)[:, :1] * x[:, 2:3]
+
+
+@hint("A threshold hides a small leak. What does not depend on the future is exactly the same.")
+def _tiny(answer):
+    """however small, where nothing else is"""
+    for by in (1e-7, 1e-12):
+        what = f"an output 0 that is {by:g} of input 2, and nothing else"
+        _says_of(answer, _alone(by), True, what, X.double())
+
+
+def _shortest(answer):
+    """one position has no future, two have one"""
+    one, two = X[:, :1], X[:, :2]
+    _says_of(answer, lambda x: 2 * x, False, "one position", one)
+    _says_of(answer, lambda x: x.cumsum(1), False, "the sum so far of two positions", two)
+    _says_of(answer, lambda x: x.flip(1), True, "two positions that change places", two)
+
+
+LEAK = Exercise(
     id="13.3",
-    title="rows that end, each on its own",
-    difficulty=2,
-    minutes=8,
+    title="does it leak?",
+    difficulty=3,
+    minutes=20,
     statement=(
-        "A batch was drawn without stopping. Write `my_finish(ids, end_id)`: in each row of `ids` "
-        "(B, T), what comes after the first `end_id` becomes `end_id` too, and the batch is cut "
-        "off where its last row has ended. If some row never ends, nothing is cut off."
+        "You are given a function and an input `x` of shape `(B, T, C)`; the output has that "
+        "shape too. You can't see its code, and it takes T positions, no fewer. Write "
+        "`my_leaks(function, x)`: True if some output depends on an input at a later position, "
+        "False if position t depends on inputs 0 to t only. A small leak is one, too."
     ),
-    hint="`(ids == end_id).cumsum(dim=1) > 0` is True from each row's first end on.",
-    function=my_finish,
-    tests=(_f_filled, _f_kept, _f_never, _f_edges, _f_many),
+    hint=(
+        "For each t, `torch.autograd.grad` of output t in a random direction; look at the gradient "
+        "of the inputs after t. Or change the inputs after t and compare outputs 0 to t."
+    ),
+    function=my_leaks,
+    tests=(
+        _causal,
+        _causal_without_last,
+        _itself,
+        _future_only,
+        _one_step,
+        _long_way,
+        _one_feature,
+        _behind_a_norm,
+        _every_sentence,
+        _each_pair,
+        _each_sentence,
+        _each_feature,
+        _differences,
+        _zero_words,
+        _small,
+        _tiny,
+        _shortest,
+    ),
 )
 
 
-# 13.4 the temperature for a wished entropy
+# 13.4 the mask of the newest tokens
 
 
-def my_temperature(logits, wished):
-    """Find the temperature at which softmax(logits / T) has an entropy of `wished` nats.
+def my_newest_mask(ids, new, pad_id=0):
+    """What the last `new` of the tokens ids (B, S) may attend to: boolean (B, 1, new, S).
 
-    logits is (V,); the temperature sought lies between 0.01 and 100. Returns a number.
+    True where the key is not padding and not later than the query.
     """
     raise NotImplementedError
 
 
-def _nats(z, t):
-    log_p = (z.double() / t).log_softmax(-1)
-    return float(-(log_p.exp() * log_p).sum())
+IDS = torch.tensor([[0, 5, 6, 7, 8], [4, 5, 0, 7, 8]])
+_IDS = f"for ids={short(IDS)}, new=2"
 
 
-Z = torch.tensor([2.0, 1.0, 0.0, -3.0])
-FIVE = torch.tensor([6.0, 4.5, 4.0, -1.0, -2.0])
+def _mask_shape(answer):
+    """a row for each new token, a column for every token, an axis for heads"""
+    got = tensor(answer(IDS, 2), _IDS)
+    expect(
+        got.shape == (2, 1, 2, 5),
+        f"{_IDS}, the shape is {tuple(got.shape)}, expected (2, 1, 2, 5): sentences, an axis of 1 "
+        "for the heads, new tokens, all tokens",
+    )
+    expect(got.dtype == torch.bool, f"{_IDS}, the dtype is {got.dtype}, expected torch.bool")
 
 
-def _finds(answer, logits, wished, note=""):
-    few = logits.numel() <= 12
-    words = f"logits={short(logits, 6)}" if few else f"logits of shape {tuple(logits.shape)}"
-    where = f"for {words}, wished={wished:.4g}"
-    got = tensor(answer(logits, wished), where)
-    expect(got.numel() == 1, f"{where}, the shape is {tuple(got.shape)}, expected one number")
-    t = float(got)
-    expect(math.isfinite(t) and t > 0, f"{where}, you get T={short(got)}, which is no temperature")
-    found = _nats(logits, t)
-    message = f"{where}, you get T={t:.4g}, at which the entropy is {found:.4f} nats"
-    expect(abs(found - wished) < 1.001e-3, f"{message}, expected {wished:.4f}.{note}")
+def _cell(answer, b, query, key, wanted, note, new=2):
+    got = tensor(answer(IDS, new), _IDS)
+    got = got.expand(2, 1, new, 5)[b, 0, query, key]
+    where = f"for ids={short(IDS)}, new={new}, sentence {b}, new token {query}, key {key}"
+    expect(bool(got) == wanted, f"{where}: {bool(got)}; {note}")
 
 
-def _finds_again(answer, logits, t, note=""):
-    """The temperature at which we measured the entropy."""
-    _finds(answer, logits, _nats(logits, t), f" It is T={t:g} at which it is that.{note}")
+def _no_future(answer):
+    """a new token does not see a newer one"""
+    _cell(answer, 0, 0, 4, False, "token 3 may not see token 4")
 
 
-def _cooler(answer):
-    """it finds a temperature below 1"""
-    _finds(answer, Z, 0.5)
+def _sees_itself(answer):
+    """a new token sees itself"""
+    _cell(answer, 0, 0, 3, True, "new token 0 is token 3, and sees itself")
+    _cell(answer, 0, 1, 4, True, "new token 1 is token 4, and sees itself")
 
 
-def _warmer(answer):
-    """it finds one above 1"""
-    _finds(answer, Z, 1.3, " Above 1 the entropy changes slowly, and the search has far to go.")
+def _sees_old(answer):
+    """a new token sees the old ones, which are cached"""
+    for key in (1, 2):
+        _cell(answer, 0, 0, key, True, "it is an earlier word")
+    _cell(answer, 1, 1, 3, True, "it is an earlier word")
 
 
-def _other_logits(answer):
-    """for other logits it finds another"""
-    _finds(answer, FIVE, 1.0)
+def _no_padding(answer):
+    """no token sees padding"""
+    _cell(answer, 0, 0, 0, False, "key 0 is padding")
+    _cell(answer, 1, 1, 2, False, "key 2 is padding")
 
 
-@hint("The statement names the interval: search all of it, from 0.01 to 100.")
-def _to_the_ends(answer):
-    """the temperature may lie anywhere between 0.01 and 100"""
-    small = torch.tensor([0.02, 0.0])
-    _finds_again(answer, small, 0.5)
-    _finds_again(answer, small, 0.05)
-    _finds_again(answer, small, 0.012)
-    large = torch.tensor([300.0, 0.0])
-    _finds_again(answer, large, 70.0)
-    _finds_again(answer, large, 99.5)
+def _padded_query(answer):
+    """a sentence that has ended keeps its rows"""
+    where = "for ids=[[5, 6, 7, 0, 0]], new=2"
+    got = tensor(answer(torch.tensor([[5, 6, 7, 0, 0]]), 2), where)
+    wanted = [[[[True, True, True, False, False]] * 2]]
+    same(got, wanted, where, note="Padding is hidden as a key; as a query it has the same rule.")
 
 
-def _to_a_thousandth(answer):
-    """the entropy is right to 0.001 nats, also where it rises steeply"""
-    steep = torch.tensor([0.1, 0.096, 0.0, -0.1])
-    for t in (0.011, 0.02, 0.037, 1.0):
-        _finds_again(answer, steep, t)
-    for t in (0.3, 3.0, 31.0, 95.0):
-        _finds_again(answer, numbers(50, seed=1, scale=2 + 6 * t), t)
-    _finds_again(answer, numbers(2000, seed=2), 1.5)
+def _all_new(answer):
+    """with every token new it is the mask of training"""
+    got = tensor(answer(torch.tensor([[3, 4, 5]]), 3), "for ids=[[3, 4, 5]], new=3")
+    wanted = torch.ones(3, 3, dtype=torch.bool).tril()[None, None]
+    same(got, wanted, "for ids=[[3, 4, 5]], new=3")
 
 
-@hint("`log_softmax` neither overflows nor takes the logarithm of 0.")
-def _extreme(answer):
-    """large logits, unlikely tokens, and ties are no trouble"""
-    note = " `exp` of such logits is infinite: subtract the largest first, as `softmax` does."
-    _finds_again(answer, torch.tensor([10002.0, 10001.0, 10000.0]), 2.0, note)
-    note = " The last token's probability rounds to 0, and 0 · log 0 is NaN."
-    _finds_again(answer, torch.tensor([2.0, 1.0, 0.0, -150.0]), 0.8, note)
-    _finds_again(answer, torch.tensor([1.0, 3.0, 3.0, 0.0]), 0.7, " Two tokens tie.")
-    _finds_again(answer, torch.tensor([-5.0, -3.0, -4.0], dtype=torch.float64), 1.7)
+def _other_pad(answer):
+    """the padding id is the argument"""
+    where = "for ids=[[9, 0, 3]], new=1, pad_id=9"
+    got = tensor(answer(torch.tensor([[9, 0, 3]]), 1, 9), where).reshape(-1)
+    same(got, [False, True, True], where, note="Here 9 is padding and 0 is a word.")
 
 
-TEMPERATURE = Exercise(
+def _pair_by_pair(ids, new, pad_id=0):
+    """Each new token and each token."""
+    batch, length = ids.shape
+    mask = torch.zeros(batch, 1, new, length, dtype=torch.bool)
+    for b in range(batch):
+        for i in range(new):
+            for key in range(length - new + i + 1):
+                mask[b, 0, i, key] = ids[b, key].item() != pad_id
+    return mask
+
+
+def _any_ids(answer):
+    """any batch, any number of new tokens"""
+    for case in (((1, 1), 1), ((2, 1), 1), ((1, 6), 1), ((3, 4), 2), ((2, 5), 4), ((3, 4), 4)):
+        (shape, new), made = case, torch.Generator().manual_seed(sum(case[0]))
+        ids = torch.randint(0, 4, shape, generator=made)
+        agrees(answer, _pair_by_pair, ids, new)
+        agrees(answer, _pair_by_pair, ids, new, 2)
+
+
+def _mask_travels(answer):
+    """the mask is on the device of the ids"""
+    travels(answer, IDS, 2)
+
+
+NEWEST = Exercise(
     id="13.4",
-    title="the temperature for a wished entropy",
+    title="the mask of the newest tokens",
     difficulty=2,
-    minutes=12,
+    minutes=15,
     statement=(
-        "Write `my_temperature(logits, wished)`: the temperature, between 0.01 and 100, at which "
-        "`softmax(logits / T)` has an entropy of `wished` nats, right to 0.001 nats. `logits` is "
-        "(V,); return a number."
+        "With a cache the decoder is given only the tokens that are new, and its keys are all "
+        "tokens. Write `my_newest_mask(ids, new, pad_id=0)` for all tokens so far, `ids` of "
+        "shape "
+        "`(B, S)`: the boolean mask `(B, 1, new, S)` for the last `new` of them as queries. A "
+        "query may attend to a key that is not later than itself, and not padding. (A query that "
+        "is padding has the same rule: nobody reads its output.)"
     ),
-    hint=(
-        "Entropy only grows with T: try the middle of the interval, measure the entropy there, and "
-        "keep the half in which the answer must lie. Fifty rounds are plenty."
+    hint="The rows you want are the last `new` of the whole causal mask.",
+    function=my_newest_mask,
+    tests=(
+        _mask_shape,
+        _no_future,
+        _sees_itself,
+        _sees_old,
+        _no_padding,
+        _padded_query,
+        _all_new,
+        _other_pad,
+        _any_ids,
+        _mask_travels,
     ),
-    function=my_temperature,
-    tests=(_cooler, _warmer, _other_logits, _to_the_ends, _to_a_thousandth, _extreme),
 )
 
 
-EXERCISES = (TOP_P, PENALTY, FINISH, TEMPERATURE)
+EXERCISES = (SHIFT, ORDER, LEAK, NEWEST)

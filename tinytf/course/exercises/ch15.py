@@ -1,328 +1,230 @@
-"""Chapter 15: counting a layer, a batch in pieces, and what decoding can reach."""
-
-import math
-import weakref
+"""Chapter 15: what training a Transformer needs besides the model."""
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
-from tinytf.course.expect import agrees, expect, numbers, tensor, travels
-from tinytf.course.grading import Exercise
-from tinytf.course.words import described, given
+from tinytf.course.evidence import copied
+from tinytf.course.expect import (
+    Counted,
+    expect,
+    numbers,
+    same,
+    saved,
+    short,
+    tensor,
+)
+from tinytf.course.grading import Exercise, hint
 
-
-class Held(TorchDispatchMode):
-    """A block that counts the numbers that stand in memory for what is computed in it.
-
-    `peak` is the most at one time; what was there before is not counted.
-    """
-
-    def __init__(self):
-        super().__init__()
-        self.now = self.peak = 0
-        self._given, self._made = {}, {}
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        """Compute, and count what is new."""
-        for storage in _storages((args, kwargs)):
-            if storage._cdata not in self._made:
-                self._given[storage._cdata] = storage
-        result = function(*args, **(kwargs or {}))
-        for x in tree_leaves(result):
-            for storage in _storages(x):
-                self._count(storage, storage.nbytes() // x.element_size())
-        return result
-
-    def _count(self, storage, size):
-        key = storage._cdata
-        if key not in self._given and key not in self._made:
-            self._made[key] = size
-            self.now += size
-            self.peak = max(self.peak, self.now)
-            weakref.finalize(storage, self._drop, key)
-
-    def _drop(self, key):
-        self.now -= self._made.pop(key)
+PAD = 0
 
 
-def _storages(value):
-    return [x.untyped_storage() for x in tree_leaves(value) if isinstance(x, torch.Tensor)]
+# 15.1 a schedule that waits
 
 
-# 15.1 count a layer
+def my_rate(step, lr, warmup, steps, fall):
+    """The learning rate at `step`, counted from 1: rise, stay, fall, each in a straight line.
 
-
-def my_layer_flops(length, d_model, num_heads, d_ff):
-    """How many operations the matrix products of one layer take for one sentence.
-
-    Self-attention (queries, keys, values, scores, mix, output map), then the feed-forward network.
-    A multiplication and an addition count one each.
+    It rises for `warmup` steps to reach lr at step `warmup`, stays there, and falls over the last
+    `fall` steps to reach 0 at step `steps`. Afterwards it is 0.
     """
     raise NotImplementedError
 
 
-def _count(answer, *sizes):
-    """What the answer counts for these sizes, a number."""
-    where = given(my_layer_flops, sizes)
-    got = tensor(answer(*sizes), where)
-    expect(got.dim() == 0, f"{where}, you return {described(got)}, expected a number")
-    return got.item()
+def _rate_is(answer, expected, note, step, lr=0.5, warmup=10, steps=100, fall=20):
+    where = f"for step={step}, lr={lr}, warmup={warmup}, steps={steps}, fall={fall}"
+    got = tensor(answer(step, lr, warmup, steps, fall), where).double()
+    same(got, expected, where, note=note, tolerance=1e-9)
 
 
-def _counts(answer, sizes, expected, note):
-    got, where = _count(answer, *sizes), given(my_layer_flops, sizes)
-    expect(got == expected, f"{where}, you get {got:,}, expected {expected:,}. {note}")
+def _rises(answer):
+    """it rises in a straight line, and reaches lr at the end of the warm-up"""
+    _rate_is(answer, 0.05, "The first of ten steps: a tenth of the way.", 1)
+    _rate_is(answer, 0.2, "Four tenths of the way.", 4)
+    _rate_is(answer, 0.5, "The warm-up ends here.", 10)
 
 
-def _of_ones(answer):
-    """one number meets one number eight times"""
-    note = "Four maps, scores, mix, and two maps of the network: 8 products, 2 operations each."
-    _counts(answer, (1, 1, 1, 1), 16, note)
+def _stays(answer):
+    """it stays at lr until the fall begins"""
+    for step in (11, 50, 80):
+        _rate_is(answer, 0.5, "The fall begins after step 80.", step)
 
 
-def _network(answer):
-    """the feed-forward network is counted by its own width"""
-    more = _count(answer, 3, 4, 2, 7) - _count(answer, 3, 4, 2, 6)
-    where = "for length=3, d_model=4, num_heads=2, one unit more in the network (d_ff=7, not 6)"
-    note = "A row of w_1 and a column of w_2, for each of 3 positions: 2 · 2 · 3 · 4."
-    expect(more == 48, f"{where} takes {more:,} more, expected 48. {note}")
+def _falls(answer):
+    """it falls in a straight line to 0 at the last step"""
+    _rate_is(answer, 0.475, "One of twenty steps down.", 81)
+    _rate_is(answer, 0.25, "Half of the way down.", 90)
+    _rate_is(answer, 0.025, "One step before the last.", 99)
+    _rate_is(answer, 0.0, "The last step.", 100)
 
 
-def _square(answer):
-    """what grows with the square of the length are scores and mix"""
-    more = _count(answer, 2, 4, 2, 6) - 2 * _count(answer, 1, 4, 2, 6)
-    where = "for d_model=4, a sentence of 2 tokens takes"
-    note = "Each of 2 tokens meets 2 keys and 2 values where it met one: 2 · 2 · (4 - 2) · 4."
-    expect(more == 32, f"{where} {more:,} more than 2 sentences of one, expected 32. {note}")
+def _over(answer):
+    """after the last step it is 0, and never negative"""
+    for step in (101, 150):
+        _rate_is(answer, 0.0, "Training is over.", step)
 
 
-def _maps(answer):
-    """the four maps of attention are d_model wide, on both sides"""
-    more = _count(answer, 1, 2, 1, 0) - 2 * _count(answer, 1, 1, 1, 0)
-    where = "for one token and no network (d_ff=0), d_model=2 takes"
-    note = "A map is (d_model, d_model): 4 maps · 2 · (4 - 2); scores and mix just double."
-    expect(more == 16, f"{where} {more:,} more than twice d_model=1, expected 16. {note}")
+def _other_settings(answer):
+    """any settings: one step of warm-up, a fall of one step, no plateau between"""
+    _rate_is(answer, 0.3, "A warm-up of one step is none.", 1, 0.3, 1, 8, 2)
+    _rate_is(answer, 0.3, "A fall of one step.", 7, 0.3, 2, 8, 1)
+    _rate_is(answer, 0.0, "A fall of one step.", 8, 0.3, 2, 8, 1)
+    for step in range(1, 13):  # rises for 5 steps, stays for none, falls for 7
+        wanted = 0.007 * (step / 5 if step <= 5 else (12 - step) / 7)
+        _rate_is(answer, wanted, "There is no plateau here.", step, 0.007, 5, 12, 7)
 
 
-def _heads(answer):
-    """heads cost nothing"""
-    one, four = (_count(answer, 3, 8, heads, 6) for heads in (1, 4))
-    note = "4 heads of width 2 multiply as much as one of width 8."
-    where = "for length=3, d_model=8, d_ff=6, 4 heads take"
-    expect(one == four, f"{where} {four:,} and one head {one:,}, expected the same. {note}")
-
-
-def _whole(answer):
-    """a layer of GPT-2 small takes 17.7 billion at 1,024 tokens"""
-    note = "The maps take 4 · 2 · 5 · 6 · 6 = 1440, scores and mix 2 · 2 · 5 · 5 · 6 = 600, the "
-    note += "network 2 · 2 · 5 · 6 · 7 = 840."
-    _counts(answer, (5, 6, 3, 7), 2880, note)
-    note = "24 · n · d² for the linear maps, 4 · n² · d for attention."
-    _counts(answer, (1024, 768, 12, 3072), 17_716_740_096, note)
-
-
-FLOPS = Exercise(
+SCHEDULE = Exercise(
     id="15.1",
-    title="count a layer",
+    title="a schedule that waits",
     difficulty=1,
-    minutes=8,
+    minutes=10,
     statement=(
-        "Write `my_layer_flops(length, d_model, num_heads, d_ff)`: the operations (multiplications "
-        "and additions) of one layer's matrix products, for one sentence of `length` tokens: "
-        "self-attention with its four maps, then the feed-forward network. Biases, softmax and "
-        "norms are not counted."
+        "The cosine has to know from its first step when it will end. Another schedule decides "
+        "late: it rises in a straight line to `lr` over `warmup` steps (`lr` is reached at step "
+        "`warmup`), stays there for as long as you like, and over the last `fall` steps falls in a "
+        "straight line, to reach 0 at step `steps`. Afterwards it is 0. Write "
+        "`my_rate(step, lr, warmup, steps, fall)`, with steps counted from 1. `warmup` and `fall` "
+        "are at least 1, and together at most `steps`."
     ),
-    hint="A product of (m, k) and (k, n) takes 2·m·k·n. There are eight; the heads share d_model.",
-    function=my_layer_flops,
-    tests=(_of_ones, _network, _square, _maps, _heads, _whole),
+    hint="Three straight lines: the rate is the least of them, and never below 0.",
+    function=my_rate,
+    tests=(_rises, _stays, _falls, _over, _other_settings),
 )
 
 
-# 15.2 a big batch in small pieces
+# 15.2 gradient accumulation
 
 
-def my_accumulated_gradient(w, micro):
-    """The gradient of the mean squared error over all rows, one micro-batch at a time.
+def accumulated_step(optimizer, batches, loss_and_tokens):
+    """One optimizer step on all `batches`, as if they were one batch.
 
-    w is (D,); micro is a list of (x, y) with x (n, D) and y (n,), of different n. The error of a
-    row is (x · w - y)². Returns (D,), what one big batch would give.
+    loss_and_tokens(batch) returns the loss summed over the batch's tokens, and their number. The
+    step follows the gradient of the mean loss per token. Gradients left from before do not count.
     """
     raise NotImplementedError
 
 
-def _micro(*sizes, width=3, dtype=torch.float32):
-    """A weight, and micro-batches of so many rows each."""
-    drawn = [numbers(n, width + 1, seed=i, dtype=dtype) for i, n in enumerate(sizes)]
-    return numbers(width, seed=99, dtype=dtype), [(rows[:, 1:], rows[:, 0]) for rows in drawn]
+UNEVEN = ([1.0, 1.0, 1.0, 1.0], [6.0])
+EVEN = ([1.0, 3.0], [2.0, 4.0])
 
 
-def _row_by_row(w, micro):
-    """The formula, 2 · error · x, for each row in float64, and the mean over all rows."""
-    rows = [(x.double(), y.double()) for xs, ys in micro for x, y in zip(xs, ys, strict=True)]
-    found = [2 * ((x * w.double()).sum() - y) * x for x, y in rows]
-    return (sum(found) / len(rows)).to(w.dtype)
+def _after(answer, batches, stale=0.0):
+    """The parameter after one step from 0 with rate 1; the loss of a token x is -x * parameter.
+
+    Returns None when the answer looked at no batch: it is a stub.
+    """
+    parameter = torch.zeros((), requires_grad=True)
+    parameter.grad = torch.tensor(stale)
+    optimizer = torch.optim.SGD([parameter], lr=1.0)
+    seen = []
+
+    def loss_and_tokens(batch):
+        seen.append(batch)
+        return -sum(batch) * parameter, len(batch)
+
+    answer(optimizer, copied(list(batches)), loss_and_tokens)
+    return parameter.detach() if seen else None
 
 
-def _one_row(answer):
-    """for one row it is 2 · error · x"""
-    w, x, y = torch.tensor([1.0, -2.0]), torch.tensor([[3.0, 1.0]]), torch.tensor([2.0])
-    note = "The error is 3 - 2 - 2 = -1."
-    agrees(answer, _row_by_row, w, [(x, y)], note=note)
+def _moved(answer, batches, expected, note, stale=0.0):
+    where = f"for batches with gradients {short(list(batches))}, one step of rate 1"
+    got = _after(answer, batches, stale)
+    same(torch.zeros(()) if got is None else got, expected, where, note=note)
 
 
-def _big(answer):
-    """one micro-batch is the big batch"""
-    x, y = torch.tensor([[3.0], [1.0]]), torch.tensor([2.0, 5.0])
-    note = "The errors are 1 and -4, so the rows' gradients are 6 and -8: the mean is -1."
-    agrees(answer, _row_by_row, torch.tensor([1.0]), [(x, y)], note=note)
-    agrees(answer, _row_by_row, *_micro(6))
+def _one_batch(answer):
+    """one batch makes a plain step"""
+    _moved(answer, [[2.0, 4.0]], 3.0, "That is the mean over its 2 tokens.")
 
 
 def _even(answer):
-    """equal micro-batches add up to it"""
-    parts = [
-        (torch.tensor([[3.0]]), torch.tensor([2.0])),
-        (torch.tensor([[1.0]]), torch.tensor([5.0])),
-    ]
-    note = "The rows' gradients are 6 and -8, in two micro-batches of one: the mean is -1."
-    agrees(answer, _row_by_row, torch.tensor([1.0]), parts, note=note)
-    where = "for 3 micro-batches of 2 rows"
-    agrees(answer, _row_by_row, *_micro(2, 2, 2), where=where, note="Each row counts 1/6.")
+    """even batches equal one big batch"""
+    _moved(answer, EVEN, 2.5, "That is the mean over all 4 tokens.")
 
 
 def _uneven(answer):
-    """unequal micro-batches do too"""
-    note = "The mean over 6 rows is not the mean of the two means over 5 and 1."
-    where = "for micro-batches of 5 rows and 1"
-    agrees(answer, _row_by_row, *_micro(5, 1), where=where, note=note)
-    where = "for micro-batches of 1, 4, 2 and 9 rows"
-    agrees(answer, _row_by_row, *_micro(1, 4, 2, 9, width=5), where=where)
+    """uneven batches equal one big batch"""
+    _moved(answer, UNEVEN, 2.0, "That is the mean over all 5 tokens.")
 
 
-def _other_kinds(answer):
-    """it has the dtype of w, and is where w is"""
-    w, micro = _micro(3, 1, dtype=torch.float64)
-    agrees(answer, _row_by_row, w, micro, where="for micro-batches of 3 rows and 1 (float64)")
-    travels(answer, *_micro(3, 1), where="for micro-batches of 3 rows and 1")
+def _starts_clean(answer):
+    """gradients left from an earlier step do not count"""
+    note = "A gradient of -5 was left over; clear it once, at the start."
+    _moved(answer, EVEN, 2.5, note, stale=5.0)
 
 
-_MANY = (30, 12, 25, 7, 30, 20, 28, 30, 9, 24, 30, 16)
+def _weights(seed=1):
+    """Two weights in groups of their own rates, and one weight that no batch uses."""
+    first = numbers(3, 2, seed=seed, dtype=torch.float64).requires_grad_()
+    second = numbers(2, seed=seed + 1, dtype=torch.float64).requires_grad_()
+    unused = numbers(2, seed=seed + 2, dtype=torch.float64).requires_grad_()
+    groups = [{"params": [first], "lr": 0.5}, {"params": [second, unused], "lr": 0.1}]
+    return [first, second, unused], torch.optim.SGD(groups, lr=1.0)
 
 
-def _one_at_a_time(answer):
-    """only one micro-batch at a time needs memory"""
-    w, micro = _micro(*_MANY, width=2)
-    before = w.numel() + sum(x.numel() + y.numel() for x, y in micro)
-    where = f"for 12 micro-batches of at most 30 rows of 2 numbers, {sum(_MANY)} rows in all"
-    with Held() as held:
-        answer(w, micro)
-    most = held.peak - before  # the answer gets copies
-    kept = "as many numbers as all rows have" if most > before else "something of every micro-batch"
-    expect(most <= 250, f"{where}, you hold {kept} at one time: let go of each micro-batch before "
-           "the next, by one `backward` each or a sum of gradients")  # fmt: skip
+def _summed(parameters, batch):
+    """A loss with a product in it, so that autograd has something to keep."""
+    return ((batch @ parameters[0]).tanh() * parameters[1]).square().sum(), len(batch)
+
+
+def _stepped(answer, batches):
+    """The parameters after a step on these batches, what autograd held, and the calls."""
+    parameters, optimizer = _weights()
+    loss_and_tokens = Counted(lambda batch: _summed(parameters, batch))
+    optimizer.step = Counted(optimizer.step)
+    with saved() as memory:
+        answer(optimizer, batches, loss_and_tokens)
+    return [p.detach() for p in parameters], memory.peak, optimizer.step.count
+
+
+_BATCHES = [numbers(n, 3, seed=n, dtype=torch.float64) for n in (5, 2, 7, 1)]
+
+
+@hint("Every weight of every group takes part: `for group in optimizer.param_groups`.")
+def _every_group(answer):
+    """every weight of every group moves as on one big batch; one without a gradient stays"""
+    parameters, _ = _weights()
+    loss, tokens = _summed(parameters, torch.cat(_BATCHES))
+    (loss / tokens).backward()
+    rates = (0.5, 0.1, 0.1)
+    moved = zip(parameters, rates, strict=True)
+    wanted = [(p - r * p.grad if p.grad is not None else p).detach() for p, r in moved]
+    got, _, steps = _stepped(answer, _BATCHES)
+    where = "for batches of 5, 2, 7 and 1 tokens and three weights in two groups, for "
+    for name, one, other in zip(
+        ("group 0", "group 1", "a weight not used"), got, wanted, strict=True
+    ):
+        same(one, other, where + name)
+    expect(steps == 1, f"optimizer.step is called {steps} times, expected once")
+
+
+@hint("`loss.backward()` belongs inside the loop: it frees what the batch has kept.")
+def _frees(answer):
+    """a batch's memory is freed before the next: backward batch by batch"""
+    _, alone, _ = _stepped(answer, _BATCHES[:1])
+    _, peak, _ = _stepped(answer, _BATCHES[:1] * 6)
+    message = (
+        f"autograd holds {alone} numbers for one batch, and {peak} at one time for six of this "
+        "size; called batch by batch, `backward` frees each before the next"
+    )
+    expect(peak < 2 * alone or alone == 0, message)
 
 
 ACCUMULATION = Exercise(
     id="15.2",
-    title="a big batch in small pieces",
+    title="gradient accumulation",
     difficulty=2,
     minutes=12,
     statement=(
-        "Write `my_accumulated_gradient(w, micro)`: the gradient of the mean squared error over "
-        "*all* rows, computed one micro-batch at a time, so that only one of them needs memory. "
-        "`micro` is a list of `(x, y)`, `x` of shape `(n, D)`, `y` "
-        "of shape `(n,)`; their `n` differ."
+        "Write `accumulated_step(optimizer, batches, loss_and_tokens)`: one step of the optimizer "
+        "on several small batches, equal to a step on all of them as one batch. "
+        "`loss_and_tokens(batch)` gives the summed loss and the number of tokens, which differs "
+        "from batch to batch. Call `backward` batch by batch: that is what saves the memory."
     ),
-    hint="Sum each micro-batch's errors, and divide by the rows of all of them, counted first.",
-    function=my_accumulated_gradient,
-    tests=(_one_row, _big, _even, _uneven, _other_kinds, _one_at_a_time),
+    hint="`backward` adds to `.grad`. Clear once, add up all batches, divide once by all tokens.",
+    function=accumulated_step,
+    changes=("optimizer",),
+    tests=(_one_batch, _even, _uneven, _starts_clean, _every_group, _frees),
 )
 
 
-# 15.3 tokens a second, at best
-
-
-def my_tokens_per_second(weights, cache, batch, rate, bandwidth, bytes_each):
-    """How many tokens a second decoding reaches at best, those of all texts together.
-
-    A step writes a token for each of `batch` texts. It fetches `weights` numbers once, and `cache`
-    numbers for each text. Each weight makes a multiplication and an addition for each text, each
-    number of a cache for its own text. rate is in operations a second, bandwidth in bytes.
-    """
-    raise NotImplementedError
-
-
-def _fast(answer, sizes, expected, note):
-    """What the answer says for these sizes, in the order of its arguments."""
-    got, where = answer(*sizes), given(my_tokens_per_second, sizes)
-    got = tensor(got, where)
-    expect(got.dim() == 0, f"{where}, you return {described(got)}, expected a number")
-    close = math.isclose(got.item(), expected, rel_tol=1e-6)
-    expect(close, f"{where}, you get {got.item():g}, expected {expected:g}. {note}")
-
-
-def _fetching(answer):
-    """one text waits for its weights"""
-    note = "200 bytes are fetched, 50 a second: a step takes 4 seconds and writes one token."
-    _fast(answer, (100, 0, 1, 1e9, 50.0, 2), 0.25, note)
-
-
-def _shared(answer):
-    """texts share the weights"""
-    note = "The step still fetches 200 bytes and takes 4 seconds, but it writes 3 tokens."
-    _fast(answer, (100, 0, 3, 1e9, 50.0, 2), 0.75, note)
-
-
-def _own_caches(answer):
-    """each text has a cache of its own"""
-    note = "2 · (100 + 3 · 50) bytes are fetched, 50 a second: 10 seconds for 3 tokens."
-    _fast(answer, (100, 50, 3, 1e9, 50.0, 2), 0.3, note)
-
-
-def _multiplying(answer):
-    """many texts wait for the arithmetic"""
-    note = "Each of 4 texts takes 2 · (10 + 5) operations, 120 in all, 60 a second: 2 seconds."
-    _fast(answer, (10, 5, 4, 60.0, 1e9, 4), 2.0, note)
-
-
-def _slower(answer):
-    """the slower of the two decides, not their sum"""
-    note = "Fetching takes 3 seconds and arithmetic 2, at the same time: 3 seconds for 2 tokens."
-    _fast(answer, (10, 10, 2, 40.0, 40.0, 4), 2 / 3, note)
-    note = "Fetching takes 1.5 seconds and arithmetic 2, at the same time."
-    _fast(answer, (10, 10, 2, 40.0, 80.0, 4), 1.0, note)
-
-
-def _served(answer):
-    """GPT-2 XL on one card, for one person and for a thousand"""
-    # Keys and values of 1,024 tokens, 48 layers of width 1,600; an H100's bfloat16 and memory.
-    sizes = (1_557_611_200, 2 * 48 * 1600 * 1024)
-    note = "At one text the weights are fetched for one token."
-    _fast(answer, (*sizes, 1, 989e12, 3.35e12, 2), 976.7347, note)
-    note = "At a thousand the caches are nearly all that is fetched."
-    _fast(answer, (*sizes, 1000, 989e12, 3.35e12, 2), 10544.936, note)
-
-
-SERVING = Exercise(
-    id="15.3",
-    title="tokens a second, at best",
-    difficulty=2,
-    minutes=8,
-    statement=(
-        "What can a machine reach while it decodes? Write `my_tokens_per_second(weights, cache, "
-        "batch, rate, bandwidth, bytes_each)`. A step writes one token for each of `batch` texts. "
-        "It fetches all `weights`, so many numbers, once, and for each text the keys and values of "
-        "its own, `cache` numbers; a number has `bytes_each` bytes. Each weight makes a "
-        "multiplication and an addition for each text, each number of a cache for its own text. "
-        "`rate` is in operations a second, `bandwidth` in bytes a second. The machine fetches and "
-        "computes at the same time, so a step takes as long as the slower of the two. Return how "
-        "many tokens a second come out at best, for all texts together."
-    ),
-    hint="Write down the operations and the bytes of one step, turn each into seconds, compare.",
-    function=my_tokens_per_second,
-    tests=(_fetching, _shared, _own_caches, _multiplying, _slower, _served),
-)
-
-
-EXERCISES = (FLOPS, ACCUMULATION, SERVING)
+EXERCISES = (SCHEDULE, ACCUMULATION)

@@ -1,11 +1,11 @@
-"""Chapter 01: recurrent cells, encoder and decoder, and what the decoder sees of the source."""
+"""Chapter 02: recurrent cells, encoder and decoder, and what the decoder sees of the source."""
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from tinytf.course.parts import Part, arrived, shapes, twin
-from tinytf.course.parts.ch03 import learned, wide
+from tinytf.course.parts.ch05 import learned, wide
 
 
 def _cell(target, **named):

@@ -1,120 +1,195 @@
-"""Chapter 03: scaled dot-product attention, and its masks."""
+"""Chapter 04: words and their ids, byte-level BPE, the embedding, vectors from neighbours."""
 
-import functools
+from collections import Counter
+from types import SimpleNamespace
 
 import torch
+from torch import nn
 
 from tinytf.course.expect import numbers
-from tinytf.course.parts import Part, arrived
+from tinytf.course.parts import Part, arrived, shapes, twin
 
-wide = functools.partial(numbers, dtype=torch.float64)
-HALF_HIDDEN = torch.tensor([[True, False, True, True], [False, False, False, False],
-                            [True, True, False, True]])  # fmt: skip
+CONTEXT = torch.tensor([[3, 4, 5, 0], [6, 3, 3, 9], [0, 0, 0, 7]])
 
 
-def learned(*shape, seed):
-    """Numbers that ask for a gradient."""
-    return wide(*shape, seed=seed).requires_grad_()
+def _cbow_gradients(model):
+    module = twin(model, 10, 5)
+    return arrived(module(CONTEXT), module=module)
 
 
-def _weights_gradients(f):
-    q, k = learned(2, 3, 5, 4, seed=1), learned(2, 3, 6, 4, seed=2)
-    return arrived(f(q, k), q, k)
+MERGES = {(1, 2): 7, (7, 3): 8, (3, 3): 9, (2, 1): 10}
+
+WORDS = ("the", "cat", "sat", "on", "mat")
+CORPUS = {tuple(b"low"): 5, tuple(b"lower"): 2, tuple(b"newest"): 6, tuple(b"widest"): 3}
+PLAIN = [(101, 115), (256, 116), (108, 111), (258, 119)]  # es, est, lo, low
+IDS = torch.tensor([[3, 0, 3, 6], [1, 3, 2, 2]])
 
 
-def _hidden_gradients(f):
-    q, k = learned(1, 2, 3, 5, seed=1), learned(1, 2, 4, 5, seed=2)
-    return arrived(f(q, k, HALF_HIDDEN[None, None]), q, k)
+def _embedded_gradients(embedding):
+    module = twin(embedding, 7, 5)
+    return arrived(module(IDS), module=module)
 
 
-def _mix_gradients(f):
-    q, k, v = (learned(2, 3, n, 4, seed=n) for n in (5, 6, 6))
-    return arrived(f(q, k, v), q, k, v)
+def _drawn(embedding):
+    torch.manual_seed(0)
+    return embedding(400, 64).weight.detach().std()
 
 
-def _dropped(f):
-    """What dropout does, whatever way it is drawn: some weights go, the others grow."""
-    q, k = wide(64, 4, seed=1), wide(32, 4, seed=2)
-    plain, *twice = (f(q, k, torch.eye(32).double(), None, p) for p in (0.0, 0.25, 0.25))
-    kept = [mixed != 0 for mixed in twice]
-    return {
-        "about a quarter of the weights are 0": all(
-            0.7 < part.double().mean() < 0.8 for part in kept
-        ),
-        "a weight that is kept is divided by": (plain / twice[0])[kept[0]].mean(),
-        "each time others are dropped": not torch.equal(*kept),
-    }
+def _echo(tied):
+    """A model of a table and an output, both (7, 5), that keeps to one matrix by `tied`."""
+    model = tied()
+    model.config = SimpleNamespace(tie_output=True)
+    model.table = nn.Parameter(numbers(7, 5, seed=1))
+    model.output = nn.Linear(5, 7, bias=False)
+    return model
 
 
-def _half(f):
-    q, k = wide(1, 2, 3, 8, seed=1).half(), wide(1, 2, 4, 8, seed=2).half()
-    found = f(q, k, HALF_HIDDEN[None, None])
-    return {"dtype": str(found.dtype), "values": found.float()}
+def _tied(tied):
+    model = _echo(tied)
+    model.tie()
+    return model
 
 
-attention_weights = Part(
-    "tinytf.attention.attention_weights",
-    {
-        "one query meets two keys": lambda f: f(
-            torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 0.0], [0.0, 2.0]])
-        ),
-        "there are sentences and heads, and more keys than queries": lambda f: f(
-            wide(2, 3, 5, 4, seed=1), wide(2, 3, 6, 4, seed=2)
-        ),
-        "the width is not 4 but 9": lambda f: f(wide(2, 9, seed=3), wide(3, 9, seed=4)),
-        "some keys are hidden, and from one query all of them": lambda f: f(
-            wide(1, 2, 3, 5, seed=1), wide(1, 2, 4, 5, seed=2), HALF_HIDDEN[None, None]
-        ),
-        "one mask serves every sentence and head": lambda f: f(
-            wide(2, 3, 4, 4, seed=5), wide(2, 3, 4, 4, seed=6), torch.ones(1, 1, 4, 4).tril().bool()
-        ),
-        "scores are in the hundreds": lambda f: f(
-            wide(2, 4, seed=1) * 100, wide(3, 4, seed=2) * 100
-        ),
-        "numbers are in half precision": _half,
-        "gradients go back to queries and keys": _weights_gradients,
-        "gradients go back past hidden keys, and none is NaN": _hidden_gradients,
-    },
+def _one(model):
+    return [model.output.weight is model.table, len(list(model.parameters())), model.table]
+
+
+def _loaded(tied, assign):
+    model = _tied(tied)
+    other = numbers(7, 5, seed=2)
+    model.load_state_dict({"table": other, "output.weight": other.clone()}, assign=assign)
+    return _one(model)
+
+
+def _emptied(model):
+    model.to_empty(device="cpu")
+    return _one(model)[:2]
+
+
+PARTS = (
+    Part(
+        "tinytf.text.words.WordTokenizer",
+        {
+            "its tokens are counted and listed": lambda t: [str(len(t(WORDS))), *t(WORDS).tokens],
+            "a string is encoded": lambda t: t(WORDS).encode("the cat sat on the mat"),
+            "a list of words is encoded": lambda t: t(WORDS).encode(["mat", "the"]),
+            "ids are decoded": lambda t: t(WORDS).decode([3, 4, 5]),
+            "<bos> and <pad> are among them": lambda t: t(WORDS).decode([1, 7, 0, 3, 0]),
+            "something stands behind <eos>": lambda t: t(WORDS).decode([1, 3, 4, 2, 5, 2, 0]),
+            "ids come as a tensor": lambda t: t(WORDS).decode(torch.tensor([4, 2, 0])),
+            "there are no ids": lambda t: t(WORDS).decode([]),
+        },
+    ),
+    Part(
+        "tinytf.text.words.pad_batch",
+        {
+            "one row is the longest": lambda f: f([[5, 6, 7], [8]]),
+            "rows come as tuples, one of them empty": lambda f: f([(4,), (), (9, 8)]),
+            "there is one row": lambda f: f([[3, 4]]),
+            "the ids are whole numbers": lambda f: str(f([[5], [6, 7]]).dtype),
+        },
+    ),
+    Part(
+        "tinytf.text.merges.learn_merges",
+        {
+            "one merge is learned": lambda f: list(f(CORPUS, 1)),
+            "eight are": lambda f: list(f(CORPUS, 8)),
+            "pairs are equally frequent": lambda f: list(f({(5, 9): 1, (7, 2): 1, (5, 8): 1}, 2)),
+            "no pair is left": lambda f: list(f({(1, 2): 3}, 5)),
+            "a row of equal ids is merged": lambda f: list(f({(1, 1, 1, 1, 1): 2, (1, 2): 1}, 3)),
+        },
+    ),
+    Part(
+        "tinytf.text.pretokenize.split",
+        {
+            "there are two words": lambda f: f("the cat"),
+            "there are signs and numbers": lambda f: f("On 3 march, 2021: don't!  we'll?"),
+            "white space comes in runs": lambda f: f("a  b\n\n  c \t"),
+            "there are other scripts": lambda f: f("naïve 猫 坐在垫子上"),
+            "there is nothing": lambda f: f(""),
+        },
+    ),
+    Part(
+        "tinytf.text.plain_bpe.PlainBPE",
+        {
+            "there are no merges": lambda t: t([]).encode("low"),
+            "there are four": lambda t: t(PLAIN).encode("low"),
+            "a merge would reach across pieces": lambda t: t([(101, 32)]).encode("the cat"),
+            "a sentence is encoded": lambda t: t(PLAIN).encode("The lowest, slow estate"),
+            "ids are decoded": lambda t: t(PLAIN).decode([259, 257, 33]),
+            "a text comes back": lambda t: t(PLAIN).decode(t(PLAIN).encode("lowest 猫 \n é")),
+            "a character is cut in two": lambda t: t(PLAIN).decode([97, 0xE7, 0x8C]),
+            "its tokens are listed": lambda t: [token.hex() for token in t(PLAIN).tokens],
+        },
+    ),
+    Part(
+        "tinytf.embedding.TokenEmbedding",
+        {
+            "its weights are counted": lambda e: shapes(e(7, 5)),
+            "two sentences are embedded": lambda e: twin(e, 7, 5)(IDS),
+            "the scale is given": lambda e: twin(e, 7, 5, scale=0.5)(IDS),
+            "it starts with small numbers": _drawn,
+            "gradients go back to the rows": _embedded_gradients,
+        },
+    ),
+    Part(
+        "tinytf.embedding.TiedOutput",
+        {
+            "it is tied": lambda tied: _one(_tied(tied)),
+            "it is not": lambda tied: _one(_echo(tied)),
+            "it moves to float64": lambda tied: _one(_tied(tied).double()),
+            "every tensor is made anew": lambda tied: _emptied(_tied(tied)),
+            "it was not tied, and every tensor is made anew": lambda tied: _emptied(_echo(tied)),
+            "a state is loaded": lambda tied: _loaded(tied, assign=False),
+            "a state's own tensors are put in": lambda tied: _loaded(tied, assign=True),
+        },
+    ),
+    Part(
+        "tinytf.related.word2vec.context_windows",
+        {
+            "there is one sentence": lambda f: list(f([[3, 4, 5]])),
+            "a sentence has one word": lambda f: list(f([[3, 4], [9], [6, 7, 8, 9]])),
+            "the window is one word wide": lambda f: list(f([[3, 4, 5, 6], [7, 8]], 1)),
+            "it is three words wide": lambda f: list(f([[3, 4, 5, 6, 7]], window=3)),
+        },
+    ),
+    Part(
+        "tinytf.related.word2vec.CBOW",
+        {
+            "its weights are counted": lambda model: shapes(model(10, 5)),
+            "it starts": lambda model: model(10, 5).output.detach(),
+            "it reads contexts with padding": lambda model: twin(model, 10, 5)(CONTEXT),
+            "three neighbours are missing": lambda model: twin(model, 10, 5)(CONTEXT[2:]),
+            "a context is empty": lambda model: twin(model, 10, 5)(CONTEXT[:1] * 0),
+            "gradients go back to both tables": _cbow_gradients,
+        },
+    ),
+    Part(
+        "tinytf.text.merges.count_pairs",
+        {
+            "there is one word": lambda f: dict(f({(1, 2): 1})),
+            "a word has one letter": lambda f: dict(f({(1,): 5, (1, 2, 1): 2})),
+            "a pair repeats inside a word": lambda f: dict(f({(1, 1, 1): 3, (2, 1, 1): 4})),
+        },
+    ),
+    Part(
+        "tinytf.text.merges.merge_pair",
+        {
+            "the pair stands once": lambda f: list(f([1, 2, 3], (1, 2), 9)),
+            "the pair stands at the end, and twice": lambda f: list(f([1, 2, 3, 1, 2], (1, 2), 9)),
+            "pairs overlap": lambda f: list(f([1, 1, 1, 2, 1, 1], (1, 1), 9)),
+            "the other way round is no pair": lambda f: list(f([2, 1, 2], (1, 2), 9)),
+            "there is nothing": lambda f: list(f([], (1, 2), 9)),
+        },
+    ),
+    Part(
+        "tinytf.text.merges.apply_merges",
+        {
+            "nothing is known": lambda f: list(f([5, 6], MERGES)),
+            "the merge learned first goes first": lambda f: list(f([2, 1, 2, 3], MERGES)),
+            "merges build on merges": lambda f: list(f([1, 2, 3, 3, 3], MERGES)),
+            "a text is given as a tuple": lambda f: list(f((1, 2, 1, 2), MERGES)),
+            "it is done all over a text": lambda f: Counter(f([1, 2, 3] * 3 + [3, 3], MERGES)),
+        },
+    ),
 )
-
-explicit_attention = Part(
-    "tinytf.attention.explicit_attention",
-    {
-        "one query mixes two values": lambda f: f(
-            torch.tensor([[1.0, 0.0]]),
-            torch.tensor([[2.0, 0.0], [0.0, 2.0]]),
-            torch.tensor([[10.0], [20.0]]),
-        ),
-        "there are sentences and heads, and values of another width": lambda f: f(
-            wide(2, 3, 5, 4, seed=1), wide(2, 3, 6, 4, seed=2), wide(2, 3, 6, 7, seed=3)
-        ),
-        "keys are hidden": lambda f: f(
-            wide(1, 2, 3, 5, seed=1),
-            wide(1, 2, 4, 5, seed=2),
-            wide(1, 2, 4, 5, seed=3),
-            HALF_HIDDEN[None, None],
-        ),
-        "weights are dropped, a quarter of them": _dropped,
-        "gradients go back to queries, keys and values": _mix_gradients,
-    },
-)
-
-padding_mask = Part(
-    "tinytf.masks.padding_mask",
-    {
-        "one sentence has one pad": lambda f: f(torch.tensor([[5, 7, 0]])),
-        "two sentences differ in length": lambda f: f(torch.tensor([[5, 0, 0, 0], [3, 4, 9, 0]])),
-        "the pad's id is 2": lambda f: f(torch.tensor([[5, 0, 2], [2, 2, 2]]), 2),
-    },
-)
-
-causal_mask = Part(
-    "tinytf.masks.causal_mask",
-    {
-        "there is one word": lambda f: f(1),
-        "there are two": lambda f: f(2),
-        "there are five": lambda f: f(5),
-    },
-)
-
-PARTS = (attention_weights, explicit_attention, padding_mask, causal_mask)

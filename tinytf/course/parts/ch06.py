@@ -1,163 +1,181 @@
-"""Chapter 06: norms, the two orders of residual and norm, and what weights start from."""
+"""Chapter 07: several heads, and the fused path."""
 
 import torch
 from torch import nn
 
-from tinytf.attention import MultiHeadAttention
+from tinytf.attention import KeyValueCache, explicit_attention, fused_attention
 from tinytf.course.parts import Part, arrived, shapes, twin
-from tinytf.course.parts.ch03 import learned, wide
-from tinytf.feedforward import FeedForward
-from tinytf.norm import RMSNorm
+from tinytf.course.parts.ch05 import learned, wide
+from tinytf.masks import CAUSAL
 
 
-def _rounded(out, exact):
-    """What is said of half precision: any order of the operations may round in its own way."""
-    off = (out.double() - exact).abs().max().item()
-    return {"dtype": str(out.dtype), "off": "by rounding" if off < 0.01 else f"by {off:.2g}"}
+def _causal(layer):
+    mask = torch.ones(1, 1, 5, 5).tril().bool()
+    return twin(layer, 12, 3)(wide(2, 5, 12, seed=1), mask=mask)
 
 
-def _norm(biases):
-    def parameters(width):
-        return [1 + wide(width, seed=5), *([wide(width, seed=6)] if biases else [])]
-
-    def gradients(f):
-        leaves = [learned(2, 3, 5, seed=1), *(p.requires_grad_() for p in parameters(5))]
-        return arrived(f(*leaves), *leaves)
-
-    def half(f):
-        given = [wide(2, 8, seed=1).half() * 100, *(p.half() for p in parameters(8))]
-        return _rounded(f(*given), f(*(x.double() for x in given)))
-
-    return {
-        "there is one token": lambda f: f(torch.tensor([[1.0, 3.0]]).double(), *parameters(2)),
-        "there are sentences of tokens": lambda f: f(wide(2, 3, 5, seed=1), *parameters(5)),
-        "the numbers lie far from zero": lambda f: f(wide(2, 3, 5, seed=1) + 1000, *parameters(5)),
-        "a token is all zeros": lambda f: f(torch.zeros(2, 4).double(), *parameters(4)),
-        "eps is large": lambda f: f(wide(2, 4, seed=1), *parameters(4), 1.0),
-        "numbers are tiny": lambda f: f(wide(2, 4, seed=1) * 1e-3, *parameters(4)),
-        "numbers are in half precision": half,
-        "gradients go back to every input": gradients,
-    }
+def _memory_cached(layer):
+    module, cache = twin(layer, 12, 3), KeyValueCache()
+    memory = wide(2, 6, 12, seed=2)
+    first = module(wide(2, 1, 12, seed=1), memory, cache=cache)
+    second = module(wide(2, 1, 12, seed=3), memory, cache=cache)
+    kept = torch.tensor(len(cache))
+    return {"the first word": first, "the second word": second, "len(cache) afterwards": kept}
 
 
-def _module():
-    def run(norm, x, *more):
-        return twin(norm, x.size(-1), *more)(x)
-
-    def plain(norm):
-        return norm(4)(wide(2, 3, 4, seed=1).float())
-
-    def half(norm):
-        x = wide(2, 8, seed=1).half() * 100
-        return _rounded(norm(8).half()(x), norm(8).double()(x.double()))
-
-    def gradients(norm):
-        module, x = twin(norm, 5), learned(2, 3, 5, seed=1)
-        return arrived(module(x), x, module=module)
-
-    return {
-        "there is one token, before training": plain,
-        "its weights are counted": lambda norm: shapes(norm(5)),
-        "there are sentences of tokens": lambda norm: run(norm, wide(2, 3, 5, seed=1)),
-        "a token is all zeros": lambda norm: run(norm, torch.zeros(2, 4).double()),
-        "eps is large": lambda norm: run(norm, wide(2, 4, seed=1), 1.0),
-        "numbers are tiny": lambda norm: run(norm, wide(2, 4, seed=1) * 1e-3),
-        "numbers are in half precision": half,
-        "gradients go back to the tokens and to every weight": gradients,
-    }
+def _step_by_step(layer):
+    module, cache, x = twin(layer, 12, 3), KeyValueCache(), wide(2, 4, 12, seed=1)
+    return torch.cat([module(x[:, t : t + 1], cache=cache) for t in range(4)], dim=1)
 
 
-def _start(bound):
-    """Scripts of an initialiser; bound: whether its numbers are drawn between two ends."""
-
-    def drawn(start, inputs=400, outputs=100, **named):
-        torch.manual_seed(0)
-        linear = nn.Linear(inputs, outputs)
-        start(linear, **named)
-        return linear
-
-    def spread(start, **named):
-        return f"{drawn(start, **named).weight.std().item():.3f}"
-
-    def largest(start):
-        linear = drawn(start)
-        size = (linear.weight.abs().max() / linear.weight.std()).item()
-        return "within ±√3 standard deviations" if size < 1.8 else "beyond ±3" if size > 3 else size
-
-    def others(start):
-        torch.manual_seed(0)
-        parts = nn.ModuleDict({"table": nn.Embedding(5, 4), "norm": nn.LayerNorm(4)})
-        parts["map"] = nn.Linear(4, 4, bias=False)
-        before = {name: p.detach().clone() for name, p in parts.named_parameters()}
-        start(parts)
-        return {name: bool((p != before[name]).any()) for name, p in parts.named_parameters()}
-
-    scripts = {
-        "a map of 400 inputs and 100 outputs is drawn": spread,
-        "its biases are looked at": lambda start: drawn(start).bias.abs().max(),
-        "its largest weight is looked at": largest,
-        "a module has an embedding, a norm and a map": others,
-    }
-    if not bound:
-        scripts["another standard deviation is given"] = lambda start: spread(start, std=0.5)
-    return scripts
+def _gradients(layer):
+    module = twin(layer, 12, 3)
+    x, memory = learned(2, 4, 12, seed=1), learned(2, 6, 12, seed=2)
+    return arrived(module(x, memory), x, memory, module=module)
 
 
-def _scaled():
-    def shares(scale, times=1):
-        torch.manual_seed(0)
-        parts = [MultiHeadAttention(4, 2), FeedForward(4, 6), nn.LayerNorm(4)]
-        layers = nn.ModuleList(parts)
-        before = {name: p.detach().clone() for name, p in layers.named_parameters()}
-        for _ in range(times):
-            scale(layers, 8)
-        pairs = [(name, p.detach(), before[name]) for name, p in layers.named_parameters()]
-        return {name: p.norm() / old.norm() for name, p, old in pairs if old.norm() > 0}
-
-    def learns(scale):
-        layer = FeedForward(4, 6)
-        scale(layer, 2)
-        return all(p.requires_grad and p.is_leaf for p in layer.parameters())
-
-    return {
-        "a layer is one of four": shares,
-        "it is called twice": lambda scale: shares(scale, times=2),
-        "the weights are to be trained after it": learns,
-    }
+def _swapped(layer):
+    module = twin(layer, 12, 3)
+    module.attention = explicit_attention
+    return module(wide(2, 4, 12, seed=1))
 
 
-def _block(f):
-    def run(block, **named):
-        module = twin(block, 5, 0.0, **named)
-        return module(wide(2, 3, 5, seed=1), lambda x: x.flip(1) * 2 + x**2)
+def _dropped(layer):
+    module = twin(layer, 12, 3, dropout=0.5, mode="train")
+    torch.manual_seed(0)
+    module.attention = explicit_attention
+    return module(wide(2, 4, 12, seed=1))
 
-    def gradients(block):
-        module, x = twin(block, 5, 0.0), learned(2, 3, 5, seed=1)
-        return arrived(module(x, lambda y: y.flip(1) * y), x, module=module)
 
-    def dropped(block):
-        module = twin(block, 5, 0.5, mode="train")
-        torch.manual_seed(0)
-        return module(wide(2, 3, 5, seed=1), nn.Tanh())
+def _maps(*sizes, bias=True):
+    return [twin(nn.Linear, 3, size, bias) for size in sizes]
 
-    return {
-        "its weights are counted": lambda block: shapes(block(5)),
-        "a sublayer is put in": run,
-        "another norm is put in": lambda block: run(block, norm=RMSNorm),
-        "half of what the sublayer says is dropped": dropped,
-        "a stack of these ends": lambda block: block.final_norm(5).__class__.__name__,
-        "gradients go back to the stream and to the norm": gradients,
-    }
+
+class _Doubled(nn.Linear):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+def _hooked(f):
+    maps = _maps(4, 4)
+    maps[1].register_forward_hook(lambda module, inputs, out: out + 1)
+    return f(wide(2, 5, 3, seed=1), *maps)
+
+
+def _together_gradients(f):
+    x, maps = learned(2, 5, 3, seed=1), nn.ModuleList(_maps(4, 2))
+    return arrived(torch.cat(f(x, *maps), dim=-1), x, module=maps)
+
+
+def _heads(length, keys):
+    return [wide(2, 3, n, 4, seed=seed) for seed, n in enumerate((length, keys, keys))]
+
+
+def _half_hidden():
+    return (wide(2, 1, 5, 7, seed=9) > 0).index_fill(-1, torch.tensor(0), True)
+
+
+def _named_dropped(f):
+    torch.manual_seed(0)
+    return f(*_heads(5, 5), CAUSAL, 0.5)
+
+
+def _fused_gradients(f):
+    q, k, v = (learned(2, 3, n, 4, seed=n) for n in (5, 7, 7))
+    return arrived(f(q, k, v, _half_hidden()), q, k, v)
+
+
+def _told(attend):
+    """Which mask the attention function is given, and with what dropout."""
+    given = []
+
+    def spy(q, k, v, mask=None, dropout=0.0):
+        given.append((mask, dropout))
+        return q
+
+    attend(spy, *_heads(2, 5), CAUSAL, 0.25)
+    mask, dropout = given[0]
+    return {"the mask it is given": mask, "the dropout it is given": torch.tensor(dropout)}
 
 
 PARTS = (
-    Part("tinytf.norm.layer_norm", _norm(biases=True)),
-    Part("tinytf.norm.rms_norm", _norm(biases=False)),
-    Part("tinytf.norm.LayerNorm", _module()),
-    Part("tinytf.norm.RMSNorm", _module()),
-    Part("tinytf.initialisation.xavier", _start(bound=True), changes=("module",)),
-    Part("tinytf.initialisation.normal", _start(bound=False), changes=("module",)),
-    Part("tinytf.initialisation.scale_residual", _scaled(), changes=("module",)),
-    Part("tinytf.residual.PostNorm", _block("PostNorm")),
-    Part("tinytf.residual.PreNorm", _block("PreNorm")),
+    Part(
+        "tinytf.masks.written_out",
+        {
+            "there is a mask": lambda f: f(torch.eye(3).bool(), 3, 3),
+            "there is none": lambda f: {"mask": str(f(None, 3, 3))},
+            "one word is the last of three": lambda f: {"mask": str(f(CAUSAL, 1, 3))},
+            "there are three words": lambda f: f(CAUSAL, 3, 3),
+            "two words are the last of five": lambda f: f(CAUSAL, 2, 5),
+        },
+    ),
+    Part(
+        "tinytf.attention.fused_attention",
+        {
+            "one query meets two keys": lambda f: f(
+                torch.tensor([[1.0, 0.0]]),
+                torch.tensor([[2.0, 0.0], [0.0, 2.0]]),
+                torch.tensor([[10.0], [20.0]]),
+            ),
+            "there are sentences and heads, and more keys than queries": lambda f: f(*_heads(5, 7)),
+            "keys are hidden": lambda f: f(*_heads(5, 7), _half_hidden()),
+            "the mask is called causal": lambda f: f(*_heads(5, 5), CAUSAL),
+            "it is called causal, and there are more keys": lambda f: f(*_heads(5, 7), CAUSAL),
+            "it is called causal, and one word is the last": lambda f: f(*_heads(1, 7), CAUSAL),
+            "half of the weights are dropped": _named_dropped,
+            "gradients go back to queries, keys and values": _fused_gradients,
+        },
+    ),
+    Part(
+        "tinytf.attention.attend",
+        {
+            "there is no mask": lambda f: f(explicit_attention, *_heads(5, 7)),
+            "keys are hidden": lambda f: f(explicit_attention, *_heads(5, 7), _half_hidden()),
+            "the mask is called causal": lambda f: f(explicit_attention, *_heads(5, 7), CAUSAL),
+            "the fused function is told so too": lambda f: f(
+                fused_attention, *_heads(5, 5), CAUSAL
+            ),
+            "a function of the reader's is given a mask and the dropout": _told,
+        },
+    ),
+    Part(
+        "tinytf.attention.apply_together",
+        {
+            "there is one map": lambda f: f(wide(2, 5, 3, seed=1), *_maps(4)),
+            "there are three, of other sizes": lambda f: f(wide(2, 5, 3, seed=1), *_maps(4, 2, 7)),
+            "there are no biases": lambda f: f(wide(2, 5, 3, seed=1), *_maps(4, 2, bias=False)),
+            "one has a hook": _hooked,
+            "one is of another class": lambda f: f(
+                wide(2, 5, 3, seed=1), *_maps(4), twin(_Doubled, 3, 4)
+            ),
+            "gradients go back to x and to every map": _together_gradients,
+        },
+    ),
+    Part(
+        "tinytf.attention.MultiHeadAttention",
+        {
+            "its weights are counted": lambda layer: shapes(layer(12, 3)),
+            "it is asked for its width and its heads, d_model and num_heads": lambda layer: [
+                torch.tensor([layer(12, 3).d_model, layer(12, 3).num_heads])
+            ],
+            "there is one head": lambda layer: twin(layer, 4, 1)(wide(1, 2, 4, seed=1)),
+            "there are three heads, and two sentences": lambda layer: twin(layer, 12, 3)(
+                wide(2, 5, 12, seed=1)
+            ),
+            "nobody sees what comes later": _causal,
+            "it reads another sentence": lambda layer: twin(layer, 12, 3)(
+                wide(2, 5, 12, seed=1), wide(2, 7, 12, seed=2)
+            ),
+            "some of that sentence is padding": lambda layer: twin(layer, 12, 3)(
+                wide(2, 5, 12, seed=1),
+                wide(2, 3, 12, seed=2),
+                torch.tensor([[True, False, False], [True, True, False]])[:, None, None],
+            ),
+            "words come one by one, with a cache": _step_by_step,
+            "another sentence is kept in a cache": _memory_cached,
+            "the function that attends is put in": _swapped,
+            "half of the weights are dropped while it trains": _dropped,
+            "gradients go back to both sentences and to every weight": _gradients,
+        },
+    ),
 )

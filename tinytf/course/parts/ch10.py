@@ -1,299 +1,163 @@
-"""Chapters 10 and 10b: the Transformer, what it is trained for, and how."""
-
-import dataclasses
+"""Chapter 10: norms, the two orders of residual and norm, and what weights start from."""
 
 import torch
 from torch import nn
 
+from tinytf.attention import MultiHeadAttention
 from tinytf.course.parts import Part, arrived, shapes, twin
-from tinytf.embedding import TiedOutput
-from tinytf.training.config import TrainingConfig
-from tinytf.training.losses import make_batch
-from tinytf.transformer import Memory, Transformer, TransformerConfig
-
-SENTENCES = ([[5, 6, 7], [8], [9, 9, 9, 4]], [[3, 4], [5, 6, 7, 8, 3], [6]])
-SIZES = {"d_model": 8, "num_heads": 2, "num_layers": 2, "d_ff": 12, "max_len": 16}
+from tinytf.course.parts.ch05 import learned, wide
+from tinytf.feedforward import FeedForward
+from tinytf.norm import RMSNorm
 
 
-def _config(**choices):
-    return TransformerConfig(**({"src_vocab_size": 12, "tgt_vocab_size": 10} | SIZES | choices))
+def _rounded(out, exact):
+    """What is said of half precision: any order of the operations may round in its own way."""
+    off = (out.double() - exact).abs().max().item()
+    return {"dtype": str(out.dtype), "off": "by rounding" if off < 0.01 else f"by {off:.2g}"}
 
 
-def _model(dropout=0.0):
-    return twin(Transformer, _config(dropout=dropout, num_layers=1))
+def _norm(biases):
+    def parameters(width):
+        return [1 + wide(width, seed=5), *([wide(width, seed=6)] if biases else [])]
 
+    def gradients(f):
+        leaves = [learned(2, 3, 5, seed=1), *(p.requires_grad_() for p in parameters(5))]
+        return arrived(f(*leaves), *leaves)
 
-# Memory and config
+    def half(f):
+        given = [wide(2, 8, seed=1).half() * 100, *(p.half() for p in parameters(8))]
+        return _rounded(f(*given), f(*(x.double() for x in given)))
 
-
-def _memory(memory):
-    both = memory(torch.ones(2, 3, 4), torch.ones(2, 1, 1, 3, dtype=torch.bool))
-    return [*both, both.states, both.mask, torch.tensor(both == tuple(both))]
-
-
-def _says(config, *given, **choices):
-    return dataclasses.asdict(config(*given, **choices))
-
-
-def _frozen(config):
-    made = config(5, 6)
-    try:
-        made.d_model = 3
-    except dataclasses.FrozenInstanceError:
-        return "it refuses to be changed"
-    return "it can be changed"
-
-
-# The frame, on the package's parts
-
-
-def _framed(frame, pad_id=0):
-    """The reader's frame around the parts of a package's Transformer."""
-
-    def framed(config):
-        model, whole = frame(), Transformer(config)
-        model.config = config
-        for name in ("src_embedding", "tgt_embedding", "positions", "encoder", "decoder"):
-            setattr(model, name, getattr(whole, name))
-        model.output = nn.Linear(config.d_model, config.tgt_vocab_size, bias=False)
-        return model
-
-    return twin(framed, _config(dropout=0.0, pad_id=pad_id))
-
-
-def _batch(pad_id=0):
-    src = torch.tensor([[5, 6, 7, 4], [8, 3, 2, 11], [9, 9, 4, 4]])
-    tgt = torch.tensor([[1, 3, 4, 5, 7], [1, 5, 6, 7, 8], [1, 6, 4, 4, 4]])
-    src[0, 3], src[1, 1:] = pad_id, pad_id
-    tgt[0, 4], tgt[2, 2:] = pad_id, pad_id
-    return src, tgt
-
-
-def _words(out, tgt, pad_id=0):
-    """Only what is said at words: at padding anything may be."""
-    return out[tgt != pad_id]
-
-
-def _forward(frame, pad_id=0):
-    src, tgt = _batch(pad_id)
-    return _words(_framed(frame, pad_id)(src, tgt), tgt, pad_id)
-
-
-def _encoded(frame):
-    memory = _framed(frame).encode(_batch()[0])
-    return [memory.mask, memory.states[memory.mask[:, 0, 0]]]
-
-
-def _decoded(frame):
-    model, (src, tgt) = _framed(frame), _batch()
-    other = model.encode(src.flip(0))
-    return _words(model.decode(tgt, Memory(other.states, other.mask)), tgt)
-
-
-def _cached(frame):
-    model, (src, _) = _framed(frame), _batch()
-    tgt = torch.tensor([[1, 3, 4, 5, 7], [1, 5, 6, 7, 8], [1, 6, 4, 2, 9]])
-    memory, cache = model.encode(src), model.decoder.new_cache()
-    return [model.decode(tgt[:, t : t + 1], memory, cache) for t in range(5)]
-
-
-def _frame_gradients(frame):
-    model, (src, tgt) = _framed(frame), _batch()
-    return arrived(_words(model(src, tgt), tgt), module=model)
-
-
-def _table(frame):
-    model = _framed(frame)
-    return [torch.tensor(isinstance(model, TiedOutput)), model.table]
-
-
-# The Transformer
-
-
-def _made(transformer, **choices):
-    return transformer(_config(**choices))
-
-
-def _run(transformer, **choices):
-    model = twin(transformer, _config(dropout=0.0, **choices))
-    src, tgt = _batch()
-    return _words(model(src % model.config.src_vocab_size, tgt), tgt)
-
-
-def _start(transformer, **choices):
-    """By which rule each weight seems to have been drawn, in whatever order they were."""
-    torch.manual_seed(0)
-    sizes = {"src_vocab_size": 90, "tgt_vocab_size": 70, "d_model": 32, "d_ff": 80}
-    model = _made(transformer, **sizes, **choices)
-    return {name: _rule(p.detach()) for name, p in sorted(model.named_parameters())}
-
-
-def _rule(p):
-    if p.dim() == 1:
-        return "ones" if bool((p == 1).all()) else "zeros" if bool((p == 0).all()) else "others"
-    rules = {
-        "N(0, 1 / d_model)": p.size(1) ** -0.5,
-        "xavier": (2 / sum(p.shape)) ** 0.5,
-        "N(0, 0.02²)": 0.02,
-    }
-    near = [name for name, std in rules.items() if abs(p.std().item() / std - 1) < 0.1]
-    return " or ".join(near) or "another start"
-
-
-def _dropped(transformer):
-    model = twin(transformer, _config(dropout=0.5), mode="train")
-    torch.manual_seed(0)
-    return model(*_batch())
-
-
-def _ties(transformer):
-    made = {
-        "tied": _made(transformer),
-        "apart": _made(transformer, tie_output=False),
-        "shared": _made(transformer, src_vocab_size=10, share_embeddings=True),
-    }
     return {
-        name: [model.output.weight is model.table, model.src_embedding is model.tgt_embedding]
-        for name, model in made.items()
+        "there is one token": lambda f: f(torch.tensor([[1.0, 3.0]]).double(), *parameters(2)),
+        "there are sentences of tokens": lambda f: f(wide(2, 3, 5, seed=1), *parameters(5)),
+        "the numbers lie far from zero": lambda f: f(wide(2, 3, 5, seed=1) + 1000, *parameters(5)),
+        "a token is all zeros": lambda f: f(torch.zeros(2, 4).double(), *parameters(4)),
+        "eps is large": lambda f: f(wide(2, 4, seed=1), *parameters(4), 1.0),
+        "numbers are tiny": lambda f: f(wide(2, 4, seed=1) * 1e-3, *parameters(4)),
+        "numbers are in half precision": half,
+        "gradients go back to every input": gradients,
     }
 
 
-# Loss, optimiser, loop
+def _module():
+    def run(norm, x, *more):
+        return twin(norm, x.size(-1), *more)(x)
+
+    def plain(norm):
+        return norm(4)(wide(2, 3, 4, seed=1).float())
+
+    def half(norm):
+        x = wide(2, 8, seed=1).half() * 100
+        return _rounded(norm(8).half()(x), norm(8).double()(x.double()))
+
+    def gradients(norm):
+        module, x = twin(norm, 5), learned(2, 3, 5, seed=1)
+        return arrived(module(x), x, module=module)
+
+    return {
+        "there is one token, before training": plain,
+        "its weights are counted": lambda norm: shapes(norm(5)),
+        "there are sentences of tokens": lambda norm: run(norm, wide(2, 3, 5, seed=1)),
+        "a token is all zeros": lambda norm: run(norm, torch.zeros(2, 4).double()),
+        "eps is large": lambda norm: run(norm, wide(2, 4, seed=1), 1.0),
+        "numbers are tiny": lambda norm: run(norm, wide(2, 4, seed=1) * 1e-3),
+        "numbers are in half precision": half,
+        "gradients go back to the tokens and to every weight": gradients,
+    }
 
 
-def _loss(f, smoothing=0.0):
-    loss, tokens = f(_model(), make_batch(*SENTENCES), smoothing)
-    return [loss, torch.tensor(tokens)]
+def _start(bound):
+    """Scripts of an initialiser; bound: whether its numbers are drawn between two ends."""
+
+    def drawn(start, inputs=400, outputs=100, **named):
+        torch.manual_seed(0)
+        linear = nn.Linear(inputs, outputs)
+        start(linear, **named)
+        return linear
+
+    def spread(start, **named):
+        return f"{drawn(start, **named).weight.std().item():.3f}"
+
+    def largest(start):
+        linear = drawn(start)
+        size = (linear.weight.abs().max() / linear.weight.std()).item()
+        return "within ±√3 standard deviations" if size < 1.8 else "beyond ±3" if size > 3 else size
+
+    def others(start):
+        torch.manual_seed(0)
+        parts = nn.ModuleDict({"table": nn.Embedding(5, 4), "norm": nn.LayerNorm(4)})
+        parts["map"] = nn.Linear(4, 4, bias=False)
+        before = {name: p.detach().clone() for name, p in parts.named_parameters()}
+        start(parts)
+        return {name: bool((p != before[name]).any()) for name, p in parts.named_parameters()}
+
+    scripts = {
+        "a map of 400 inputs and 100 outputs is drawn": spread,
+        "its biases are looked at": lambda start: drawn(start).bias.abs().max(),
+        "its largest weight is looked at": largest,
+        "a module has an embedding, a norm and a map": others,
+    }
+    if not bound:
+        scripts["another standard deviation is given"] = lambda start: spread(start, std=0.5)
+    return scripts
 
 
-def _gradients(f):
-    model = _model()
-    loss, _ = f(model, make_batch(*SENTENCES), 0.1)
-    return arrived(loss, module=model)
+def _scaled():
+    def shares(scale, times=1):
+        torch.manual_seed(0)
+        parts = [MultiHeadAttention(4, 2), FeedForward(4, 6), nn.LayerNorm(4)]
+        layers = nn.ModuleList(parts)
+        before = {name: p.detach().clone() for name, p in layers.named_parameters()}
+        for _ in range(times):
+            scale(layers, 8)
+        pairs = [(name, p.detach(), before[name]) for name, p in layers.named_parameters()]
+        return {name: p.norm() / old.norm() for name, p, old in pairs if old.norm() > 0}
+
+    def learns(scale):
+        layer = FeedForward(4, 6)
+        scale(layer, 2)
+        return all(p.requires_grad and p.is_leaf for p in layer.parameters())
+
+    return {
+        "a layer is one of four": shares,
+        "it is called twice": lambda scale: shares(scale, times=2),
+        "the weights are to be trained after it": learns,
+    }
 
 
-def _groups(f, **settings):
-    model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4))
-    groups = f(model, TrainingConfig(steps=10, warmup=1, **settings)).param_groups
-    kept = ("lr", "betas", "eps", "weight_decay")
-    return [
-        {"shapes": [list(p.shape) for p in group["params"]]} | {name: group[name] for name in kept}
-        for group in groups
-    ]
+def _block(f):
+    def run(block, **named):
+        module = twin(block, 5, 0.0, **named)
+        return module(wide(2, 3, 5, seed=1), lambda x: x.flip(1) * 2 + x**2)
 
+    def gradients(block):
+        module, x = twin(block, 5, 0.0), learned(2, 3, 5, seed=1)
+        return arrived(module(x, lambda y: y.flip(1) * y), x, module=module)
 
-def _trained(f, **settings):
-    model = _model().train()
-    config = TrainingConfig(**({"steps": 4, "warmup": 2, "lr": 0.02} | settings))
-    batches = [make_batch(*SENTENCES), make_batch(SENTENCES[1], SENTENCES[0])]
-    history = f(model, lambda step: batches[step % 2], config)
-    rows = [torch.tensor([row["step"], row["loss"]]) for row in history]
-    return [*rows, *(p.detach() for p in model.parameters())]
+    def dropped(block):
+        module = twin(block, 5, 0.5, mode="train")
+        torch.manual_seed(0)
+        return module(wide(2, 3, 5, seed=1), nn.Tanh())
 
-
-def _rates(*cases):
-    return lambda f: [f(*case) for case in cases]
+    return {
+        "its weights are counted": lambda block: shapes(block(5)),
+        "a sublayer is put in": run,
+        "another norm is put in": lambda block: run(block, norm=RMSNorm),
+        "half of what the sublayer says is dropped": dropped,
+        "a stack of these ends": lambda block: block.final_norm(5).__class__.__name__,
+        "gradients go back to the stream and to the norm": gradients,
+    }
 
 
 PARTS = (
-    Part(
-        "tinytf.transformer.Memory",
-        {"it holds states and mask, by name and in order": _memory},
-    ),
-    Part(
-        "tinytf.transformer.TransformerConfig",
-        {
-            "two vocabularies are given, the rest is the paper's": lambda f: _says(f, 5, 6),
-            "sizes are given in order": lambda f: _says(f, 5, 6, 8, 2, 3, 12, 0.2, 9, "pre"),
-            "choices are given by name": lambda f: _says(
-                f, 5, 5, share_embeddings=True, tie_output=False, init="normal", pad_id=3
-            ),
-            "it is frozen": _frozen,
-        },
-    ),
-    Part(
-        "tinytf.transformer.EncoderDecoder",
-        {
-            "source and target go in, and logits come out": _forward,
-            "the source alone is read": _encoded,
-            "a memory is given, and not made": _decoded,
-            "the padding has the id 4": lambda f: _forward(f, 4),
-            "words come one by one, with a cache": _cached,
-            "its table is the target's": _table,
-            "gradients go back to every weight": _frame_gradients,
-        },
-    ),
-    Part(
-        "tinytf.transformer.Transformer",
-        {
-            "its weights are counted": lambda f: shapes(_made(f)),
-            "it is tied, or not, or one table serves both languages": _ties,
-            "it reads a padded batch, Post-LN": _run,
-            "norms come first, and the activation is another": lambda f: _run(
-                f, norm="pre", activation="gelu"
-            ),
-            "the output has a matrix of its own": lambda f: _run(f, tie_output=False),
-            "each weight starts by its rule": _start,
-            "they start as GPT-2's": lambda f: _start(f, init="normal", norm="pre"),
-            "half of what is said is dropped": _dropped,
-        },
-    ),
-    Part(
-        "tinytf.training.losses.make_batch",
-        {
-            "there is one pair": lambda f: list(f([[5]], [[3]])),
-            "three pairs differ in length on both sides": lambda f: list(f(*SENTENCES)),
-        },
-    ),
-    Part(
-        "tinytf.training.losses.sequence_loss",
-        {
-            "targets are padded": _loss,
-            "labels are smoothed": lambda f: _loss(f, 0.1),
-            "gradients go back to every weight": _gradients,
-        },
-        tolerance=1e-5,
-    ),
-    Part(
-        "tinytf.training.optimizer.adamw",
-        {
-            "a matrix, its bias and a norm are given": _groups,
-            "the settings are others": lambda f: _groups(
-                f, lr=0.5, betas=(0.8, 0.9), eps=1e-6, weight_decay=0.3
-            ),
-        },
-    ),
-    Part(
-        "tinytf.training.schedules.warmup_inverse_sqrt",
-        {
-            "the first step is taken": _rates((1, 512, 4000), (1, 16, 10)),
-            "the warm-up ends": _rates((9, 16, 10), (10, 16, 10), (11, 16, 10)),
-            "it is long over": _rates((400, 64, 100), (100_000, 512, 4000)),
-        },
-    ),
-    Part(
-        "tinytf.training.schedules.warmup_cosine",
-        {
-            "it rises": _rates((1, 0.5, 10, 100), (9, 0.5, 10, 100), (10, 0.5, 10, 100)),
-            "it falls": _rates((11, 0.5, 10, 100), (55, 0.5, 10, 100), (100, 0.5, 10, 100)),
-            "there is a floor, and training goes on": _rates(
-                (55, 0.5, 10, 100, 0.1), (100, 0.5, 10, 100, 0.1), (150, 0.5, 10, 100, 0.1)
-            ),
-            "there is no warm-up, or nothing else": _rates((1, 0.5, 1, 4), (3, 0.5, 4, 4)),
-        },
-    ),
-    Part(
-        "tinytf.training.loop.train",
-        {
-            "it takes one step": lambda f: _trained(f, steps=1, warmup=1),
-            "it takes four, on batches in turn": _trained,
-            "gradients are clipped hard": lambda f: _trained(f, clip=0.01),
-            "labels are not smoothed": lambda f: _trained(f, label_smoothing=0.0),
-            "the schedule is the paper's, and decay is strong": lambda f: _trained(
-                f, schedule="inverse_sqrt", weight_decay=2.0
-            ),
-        },
-        tolerance=1e-5,
-        changes=("model",),
-    ),
+    Part("tinytf.norm.layer_norm", _norm(biases=True)),
+    Part("tinytf.norm.rms_norm", _norm(biases=False)),
+    Part("tinytf.norm.LayerNorm", _module()),
+    Part("tinytf.norm.RMSNorm", _module()),
+    Part("tinytf.initialisation.xavier", _start(bound=True), changes=("module",)),
+    Part("tinytf.initialisation.normal", _start(bound=False), changes=("module",)),
+    Part("tinytf.initialisation.scale_residual", _scaled(), changes=("module",)),
+    Part("tinytf.residual.PostNorm", _block("PostNorm")),
+    Part("tinytf.residual.PreNorm", _block("PreNorm")),
 )

@@ -1,24 +1,34 @@
-"""Chapters 14: BERT with its heads, Marian's positions, patches."""
+"""Chapters 15 and 15: the Transformer, what it is trained for, and how."""
 
 import dataclasses
 
 import torch
 from torch import nn
 
-from tinytf.bert import Bert, BertConfig
 from tinytf.course.parts import Part, arrived, shapes, twin
-from tinytf.course.parts.ch03 import learned, wide
-from tinytf.related.bert_heads import BertForPretraining
+from tinytf.embedding import TiedOutput
+from tinytf.training.config import TrainingConfig
+from tinytf.training.losses import make_batch
+from tinytf.transformer import Memory, Transformer, TransformerConfig
 
-IDS = torch.tensor([[5, 6, 7, 8], [9, 4, 0, 0]])
-SEGMENTS = torch.tensor([[0, 0, 1, 1], [0, 1, 0, 0]])
-BERT = BertConfig(12, d_model=6, num_heads=2, num_layers=2, max_len=8)
-IMAGES = torch.arange(2 * 2 * 4 * 6, dtype=torch.float64).reshape(2, 2, 4, 6)
+SENTENCES = ([[5, 6, 7], [8], [9, 9, 9, 4]], [[3, 4], [5, 6, 7, 8, 3], [6]])
+SIZES = {"d_model": 8, "num_heads": 2, "num_layers": 2, "d_ff": 12, "max_len": 16}
 
 
-def _bert_gradients(model):
-    module = twin(model, BERT)
-    return arrived(module(IDS, SEGMENTS), module=module)
+def _config(**choices):
+    return TransformerConfig(**({"src_vocab_size": 12, "tgt_vocab_size": 10} | SIZES | choices))
+
+
+def _model(dropout=0.0):
+    return twin(Transformer, _config(dropout=dropout, num_layers=1))
+
+
+# Memory and config
+
+
+def _memory(memory):
+    both = memory(torch.ones(2, 3, 4), torch.ones(2, 1, 1, 3, dtype=torch.bool))
+    return [*both, both.states, both.mask, torch.tensor(both == tuple(both))]
 
 
 def _says(config, *given, **choices):
@@ -26,7 +36,7 @@ def _says(config, *given, **choices):
 
 
 def _frozen(config):
-    made = config(5)
+    made = config(5, 6)
     try:
         made.d_model = 3
     except dataclasses.FrozenInstanceError:
@@ -34,192 +44,256 @@ def _frozen(config):
     return "it can be changed"
 
 
-# BERT's heads, each on the package's body
+# The frame, on the package's parts
 
 
-def _head(head, *sizes):
-    """The reader's head around a package's body."""
-    return twin(lambda: head(Bert(dataclasses.replace(BERT, dropout=0.0)), *sizes))
+def _framed(frame, pad_id=0):
+    """The reader's frame around the parts of a package's Transformer."""
+
+    def framed(config):
+        model, whole = frame(), Transformer(config)
+        model.config = config
+        for name in ("src_embedding", "tgt_embedding", "positions", "encoder", "decoder"):
+            setattr(model, name, getattr(whole, name))
+        model.output = nn.Linear(config.d_model, config.tgt_vocab_size, bias=False)
+        return model
+
+    return twin(framed, _config(dropout=0.0, pad_id=pad_id))
 
 
-def _head_gradients(head, *sizes):
-    module = _head(head, *sizes)
-    return arrived(module(IDS, SEGMENTS), module=module)
+def _batch(pad_id=0):
+    src = torch.tensor([[5, 6, 7, 4], [8, 3, 2, 11], [9, 9, 4, 4]])
+    tgt = torch.tensor([[1, 3, 4, 5, 7], [1, 5, 6, 7, 8], [1, 6, 4, 4, 4]])
+    src[0, 3], src[1, 1:] = pad_id, pad_id
+    tgt[0, 4], tgt[2, 2:] = pad_id, pad_id
+    return src, tgt
 
 
-def _head_started(head, *sizes):
+def _words(out, tgt, pad_id=0):
+    """Only what is said at words: at padding anything may be."""
+    return out[tgt != pad_id]
+
+
+def _forward(frame, pad_id=0):
+    src, tgt = _batch(pad_id)
+    return _words(_framed(frame, pad_id)(src, tgt), tgt, pad_id)
+
+
+def _encoded(frame):
+    memory = _framed(frame).encode(_batch()[0])
+    return [memory.mask, memory.states[memory.mask[:, 0, 0]]]
+
+
+def _decoded(frame):
+    model, (src, tgt) = _framed(frame), _batch()
+    other = model.encode(src.flip(0))
+    return _words(model.decode(tgt, Memory(other.states, other.mask)), tgt)
+
+
+def _cached(frame):
+    model, (src, _) = _framed(frame), _batch()
+    tgt = torch.tensor([[1, 3, 4, 5, 7], [1, 5, 6, 7, 8], [1, 6, 4, 2, 9]])
+    memory, cache = model.encode(src), model.decoder.new_cache()
+    return [model.decode(tgt[:, t : t + 1], memory, cache) for t in range(5)]
+
+
+def _frame_gradients(frame):
+    model, (src, tgt) = _framed(frame), _batch()
+    return arrived(_words(model(src, tgt), tgt), module=model)
+
+
+def _table(frame):
+    model = _framed(frame)
+    return [torch.tensor(isinstance(model, TiedOutput)), model.table]
+
+
+# The Transformer
+
+
+def _made(transformer, **choices):
+    return transformer(_config(**choices))
+
+
+def _run(transformer, **choices):
+    model = twin(transformer, _config(dropout=0.0, **choices))
+    src, tgt = _batch()
+    return _words(model(src % model.config.src_vocab_size, tgt), tgt)
+
+
+def _start(transformer, **choices):
+    """By which rule each weight seems to have been drawn, in whatever order they were."""
     torch.manual_seed(0)
-    module = head(Bert(BertConfig(200, d_model=64, num_heads=2, num_layers=1, max_len=50)), *sizes)
-    own = {n: p for n, p in module.named_parameters() if not n.startswith("bert.") and p.dim() > 1}
-    return [p.std().round(decimals=2) for p in own.values()]
+    sizes = {"src_vocab_size": 90, "tgt_vocab_size": 70, "d_model": 32, "d_ff": 80}
+    model = _made(transformer, **sizes, **choices)
+    return {name: _rule(p.detach()) for name, p in sorted(model.named_parameters())}
 
 
-def _same_body(head, *sizes):
-    bert = Bert(BERT)
-    return "it is the one given" if head(bert, *sizes).bert is bert else "it is another"
+def _rule(p):
+    if p.dim() == 1:
+        return "ones" if bool((p == 1).all()) else "zeros" if bool((p == 0).all()) else "others"
+    rules = {
+        "N(0, 1 / d_model)": p.size(1) ** -0.5,
+        "xavier": (2 / sum(p.shape)) ** 0.5,
+        "N(0, 0.02²)": 0.02,
+    }
+    near = [name for name, std in rules.items() if abs(p.std().item() / std - 1) < 0.1]
+    return " or ".join(near) or "another start"
 
 
-def _table():
-    return nn.Parameter(wide(9, 6, seed=4))
-
-
-def _words(head):
-    """The head on a table of its own, which `twin` fills too."""
-    return twin(lambda: head(_table()))
-
-
-def _words_gradients(head):
-    module, states = _words(head), learned(2, 3, 6, seed=2)
-    return arrived(module(states), states, module=module)
-
-
-def _one_table(head):
-    table = _table()
-    made = head(table)
-    return "it is the one given" if made.output.weight is table else "it is another"
-
-
-def _words_started(head):
+def _dropped(transformer):
+    model = twin(transformer, _config(dropout=0.5), mode="train")
     torch.manual_seed(0)
-    table = nn.Parameter(wide(40, 64, seed=4))
-    made = head(table)
-    return [made.dense.weight.std().round(decimals=2), table.detach()]
+    return model(*_batch())
 
 
-CHOSEN = torch.tensor([[False, True, True, False], [True, False, False, False]])
+def _ties(transformer):
+    made = {
+        "tied": _made(transformer),
+        "apart": _made(transformer, tie_output=False),
+        "shared": _made(transformer, src_vocab_size=10, share_embeddings=True),
+    }
+    return {
+        name: [model.output.weight is model.table, model.src_embedding is model.tgt_embedding]
+        for name, model in made.items()
+    }
 
 
-def _word_loss(loss, chosen=CHOSEN):
-    model, states = twin(BertForPretraining, BERT), learned(2, 4, 6, seed=3)
-    out = loss(model, states, IDS, chosen)
-    return [out, arrived(out, states, model.words.output.bias)]
+# Loss, optimiser, loop
 
 
-def _tag_loss(loss):
-    logits = learned(2, 4, 3, seed=5)
-    out = loss(logits, torch.tensor([[-1, 0, 2, -1], [1, -1, -1, -1]]))
-    return [out, arrived(out, logits)]
+def _loss(f, smoothing=0.0):
+    loss, tokens = f(_model(), make_batch(*SENTENCES), smoothing)
+    return [loss, torch.tensor(tokens)]
 
 
-def _pooled_gradients(head):
-    module, states = twin(head, 6), learned(2, 3, 6, seed=2)
-    return arrived(module(states), states, module=module)
+def _gradients(f):
+    model = _model()
+    loss, _ = f(model, make_batch(*SENTENCES), 0.1)
+    return arrived(loss, module=model)
 
 
-def _pretraining(model, segments=None):
-    return list(twin(model, BERT)(IDS, segments))
+def _groups(f, **settings):
+    model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4))
+    groups = f(model, TrainingConfig(steps=10, warmup=1, **settings)).param_groups
+    kept = ("lr", "betas", "eps", "weight_decay")
+    return [
+        {"shapes": [list(p.shape) for p in group["params"]]} | {name: group[name] for name in kept}
+        for group in groups
+    ]
 
 
-def _pretraining_shares(model):
-    made = model(BERT)
-    return "one" if made.words.output.weight is made.bert.embedding.weight else "two"
+def _trained(f, **settings):
+    model = _model().train()
+    config = TrainingConfig(**({"steps": 4, "warmup": 2, "lr": 0.02} | settings))
+    batches = [make_batch(*SENTENCES), make_batch(SENTENCES[1], SENTENCES[0])]
+    history = f(model, lambda step: batches[step % 2], config)
+    rows = [torch.tensor([row["step"], row["loss"]]) for row in history]
+    return [*rows, *(p.detach() for p in model.parameters())]
 
 
-def _started(model):
-    torch.manual_seed(0)
-    module = model(BertConfig(200, d_model=64, num_heads=2, num_layers=1, max_len=50))
-    return {name: p.std() for name, p in module.named_parameters() if p.dim() > 1}
-
-
-def _patches_gradients(f):
-    images = IMAGES.clone().requires_grad_()
-    return arrived(f(images, 2), images)
+def _rates(*cases):
+    return lambda f: [f(*case) for case in cases]
 
 
 PARTS = (
     Part(
-        "tinytf.bert.BertConfig",
+        "tinytf.transformer.Memory",
+        {"it holds states and mask, by name and in order": _memory},
+    ),
+    Part(
+        "tinytf.transformer.TransformerConfig",
         {
-            "only the vocabulary is given": lambda config: _says(config, 7),
-            "nothing is given": _says,
-            "the width is given, and not d_ff": lambda config: _says(
-                config, 9, d_model=10, num_heads=5
+            "two vocabularies are given, the rest is the paper's": lambda f: _says(f, 5, 6),
+            "sizes are given in order": lambda f: _says(f, 5, 6, 8, 2, 3, 12, 0.2, 9, "pre"),
+            "choices are given by name": lambda f: _says(
+                f, 5, 5, share_embeddings=True, tie_output=False, init="normal", pad_id=3
             ),
-            "all is given": lambda config: _says(config, 9, 10, 5, 3, 7, 8, 4, 0.5, 2),
-            "somebody wants to change it": _frozen,
+            "it is frozen": _frozen,
         },
     ),
     Part(
-        "tinytf.bert.Bert",
+        "tinytf.transformer.EncoderDecoder",
         {
-            "its weights are counted": lambda model: shapes(model(BERT)),
-            "it reads two texts, one padded": lambda model: twin(model, BERT)(IDS),
-            "each has two segments": lambda model: twin(model, BERT)(IDS, SEGMENTS),
-            "words, positions and segments are added": lambda model: twin(model, BERT).embed(
-                IDS, SEGMENTS
+            "source and target go in, and logits come out": _forward,
+            "the source alone is read": _encoded,
+            "a memory is given, and not made": _decoded,
+            "the padding has the id 4": lambda f: _forward(f, 4),
+            "words come one by one, with a cache": _cached,
+            "its table is the target's": _table,
+            "gradients go back to every weight": _frame_gradients,
+        },
+    ),
+    Part(
+        "tinytf.transformer.Transformer",
+        {
+            "its weights are counted": lambda f: shapes(_made(f)),
+            "it is tied, or not, or one table serves both languages": _ties,
+            "it reads a padded batch, Post-LN": _run,
+            "norms come first, and the activation is another": lambda f: _run(
+                f, norm="pre", activation="gelu"
             ),
-            "it starts": lambda model: [v.round(decimals=2) for v in _started(model).values()],
-            "gradients go back to every weight": _bert_gradients,
+            "the output has a matrix of its own": lambda f: _run(f, tie_output=False),
+            "each weight starts by its rule": _start,
+            "they start as GPT-2's": lambda f: _start(f, init="normal", norm="pre"),
+            "half of what is said is dropped": _dropped,
         },
     ),
     Part(
-        "tinytf.related.bert_heads.MaskedWordHead",
+        "tinytf.training.losses.make_batch",
         {
-            "its weights are counted": lambda head: shapes(head(_table())),
-            "it reads one state": lambda head: _words(head)(wide(6, seed=2)),
-            "it reads two texts": lambda head: _words(head)(wide(2, 3, 6, seed=2)),
-            "the table is looked for": _one_table,
-            "it starts": _words_started,
-            "gradients go back to the states, the table and every weight": _words_gradients,
+            "there is one pair": lambda f: list(f([[5]], [[3]])),
+            "three pairs differ in length on both sides": lambda f: list(f(*SENTENCES)),
         },
     ),
     Part(
-        "tinytf.related.bert_losses.masked_word_loss",
+        "tinytf.training.losses.sequence_loss",
         {
-            "one word is chosen": lambda loss: _word_loss(loss, CHOSEN & (IDS == 6)),
-            "words of two texts are chosen": _word_loss,
-            "no word is chosen": lambda loss: _word_loss(loss, CHOSEN & False),
+            "targets are padded": _loss,
+            "labels are smoothed": lambda f: _loss(f, 0.1),
+            "gradients go back to every weight": _gradients,
         },
+        tolerance=1e-5,
     ),
     Part(
-        "tinytf.related.bert_heads.Pooler",
+        "tinytf.training.optimizer.adamw",
         {
-            "its weights are counted": lambda head: shapes(head(6)),
-            "it reads two texts": lambda head: twin(head, 6)(wide(2, 3, 6, seed=2)),
-            "gradients go back to the states and every weight": _pooled_gradients,
+            "a matrix, its bias and a norm are given": _groups,
+            "the settings are others": lambda f: _groups(
+                f, lr=0.5, betas=(0.8, 0.9), eps=1e-6, weight_decay=0.3
+            ),
         },
     ),
     Part(
-        "tinytf.related.bert_heads.SentenceClassifier",
+        "tinytf.training.schedules.warmup_inverse_sqrt",
         {
-            "its weights are counted": lambda head: shapes(head(Bert(BERT), 3)),
-            "it reads two texts, one padded": lambda head: _head(head, 3)(IDS),
-            "each has two segments": lambda head: _head(head, 3)(IDS, SEGMENTS),
-            "the body is looked for": lambda head: _same_body(head, 3),
-            "it starts": lambda head: _head_started(head, 40),
-            "gradients go back to every weight": lambda head: _head_gradients(head, 3),
+            "the first step is taken": _rates((1, 512, 4000), (1, 16, 10)),
+            "the warm-up ends": _rates((9, 16, 10), (10, 16, 10), (11, 16, 10)),
+            "it is long over": _rates((400, 64, 100), (100_000, 512, 4000)),
         },
     ),
     Part(
-        "tinytf.related.bert_heads.TokenTagger",
+        "tinytf.training.schedules.warmup_cosine",
         {
-            "its weights are counted": lambda head: shapes(head(Bert(BERT), 5)),
-            "it reads two texts, one padded": lambda head: _head(head, 5)(IDS),
-            "each has two segments": lambda head: _head(head, 5)(IDS, SEGMENTS),
-            "the body is looked for": lambda head: _same_body(head, 5),
-            "it starts": lambda head: _head_started(head, 40),
-            "gradients go back to every weight": lambda head: _head_gradients(head, 5),
+            "it rises": _rates((1, 0.5, 10, 100), (9, 0.5, 10, 100), (10, 0.5, 10, 100)),
+            "it falls": _rates((11, 0.5, 10, 100), (55, 0.5, 10, 100), (100, 0.5, 10, 100)),
+            "there is a floor, and training goes on": _rates(
+                (55, 0.5, 10, 100, 0.1), (100, 0.5, 10, 100, 0.1), (150, 0.5, 10, 100, 0.1)
+            ),
+            "there is no warm-up, or nothing else": _rates((1, 0.5, 1, 4), (3, 0.5, 4, 4)),
         },
     ),
     Part(
-        "tinytf.related.bert_losses.tag_loss",
-        {"some words have no tag": _tag_loss},
-    ),
-    Part(
-        "tinytf.related.bert_heads.NextSentenceHead",
+        "tinytf.training.loop.train",
         {
-            "its weights are counted": lambda head: shapes(head(6)),
-            "it reads two texts": lambda head: twin(head, 6)(wide(2, 3, 6, seed=2)),
-            "gradients go back to the states and every weight": _pooled_gradients,
+            "it takes one step": lambda f: _trained(f, steps=1, warmup=1),
+            "it takes four, on batches in turn": _trained,
+            "gradients are clipped hard": lambda f: _trained(f, clip=0.01),
+            "labels are not smoothed": lambda f: _trained(f, label_smoothing=0.0),
+            "the schedule is the paper's, and decay is strong": lambda f: _trained(
+                f, schedule="inverse_sqrt", weight_decay=2.0
+            ),
         },
-    ),
-    Part(
-        "tinytf.related.bert_heads.BertForPretraining",
-        {
-            "its weights are counted": lambda model: shapes(model(BERT)),
-            "it reads two texts, one padded": _pretraining,
-            "each has two segments": lambda model: _pretraining(model, SEGMENTS),
-            "the tables of both ends are looked for": _pretraining_shares,
-        },
+        tolerance=1e-5,
+        changes=("model",),
     ),
 )

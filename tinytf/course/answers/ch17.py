@@ -1,0 +1,527 @@
+"""Answers to chapter 17: references and mistakes."""
+
+import math
+from collections import Counter
+
+import torch
+
+from tinytf.course.grading import Answers, WrongAnswer
+
+# 17.1 a cache that grows
+
+
+def my_append(cache, k, v):
+    """Add new keys and values after the cached ones; return all of them, as (k, v).
+
+    cache is None, or the pair that the last call returned. k and v are (B, H, new, D).
+    """
+    if cache is None:
+        return k, v
+    return torch.cat([cache[0], k], dim=2), torch.cat([cache[1], v], dim=2)
+
+
+def _along(axis):
+    def append(cache, k, v):
+        if cache is None:
+            return k, v
+        return torch.cat([cache[0], k], dim=axis), torch.cat([cache[1], v], dim=axis)
+
+    return append
+
+
+def _new_first(cache, k, v):
+    if cache is None:
+        return k, v
+    return torch.cat([k, cache[0]], dim=2), torch.cat([v, cache[1]], dim=2)
+
+
+def _keys_only(cache, k, v):
+    return (k, v) if cache is None else (torch.cat([cache[0], k], dim=2), v)
+
+
+def _values_of_keys(cache, k, v):
+    if cache is None:
+        return k, v
+    keys = torch.cat([cache[0], k], dim=2)
+    return keys, torch.cat([cache[1], k], dim=2)
+
+
+def _window(cache, k, v):
+    k, v = my_append(cache, k, v)
+    return k[:, :, -4:], v[:, :, -4:]
+
+
+CACHE = Answers(
+    reference=my_append,
+    equivalent={},
+    wrong=(
+        WrongAnswer(
+            "joined along the width",
+            _along(-1),
+            "k",
+            "The last axis is D, the numbers of one position. New positions go along axis 2.",
+        ),
+        WrongAnswer(
+            "joined along the batch",
+            _along(0),
+            "k",
+            "Axis 0 counts sentences: the new position would become other sentences' past.",
+        ),
+        WrongAnswer(
+            "joined along the heads",
+            _along(1),
+            "k",
+            "Axis 1 counts heads. New positions go along axis 2.",
+        ),
+        WrongAnswer(
+            "the new ones first",
+            _new_first,
+            "expected [[0, 1], [2, 3], [4, 5], [-100, -100]]",
+            "Attention over all of them would not notice, since no mask is applied at one new "
+            "position. The next chunk of several, with its mask, would.",
+        ),
+        WrongAnswer(
+            "values not kept",
+            _keys_only,
+            "v, the shape is (2, 2, 1, 2), expected (2, 2, 4, 2)",
+            "Values are looked up by the same weights: there must be one for every key.",
+        ),
+        WrongAnswer(
+            "keys kept as values",
+            _values_of_keys,
+            "v, position [0, 0, 3, 0] is -100, expected -200",
+            "A slip of copy and paste that no shape can show.",
+        ),
+        WrongAnswer(
+            "an empty cache not expected",
+            lambda cache, k, v: (torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)),
+            "raises TypeError",
+            "Before the first step there is nothing: `cache` is None, and the new ones are all.",
+        ),
+        WrongAnswer(
+            "a window of the last few",
+            _window,
+            "9 positions, one by one, k",
+            "Every word so far may be attended to; a cache that forgets changes the answer. "
+            "(Models with sliding windows do so on purpose.)",
+        ),
+        WrongAnswer(
+            "only the new ones",
+            lambda cache, k, v: (k, v),
+            "k[0, 0], the shape is (1, 2), expected (4, 2)",
+            "The past has to be returned too: the new query attends to all of it.",
+        ),
+        WrongAnswer(
+            "float32 whatever comes",
+            lambda cache, k, v: tuple(x.float() for x in my_append(cache, k, v)),
+            "the dtype is float32, expected float64",
+            "A cache in another dtype than the model's does not meet its queries.",
+        ),
+    ),
+)
+
+
+# 17.2 attention with a cache
+
+
+def my_cached_attention(x, w_q, w_k, w_v, cache=None):
+    """Causal attention of the newest positions x (B, T, C): (y, (k, v)).
+
+    Each w is (C, D) and multiplies from the right. cache is None, or the keys and values of the S
+    positions before, each (B, S, D). y is (B, T, D), k and v are (B, S + T, D), oldest first.
+    """
+    q, k, v = x @ w_q, x @ w_k, x @ w_v  # each (B, T, C) -> (B, T, D)
+    if cache is not None:
+        k, v = torch.cat([cache[0], k], dim=1), torch.cat([cache[1], v], dim=1)
+    scores = q @ k.mT / math.sqrt(q.size(-1))  # (B, T, S + T)
+    allowed = torch.ones_like(scores, dtype=torch.bool).tril(k.size(1) - q.size(1))
+    weights = scores.masked_fill(~allowed, -math.inf).softmax(dim=-1)
+    return weights @ v, (k, v)
+
+
+def _attention(
+    offset=lambda queries, keys: keys - queries,
+    join=lambda old, new: torch.cat([old, new], dim=1),
+    scale=lambda x, q: math.sqrt(q.size(-1)),
+    returned=lambda new, joined: joined,
+):
+    """The reference with a part exchanged."""
+
+    def attention(x, w_q, w_k, w_v, cache=None):
+        q, *new = x @ w_q, x @ w_k, x @ w_v
+        k, v = new if cache is None else map(join, cache, new)
+        scores = q @ k.mT / scale(x, q)
+        allowed = torch.ones_like(scores, dtype=torch.bool).tril(offset(q.size(1), k.size(1)))
+        weights = scores.masked_fill(~allowed, -math.inf).softmax(dim=-1)
+        return weights @ v, tuple(returned(new, (k, v)))
+
+    return attention
+
+
+def _past_not_read(x, w_q, w_k, w_v, cache=None):
+    y, _ = my_cached_attention(x, w_q, w_k, w_v)
+    return y, my_cached_attention(x, w_q, w_k, w_v, cache)[1]
+
+
+def _masked_after(x, w_q, w_k, w_v, cache=None):
+    q, k, v = x @ w_q, x @ w_k, x @ w_v
+    if cache is not None:
+        k, v = torch.cat([cache[0], k], dim=1), torch.cat([cache[1], v], dim=1)
+    weights = (q @ k.mT / math.sqrt(q.size(-1))).softmax(dim=-1)
+    return weights.tril(k.size(1) - q.size(1)) @ v, (k, v)
+
+
+def _values_of_the_keys(x, w_q, w_k, w_v, cache=None):
+    y, (k, _) = my_cached_attention(x, w_q, w_k, w_v, cache)
+    return y, (k, k)
+
+
+def _inputs_kept(x, w_q, w_k, w_v, cache=None):
+    y, (k, v) = my_cached_attention(x, w_q, w_k, w_v, cache)
+    old = 0 if cache is None else cache[0].size(1)
+    q = x @ w_q
+    return y, (torch.cat([k[:, :old], q], dim=1), v)
+
+
+ATTENTION = Answers(
+    reference=my_cached_attention,
+    equivalent={
+        "allowed = … => ….detach()…": "a mask of booleans carries no gradient",
+        "allowed = … => ….float()…": "only the shape of the scores is used there",
+        "allowed = … => allowed = ….tril(v.size(1) - q.size(1))": "as many values as keys",
+        "weights = … => weights = scores.masked_fill(~allowed.detach()…": "a mask of booleans "
+        "carries no gradient",
+        "scores = … => scores = q @ k.mT / math.sqrt(k.size(-1))": "a key is as wide as a query",
+        "scores = … => scores = q @ k.mT / math.sqrt(v.size(-1))": "a value is as wide as a key",
+    },
+    wrong=(
+        WrongAnswer(
+            "the triangle at the left",
+            _attention(offset=lambda queries, keys: 0),
+            "for 1 new position after 3 in the cache, y",
+            "The new positions are the last of all, not the first: the triangle has to move right "
+            "by the number of positions in the cache.",
+        ),
+        WrongAnswer(
+            "no mask",
+            _attention(offset=lambda queries, keys: keys),
+            "The first position sees itself only",
+            "A single new position needs none. Several at once do: the first of them must not see "
+            "the second.",
+        ),
+        WrongAnswer(
+            "one position too few",
+            _attention(offset=lambda queries, keys: max(keys - queries - 1, 0)),
+            "for 1 new position after 3 in the cache, y",
+            "A position sees itself, too.",
+        ),
+        WrongAnswer(
+            "the cache is kept and not read",
+            _past_not_read,
+            "for 1 new position after 3 in the cache, y",
+            "A new query attends to all keys so far, those of the cache included.",
+        ),
+        WrongAnswer(
+            "the new ones first",
+            _attention(join=lambda old, new: torch.cat([new, old], dim=1)),
+            "for 2 new positions after 3 in the cache, y of the first",
+            "The mask goes by places: position 0 has to be the oldest.",
+        ),
+        WrongAnswer(
+            "only the new ones are returned",
+            _attention(returned=lambda new, joined: new),
+            "the shape is (1, 2, 2), expected (1, 5, 2)",
+            "The next call has only what this one returns: the past has to be in it.",
+        ),
+        WrongAnswer(
+            "keys kept as values",
+            _values_of_the_keys,
+            "for one position and no cache, v",
+            "A slip of copy and paste that no shape can show.",
+        ),
+        WrongAnswer(
+            "queries kept as keys",
+            _inputs_kept,
+            "what is returned as the cache, k",
+            "An old query has had its answer. What the later ones need are keys and values.",
+        ),
+        WrongAnswer(
+            "divided by the root of C",
+            _attention(scale=lambda x, q: math.sqrt(x.size(-1))),
+            "for 6 positions in pieces, y",
+            "Queries and keys have D numbers each: √D, not the root of the model's width.",
+        ),
+        WrongAnswer(
+            "not divided",
+            _attention(scale=lambda x, q: 1.0),
+            "for 3 positions at once and no cache, y",
+            "Scores are divided by √D before the softmax.",
+        ),
+        WrongAnswer(
+            "masked after the softmax",
+            _masked_after,
+            "The first position sees itself only",
+            "What is hidden has taken its share by then, and the rest no longer sums to 1.",
+        ),
+    ),
+)
+
+
+# 17.3 clipped counts
+
+
+def my_clipped_matches(translation, references, n):
+    """How many n-grams of the translation a reference holds, clipped, and how many there are.
+
+    translation is a list of words, references a list of such lists. Each n-gram counts at most as
+    often as it stands in the one reference that has it most often.
+    """
+
+    def ngrams(words):
+        return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
+
+    have, allowed = ngrams(translation), Counter()
+    for reference in references:
+        allowed |= ngrams(reference)  # the larger count of each
+    return (have & allowed).total(), have.total()
+
+
+def _grams(words, n, step=1):
+    return Counter(tuple(words[i : i + n]) for i in range(0, len(words) - n + 1, step))
+
+
+def _matcher(allow, match=lambda have, allowed: (have & allowed).total(), step=1):
+    """A `my_clipped_matches` with one thing wrong."""
+
+    def matches(translation, references, n):
+        have = _grams(translation, n, step)
+        allowed = Counter()
+        for reference in references:
+            allowed = allow(allowed, _grams(reference, n, step))
+        return match(have, allowed), have.total()
+
+    return matches
+
+
+def _either(one, other):
+    return one | other
+
+
+def _recall(translation, references, n):
+    found, _ = my_clipped_matches(translation, references, n)
+    return found, max(_grams(reference, n).total() for reference in references)
+
+
+def _unordered(translation, references, n):
+    def ngrams(words):
+        return Counter(frozenset(words[i : i + n]) for i in range(len(words) - n + 1))
+
+    allowed = Counter()
+    for reference in references:
+        allowed |= ngrams(reference)
+    return (ngrams(translation) & allowed).total(), ngrams(translation).total()
+
+
+def _glued(translation, references, n):
+    def ngrams(words):
+        return Counter("".join(words[i : i + n]) for i in range(len(words) - n + 1))
+
+    allowed = Counter()
+    for reference in references:
+        allowed |= ngrams(reference)
+    return (ngrams(translation) & allowed).total(), ngrams(translation).total()
+
+
+def _negative_total(translation, references, n):
+    return my_clipped_matches(translation, references, n)[0], len(translation) - n + 1
+
+
+def _at_least_one(translation, references, n):
+    found, total = my_clipped_matches(translation, references, n)
+    return found, max(total, 1)
+
+
+def _by_its_ends(translation, references, n):
+    def ends(words):
+        return Counter((words[i], words[i + n - 1]) for i in range(len(words) - n + 1))
+
+    allowed = Counter()
+    for reference in references:
+        allowed |= ends(reference)
+    return (ends(translation) & allowed).total(), max(len(translation) - n + 1, 0)
+
+
+def _cut_short(translation, references, n):
+    def ngrams(words):
+        return Counter(tuple(words[i : i + n]) for i in range(len(words)))
+
+    allowed = Counter()
+    for reference in references:
+        allowed |= ngrams(reference)
+    return (ngrams(translation) & allowed).total(), ngrams(translation).total()
+
+
+def _best_single(translation, references, n):
+    return max(my_clipped_matches(translation, [reference], n) for reference in references)
+
+
+CLIPPED = Answers(
+    reference=my_clipped_matches,
+    equivalent={},
+    wrong=(
+        WrongAnswer(
+            "not clipped",
+            _matcher(_either, lambda have, allowed: sum(have[g] for g in have if g in allowed)),
+            "you get [7, 7], expected [2, 7]",
+            "Saying one common word over and over would score a precision of 1.",
+        ),
+        WrongAnswer(
+            "each n-gram once",
+            _matcher(_either, lambda have, allowed: len(set(have) & set(allowed))),
+            "you get [1, 7], expected [2, 7]",
+            "A word that is right twice counts twice: compare counts, not sets.",
+        ),
+        WrongAnswer(
+            "references added up",
+            _matcher(lambda one, other: one + other),
+            "you get [3, 7], expected [2, 7]",
+            "Counts of different references are not added: two references with `the mat` do not "
+            "allow it twice. Take the largest.",
+        ),
+        WrongAnswer(
+            "only the first reference",
+            lambda translation, references, n: my_clipped_matches(translation, references[:1], n),
+            "`a` stands in the second reference",
+            "Any of the references may hold the n-gram.",
+        ),
+        WrongAnswer(
+            "the best single reference",
+            _best_single,
+            "`a` stands in the second reference",
+            "Each n-gram may be found in another reference: put their counts together with `|`, "
+            "then compare once.",
+        ),
+        WrongAnswer(
+            "order ignored",
+            _unordered,
+            "The order counts",
+            "A set forgets the order of its words, and `dog bites man` is not `man bites dog`: "
+            "count tuples.",
+        ),
+        WrongAnswer(
+            "words glued together",
+            _glued,
+            "These are other words",
+            "Without a space between them, two pairs of words may spell the same string: count "
+            "tuples.",
+        ),
+        WrongAnswer(
+            "n-grams side by side",
+            lambda translation, references, n: _matcher(_either, step=n)(
+                translation, references, n
+            ),
+            "`the cat`, `cat is`, `is on`",
+            "n-grams overlap: one begins at every word.",
+        ),
+        WrongAnswer(
+            "recall",
+            _recall,
+            "you get [7, 7], expected [7, 8]",
+            "BLEU is about precision: the total counts what the translation says, not what the "
+            "reference says. (Leaving out is for the brevity penalty.)",
+        ),
+        WrongAnswer(
+            "fewer than none",
+            _negative_total,
+            "No count is below 0",
+            "`len - n + 1` is negative where the sentence is shorter than n - 1: over a corpus it "
+            "takes away from the others' total.",
+        ),
+        WrongAnswer(
+            "at least one n-gram",
+            _at_least_one,
+            "There is no pair of words",
+            "A sentence too short has no n-gram; a total of 1 lowers the corpus' precision. Guard "
+            "against dividing by 0 where you divide.",
+        ),
+        WrongAnswer(
+            "only its ends compared",
+            _by_its_ends,
+            "The words between the first and the last count",
+            "An n-gram is all of its n words.",
+        ),
+        WrongAnswer(
+            "pieces at the end counted",
+            _cut_short,
+            "`the cat`, `cat is`, `is on`",
+            "At the last n - 1 words a slice is shorter than n: those are no n-grams.",
+        ),
+    ),
+)
+
+
+# 17.4 the brevity penalty
+
+
+def my_brevity_penalty(lengths, reference_lengths):
+    """BLEU's brevity penalty of a corpus: e^(1 - r/c) if c < r, else 1.
+
+    lengths holds the number of words of each translation, reference_lengths those of the
+    references; c and r are their sums.
+    """
+    c, r = sum(lengths), sum(reference_lengths)
+    return math.exp(min(0, 1 - r / c))
+
+
+def _mean_of_sentences(lengths, reference_lengths):
+    each = [math.exp(min(0, 1 - r / c)) for c, r in zip(lengths, reference_lengths, strict=True)]
+    return sum(each) / len(each)
+
+
+def _penalty(rule):
+    return lambda lengths, reference_lengths: rule(sum(lengths), sum(reference_lengths))
+
+
+BREVITY = Answers(
+    reference=my_brevity_penalty,
+    equivalent={},
+    wrong=(
+        WrongAnswer(
+            "the mean of the sentences' penalties",
+            _mean_of_sentences,
+            "16 words for 16",
+            "A sentence may be short if another makes up for it: BLEU sums lengths over the "
+            "corpus, and divides once.",
+        ),
+        WrongAnswer(
+            "a reward for length",
+            _penalty(lambda c, r: math.exp(1 - r / c)),
+            "Precision has punished them already",
+            "Above c = r the exponent is positive, and the longest translation would win. Cap the "
+            "factor at 1.",
+        ),
+        WrongAnswer(
+            "c and r swapped",
+            _penalty(lambda c, r: math.exp(min(0, 1 - c / r))),
+            "10 words for 16",
+            "This punishes words too many and forgives words too few.",
+        ),
+        WrongAnswer(
+            "the plain ratio",
+            _penalty(lambda c, r: min(1, c / r)),
+            "10 words for 16",
+            "BLEU takes e^(1 - r/c), which falls faster than c / r where c is small.",
+        ),
+        WrongAnswer(
+            "rounded",
+            lambda lengths, reference_lengths: round(
+                my_brevity_penalty(lengths, reference_lengths), 3
+            ),
+            "you get 0.549",
+            "Scores are rounded where they are printed. BLEU multiplies this factor further.",
+        ),
+    ),
+)
+
+
+ANSWERS = {"17.1": CACHE, "17.2": ATTENTION, "17.3": CLIPPED, "17.4": BREVITY}

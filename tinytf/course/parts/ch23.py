@@ -1,0 +1,163 @@
+"""Chapter 23: grouped queries, and Llama, its layer, its config."""
+
+import dataclasses
+
+import torch
+
+from tinytf.attention import KeyValueCache
+from tinytf.course.parts import Part, arrived, shapes, twin
+from tinytf.course.parts.ch05 import learned, wide
+from tinytf.gpt import DecoderOnly
+from tinytf.llama import LlamaConfig
+from tinytf.masks import causal_mask
+
+LLAMA = LlamaConfig(
+    20, d_model=12, num_heads=6, num_kv_heads=2, num_layers=2, d_ff=10, max_len=8, base=50.0
+)
+IDS = torch.tensor([[3, 1, 4, 1, 5], [19, 2, 6, 5, 3]])
+
+
+def _grouped(layer, *heads, mask=None, **choices):
+    return twin(layer, 12, *heads)(wide(2, 5, 12, seed=1), mask, **choices)
+
+
+def _grouped_steps(layer):
+    module, cache, x = twin(layer, 12, 6, 2), KeyValueCache(), wide(2, 5, 12, seed=1)
+    first = module(x[:, :2], causal_mask(2), cache)
+    steps = [module(x[:, t : t + 1], None, cache) for t in (2, 3, 4)]
+    return [first, *steps, cache.k]
+
+
+def _grouped_gradients(layer):
+    module, x = twin(layer, 12, 6, 2), learned(2, 5, 12, seed=1)
+    return arrived(module(x), x, module=module)
+
+
+def _llama_steps(layer):
+    module, cache, x = twin(layer, LLAMA), KeyValueCache(), wide(2, 4, 12, seed=1)
+    return [module(x[:, :3], causal_mask(3), cache), module(x[:, 3:], None, cache)]
+
+
+def _llama_gradients(layer):
+    module, x = twin(layer, LLAMA), learned(2, 4, 12, seed=1)
+    return arrived(module(x, causal_mask(4)), x, module=module)
+
+
+def _says(config, *given, **named):
+    return dataclasses.asdict(config(*given, **named))
+
+
+def _frozen(config):
+    made = config()
+    try:
+        made.d_model = 3
+    except dataclasses.FrozenInstanceError:
+        return "it refuses to be changed"
+    return "it can be changed"
+
+
+def _model(llama, **choices):
+    return llama(dataclasses.replace(LLAMA, **choices))
+
+
+def _twin(llama, **choices):
+    return twin(llama, dataclasses.replace(LLAMA, **choices))
+
+
+def _ties(llama):
+    models = (_model(llama), _model(llama, tie_output=True))
+    return [
+        [isinstance(m, DecoderOnly), m.output.weight is m.table, m.config.tie_output]
+        for m in models
+    ]
+
+
+def _steps(llama, padded=False):
+    """Three tokens, then one, then one; with a mask if padded, which is given once."""
+    model = _twin(llama)
+    cache, mask = model.decoder.new_cache(), None
+    if padded:
+        mask = torch.tensor([[True, True, True], [False, True, True]])[:, None, None]
+    out = [model(IDS[:, :3], cache, mask)[:, -1]]
+    return [*out, *(model(IDS[:, t : t + 1], cache) for t in (3, 4))]
+
+
+def _model_gradients(llama):
+    model = _twin(llama)
+    return arrived(model(IDS), module=model)
+
+
+def _start(llama, **choices):
+    """The size of each weight's numbers, as a rule, in whatever order they were drawn."""
+    torch.manual_seed(0)
+    model = _model(llama, vocab_size=300, d_model=96, d_ff=90, **choices)
+    return {name: _rule(p.detach()) for name, p in sorted(model.named_parameters())}
+
+
+def _rule(p):
+    if p.dim() == 1:
+        return "ones" if bool((p == 1).all()) else "others"
+    near = [std for std in (0.02, 0.01, 0.0141) if abs(p.std().item() / std - 1) < 0.1]
+    return f"N(0, {near[0]}²)" if near else "another start"
+
+
+PARTS = (
+    Part(
+        "tinytf.grouped_query.GroupedQueryAttention",
+        {
+            "its weights are counted": lambda layer: shapes(layer(12, 6, 2)),
+            "every head has keys of its own": lambda layer: _grouped(layer, 3, 3),
+            "three heads share keys": lambda layer: _grouped(layer, 6, 2),
+            "all share them, and nobody sees what comes later": lambda layer: _grouped(
+                layer, 6, 1, mask=causal_mask(5)
+            ),
+            "positions are given": lambda layer: _grouped(
+                layer, 6, 2, positions=torch.tensor([[0, 1, 2, 3, 4], [0, 0, 0, 1, 2]])
+            ),
+            "nothing is turned": lambda layer: twin(layer, 12, 6, 2, None)(wide(2, 5, 12, seed=1)),
+            "words come in parts, with a cache": _grouped_steps,
+            "gradients go back to the tokens and to every weight": _grouped_gradients,
+        },
+        tolerance=1e-5,
+    ),
+    Part(
+        "tinytf.llama.LlamaLayer",
+        {
+            "its weights are counted": lambda layer: shapes(layer(LLAMA)),
+            "it reads two texts": lambda layer: twin(layer, LLAMA)(wide(2, 4, 12, seed=1)),
+            "nobody sees what comes later": lambda layer: twin(layer, LLAMA)(
+                wide(2, 4, 12, seed=1), causal_mask(4)
+            ),
+            "words come in parts, with a cache": _llama_steps,
+            "gradients go back to the tokens and to every weight": _llama_gradients,
+        },
+        tolerance=1e-5,
+    ),
+    Part(
+        "tinytf.llama.LlamaConfig",
+        {
+            "nothing is given: the 7B Llama 2": _says,
+            "sizes are given in order": lambda f: _says(f, 9, 8, 4, 2, 3, 5, 6, 50.0, 0.1, True),
+            "a published size is called by its name": lambda f: [
+                dataclasses.asdict(type(f()).preset(name))
+                for name in ("llama-2-7b", "llama-2-70b", "llama-3-8b")
+            ],
+            "it is frozen": _frozen,
+        },
+    ),
+    Part(
+        "tinytf.llama.Llama",
+        {
+            "its weights are counted": lambda f: shapes(_model(f)),
+            "it has two matrices, or one": _ties,
+            "it reads two rows": lambda f: _twin(f)(IDS),
+            "hidden states are asked for": lambda f: _twin(f, eps=0.1).decode(IDS),
+            "tokens come in parts, with a cache": _steps,
+            "a padded prompt goes on, with a cache": lambda f: _steps(f, padded=True),
+            "each weight starts by its rule": _start,
+            "it starts tied, in one layer": lambda f: _start(f, tie_output=True, num_layers=1),
+            "gradients go back to every weight": _model_gradients,
+        },
+        tolerance=1e-5,
+    ),
+)

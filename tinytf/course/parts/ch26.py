@@ -1,0 +1,55 @@
+"""Chapter 26: a product, and the bill of a model."""
+
+import torch
+
+from tinytf.course.parts import Part
+from tinytf.gpt import GPTConfig
+from tinytf.metrics.cost import Product, flops, traffic
+
+SMALL = GPTConfig(vocab_size=11, d_model=6, num_heads=3, num_layers=2, d_ff=10, max_len=64)
+BILL = [Product("scores", 12, 5, 7, 3), Product("maps", 1, 2, 3, 4), Product("scores", 1, 1, 2, 3)]
+
+
+def _totals(products):
+    """Operations by part, and the bytes moved, whatever the order of the products."""
+    return {**flops(products), "bytes moved": traffic(products)}
+
+
+PARTS = (
+    Part(
+        "tinytf.metrics.cost.Product",
+        {
+            "it is counted": lambda product: torch.tensor(
+                [product("scores", 12, 5, 7, 3).flops, product("scores", 12, 5, 7, 3).numbers]
+            ),
+            "its parts are named": lambda product: [
+                str(getattr(product("scores", 12, 5, 7, 3), name))
+                for name in ("part", "times", "rows", "inner", "columns")
+            ],
+        },
+    ),
+    Part(
+        "tinytf.metrics.cost.flops",
+        {
+            "one product is summed up": lambda f: dict(f(BILL[:1])),
+            "a part makes several": lambda f: dict(f(BILL)),
+            "there is a backward pass": lambda f: dict(f(BILL, backward=True)),
+        },
+    ),
+    Part(
+        "tinytf.metrics.cost.gpt_products",
+        {
+            "one text is read": lambda f: _totals(f(SMALL, 5)),
+            "several texts are read": lambda f: _totals(f(SMALL, 5, 4)),
+            "some tokens were read before": lambda f: _totals(f(SMALL, 3, 2, cached=7)),
+            "one token of each text is scored": lambda f: _totals(f(SMALL, 5, 2, scored=1)),
+        },
+    ),
+    Part(
+        "tinytf.metrics.cost.traffic",
+        {
+            "numbers have 4 bytes": lambda f: torch.tensor(f(BILL)),
+            "numbers have 2 bytes": lambda f: torch.tensor(f(BILL, bytes_each=2)),
+        },
+    ),
+)
