@@ -53,7 +53,8 @@ def test_what_does_not_pass_leaves_the_packages(written, folder, capsys):
 
     write(folder / "07_it.ipynb", IMPORTS, written + BUILT.replace("name", "gelu"))
     assert yours(gelu) is gelu
-    assert capsys.readouterr().out == ""
+    said = capsys.readouterr().out
+    assert "not yours yet, the package's stands in: `gelu` (07)" in said
 
 
 def test_without_a_copy_it_is_the_packages(folder):

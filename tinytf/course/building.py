@@ -36,10 +36,10 @@ HOW_TO_BUILD = """
 **This copy is for building.** What you are to write, in this order: {waiting}. Each stands as its
 first line with a description of what it does; the last line of its cell, `name = built(name, …)`,
 tests what you wrote. Once all its tests hold, everything below runs on yours, and `graduate` says
-so. Until then the package's version stands in, and nothing stops. What you built in the copies of
-earlier chapters, if they lie in this folder, is used here as well. Where the text says "ours", or
-shows a definition as finished, it speaks of the package's version. Checks of the arguments, and the
-errors that they raise, are not asked of you.
+so. Until then the package's version stands in, and the chapter runs on. What you built in copies
+of earlier chapters, if they lie in this folder, is used here as well. Where the text says "ours",
+or shows a definition as finished, it speaks of the package's version. Checks of the arguments, and
+the errors that they raise, are not asked of you.
 """
 _TYPES_UNREAD = __future__.annotations.compiler_flag
 

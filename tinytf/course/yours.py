@@ -11,16 +11,18 @@ is read once, as it was saved; who changes it restarts this notebook's kernel.
 
 import ast
 import linecache
+import re
 from functools import cache
 from pathlib import Path
 
 from tinytf.course.building import graded, imported_parts, stand_in, target_of
-from tinytf.course.display import GOOD, block, inline, show, sign
-from tinytf.course.notebooks import Notebook, NotebookError, calls_in, notebooks, source, tree
+from tinytf.course.display import GOOD, QUIET, block, inline, show, sign
+from tinytf.course.notebooks import Notebook, NotebookError, notebooks, source, tree
 from tinytf.course.parts import parts
 
 __all__ = ["yours"]
 
+_BUILT = re.compile(r'= built\((\w+), "(tinytf[\w.]*)"\)')
 _reading = []  # the notebooks being read now, the innermost last
 _STATEMENTS = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 
@@ -29,27 +31,33 @@ def yours(*definitions):
     """The reader's versions of these definitions of the package, as far as they are written.
 
     Each comes from the notebook in the working directory that builds it, if what stands there
-    passes the part's tests; otherwise it is the package's. Shows which are the reader's. Returns
-    one definition, or a tuple for several.
+    passes the part's tests; otherwise it is the package's. Shows which are the reader's, and which
+    are waiting in a copy that is there. Returns one definition, or a tuple for several.
     """
     found = [_version(definition) for definition in definitions]
-    theirs = [f"`{name}` ({chapter})" for _, name, chapter in found if chapter]
-    if theirs:
-        words = f"yours, as you wrote it before: {', '.join(theirs)}"
-        show(f"✓ {words}", block(GOOD, f"{sign(GOOD, '✓')} {inline(words)}"))
+    for symbol, colour, words, standing in (
+        ("✓", GOOD, "yours, as you wrote it before", True),
+        ("…", QUIET, "not yours yet, the package's stands in", False),
+    ):
+        named = [
+            f"`{d.__name__}` ({place})" for d, place, mine in found if place and mine == standing
+        ]
+        if named:
+            sentence = f"{words}: {', '.join(named)}"
+            show(
+                f"{symbol} {sentence}", block(colour, f"{sign(colour, symbol)} {inline(sentence)}")
+            )
     versions = [version for version, *_ in found]
     return versions[0] if len(versions) == 1 else tuple(versions)
 
 
 def _version(definition):
-    """The version that stands, its name, and the chapter it is from if it is the reader's."""
-    target = f"{definition.__module__}.{definition.__qualname__}"
-    name = definition.__name__
-    place = _places(Path.cwd()).get(target)
+    """What stands, the chapter of the copy that builds it (or None), whether it is the reader's."""
+    place = _places(Path.cwd()).get(f"{definition.__module__}.{definition.__qualname__}")
     if place is None or place in _reading:
-        return definition, name, None
-    chapter, passed = place.name.split("_")[0], _written(place)
-    return (passed[name], name, chapter) if name in passed else (definition, name, None)
+        return definition, None, False
+    chapter, mine = place.name.split("_")[0], _written(place).get(definition.__name__)
+    return (definition, chapter, False) if mine is None else (mine, chapter, True)
 
 
 @cache
@@ -58,14 +66,11 @@ def _places(folder):
     places = {}
     for notebook in notebooks(folder):
         try:
-            calls = notebook.calls("built")
-        except NotebookError:  # a cell that the reader has not finished
-            calls = [
-                call for cell in _statements(notebook.path) for call in calls_in(cell, "built")
-            ]
-        for call in filter(_of_the_course, calls):
-            name, target = call.args[0].id, call.args[1].value
-            places.setdefault(target_of(target, name), notebook.path)
+            text = "\n".join(map(source, notebook.code))
+        except NotebookError:
+            continue
+        for name, module in _BUILT.findall(text):  # also in a cell that is no Python yet
+            places.setdefault(target_of(module, name), notebook.path)
     return places
 
 

@@ -283,8 +283,9 @@ def my_order(size, pad, eos):
 
 
 WORDS = Answers(
-    my_order,
-    (
+    equivalent={},
+    reference=my_order,
+    wrong=(
         WrongAnswer(
             "no <pad> at all",
             lambda size, pad, eos: [i for i in my_order(size, pad, eos) if i != pad],

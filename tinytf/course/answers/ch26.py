@@ -295,6 +295,7 @@ def _serving(
 
 SERVING = Answers(
     reference=my_tokens_per_second,
+    equivalent={},
     wrong=(
         WrongAnswer(
             "weights fetched for each text",
