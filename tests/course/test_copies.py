@@ -114,7 +114,7 @@ def test_reset_gives_a_chapter_back_and_keeps_what_was_there(folder, capsys):
     assert run(folder, "reset", "7") == 0
     assert (folder / "mine" / "07_it.mine2.ipynb.txt").exists()
     assert run(folder, "reset", "08") == 1
-    assert "no chapter 12" in capsys.readouterr().err
+    assert "no chapter 08" in capsys.readouterr().err
 
 
 def output(text="", **metadata):
