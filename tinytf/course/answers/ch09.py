@@ -6,7 +6,6 @@ from tinytf.course.grading import Answers, WrongAnswer
 
 _NO_GRADIENT = "positions and angles have no gradient to lose"
 _FLOAT32 = "it is float32 already, or will be, or small whole numbers"
-_VERDICT = "neither a gradient nor more digits change what a test of values says"
 _MORE_DIGITS = "more digits on the way to float32"
 
 

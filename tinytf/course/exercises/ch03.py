@@ -13,7 +13,7 @@ from tinytf.course.expect import (
 from tinytf.course.grading import Exercise
 
 
-def _ids(got, where):
+def ids_of(got, where):
     """What the answer returned as a list of ints; expect it to be one."""
     got = got.tolist() if isinstance(got, torch.Tensor) else got
     expect(isinstance(got, list | tuple), f"{where}, you return {got!r}, expected a list of ids")
@@ -23,10 +23,10 @@ def _ids(got, where):
     return got
 
 
-def _gives(answer, arguments, expected, note=""):
+def gives_ids(answer, arguments, expected, note=""):
     """Expect these ids for these arguments."""
     where = given(answer, arguments)
-    got = _ids(answer(*arguments), where)
+    got = ids_of(answer(*arguments), where)
     note = f" {note}" if note else ""
     expect(got == expected, f"{where}, you get {short(got)}, expected {short(expected)}.{note}")
 
@@ -56,62 +56,62 @@ def my_merge_pair(ids, pair, new_id):
 
 def _one(answer):
     """a pair becomes one id"""
-    _gives(answer, ([1, 2], (1, 2), 9), [9])
-    _gives(answer, ([5, 1, 2], (1, 2), 9), [5, 9])
+    gives_ids(answer, ([1, 2], (1, 2), 9), [9])
+    gives_ids(answer, ([5, 1, 2], (1, 2), 9), [5, 9])
 
 
 def _equal_ids(answer):
     """equal ids are equal, whichever int objects they are"""
     ids = [int(one) for one in ("1000", "1001", "7")]  # Python makes each of these anew
     note = "Large ints that are equal need not be one object."
-    _gives(answer, (ids, (int("1000"), int("1001")), 2000), [2000, 7], note)
+    gives_ids(answer, (ids, (int("1000"), int("1001")), 2000), [2000, 7], note)
 
 
 def _every(answer):
     """every one of them does"""
     note = "The pair stands there twice."
-    _gives(answer, ([1, 2, 5, 1, 2], (1, 2), 9), [9, 5, 9], note)
+    gives_ids(answer, ([1, 2, 5, 1, 2], (1, 2), 9), [9, 5, 9], note)
 
 
 def _run(answer):
     """three in a row make one pair, and the left one is taken"""
     note = "An id is used up by the merge it is in."
-    _gives(answer, ([1, 1, 1], (1, 1), 9), [9, 1], note)
+    gives_ids(answer, ([1, 1, 1], (1, 1), 9), [9, 1], note)
 
 
 def _runs(answer):
     """longer rows, too"""
-    _gives(answer, ([1, 1, 1, 1], (1, 1), 9), [9, 9])
-    _gives(answer, ([2, 1, 1, 1, 1, 1], (1, 1), 9), [2, 9, 9, 1])
+    gives_ids(answer, ([1, 1, 1, 1], (1, 1), 9), [9, 9])
+    gives_ids(answer, ([2, 1, 1, 1, 1, 1], (1, 1), 9), [2, 9, 9, 1])
 
 
 def _keeps_the_rest(answer):
     """what is no such pair stays, the last id too"""
-    _gives(answer, ([2, 1, 3], (1, 2), 9), [2, 1, 3], "Order matters: 2, 1 is another pair.")
+    gives_ids(answer, ([2, 1, 3], (1, 2), 9), [2, 1, 3], "Order matters: 2, 1 is another pair.")
 
 
 def _nothing(answer):
     """no ids, and one, are left as they are"""
-    _gives(answer, ([], (1, 2), 9), [])
-    _gives(answer, ([1], (1, 1), 9), [1])
+    gives_ids(answer, ([], (1, 2), 9), [])
+    gives_ids(answer, ([1], (1, 1), 9), [1])
 
 
 def _whole_ids(answer):
     """an id of two digits is one id"""
-    _gives(answer, ([11, 2, 1, 2], (1, 2), 9), [11, 2, 9], "11 is not 1.")
+    gives_ids(answer, ([11, 2, 1, 2], (1, 2), 9), [11, 2, 9], "11 is not 1.")
 
 
 def _one_pass(answer):
     """what a merge has made is not merged again"""
     note = "The pair is looked for among the ids given, not in the result."
-    _gives(answer, ([1, 2, 2], (1, 2), 1), [1, 2], note)
+    gives_ids(answer, ([1, 2, 2], (1, 2), 1), [1, 2], note)
 
 
 def _by_replacing(answer):
     """in 200 ids, a pair and a pair of two equal ids"""
     ids = _drawn(200, 3, seed=1)
     for pair in ((1, 2), (3, 3), (2, 1)):
-        _gives(answer, (ids, pair, 300), _replaced(ids, pair, 300))
+        gives_ids(answer, (ids, pair, 300), _replaced(ids, pair, 300))
 
 
 MERGE = Exercise(
@@ -163,49 +163,49 @@ def _by_rank(ids, merges):
 
 def _ladder(answer):
     """a merge can use what an earlier one made"""
-    _gives(answer, ([1, 2, 3], {(1, 2): 10, (10, 3): 11}), [11], "10 is what (1, 2) became.")
+    gives_ids(answer, ([1, 2, 3], {(1, 2): 10, (10, 3): 11}), [11], "10 is what (1, 2) became.")
 
 
 def _ranked(answer):
     """the merge learned first goes first, wherever it stands"""
     note = "10 was learned before 11."
-    _gives(answer, ([1, 2, 3], {(2, 3): 10, (1, 2): 11}), [1, 10], note)
+    gives_ids(answer, ([1, 2, 3], {(2, 3): 10, (1, 2): 11}), [1, 10], note)
 
 
 def _shuffled(answer):
     """whatever the order of the dict"""
     note = "The ids tell the order, not the dict."
-    _gives(answer, ([1, 2, 3], {(1, 2): 11, (2, 3): 10}), [1, 10], note)
+    gives_ids(answer, ([1, 2, 3], {(1, 2): 11, (2, 3): 10}), [1, 10], note)
 
 
 def _deep(answer):
     """a longer token that training would not have made here is not made"""
     merges = {(2, 3): 10, (1, 2): 11, (11, 4): 12, (10, 4): 13}
-    _gives(answer, ([1, 2, 3, 4], merges), [1, 13], "(2, 3) came first, so (1, 2) never meets.")
+    gives_ids(answer, ([1, 2, 3, 4], merges), [1, 13], "(2, 3) came first, so (1, 2) never meets.")
 
 
 def _ids_in_order(answer):
     """pairs are taken by rank, not by the order of their ids"""
-    _gives(answer, ([3, 1, 2], {(3, 1): 10, (1, 2): 11}), [10, 2], "10 was learned first.")
+    gives_ids(answer, ([3, 1, 2], {(3, 1): 10, (1, 2): 11}), [10, 2], "10 was learned first.")
 
 
 def _again(answer):
     """a pair that stands there three times is merged three times"""
     note = "Each (1, 2) is a 10."
-    _gives(answer, ([1, 2, 1, 2, 5, 1, 2], {(1, 2): 10}), [10, 10, 5, 10], note)
+    gives_ids(answer, ([1, 2, 1, 2, 5, 1, 2], {(1, 2): 10}), [10, 10, 5, 10], note)
 
 
 def _left_to_right(answer):
     """a row of equal ids is merged from the left"""
-    _gives(answer, ([1, 1, 1], {(1, 1): 10}), [10, 1])
-    _gives(answer, ([1] * 7, {(1, 1): 10, (10, 10): 11}), [11, 10, 1])
+    gives_ids(answer, ([1, 1, 1], {(1, 1): 10}), [10, 1])
+    gives_ids(answer, ([1] * 7, {(1, 1): 10, (10, 10): 11}), [11, 10, 1])
 
 
 def _as_it_is(answer):
     """where nothing is known, nothing is merged"""
-    _gives(answer, ([], {(1, 2): 10}), [])
-    _gives(answer, ([5], {(1, 2): 10}), [5])
-    _gives(answer, ([2, 1, 3], {(1, 2): 10}), [2, 1, 3])
+    gives_ids(answer, ([], {(1, 2): 10}), [])
+    gives_ids(answer, ([5], {(1, 2): 10}), [5])
+    gives_ids(answer, ([2, 1, 3], {(1, 2): 10}), [2, 1, 3])
 
 
 def _learned(answer):
@@ -214,7 +214,7 @@ def _learned(answer):
              (15, 1), (12, 12), (3, 1)]  # fmt: skip
     merges = {pair: 10 + i for i, pair in enumerate(pairs)}
     ids = _drawn(200, 3, seed=2)
-    _gives(answer, (ids, merges), _by_rank(ids, merges))
+    gives_ids(answer, (ids, merges), _by_rank(ids, merges))
 
 
 ENCODE = Exercise(

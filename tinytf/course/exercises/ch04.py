@@ -3,46 +3,15 @@
 import torch
 import torch.nn.functional as F
 
+from tinytf.course.exercises.ch03 import gives_ids, ids_of
 from tinytf.course.expect import (
     agrees,
     expect,
     given,
     gradients,
     numbers,
-    short,
 )
 from tinytf.course.grading import Exercise, hint
-
-
-def _ids(got, where):
-    """What the answer returned as a list of ints; expect it to be one."""
-    got = got.tolist() if isinstance(got, torch.Tensor) else got
-    expect(isinstance(got, list | tuple), f"{where}, you return {got!r}, expected a list of ids")
-    got = [one.tolist() if isinstance(one, torch.Tensor) else one for one in got]
-    whole = all(type(one) is int for one in got)
-    expect(whole, f"{where}, you return {short(got)}, expected whole numbers: ids")
-    return got
-
-
-def _gives(answer, arguments, expected, note=""):
-    """Expect these ids for these arguments."""
-    where = given(answer, arguments)
-    got = _ids(answer(*arguments), where)
-    note = f" {note}" if note else ""
-    expect(got == expected, f"{where}, you get {short(got)}, expected {short(expected)}.{note}")
-
-
-def _replaced(ids, pair, new_id):
-    """Text's own way: `str.replace` on one character an id, from left to right, in one pass."""
-    text = "".join(map(chr, ids)).replace("".join(map(chr, pair)), chr(new_id))
-    return [ord(one) for one in text]
-
-
-def _drawn(count, kinds, seed):
-    """Ids drawn at random, 1 to `kinds`."""
-    draws = torch.Generator().manual_seed(seed)
-    return torch.randint(1, kinds + 1, (count,), generator=draws).tolist()
-
 
 # 04.1 the gradient of a lookup
 
@@ -160,7 +129,7 @@ def _by_angle(vectors, query, k):
 
 
 def _is_nearest(answer, vectors, query, k, note=""):
-    _gives(answer, (vectors, query, k), _by_angle(vectors, query, k), note)
+    gives_ids(answer, (vectors, query, k), _by_angle(vectors, query, k), note)
 
 
 def _nearest_two(answer):
@@ -171,7 +140,7 @@ def _nearest_two(answer):
 def _not_itself(answer):
     """a word is not its own neighbour"""
     where = given(answer, (WORDS, 3, 1))
-    got = _ids(answer(WORDS, 3, 1), where)
+    got = ids_of(answer(WORDS, 3, 1), where)
     expect(got != [3], f"{where}, you get {got}: that is the query itself")
     _is_nearest(answer, WORDS, 3, 1)
 
@@ -191,16 +160,16 @@ def _same_direction(answer):
     """a word that points the very same way is a neighbour, wherever it stands"""
     vectors = torch.tensor([[2.0, 0.0], [0.0, 3.0], [4.0, 0.0], [1.0, 1.0]])
     note = "Rows 0 and 2 point the same way."
-    _gives(answer, (vectors, 0, 2), [2, 3], note)
-    _gives(answer, (vectors, 2, 2), [0, 3], note)
+    gives_ids(answer, (vectors, 0, 2), [2, 3], note)
+    gives_ids(answer, (vectors, 2, 2), [0, 3], note)
 
 
 def _opposite(answer):
     """a word that points the other way is still one of the others"""
     vectors = torch.tensor([[2.0, 0.0], [-1.0, 0.0]])
     note = "Row 1 points the other way."
-    _gives(answer, (vectors, 0, 1), [1], note)
-    _gives(answer, (vectors, 1, 1), [0])
+    gives_ids(answer, (vectors, 0, 1), [1], note)
+    gives_ids(answer, (vectors, 1, 1), [0])
 
 
 def _close(answer):

@@ -14,9 +14,6 @@ from tinytf.course.expect import (
 )
 from tinytf.course.grading import Exercise, hint
 
-PAD = 0
-
-
 # 15.1 a schedule that waits
 
 
