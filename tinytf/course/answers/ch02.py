@@ -38,12 +38,6 @@ def _vector_mean(states, mask):
     return (states * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
 
 
-def _vector_interleaved(states, mask):
-    last = mask.sum(dim=1) - 1
-    ahead = states[torch.arange(len(last)), last]
-    return torch.cat([ahead[:, ::2], states[:, 0, 1::2]], dim=-1)
-
-
 def _vector_one_hot(states, mask):
     ahead, back = states.chunk(2, dim=-1)
     last = torch.arange(states.size(1)) == (mask.sum(dim=1, keepdim=True) - 1)
