@@ -8,6 +8,7 @@ part is written, only what it does. `twin` gives both the same weights, in float
 A chapter's parts stand in `parts/chNN.py`, in a tuple `PARTS`.
 """
 
+import dataclasses
 import functools
 import importlib
 import pkgutil
@@ -19,7 +20,7 @@ import torch
 from tinytf.course.expect import numbers, same
 from tinytf.support.randomness import seeded
 
-__all__ = ["Part", "arrived", "parts", "shapes", "twin", "without_parts"]
+__all__ = ["Part", "arrived", "frozen", "parts", "says", "shapes", "twin", "without_parts"]
 
 # Graduates that are an experiment's own model or a helper of a page, nothing to write from a stub.
 WITHOUT = ("tinytf.studies.", "tinytf.training.next_sentence.swapped")
@@ -103,6 +104,21 @@ def twin(definition, *arguments, mode="eval", **named):
 def shapes(module):
     """The names and shapes of its parameters, which `load_state_dict` goes by."""
     return {name: str(tuple(p.shape)) for name, p in sorted(module.named_parameters())}
+
+
+def says(config, *given, **choices):
+    """What a config made of these arguments says: {field: value}."""
+    return dataclasses.asdict(config(*given, **choices))
+
+
+def frozen(config, *given):
+    """Whether a config made of these arguments refuses to be changed, in words."""
+    made = config(*given)
+    try:
+        made.d_model = 3
+    except dataclasses.FrozenInstanceError:
+        return "it refuses to be changed"
+    return "it can be changed"
 
 
 def arrived(out, *inputs, module=None):

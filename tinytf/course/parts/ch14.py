@@ -1,11 +1,9 @@
 """Chapters 15 and 15: the Transformer, what it is trained for, and how."""
 
-import dataclasses
-
 import torch
 from torch import nn
 
-from tinytf.course.parts import Part, arrived, shapes, twin
+from tinytf.course.parts import Part, arrived, frozen, says, shapes, twin
 from tinytf.embedding import TiedOutput
 from tinytf.training.config import TrainingConfig
 from tinytf.training.losses import make_batch
@@ -29,19 +27,6 @@ def _model(dropout=0.0):
 def _memory(memory):
     both = memory(torch.ones(2, 3, 4), torch.ones(2, 1, 1, 3, dtype=torch.bool))
     return [*both, both.states, both.mask, torch.tensor(both == tuple(both))]
-
-
-def _says(config, *given, **choices):
-    return dataclasses.asdict(config(*given, **choices))
-
-
-def _frozen(config):
-    made = config(5, 6)
-    try:
-        made.d_model = 3
-    except dataclasses.FrozenInstanceError:
-        return "it refuses to be changed"
-    return "it can be changed"
 
 
 # The frame, on the package's parts
@@ -203,12 +188,12 @@ PARTS = (
     Part(
         "tinytf.transformer.TransformerConfig",
         {
-            "two vocabularies are given, the rest is the paper's": lambda f: _says(f, 5, 6),
-            "sizes are given in order": lambda f: _says(f, 5, 6, 8, 2, 3, 12, 0.2, 9, "pre"),
-            "choices are given by name": lambda f: _says(
+            "two vocabularies are given, the rest is the paper's": lambda f: says(f, 5, 6),
+            "sizes are given in order": lambda f: says(f, 5, 6, 8, 2, 3, 12, 0.2, 9, "pre"),
+            "choices are given by name": lambda f: says(
                 f, 5, 5, share_embeddings=True, tie_output=False, init="normal", pad_id=3
             ),
-            "it is frozen": _frozen,
+            "it is frozen": lambda f: frozen(f, 5, 6),
         },
     ),
     Part(

@@ -6,7 +6,7 @@ import torch
 
 from tinytf.attention import KeyValueCache
 from tinytf.blocks import EncoderLayer
-from tinytf.course.parts import Part, arrived, shapes, twin
+from tinytf.course.parts import Part, arrived, frozen, says, shapes, twin
 from tinytf.course.parts.ch05 import learned, wide
 from tinytf.embedding import TiedOutput
 from tinytf.gpt import GPT, GPTConfig
@@ -155,19 +155,6 @@ def _where(gpt):
     return [str(model.device), model.config == GPTConfig(**SIZES)]
 
 
-def _says(config, *given, **named):
-    return dataclasses.asdict(config(*given, **named))
-
-
-def _frozen(config):
-    made = config()
-    try:
-        made.d_model = 3
-    except dataclasses.FrozenInstanceError:
-        return "it refuses to be changed"
-    return "it can be changed"
-
-
 def _left(f):
     """The mask that was given, after the call."""
     mask = ROWS.clone()
@@ -224,14 +211,14 @@ PARTS = (
     Part(
         "tinytf.gpt.GPTConfig",
         {
-            "nothing is given: GPT-2's smallest": _says,
-            "the width is given": lambda f: _says(f, d_model=24, num_heads=2),
-            "sizes are given in order": lambda f: _says(f, 7, 8, 2, 3, 12, 5, 0.1, "post", "gelu"),
-            "the output has a matrix of its own": lambda f: _says(f, tie_output=False),
+            "nothing is given: GPT-2's smallest": says,
+            "the width is given": lambda f: says(f, d_model=24, num_heads=2),
+            "sizes are given in order": lambda f: says(f, 7, 8, 2, 3, 12, 5, 0.1, "post", "gelu"),
+            "the output has a matrix of its own": lambda f: says(f, tie_output=False),
             "a published size is called by its name": lambda f: [
                 dataclasses.asdict(type(f()).preset(name)) for name in ("gpt2", "gpt2-xl")
             ],
-            "it is frozen": _frozen,
+            "it is frozen": frozen,
         },
     ),
     Part(

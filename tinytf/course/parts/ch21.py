@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from tinytf.bert import Bert, BertConfig
-from tinytf.course.parts import Part, arrived, shapes, twin
+from tinytf.course.parts import Part, arrived, frozen, says, shapes, twin
 from tinytf.course.parts.ch05 import learned, wide
 from tinytf.related.bert_heads import BertForPretraining
 
@@ -19,19 +19,6 @@ IMAGES = torch.arange(2 * 2 * 4 * 6, dtype=torch.float64).reshape(2, 2, 4, 6)
 def _bert_gradients(model):
     module = twin(model, BERT)
     return arrived(module(IDS, SEGMENTS), module=module)
-
-
-def _says(config, *given, **choices):
-    return dataclasses.asdict(config(*given, **choices))
-
-
-def _frozen(config):
-    made = config(5)
-    try:
-        made.d_model = 3
-    except dataclasses.FrozenInstanceError:
-        return "it refuses to be changed"
-    return "it can be changed"
 
 
 # BERT's heads, each on the package's body
@@ -130,13 +117,13 @@ PARTS = (
     Part(
         "tinytf.bert.BertConfig",
         {
-            "only the vocabulary is given": lambda config: _says(config, 7),
-            "nothing is given": _says,
-            "the width is given, and not d_ff": lambda config: _says(
+            "only the vocabulary is given": lambda config: says(config, 7),
+            "nothing is given": says,
+            "the width is given, and not d_ff": lambda config: says(
                 config, 9, d_model=10, num_heads=5
             ),
-            "all is given": lambda config: _says(config, 9, 10, 5, 3, 7, 8, 4, 0.5, 2),
-            "somebody wants to change it": _frozen,
+            "all is given": lambda config: says(config, 9, 10, 5, 3, 7, 8, 4, 0.5, 2),
+            "somebody wants to change it": lambda f: frozen(f, 5),
         },
     ),
     Part(

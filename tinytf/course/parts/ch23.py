@@ -5,7 +5,7 @@ import dataclasses
 import torch
 
 from tinytf.attention import KeyValueCache
-from tinytf.course.parts import Part, arrived, shapes, twin
+from tinytf.course.parts import Part, arrived, frozen, says, shapes, twin
 from tinytf.course.parts.ch05 import learned, wide
 from tinytf.gpt import DecoderOnly
 from tinytf.llama import LlamaConfig
@@ -41,19 +41,6 @@ def _llama_steps(layer):
 def _llama_gradients(layer):
     module, x = twin(layer, LLAMA), learned(2, 4, 12, seed=1)
     return arrived(module(x, causal_mask(4)), x, module=module)
-
-
-def _says(config, *given, **named):
-    return dataclasses.asdict(config(*given, **named))
-
-
-def _frozen(config):
-    made = config()
-    try:
-        made.d_model = 3
-    except dataclasses.FrozenInstanceError:
-        return "it refuses to be changed"
-    return "it can be changed"
 
 
 def _model(llama, **choices):
@@ -136,13 +123,13 @@ PARTS = (
     Part(
         "tinytf.llama.LlamaConfig",
         {
-            "nothing is given: the 7B Llama 2": _says,
-            "sizes are given in order": lambda f: _says(f, 9, 8, 4, 2, 3, 5, 6, 50.0, 0.1, True),
+            "nothing is given: the 7B Llama 2": says,
+            "sizes are given in order": lambda f: says(f, 9, 8, 4, 2, 3, 5, 6, 50.0, 0.1, True),
             "a published size is called by its name": lambda f: [
                 dataclasses.asdict(type(f()).preset(name))
                 for name in ("llama-2-7b", "llama-2-70b", "llama-3-8b")
             ],
-            "it is frozen": _frozen,
+            "it is frozen": frozen,
         },
     ),
     Part(

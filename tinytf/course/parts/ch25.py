@@ -4,7 +4,7 @@ import dataclasses
 
 import torch
 
-from tinytf.course.parts import Part, arrived, shapes, twin
+from tinytf.course.parts import Part, arrived, frozen, shapes, twin
 from tinytf.related.vit import ImageConfig
 
 IMAGES = torch.arange(2 * 2 * 4 * 6, dtype=torch.float64).reshape(2, 2, 4, 6)
@@ -21,15 +21,6 @@ def _patches_gradients(f):
 def _says(config, *given, **choices):
     made = config(*given, **choices)
     return dataclasses.asdict(made) | {"num_patches": made.num_patches}
-
-
-def _frozen(config):
-    made = config()
-    try:
-        made.d_model = 3
-    except dataclasses.FrozenInstanceError:
-        return "it refuses to be changed"
-    return "it can be changed"
 
 
 def _started(model):
@@ -65,7 +56,7 @@ PARTS = (
             "nothing is said": _says,
             "sizes are given in order": lambda f: _says(f, 12, 3, 2, 7, 16, 2, 3, 20, 0.1),
             "the width alone is given": lambda f: _says(f, d_model=8),
-            "it is frozen": _frozen,
+            "it is frozen": frozen,
         },
     ),
     Part(
