@@ -71,3 +71,9 @@ def test_histogram_shares_its_bins():
     outlines = [patch.get_xy()[:, 0] for patch in ax.patches]
     assert outlines[0].min() == outlines[2].min()
     assert outlines[0].max() == outlines[2].max()
+
+
+def test_two_levels_have_two_dashes():
+    ax = viz.lines(None, {"a": [1.0, 2.0], "low": 0.5, "high": 1.5})
+    low, high = (line for line in ax.get_lines() if line.get_label() in ("low", "high"))
+    assert low.get_linestyle() != high.get_linestyle()

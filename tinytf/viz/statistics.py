@@ -1,6 +1,7 @@
 """Curves, bars and distributions: what a number does as something else changes."""
 
 from collections.abc import Mapping
+from itertools import cycle
 
 import numpy as np
 import seaborn as sns
@@ -47,8 +48,8 @@ def lines(x, series, ax=None, *, band=None, markers=None, colors=None, **axes):
         if band and name in band:
             low, high = _spread(band[name], y, name)
             ax.fill_between(along, low, high, color=color, alpha=0.18, linewidth=0)
-    for name, level in levels.items():
-        ax.axhline(float(level), color="#6b7280", linestyle="--", linewidth=1.5, label=label(name))
+    for (name, level), dash in zip(levels.items(), cycle(("--", ":", "-."))):  # none look alike
+        ax.axhline(float(level), color="#6b7280", linestyle=dash, linewidth=1.5, label=label(name))
     set_axes(ax, **axes)
     if not axes.get("logx"):
         count_in_whole_numbers(ax)
