@@ -100,7 +100,7 @@ def test_a_copy_that_is_no_notebook_is_left_and_named(folder, capsys):
 def test_start_without_chapters_says_so(tmp_path, capsys):
     (tmp_path / "notebooks").mkdir()
     assert run(tmp_path, "start", "--no-open") == 1
-    assert "no chapters in" in capsys.readouterr().err
+    assert "no such chapter in" in capsys.readouterr().err
 
 
 def test_reset_gives_a_chapter_back_and_keeps_what_was_there(folder, capsys):

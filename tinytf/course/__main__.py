@@ -7,7 +7,6 @@ from tinytf.course.commands import (
     attack,
     build,
     claims,
-    copy,
     exercises,
     progress,
     readme,
@@ -26,7 +25,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m tinytf.course", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     everything = (
-        start, progress, reset, copy, claims, exercises, build, readme, parts, report, attack
+        start, progress, reset, claims, exercises, build, readme, parts, report, attack
     )  # fmt: skip
     for command in everything:
         command.add(commands).set_defaults(run=command.run)

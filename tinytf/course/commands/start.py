@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tinytf.course import copies
 from tinytf.course.building import MODES, mode
-from tinytf.course.commands import add_folder
+from tinytf.course.commands import add_folder, two_digits
 from tinytf.course.notebooks import NotebookError, readable
 from tinytf.support.files import CheckpointError
 
@@ -16,6 +16,8 @@ def add(commands):
     """Describe the command to the parser."""
     parser = commands.add_parser("start", help="begin, or go on, with a copy of your own",
                                  description=__doc__)  # fmt: skip
+    parser.add_argument("chapters", nargs="*", type=two_digits, metavar="NN",
+                        help="only these, such as 05")  # fmt: skip
     parser.add_argument("--mode", choices=MODES, help="default: TINYTF_MODE, else read")
     parser.add_argument("--to", type=Path, default=Path("mine"), help="folder (default: mine)")
     parser.add_argument("--update", action="store_true",
@@ -26,12 +28,12 @@ def add(commands):
 
 
 def run(options):
-    """Make the copies that are missing, update the others if asked to, open chapter 00."""
+    """Make the copies that are missing, update the others if asked to, open the first."""
     try:
         chosen = options.mode or mode()
-        chapters = list(readable(options.notebooks))
+        chapters = list(readable(options.notebooks, options.chapters))
         if not chapters:
-            print(f"no chapters in {options.notebooks}", file=sys.stderr)
+            print(f"no such chapter in {options.notebooks}", file=sys.stderr)
             return 1
         made = [_copied(chapter, options, chosen) for chapter in chapters]
     except (CheckpointError, NotebookError, ValueError) as error:
