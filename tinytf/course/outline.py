@@ -153,7 +153,8 @@ CHAPTERS = (  # in the order of reading
         "chapter 26, attention and masks (05), what a gradient is",
     ),
     Chapter("28", "Looking inside", "Which head does what, and how do we know?"),
-    Chapter("29", "The bug clinic", "Which models train and are wrong?"),
+    Chapter("29", "Following an answer", "Where in a model is an answer decided?"),
+    Chapter("30", "The bug clinic", "Which models train and are wrong?"),
 )  # fmt: skip
 
 

@@ -45,7 +45,8 @@ _AROUND = (
     (26, "counting\nthe cost"),
     (27, "in parallel"),
     (28, "looking\ninside"),
-    (29, "bug clinic"),
+    (29, "following\nan answer"),
+    (30, "bug clinic"),
 )
 _ARROWS = (
     ((1.7, 2.2), (1.95, 2.2)),
