@@ -244,7 +244,9 @@ def test_the_references_drop_as_often_as_ours():
 def test_decoding_agrees():
     model = decoding.build(20, 16, 2, 1)
     timings = decoding.compare(model, 2, 6, options(), 1)
-    assert set(timings.seconds) == {"cached", "uncached", decoding.FLOOR}
+    assert set(timings.seconds) == {"fast", "cached", "uncached", decoding.FLOOR}
+    timings = decoding.beside_marian(2, True, 5, options(), 1)
+    assert set(timings.seconds) == {"fast", "plain", "Marian"}
     model = GPT(TINY_GPT).eval()
     ids = torch.randint(50, (1, 4))
     timings, text = gpt_decoding.compare(model, ids, 8, 1, options())

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from support import bounded
 
 from tinytf.attention import KeyValueCache, explicit_attention
-from tinytf.decoding.fast import FastOutput, FastStack, StaticCache, fast_decoder
+from tinytf.decoding.fast import FastStack, fast_decoder
+from tinytf.decoding.fast_parts import FastOutput, StaticCache
 from tinytf.decoding.generate import generate
 from tinytf.decoding.sampling import Sampling
 from tinytf.gpt import GPT, GPTConfig
@@ -178,8 +179,8 @@ def test_a_static_cache_holds_what_a_growing_one_does(exact):
     rows = torch.tensor([2, 2, 0], device=exact)
     for cache in (static, growing):
         cache.select(rows)
-    assert torch.equal(static.room[:, 0], growing.k)
-    assert torch.equal(static.room[:, 1], growing.v)
+    assert torch.equal(static.room[0], growing.k)
+    assert torch.equal(static.room[1], growing.v)
     StaticCache(3).select(rows)  # an empty one has no rows
 
 
@@ -241,7 +242,7 @@ def test_other_attention_is_refused():
 
 
 def test_other_models_and_layers_are_refused_by_name():
-    with pytest.raises(ValueError, match="fast decoding is for a GPT, and this is a Llama"):
+    with pytest.raises(ValueError, match="for a GPT or a Transformer, and this is a Llama"):
         fast_decoder(Llama(LlamaConfig(11, 12, 3, 3, 2, 20, 12)))
     model = decided_gpt(0)  # a GPT still, whose fast twin would not turn queries and keys
     turning = GroupedQueryAttention(12, 3, 3)
