@@ -9,9 +9,10 @@ from gpt_support import TEXT
 from support import assert_same_file, interrupt_at
 
 from tinytf.apps.writer import Writer
-from tinytf.cli import pretrain, write
+from tinytf.cli import pretrain, reading, write
 from tinytf.data.blocks import TextBlocks
 from tinytf.data.corpus import END_OF_TEXT, Corpus
+from tinytf.data.token_file import open_tokens
 from tinytf.decoding.sampling import Sampling
 from tinytf.text.bpe import train_bpe
 from tinytf.training import checkpointing
@@ -175,3 +176,29 @@ def test_it_says_what_is_wrong(run, tmp_path, text, capsys):
     text.write_text("x")
     assert run(out="other") == 2
     assert "holds 1 characters: too few to divide" in capsys.readouterr().err
+
+
+def test_a_large_text_is_encoded_to_a_file_once(run, text, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(reading, "LARGE", 1000)
+    monkeypatch.setattr(reading, "_HELD_OUT", 400)
+    lines = "".join(f"{i} {TEXT[i % 30 :][:40]}\n" for i in range(400))
+    text.write_text(lines)
+    assert run("--steps", "4") == 0
+    assert "bits per byte" in capsys.readouterr().out
+    born = (tmp_path / "run.tokens").stat().st_mtime_ns
+    assert run("--steps", "4", "--resume") == 0
+    assert (tmp_path / "run.tokens").stat().st_mtime_ns == born
+    ids = open_tokens(tmp_path / "run.tokens").ids.tolist()
+    read = Writer.load(tmp_path / "run").tokenizer.decode(ids)
+    cut = lines.index("\n", len(lines) - 400)
+    assert read == END_OF_TEXT + lines[:cut] + END_OF_TEXT
+    text.write_text(lines + "one more line\n")
+    assert run("--steps", "4", "--resume") == 2
+    assert "on another text" in capsys.readouterr().err
+
+
+def test_a_large_text_without_lines_is_refused(run, text, monkeypatch, capsys):
+    monkeypatch.setattr(reading, "LARGE", 1000)
+    text.write_text("a word " * 1000)
+    assert run() == 2
+    assert "text has no line in its last 1,048,576 bytes" in capsys.readouterr().err

@@ -1,7 +1,6 @@
 """Pretrain a GPT from the shell, on the Python manual or your text: `... .pretrain --help`."""
 
 import argparse
-import hashlib
 import sys
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import torch
 from tqdm import tqdm
 
 from tinytf.apps.writer import Writer
+from tinytf.cli.reading import own_text, read
 from tinytf.cli.shell import (
     add_run_options,
     attempt,
@@ -18,18 +18,17 @@ from tinytf.cli.shell import (
     say_stopped,
 )
 from tinytf.data.blocks import TextBlocks
-from tinytf.data.corpus import END_OF_TEXT, Corpus, corpus, encode_documents
-from tinytf.data.manual import text_file
+from tinytf.data.corpus import END_OF_TEXT, Corpus, encode_documents
 from tinytf.decoding.sampling import Sampling
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.support.device import choose_device
 from tinytf.support.randomness import seeded
-from tinytf.text.bpe import train_bpe
+from tinytf.text.bpe import ByteBPE, train_bpe
 from tinytf.training.distributed import Team, team
 from tinytf.training.losses import next_token_loss
 from tinytf.training.trainer import Trainer, TrainingConfig
 
-__all__ = ["RECIPE", "build", "evaluate", "main", "own_text"]
+__all__ = ["RECIPE", "build", "build_on", "evaluate", "main", "own_text"]
 
 # the shipped writer's
 RECIPE = {"lr": 2e-3, "warmup": 100, "label_smoothing": 0.0, "weight_decay": 0.1,
@@ -51,9 +50,22 @@ def build(
     Raises ValueError for a corpus too short for one block of max_len tokens.
     """
     tokenizer = train_bpe(texts.train, vocab_size=vocab_size, special_tokens=[END_OF_TEXT])
+    ids = encode_documents(tokenizer, texts.train)
+    return build_on(config, tokenizer, ids, batch_size, device, team, **sizes)
+
+
+def build_on(
+    config: TrainingConfig,
+    tokenizer: ByteBPE,
+    ids: torch.Tensor,
+    batch_size: int = 8,
+    device: str | torch.device | None = None,
+    team: Team | None = None,
+    **sizes: object,
+) -> tuple[Trainer, Writer]:
+    """Do as `build` does, with a text (N,) that a tokenizer has encoded already."""
     shape = {"d_model": 192, "num_heads": 6, "num_layers": 6, "max_len": 256, "dropout": 0.1}
     model_config = GPTConfig(**{"vocab_size": len(tokenizer), **shape, **sizes})
-    ids = encode_documents(tokenizer, texts.train)
     blocks = TextBlocks(ids, model_config.max_len, batch_size, config.seed)
     with seeded(config.seed):
         model = GPT(model_config).to(choose_device(device))
@@ -66,24 +78,14 @@ def evaluate(writer: Writer, documents: list[str]) -> float:
     return total / sum(len(text.encode()) for text in documents)
 
 
-def own_text(path: str | Path, fraction: float = 0.1) -> Corpus:
-    """Read a text of your own as a corpus: the last `fraction` of its characters is held out.
-
-    Raises as `text_file`, and ValueError for a text too short to be divided.
-    """
-    text = text_file(path)
-    cut = int(len(text) * (1 - fraction))
-    if not text[:cut].strip() or not text[cut:].strip():
-        raise ValueError(f"{Path(path).name} holds {len(text)} characters: too few to divide")
-    return Corpus([text[:cut]], [text[cut:]])
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tinytf pretrain", description=__doc__)
     parser.add_argument(
-        "--text", type=Path, help="a UTF-8 file of your own (default: the manual and docstrings)"
-    )
+        "--text", type=Path,
+        help="a UTF-8 file of your own, of any size (default: the manual and docstrings); one of "
+        "64 MB or more is encoded once, to a file beside --out",
+    )  # fmt: skip
     parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--batch-size", type=int, default=8, help="blocks of text a batch")
     parser.add_argument("--accumulate", type=int, default=1, help="batches a step")
@@ -114,7 +116,8 @@ def _command(options: argparse.Namespace) -> int:
 
 
 def _pretrain(options: argparse.Namespace, crew: Team, device: torch.device) -> int:
-    texts = corpus() if options.text is None else own_text(options.text)
+    tokens = options.out.with_name(f"{options.out.stem}.tokens")
+    tokenizer, ids, held_out, name = read(options.text, options.vocab_size, tokens, crew)
     config = TrainingConfig(
         **RECIPE
         | {
@@ -128,13 +131,15 @@ def _pretrain(options: argparse.Namespace, crew: Team, device: torch.device) -> 
             "seed": options.seed,
         }
     )
-    names = ("vocab_size", "d_model", "num_heads", "num_layers", "max_len", "dropout")
+    names = ("d_model", "num_heads", "num_layers", "max_len", "dropout")
     chosen = {name: getattr(options, name) for name in names}
-    trainer, writer = build(config, texts, options.batch_size, device=device, team=crew, **chosen)
-    header = writer.header() | {"batch_size": options.batch_size, "text": _fingerprint(texts)}
-    read = options.text or "the manual (each version of Python has its own)"
-    resume(trainer, options, header, {"text": f"on another text than {read}"})
-    finished = _train(trainer, writer, texts, header, options)
+    trainer, writer = build_on(
+        config, tokenizer, ids, options.batch_size, device=device, team=crew, **chosen
+    )
+    header = writer.header() | {"batch_size": options.batch_size, "text": name}
+    where = options.text or "the manual (each version of Python has its own)"
+    resume(trainer, options, header, {"text": f"on another text than {where}"})
+    finished = _train(trainer, writer, held_out, header, options)
     if not crew.is_main:
         return 0 if finished else 130
     if not finished:
@@ -142,16 +147,16 @@ def _pretrain(options: argparse.Namespace, crew: Team, device: torch.device) -> 
     epochs = config.steps * config.accumulate / trainer.batches.per_epoch
     print(
         f"{config.steps} steps in {trainer.seconds:.0f} s, {epochs:.1f} times through the text; "
-        f"{evaluate(writer, texts.validation):.3f} bits per byte on held-out text"
+        f"{evaluate(writer, held_out):.3f} bits per byte on held-out text"
     )
-    print(writer.write(texts.validation[0][:40], 80, Sampling(temperature=0.7, top_p=0.9)))
+    print(writer.write(held_out[0][:40], 80, Sampling(temperature=0.7, top_p=0.9)))
     if options.export:
         writer.save(options.export)
     return 0
 
 
 def _train(
-    trainer: Trainer, writer: Writer, texts: Corpus, header: dict, options: argparse.Namespace
+    trainer: Trainer, writer: Writer, held_out: list[str], header: dict, options: argparse.Namespace
 ) -> bool:
     """Train to the end, evaluating on the way; False if interrupted."""
     steps, every = trainer.config.steps, options.evaluate_every
@@ -174,16 +179,11 @@ def _train(
                     header=header,
                 )
                 if until < steps and trainer.team.is_main:
-                    found = evaluate(writer, texts.validation)
+                    found = evaluate(writer, held_out)
                     bar.write(f"step {until}: {found:.3f} bits per byte on held-out text")
             except KeyboardInterrupt:
                 return False
     return True
-
-
-def _fingerprint(texts: Corpus) -> str:
-    """Tell one training text from another."""
-    return hashlib.sha256("\0".join(texts.train).encode()).hexdigest()
 
 
 if __name__ == "__main__":

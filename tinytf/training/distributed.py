@@ -80,6 +80,11 @@ class Team:
         dist.all_reduce(sums)
         return sums.tolist()
 
+    def wait(self) -> None:
+        """Wait until all processes are here."""
+        if not self.alone:
+            dist.barrier()
+
     @contextmanager
     def words(self, step: int) -> Iterator[None]:
         """Turn what the network layer says when a process is gone into a TeamError."""
