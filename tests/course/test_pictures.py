@@ -42,7 +42,7 @@ def test_a_drawing_is_smaller_with_its_flat_colours_as_they_were():
 
 def test_what_needs_more_colours_or_shines_through_stays():
     ramp = np.arange(256)
-    photograph = np.stack(np.meshgrid(ramp, ramp) + [np.full((256, 256), 7)], axis=-1)
+    photograph = np.stack([*np.meshgrid(ramp, ramp), np.full((256, 256), 7)], axis=-1)
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3))
     clear = np.concatenate([drawing(), np.full((60, 400, 1), 200)], axis=-1)
     for data in (png(noise), png(clear, "RGBA")):

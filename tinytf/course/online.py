@@ -94,6 +94,22 @@ def badges(file, repository=None):
     return " · ".join(f"[{place}]({address})" for place, address in places.items())
 
 
+def without_installing(folder=None, repository=None):
+    """The README's sentences on running a chapter without installing anything, in Markdown."""
+    address = page(repository)
+    here = (
+        "With VS Code and Docker, *Reopen in Container* runs the course as `.devcontainer/` says; "
+        "the files in `.binder/` are for a Binder."
+    )
+    if not address:
+        return here
+    return (
+        "Without installing anything: the links in the table of chapters open one in Colab, Kaggle "
+        "or Binder, where its first cell fetches the package and leaves torch as it is; "
+        f"[a codespace](https://codespaces.new/{_named(repository)}) has all of them. {here}"
+    )
+
+
 def with_badges(title, file, repository=None):
     """A title's text that ends with the chapter's badges, or without, while there are none."""
     parts = [part for part in title.split("\n\n") if not part.startswith("Open in: ")]
