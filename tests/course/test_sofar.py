@@ -19,9 +19,9 @@ def test_bars_are_as_long_as_what_was_done_and_say_it_in_numbers(tmp_path):
     save(tmp_path, "07_c.ipynb", said("", check={"id": "07.1", "status": "not yet"}))
     shown = so_far(tmp_path)
     lines = [line.split() for line in repr(shown).splitlines()]
-    assert lines[1] == "05 1 of 2 1 of 1".split()
-    assert lines[2] == "06 0 of 1".split()
-    assert lines[3] == "all 1 of 2 1 of 1 0 of 1".split()
+    assert lines[1] == ["05", "1", "of", "2", "1", "of", "1"]
+    assert lines[2] == ["06", "0", "of", "1"]
+    assert lines[3] == ["all", "1", "of", "2", "1", "of", "1", "0", "of", "1"]
     assert len(lines) == 4
     drawn = shown._repr_html_()
     assert "█" * 6 + "░" * 6 + "</span> 1 of 2" in drawn

@@ -18,23 +18,29 @@ _CELL = """\
 from importlib.util import find_spec
 
 if find_spec("tinytf") is None:  # where it is installed there is nothing to do
+
     class Stop(Exception):
         def _render_traceback_(self):
             return [str(self)]
 
 """
 _ASK = """\
-    raise Stop("tinytf is not installed here: get the course's folder, run the first command "
-               "of its README there, and open this chapter from there.")
+    raise Stop(
+        "tinytf is not installed here: get the course's folder, run the first command "
+        "of its README there, and open this chapter from there."
+    )
 """
 _FETCH = """\
     import sys
     from subprocess import run
 
     pip = [sys.executable, "-m", "pip", "install", "--quiet"]
-    if run([*pip, "--no-deps", "{source}"], capture_output=True).returncode:
-        raise Stop("tinytf is not installed here and could not be fetched: connect to the "
-                   "network and run this cell again, or install it as {page} says.")
+    source = "{source}"
+    if run([*pip, "--no-deps", source], capture_output=True).returncode:
+        raise Stop(
+            "tinytf is not installed here and could not be fetched: connect to the network "
+            "and run this cell again, or install it as {page} says."
+        )
     run([*pip, {others}], capture_output=True)
 """
 # What chapters import that Colab and Kaggle may lack. None of them brings a torch of its own.
