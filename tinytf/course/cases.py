@@ -11,6 +11,7 @@ import ast
 import importlib
 import json
 import linecache
+import math
 from functools import cache
 from pathlib import Path
 
@@ -143,6 +144,6 @@ def stored_exercises():
 def _stub(file, source):
     """The function to write, whose source `inspect` finds."""
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    names = {"torch": torch, "__name__": file}
+    names = {"torch": torch, "nn": torch.nn, "math": math, "__name__": file}
     exec(compile(source, file, "exec"), names)
     return names[ast.parse(source).body[-1].name]

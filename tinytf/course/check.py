@@ -55,7 +55,7 @@ class Result:
         exercise = self.exercise
         title = f"{exercise.id}  {exercise.title}"
         if self.passed:
-            more = f"; {exercise.elsewhere} more run where it is handed in" * bool(
+            more = f"; {exercise.elsewhere} run in full where it is handed in" * bool(
                 exercise.elsewhere
             )
             return [("✓", f"{title}: all {len(self.held)} tests hold{more}")]

@@ -46,8 +46,9 @@ def students(folder, notebooks):
     chapters, whole, tests = student_edition(folder, notebooks)
     return (
         f"{folder}: {chapters} chapters and the package, without answers\n"
-        f"students can run {whole} of {tests} tests of exercises; the others need an oracle, and "
-        "run where an exercise is handed in (`collect`, or nbgrader)\n"
+        f"students can run {whole} of {tests} tests of exercises; the others can't be "
+        "stored without giving code away, and run where an exercise is handed in "
+        "(`collect`, or nbgrader)\n"
         "the package's own definitions are in it: they are what the chapters build, and some "
         "exercises can be answered by calling one (`collect` names who did)"
     )

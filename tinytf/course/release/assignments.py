@@ -125,8 +125,9 @@ def _markdown(id, text):
 
 
 def _code(id, text, **kinds):
+    lines = text.splitlines(keepends=True)
     return {"cell_type": "code", "execution_count": None, "id": id, "outputs": [],
-            "metadata": _metadata(id, **kinds), "source": text.splitlines(keepends=True)}  # fmt: skip
+            "metadata": _metadata(id, **kinds), "source": lines}  # fmt: skip
 
 
 def _metadata(id, locked=False, solution=False, grade=False, **points):

@@ -4,6 +4,7 @@ import csv
 import datetime
 import re
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from pathlib import Path
 
 from tinytf.course.grading import exercises
@@ -136,7 +137,7 @@ def _read_outputs(row, notebook):
     row.predicted, row.predicted_right = len(said), sum(said.values())
     times = sorted(filter(None, (_ended(cell) for cell in notebook.code)))
     if len(times) > 1:
-        gaps = [(b - a).total_seconds() for a, b in zip(times, times[1:], strict=False)]
+        gaps = [(b - a).total_seconds() for a, b in pairwise(times)]
         row.minutes_at_work = str(round(sum(gap for gap in gaps if gap < _PAUSE) / 60))
 
 

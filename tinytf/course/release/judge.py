@@ -1,7 +1,7 @@
 """Grade answers of strangers, each in a process of its own that is killed if it does not end.
 
-`judged(jobs)` starts `python -m tinytf.course.release.judge`, which loads torch and the exercises
-once and forks for every answer (elsewhere than on Linux it starts a new Python for each: slower,
+`judged(jobs)` has one process more, which loads torch and the exercises once and forks
+for every answer (elsewhere than on Linux it starts a new Python for each: slower,
 the same verdicts). The answer's process writes nowhere but into a folder that is deleted, its
 output goes nowhere, and it hands back one verdict. What can be forged: code that finds the pipe to
 its judge by looking into Python's own frames can write a verdict of its own. Whoever does that has
@@ -9,6 +9,7 @@ left text in the notebook to be read.
 """
 
 import contextlib
+import functools
 import json
 import linecache
 import multiprocessing
@@ -31,32 +32,41 @@ def judged(jobs):
     """A verdict for each job, in order: a dict with `status`, passed, failed or not yet, `text`.
 
     A job is a dict: `id`, `name` and `statements` of an answer, or `parts`, the path of a notebook
-    whose build-mode parts are to be tested (its verdict has the `passed` names). Raises
-    RuntimeError with what the judge's own process said if that fails.
+    whose build-mode parts are to be tested (its verdict has the `passed` names). The judge's
+    process stays for the next call. Raises RuntimeError if it does not answer.
     """
     if not jobs:
         return []
-    command = [sys.executable, "-m", "tinytf.course.release.judge"]
+    judge = _judge()
+    try:
+        judge.stdin.write(json.dumps(jobs) + "\n")
+        judge.stdin.flush()
+        return json.loads(judge.stdout.readline())
+    except (ValueError, OSError):
+        judge.kill()
+        _judge.cache_clear()
+        raise RuntimeError("the judge did not answer: does the course itself run here?") from None
+
+
+@functools.cache
+def _judge():
+    """The judge's process. It ends when this one does, since its input does."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8",
                    "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # fmt: skip
-    done = subprocess.run(
-        command, input=json.dumps(jobs), capture_output=True, text=True, env=environment,
-        encoding="utf-8",
+    return subprocess.Popen(
+        [sys.executable, "-m", "tinytf.course.release.judge"], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, text=True, env=environment, encoding="utf-8",
     )  # fmt: skip
-    try:
-        return json.loads(done.stdout.splitlines()[-1])
-    except (ValueError, IndexError):
-        raise RuntimeError(f"the judge did not answer: {done.stderr[-500:]}") from None
 
 
 def main():
-    """Judge the jobs on stdin, one process each; print the verdicts."""
-    jobs = json.load(sys.stdin)
+    """Judge the jobs of each line of stdin, one process each; print a line of verdicts."""
     from tinytf.course.check import _load_meta_device
     from tinytf.course.grading import answers, exercises
 
     _load_meta_device(), exercises(), answers()  # before the forks, once for all
-    print(json.dumps([_alone(job) for job in jobs]))
+    for line in sys.stdin:
+        print(json.dumps([_alone(job) for job in json.loads(line)]), flush=True)
 
 
 def _alone(job):

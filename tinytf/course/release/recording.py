@@ -97,8 +97,8 @@ class _Listener:
     @contextmanager
     def listening(self, test):
         """A block in which the words of `expect`, wherever they were imported, tell this."""
-        heard = {name: getattr(self, f"_{name}") for name in
-                 ("same", "expect", "gradients", "travels", "refuses", "has_parameters")}  # fmt: skip
+        names = ("same", "expect", "gradients", "travels", "refuses", "has_parameters")
+        heard = {name: getattr(self, f"_{name}") for name in names}
         self.real = {name: getattr(words, name) for name in heard}
         places = [words, sys.modules[test.__module__]]
         replaced = [
