@@ -10,7 +10,6 @@ exercise is handed in; `Exercise.elsewhere` counts those.
 import ast
 import importlib
 import json
-import linecache
 import math
 from functools import cache
 from pathlib import Path
@@ -53,6 +52,9 @@ def pack(value, tensors):
         return {"dict": [[pack(k, tensors), pack(v, tensors)] for k, v in value.items()]}
     if isinstance(value, torch.dtype | torch.device):
         return {"torch": str(value).removeprefix("torch."), "kind": type(value).__name__}
+    name = getattr(value, "__name__", "")
+    if name and getattr(torch, name, None) is value:
+        return {"name": f"torch:{name}"}
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if module and name and module.split(".")[0] in ("torch", "math", "tinytf", "builtins"):
         ours = module.startswith("tinytf.course")
@@ -142,8 +144,9 @@ def stored_exercises():
 
 
 def _stub(file, source):
-    """The function to write, whose source `inspect` finds."""
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    """The function or class to write; its attribute `written_as` is its source."""
     names = {"torch": torch, "nn": torch.nn, "math": math, "__name__": file}
     exec(compile(source, file, "exec"), names)
-    return names[ast.parse(source).body[-1].name]
+    stub = names[ast.parse(source).body[-1].name]
+    stub.written_as = source
+    return stub
