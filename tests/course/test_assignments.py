@@ -1,5 +1,6 @@
 """nbgrader's whole cycle, two chapters, three students: right, wrong and hostile."""
 
+import itertools
 import json
 import time
 
@@ -71,11 +72,11 @@ def course(tmp_path_factory):
             seconds.append(time.monotonic() - start)
             assert done["success"], done
             assert api.generate_feedback(name, student)["success"]
+    scores = {}
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as book:
-        scores = {
-            (name, who): (book.find_submission(name, who).score, book.find_assignment(name).max_score)
-            for name in CHAPTERS for who in CLASS
-        }  # fmt: skip
+        for name, student in itertools.product(CHAPTERS, CLASS):
+            score = book.find_submission(name, student).score
+            scores[name, student] = score, book.find_assignment(name).max_score
     return folder, seconds, scores, outside
 
 
