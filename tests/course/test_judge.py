@@ -1,7 +1,11 @@
 """Strangers' answers are graded, and none of them hurts the judge or gets what it did not earn."""
 
+from pathlib import Path
+
 import pytest
 
+from tinytf.course import copies
+from tinytf.course.building import build_copy
 from tinytf.course.grading import exercises
 from tinytf.course.release.judge import judged
 
@@ -61,3 +65,13 @@ def test_a_verdict_says_what_happened(verdicts):
 
 def test_nobody_to_judge_starts_nothing():
     assert judged([]) == []
+
+
+def test_parts_of_a_build_copy_are_tested_anew(tmp_path):
+    chapter = next((Path(__file__).parents[2] / "notebooks").glob("05_*.ipynb"))
+    paths = [tmp_path / "solved" / chapter.name, tmp_path / "stubs" / chapter.name]
+    for path, solved in zip(paths, (True, False), strict=True):
+        copies.write(path, build_copy(copies.read(chapter), solved))
+    solved, stubs = judged([{"parts": str(path)} for path in paths])
+    assert "attention_weights" in solved["passed"]
+    assert stubs["passed"] == []
