@@ -8,9 +8,11 @@ try:
         attack,
         build,
         claims,
+        collect,
         exercises,
         progress,
         readme,
+        release,
         report,
         reset,
         start,
@@ -28,7 +30,8 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m tinytf.course", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     everything = (
-        start, progress, reset, claims, exercises, build, readme, parts, report, attack
+        start, progress, reset, claims, exercises, build, readme, parts, report, attack,
+        release, collect,
     )  # fmt: skip
     for command in everything:
         command.add(commands).set_defaults(run=command.run)

@@ -55,8 +55,10 @@ class Result:
         exercise = self.exercise
         title = f"{exercise.id}  {exercise.title}"
         if self.passed:
-            count = len(self.held)
-            return [("✓", f"{title}: all {count} tests hold")]
+            more = f"; {exercise.elsewhere} run in full where it is handed in" * bool(
+                exercise.elsewhere
+            )
+            return [("✓", f"{title}: all {len(self.held)} tests hold{more}")]
         if self.not_yet:
             return [("…", f"{title}: not yet ({self.reason})")]
         total = len(self.held) + len(self.problems)
@@ -120,6 +122,9 @@ def grade(exercise, answer, seconds=8.0, until_wrong=False):
         return Result(exercise, "not yet", reason="there is no answer")
     if not callable(answer):
         reason = f"the answer is a {type(answer).__name__}; pass the function itself"
+        return Result(exercise, "not yet", reason=reason)
+    if exercise.elsewhere and not exercise.tests:
+        reason = f"its {exercise.elsewhere} tests run where it is handed in"
         return Result(exercise, "not yet", reason=reason)
     _load_meta_device()
     with Outlet():

@@ -46,11 +46,12 @@ def gradients(answer, oracle, *arguments, tolerance=1e-6, note="", where=None):
     """Expect the gradient to every floating-point tensor among the arguments to be the oracle's.
 
     Both run in float64, and each number of the output counts with a weight of its own. oracle is a
-    function of the same arguments. A gradient that does not arrive is named with its argument.
+    function of the same arguments, or the gradients by their places. A gradient that does
+    not arrive is named with its argument.
     """
     where = where or given(answer, arguments)
     names = parameter_names(answer, len(arguments))
-    expected, _ = _gradients(oracle, arguments)
+    expected = oracle if isinstance(oracle, dict) else _gradients(oracle, arguments)[0]
     got, out = _gradients(answer, arguments)
     record(got)
     for i in expected:

@@ -1,0 +1,77 @@
+"""Strangers' answers are graded, and none of them hurts the judge or gets what it did not earn."""
+
+from pathlib import Path
+
+import pytest
+
+from tinytf.course import copies
+from tinytf.course.building import build_copy
+from tinytf.course.grading import exercises
+from tinytf.course.release.judge import judged
+
+HEAD = "import importlib, os, sys, torch"
+RIGHT = exercises()["05.1"].solution
+WRONG = "def my_lookup(*a):\n    return torch.zeros(2)"
+
+
+def job(*statements):
+    return {"id": "05.1", "name": "my_lookup", "statements": [HEAD, *statements]}
+
+
+HOSTILE = {
+    "replaces the grader": job(WRONG, "m = importlib.import_module('tinytf.course.check')",
+                               "m.grade = lambda e, *a, **k: m.Result(e, 'passed')"),
+    "changes a class of it": job(WRONG, "m = importlib.import_module('tinytf.course.check')",
+                                 "m.Result.passed = True"),
+    "changes the code of a word": job(
+        WRONG, "m = importlib.import_module('tinytf.course.expect')",
+        "m.same.__code__ = (lambda got, expected, where, tolerance=None, note='', dtype=False: "
+        "None).__code__"),
+    "replaces torch": job(WRONG, "torch.isclose = lambda a, *k: torch.ones_like(a).bool()"),
+    "ends the process": job("def my_lookup(*a):\n    torch._C._abort = os.kill(os.getpid(), 9)"),
+    "exits": job(WRONG, "sys.exit(0)"),
+    "ends it for good": job("import ctypes", "ctypes.string_at(0)"),
+    "kills the judge": job("def my_lookup(*a):\n    os.kill(os.getppid(), 9)"),
+    "starts a program": job("os.system('echo hello')"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory):
+    """The verdicts on a right answer, hostile ones, and the right one again."""
+    outside = tmp_path_factory.mktemp("outside") / "file"
+    writes = job(f"open({str(outside)!r}, 'w').write('x')", WRONG)
+    jobs = {"right": job(RIGHT), **HOSTILE, "writes outside": writes, "right again": job(RIGHT)}
+    jobs["empty"] = {"statements": [], "problem": "nothing"}
+    return dict(zip(jobs, judged(list(jobs.values())), strict=True)), outside
+
+
+def test_hostile_answers_get_nothing_and_stop_nobody(verdicts):
+    found, outside = verdicts
+    passed = [name for name, verdict in found.items() if verdict["status"] == "passed"]
+    assert passed == ["right", "right again"]
+    assert not outside.exists()
+
+
+def test_a_verdict_says_what_happened(verdicts):
+    found, _ = verdicts
+    assert "all 7 tests hold" in found["right"]["text"]
+    assert "course's own tinytf.course.check.grade" in found["replaces the grader"]["text"]
+    assert "replaces torch.isclose" in found["replaces torch"]["text"]
+    assert "is not allowed in an answer" in found["kills the judge"]["text"]
+    assert "ended its own process" in found["ends it for good"]["text"]
+    assert found["empty"]["text"] == "nothing"
+
+
+def test_nobody_to_judge_starts_nothing():
+    assert judged([]) == []
+
+
+def test_parts_of_a_build_copy_are_tested_anew(tmp_path):
+    chapter = next((Path(__file__).parents[2] / "notebooks").glob("05_*.ipynb"))
+    paths = [tmp_path / "solved" / chapter.name, tmp_path / "stubs" / chapter.name]
+    for path, solved in zip(paths, (True, False), strict=True):
+        copies.write(path, build_copy(copies.read(chapter), solved))
+    solved, stubs = judged([{"parts": str(path)} for path in paths])
+    assert "attention_weights" in solved["passed"]
+    assert stubs["passed"] == []
