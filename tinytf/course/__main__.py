@@ -12,6 +12,7 @@ from tinytf.course.commands import (
     readme,
     report,
     reset,
+    site,
     start,
 )
 from tinytf.course.commands import map as parts
@@ -25,7 +26,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m tinytf.course", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     everything = (
-        start, progress, reset, claims, exercises, build, readme, parts, report, attack
+        start, progress, reset, claims, exercises, build, readme, parts, report, attack, site
     )  # fmt: skip
     for command in everything:
         command.add(commands).set_defaults(run=command.run)
