@@ -22,6 +22,8 @@ _SETTINGS = {
         "use_download_button": False, "use_fullscreen_button": False, "show_toc_level": 2,
         "home_page_in_toc": True, "search_bar_text": "Search the course",
     },
+    "html_context": {"default_mode": "auto"},
+    "html_use_index": False,
     "html_static_path": ["_static"],
     "html_css_files": ["site.css"],
     "html_js_files": ["site.js"],
@@ -93,7 +95,7 @@ def _sphinx(source, folder, doctrees):
                      status=None, warning=warnings, freshenv=True)  # fmt: skip
         app.connect("doctree-read", drop_double_anchors)
         app.build()
-    for left in (".buildinfo", "objects.inv"):
-        (folder / left).unlink(missing_ok=True)
+    for left in (folder / ".buildinfo", folder / "objects.inv", *folder.rglob("*.map")):
+        left.unlink(missing_ok=True)  # of use to Sphinx and to debuggers only
     (folder / ".nojekyll").touch()  # GitHub Pages otherwise drops folders that begin with _
     return [line for line in warnings.getvalue().splitlines() if line.strip()]

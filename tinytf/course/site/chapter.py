@@ -8,21 +8,32 @@ from tinytf.course.site.outputs import to_html
 from tinytf.course.site.terms import link_terms
 
 _FENCE = "`" * 9
-_LINK = re.compile(r"(\]\(\d\d[a-z]?_\w+)\.ipynb")
+_LINK = re.compile(r"\[([^\]]*)\]\((\d\d[a-z]?_\w+)\.ipynb\)")
 
 
 def page(notebook, pictures):
     """The Markdown of one chapter's page."""
     number = int(re.match(r"\d+", notebook.chapter)[0])
-    waiting, seen, parts = pending(notebook.cells), set(), []
+    waiting, seen, parts, folded = pending(notebook.cells), set(), [], False
     for cell, ids in zip(notebook.cells, waiting):
         parts.append(raw(f'<div class="cell-anchor" id="{cell.get("id", "")}"></div>'))
         if cell["cell_type"] == "markdown":
-            text = _LINK.sub(r"\1.md", source(cell))
-            parts.append(link_terms(text, number, seen))
+            text = _LINK.sub(r'<a href="\2.html">\1</a>', source(cell))
+            text = link_terms(text, number, seen)
+            parts.append(waiting_caption(text) if folded else text)
         elif cell["cell_type"] == "code" and source(cell).strip():
-            parts += [code(source(cell)), raw(results(cell, ids, pictures))]
+            shown = results(cell, ids, pictures)
+            folded = shown.startswith("<details")
+            parts += [code(source(cell)), raw(shown)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def waiting_caption(text):
+    """A figure's caption, if the text begins with one, set apart to stay hidden with its figure."""
+    caption, gap, rest = text.partition("\n\n")
+    if not re.match(r"\*[^* ]", caption):
+        return text
+    return f'<div class="waits">\n\n{caption}\n\n</div>{gap}{rest}'
 
 
 def results(cell, ids, pictures):

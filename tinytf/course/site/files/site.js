@@ -31,8 +31,8 @@
     }
     for (const id of ids) if (recall(id)) settle(id, recall(id));
     // A link to a cell whose results are folded opens them.
-    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    const next = target && target.nextElementSibling?.nextElementSibling;
-    if (next?.matches("details.until")) next.open = true;
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const results = target?.nextElementSibling?.nextElementSibling;
+    if (results?.matches("details.until")) results.open = true;
   });
 })();

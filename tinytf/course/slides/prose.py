@@ -1,0 +1,97 @@
+"""Text for a slide: what a paragraph says first, what it says in bold, and its lists."""
+
+import functools
+import re
+
+_KEPT = re.compile(r"`[^`\n]*`|\$[^$]+\$|\[[^\]]*\]\([^)]*\)|\((?:[^()]|\n)*\)")
+_END = re.compile(r"(?<=[.!?])[\"*)]*\s+(?=[A-Z`*$\"(])")
+_SHORT_FORMS = re.compile(r"\b(e\.g|i\.e|et al|cf|vs|Eq|Fig)\.$")
+_FOLDED = re.compile(r"<details>.*?</details>", re.S)
+
+
+@functools.cache
+def _parser():
+    from markdown_it import MarkdownIt
+    from mdit_py_plugins.dollarmath import dollarmath_plugin
+
+    def formula(text, options):
+        return rf"\[{text}\]" if options["display_mode"] else rf"\({text}\)"
+
+    return MarkdownIt("commonmark", {"html": True}).enable("table").use(
+        dollarmath_plugin, renderer=formula
+    )  # fmt: skip
+
+
+def to_html(markdown):
+    """Markdown as HTML, formulas in the delimiters that MathJax looks for."""
+    return _parser().render(markdown)
+
+
+def without_folds(markdown):
+    """Markdown without its folded hints and solutions."""
+    return _FOLDED.sub("", markdown)
+
+
+def blocks(markdown):
+    """The blocks of a text: headings, paragraphs, lists, tables, formulas, code."""
+    found, fence = [], None
+    for line in markdown.splitlines():
+        if fence:
+            found[-1] += f"\n{line}"
+            fence = None if line.startswith(fence) or line.endswith(fence) else fence
+        elif line.startswith(("```", "$$")):
+            found.append(line)
+            fence = line[:3].strip("\n") if line.startswith("```") else "$$"
+            fence = None if fence == "$$" and line.count("$$") > 1 else fence
+        elif line.startswith("#"):
+            found += [line, ""]
+        elif not line.strip():
+            found.append("")
+        elif found and found[-1]:
+            found[-1] += f"\n{line}"
+        else:
+            found.append(line)
+    return [block for block in found if block.strip()]
+
+
+def kind(block):
+    """What a block is: heading, code, formula, table, list, caption or text."""
+    for name, form in (
+        ("heading", r"#"), ("code", r"```"), ("formula", r"\$\$"), ("table", r"\|"),
+        ("list", r"(?:[*-]|\d+\.) "), ("caption", r"\*[^* ]"),
+    ):  # fmt: skip
+        if re.match(form, block):
+            return name
+    return "text"
+
+
+def sentences(text):
+    """The sentences of a paragraph; formulas, code, links and brackets are not cut."""
+    masked = _KEPT.sub(lambda kept: "x" * len(kept[0]), text)
+    found, start = [], 0
+    for end in _END.finditer(masked):
+        if not _SHORT_FORMS.search(masked[start : end.start()]):
+            found.append(text[start : end.end()].strip())
+            start = end.end()
+    return [*found, text[start:].strip()]
+
+
+def shortened(text):
+    """A paragraph's first sentence, and those that hold something in bold."""
+    first, *others = sentences(" ".join(text.split()))
+    return " ".join(_closed(s) for s in [first, *(s for s in others if "**" in s)])
+
+
+def items(block):
+    """A list's items, each shortened, its marks kept."""
+    found = re.split(r"\n(?=(?:[*-]|\d+\.) )", block)
+    return [mark[0] + shortened(item[mark.end():]) for item in found
+            if (mark := re.match(r"(?:[*-]|\d+\.) +", item))]  # fmt: skip
+
+
+def _closed(sentence):
+    """A sentence cut out of emphasis, with its emphasis closed or left away."""
+    masked = _KEPT.sub("", sentence).replace("**", "")
+    if masked.count("*") % 2 == 0:
+        return sentence
+    return f"{sentence}*" if re.match(r"\*[^*]", sentence) else re.sub(r"\*(?!.*\*)", "", sentence)
