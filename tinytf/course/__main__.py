@@ -27,7 +27,8 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m tinytf.course", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     everything = (
-        start, progress, reset, claims, exercises, build, readme, parts, report, attack, site, slides
+        start, progress, reset, claims, exercises, build, readme, parts, report, attack, site,
+        slides,
     )  # fmt: skip
     for command in everything:
         command.add(commands).set_defaults(run=command.run)

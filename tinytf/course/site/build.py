@@ -70,7 +70,8 @@ def write_sources(chapters, source, readme=None):
         "glossary": pages.glossary(chapters),
     }
     for chapter in chapters:
-        pictures = Pictures(static / "figures" / chapter.chapter, f"_static/figures/{chapter.chapter}")
+        figures = f"_static/figures/{chapter.chapter}"
+        pictures = Pictures(source / figures, figures)
         written[chapter.path.stem] = page(chapter, pictures)
     for name, markdown in written.items():
         (source / f"{name}.md").write_text(markdown, encoding="utf-8")

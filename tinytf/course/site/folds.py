@@ -16,7 +16,7 @@ def pending(cells):
     question to the one that answers it."""
     asked, found = {}, [[] for _ in cells]
     for place, cell in enumerate(cells):
-        for name, id in _calls(cell):
+        for name, id in calls_of(cell):
             if name == "predict":
                 asked[id] = place
             elif id in asked:
@@ -27,7 +27,7 @@ def pending(cells):
 
 def question(cell):
     """The ids that a cell asks for."""
-    return [id for name, id in _calls(cell) if name == "predict"]
+    return [id for name, id in calls_of(cell) if name == "predict"]
 
 
 def as_buttons(shown, ids):
@@ -51,7 +51,8 @@ def fold(shown, ids):
     )
 
 
-def _calls(cell):
+def calls_of(cell):
+    """The predictions that a cell asks ("predict") or answers ("predict.answer"), as (what, id)."""
     if cell["cell_type"] != "code":
         return
     parsed = tree(source(cell))

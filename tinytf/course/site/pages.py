@@ -31,8 +31,11 @@ def index(chapters, readme):
 
 def claims(chapters):
     """Every claim with what was measured, each a link to its cell."""
-    parts = ["# Claims", "Each sentence was measured when its chapter was built; a chapter whose "
-             "claim does not hold is not built. A link leads to the cell that measures it."]  # fmt: skip
+    parts = [
+        "# Claims",
+        "Each sentence was measured when its chapter was built; a chapter whose claim does not "
+        "hold is not built. A link leads to the cell that measures it.",
+    ]
     for notebook in chapters:
         where = _cells_of_claims(notebook)
         rows = "".join(

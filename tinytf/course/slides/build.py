@@ -4,6 +4,7 @@ import html
 import shutil
 from pathlib import Path
 
+from tinytf.course.display import inline
 from tinytf.course.notebooks import readable
 from tinytf.course.site.assets import copy_library, require
 from tinytf.course.site.outputs import Pictures
@@ -38,11 +39,7 @@ def build_slides(notebooks, folder, chapters=None):
         name = f"{notebook.path.stem}.html"
         (folder / name).write_text(_page(title(notebook), slides), encoding="utf-8")
         made[name] = len(slides)
-    links = "".join(f'<li><a href="{notebook.path.stem}.html">{html.escape(title(notebook))}</a></li>'
-                    for notebook in found)  # fmt: skip
-    (folder / "index.html").write_text(_HEAD.format(title="tinytf: slides") +
-        f'</head><body class="index"><h1>tinytf: slides</h1><ul>{links}</ul></body></html>\n',
-        encoding="utf-8")  # fmt: skip
+    (folder / "index.html").write_text(_index(found), encoding="utf-8")
     return made
 
 
@@ -73,9 +70,16 @@ def _page(name, slides):
     )
 
 
-def _section(slide):
-    from tinytf.course.display import inline
+def _index(chapters):
+    links = "".join(
+        f'<li><a href="{notebook.path.stem}.html">{html.escape(title(notebook))}</a></li>'
+        for notebook in chapters
+    )
+    body = f'<body class="index"><h1>tinytf: slides</h1><ul>{links}</ul></body>'
+    return f"{_HEAD.format(title='tinytf: slides')}</head>{body}</html>\n"
 
+
+def _section(slide):
     rank = "h1" if slide.look in ("chapter", "section") else "h2"
     notes = f'<aside class="notes">{slide.notes}</aside>' if slide.notes else ""
     body = slide.body.replace(' loading="lazy"', "")

@@ -44,7 +44,8 @@ def _cuts(text):
     def visit(node, depth):
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.stmt):
-                first = min([child.lineno, *(d.lineno for d in getattr(child, "decorator_list", ()))])
+                decorators = getattr(child, "decorator_list", ())
+                first = min([child.lineno, *(line.lineno for line in decorators)])
                 found.add((depth, first - 1))
                 visit(child, depth + 1)
 

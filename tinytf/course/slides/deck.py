@@ -1,18 +1,20 @@
 """A chapter's slides, made from its cells by rule."""
 
-import ast
 import html
 import re
 from typing import NamedTuple
 
-from tinytf.course.notebooks import source, tree
+from tinytf.course.notebooks import source
 from tinytf.course.outline import CHAPTERS
-from tinytf.course.site.folds import _calls as calls_of
 from tinytf.course.site.outputs import to_html as output_html
 from tinytf.course.slides import code, prose
-from tinytf.course.slides.fitting import cut, height, lines, packed
+from tinytf.course.slides.cells import answers, is_answer, is_check, left_out, named
+from tinytf.course.slides.fitting import TALL, cut, height, lines, packed
 
-_SIDE_ROADS = re.compile(r"##? (?:Further|Read next)\b")
+_SIDE_ROADS = re.compile(r"(?m)^(?=## (?:Further|Read next)\b)")
+_LEAD = 4  # lines of text that stand under a section's heading
+_ROOM = code.LINES + 3  # lines of code, or what is as high, on a slide of code and words
+_REMARK = 7
 
 
 class Slide(NamedTuple):
@@ -22,6 +24,7 @@ class Slide(NamedTuple):
     body: str
     notes: str = ""
     look: str = ""
+    size: float = 99  # lines of code that it takes, if that is known
 
 
 class Deck:
@@ -31,22 +34,22 @@ class Deck:
         self.notebook, self.pictures = notebook, pictures
         self.slides, self.title, self.answers = [], "", answers(notebook)
 
-    def add(self, body, notes="", look="", title=None):
+    def add(self, body, notes="", look="", title=None, size=99):
         """One more slide under the present heading."""
-        self.slides.append(Slide(self.title if title is None else title, body, notes, look))
+        self.slides.append(Slide(title or self.title, body, notes, look, size))
 
     def all(self):
         """The slides, up to the side roads at the chapter's end."""
         for cell in self.notebook.cells:
             text = source(cell)
             if cell["cell_type"] == "markdown":
-                main, *side = re.split(r"(?m)^(?=## (?:Further|Read next)\b)", text)
+                main, *side = _SIDE_ROADS.split(text)
                 self.text(main)
                 if side:
                     break
-            elif cell["cell_type"] == "code" and text.strip():
+            elif cell["cell_type"] == "code" and text.strip() and cell.get("id") != "setup":
                 self.code(cell)
-        return self.slides
+        return list(remarks_joined(self.slides))
 
     def text(self, markdown):
         """Slides of a Markdown cell; a caption goes to the figure before it."""
@@ -63,10 +66,10 @@ class Deck:
             elif kind == "list":
                 parts = prose.items(block)
                 pieces += [(part, lines(part, kind)) for part in parts]
-            elif kind in ("text", "caption"):
+            elif kind in ("text", "caption") and not re.match(r"About \d+ minutes", block):
                 short = prose.shortened(block)
                 pieces.append((short, lines(short, kind)))
-            else:
+            elif kind != "text":
                 pieces.append((block, lines(block, kind)))
         self.flush(pieces, notes)
 
@@ -79,10 +82,21 @@ class Deck:
             lead = "".join(map(prose.to_html, lead)) or last.body
             self.slides[-1] = last._replace(body=lead, notes=notes)
             pieces[:] = rest
+        self.lead(pieces, notes)
         for group in packed(pieces):
             body = prose.to_html("\n\n".join(group)).replace("<ol>", '<ol class="list">')
             self.add(body, notes, "text")
         pieces.clear()
+
+    def lead(self, pieces, notes):
+        """A section's first words stand under its heading."""
+        last = self.slides[-1] if self.slides else None
+        if pieces and last and last.look == "section" and not last.body:
+            first, size = pieces[0]
+            if size < _LEAD and prose.kind(first) == "text":
+                body = prose.to_html(first)
+                self.slides[-1] = last._replace(body=body, notes=notes)
+                pieces.pop(0)
 
     def heading(self, block, notes):
         """A new heading; those of the first two ranks have a slide to themselves."""
@@ -106,66 +120,67 @@ class Deck:
 
     def code(self, cell):
         """Slides of a code cell: questions, code with what it printed, figures."""
-        outputs = [output_html(output, self.pictures) for output in cell.get("outputs", [])]
-        outputs = [shown for shown in outputs if shown and not _is_answer(shown)]
-        questions = [shown for shown in outputs if _question(shown) in self.answers]
+        outputs = [output for output in cell.get("outputs", []) if not is_check(output)]
+        outputs = [output_html(output, self.pictures) for output in outputs]
+        outputs = [shown for shown in outputs if shown and not is_answer(shown)]
+        questions = [shown for shown in outputs if named(shown) in self.answers]
         for shown in questions:
-            answer = self.answers[_question(shown)]
+            answer = self.answers[named(shown)]
             self.add(f'{shown}<div class="fragment">{answer}</div>', "", "question", "Predict")
         outputs = [cut(shown) for shown in outputs if shown not in questions]
-        figures = [shown for shown in outputs if height(shown) == 99]
-        printed = "\n".join(shown for shown in outputs if shown not in figures)
-        if not _left_out(cell) and not questions:
-            *first, last = code.chunks(source(cell))
-            for piece in first:
-                self.add(code.to_html(piece), "", "code")
-            together = last.count("\n") + height(printed) <= code.LINES
-            self.add(code.to_html(last) + (printed if together else ""), "", "code")
-            printed = "" if together else printed
-        if printed:
-            for group in packed([(shown, height(shown)) for shown in printed.split("\n<div class=")]):
-                shown = "\n<div class=".join(group)
-                self.add(shown if shown.startswith("<") else f"<div class={shown}", "", "printed")
+        figures = [shown for shown in outputs if height(shown) == TALL]
+        printed = [shown for shown in outputs if shown not in figures]
+        if not left_out(cell) and not questions:
+            printed = self.listing(source(cell), printed)
+        for group in packed([(shown, height(shown)) for shown in printed]):
+            self.add("\n".join(group), "", "printed")
         for shown in figures:
             self.add(shown, "", "figure")
 
+    def listing(self, text, printed):
+        """Slides of code, with what it printed if both fit; returns what did not."""
+        *first, last = code.chunks(text)
+        for piece in first:
+            self.add(code.to_html(piece), "", "code")
+        shown, size = code.to_html(last), last.count("\n") + 3
+        below = sum(map(height, printed))
+        if size + below <= _ROOM:
+            shown, size, printed = shown + "\n".join(printed), size + below, []
+        if first or not self.join(shown, size):
+            self.add(shown, "", "code", size=size)
+        return printed
 
-def answers(notebook):
-    """The HTML that answers each prediction of a chapter."""
-    found = {}
-    for cell in notebook.code:
-        ids = [id for name, id in calls_of(cell) if name == "predict.answer"]
-        for output in cell.get("outputs", []):
-            shown = "".join(output.get("data", {}).get("text/html", ""))
-            found |= {id: shown for id in ids if _is_answer(shown) and _question(shown) == id}
+    def join(self, shown, size):
+        """Set code under the words before it, if both are short; whether that was done."""
+        last = self.slides[-1] if self.slides else None
+        if last is None or last.look != "text" or last.title != self.title:
+            return False
+        size += words(last.body)
+        if size > _ROOM:
+            return False
+        self.slides[-1] = last._replace(body=last.body + shown, look="code", size=size)
+        return True
+
+
+def remarks_joined(slides):
+    """The slides, a remark of a line or two set under the code that it follows."""
+    found = []
+    for slide in slides:
+        last, size = found[-1] if found else None, words(slide.body)
+        short = slide.look == "text" and size < _REMARK
+        if (
+            last
+            and short
+            and (last.look, last.title) == ("code", slide.title)
+            and last.size + size <= _ROOM
+        ):
+            body, notes = last.body + slide.body, last.notes + slide.notes
+            found[-1] = last._replace(body=body, notes=notes, size=last.size + size)
+        else:
+            found.append(slide)
     return found
 
 
-def _question(shown):
-    named = re.search(r"<code>([^<]*)</code>", shown)
-    return named and named[1]
-
-
-def _is_answer(shown):
-    return bool(re.search(r"</b> <code>[^<]*</code> (?:you said: .*; )?measured: <b>", shown))
-
-
-def _left_out(cell):
-    """Whether a class need not see a cell's code: imports, exercises to fill in, drawing."""
-    outputs = cell.get("outputs", [])
-    if "drawing" in cell.get("metadata", {}).get("tags", []):
-        return True
-    if any(output.get("metadata", {}).get("check") for output in outputs):
-        return True
-    statements = tree(source(cell)).body
-    names = {name for name, _ in calls_of(cell)}
-    drawn = any("image/png" in output.get("data", {}) for output in outputs)
-    return (
-        all(isinstance(node, ast.Import | ast.ImportFrom) or _is_setup(node) for node in statements)
-        or names == {"predict.answer"} and len(statements) <= 3
-        or drawn and len(statements) <= 2
-    )  # fmt: skip
-
-
-def _is_setup(node):
-    return isinstance(node, ast.Assign) and ast.unparse(node.value) == "setup()"
+def words(body):
+    """How many lines of code are as high as these words."""
+    return 2 * (len(re.sub(r"<[^>]+>", "", body)) / 62 + body.count("<p>"))

@@ -4,6 +4,7 @@ import math
 import re
 
 FULL = 11  # lines of text on one slide
+TALL = 99  # the height of a picture or an explorer: a slide of its own
 _ROW = re.compile(r"<tr\b.*?</tr>", re.S)
 
 
@@ -45,7 +46,7 @@ def cut(shown, most=14):
 def height(shown):
     """About how many lines of code an output as HTML takes."""
     if "<img" in shown or "<script" in shown:
-        return 99
+        return TALL
     rows = len(_ROW.findall(shown))
     text = re.sub(r"<[^>]+>", "", shown)
     return 1.6 * rows if rows else sum(1 + len(line) // 105 for line in text.splitlines()) + 0.6

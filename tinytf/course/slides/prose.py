@@ -77,9 +77,11 @@ def sentences(text):
 
 
 def shortened(text):
-    """A paragraph's first sentence, and those that hold something in bold."""
-    first, *others = sentences(" ".join(text.split()))
-    return " ".join(_closed(s) for s in [first, *(s for s in others if "**" in s)])
+    """A paragraph's first sentence (after a question its answer too), and those with bold words."""
+    found = sentences(" ".join(text.split()))
+    first = 2 if found[0].rstrip('"*)').endswith("?") else 1
+    kept = [*found[:first], *(sentence for sentence in found[first:] if "**" in sentence)]
+    return " ".join(map(_closed, _joined(kept)))
 
 
 def items(block):
@@ -89,9 +91,19 @@ def items(block):
             if (mark := re.match(r"(?:[*-]|\d+\.) +", item))]  # fmt: skip
 
 
+def _joined(sentences):
+    """Sentences of one emphasis as one piece, so that it is closed once."""
+    if len(sentences) > 1 and re.match(r"\*[^*]", sentences[0]) and _odd(sentences[0]):
+        return [" ".join(sentences[:2]), *sentences[2:]]
+    return sentences
+
+
+def _odd(sentence):
+    return _KEPT.sub("", sentence).replace("**", "").count("*") % 2
+
+
 def _closed(sentence):
     """A sentence cut out of emphasis, with its emphasis closed or left away."""
-    masked = _KEPT.sub("", sentence).replace("**", "")
-    if masked.count("*") % 2 == 0:
+    if not _odd(sentence):
         return sentence
     return f"{sentence}*" if re.match(r"\*[^*]", sentence) else re.sub(r"\*(?!.*\*)", "", sentence)

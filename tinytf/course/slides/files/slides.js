@@ -17,6 +17,15 @@
     }
     section.dataset.scale = scale.toFixed(2);
   }
+  // An explorer draws its ribbons in pixels of the screen; a slide may be scaled.
+  function straighten() {
+    for (const stage of document.querySelectorAll("section.present .tinytf-explorer .ribbons")) {
+      const host = stage.parentElement;
+      const scale = host.getBoundingClientRect().width / host.offsetWidth;
+      stage.style.transformOrigin = "0 0";
+      stage.style.transform = `scale(${1 / scale})`;
+    }
+  }
   const ready = window.MathJax?.startup?.promise ?? Promise.resolve();
   ready.then(() => {
     document.querySelectorAll(".slides > section").forEach(fit);
@@ -24,5 +33,10 @@
       width: 1280, height: 720, margin: 0, center: false, hash: true, slideNumber: "c/t",
       transition: "none", controls: false, plugins: [RevealNotes],
     });
-  }).then(() => { document.body.dataset.ready = "1"; });
+  }).then(() => {
+    document.body.dataset.ready = "1";
+    straighten();
+    Reveal.on("slidechanged", straighten);
+    Reveal.on("resize", straighten);
+  });
 })();
