@@ -96,7 +96,9 @@ def _sphinx(source, folder, doctrees):
                      status=None, warning=warnings, freshenv=True)  # fmt: skip
         app.connect("doctree-read", drop_double_anchors)
         app.build()
-    for left in (folder / ".buildinfo", folder / "objects.inv", *folder.rglob("*.map")):
-        left.unlink(missing_ok=True)  # of use to Sphinx and to debuggers only
+    shutil.rmtree(folder / "_sources", ignore_errors=True)
+    for name in (".buildinfo", "objects.inv", "*.map", "*-macros.html"):
+        for left in folder.rglob(name):  # of use to Sphinx and to debuggers only
+            left.unlink()
     (folder / ".nojekyll").touch()  # GitHub Pages otherwise drops folders that begin with _
     return [line for line in warnings.getvalue().splitlines() if line.strip()]

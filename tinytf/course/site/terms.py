@@ -5,7 +5,11 @@ import re
 
 from tinytf.course.glossary import TERMS
 
-_SINGLE_LETTERS = 2  # shorter names are not looked for in prose
+_SHORTEST = 3  # letters of a name that is looked for in prose
+_EVERYDAY = frozenset(
+    "gate token query key value score mask padding head layer memory control patch segment frozen "
+    "prompt occlusion alignment extrapolation temperature cache head sentinel probe".split()
+)
 # What is no prose: code, formulas, links, HTML, headings.
 _KEPT = re.compile(
     r"```.*?```|~~~.*?~~~|`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]+\$|\[[^\]]*\]\([^)]*\)|<[^>]+>|^#.*?$",
@@ -21,10 +25,10 @@ def anchor(english):
 def link_terms(markdown, chapter, seen):
     """Markdown with the first use of each term linked; `seen` collects the terms that were.
 
-    A term is linked from the chapter that builds it on.
+    What is an everyday word too is linked from the chapter that builds it on.
     """
     for english, _, meaning, built in TERMS:
-        if built > chapter or english in seen:
+        if english in seen or (built > chapter and english in _EVERYDAY):
             continue
         form = "|".join(re.escape(name) for name in _names(english))
         if not form:
@@ -44,7 +48,7 @@ def link_terms(markdown, chapter, seen):
 def _names(english):
     """The ways a term is written in prose: each name, and its plural."""
     for name in english.split(", "):
-        if len(name) > _SINGLE_LETTERS and not name.startswith("["):
+        if len(name) >= _SHORTEST and not name.startswith("["):
             yield from (name, f"{name}s")
 
 

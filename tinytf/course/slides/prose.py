@@ -38,7 +38,9 @@ def blocks(markdown):
     for line in markdown.splitlines():
         if fence:
             found[-1] += f"\n{line}"
-            fence = None if line.startswith(fence) or line.endswith(fence) else fence
+            if line.startswith(fence) or line.endswith(fence):
+                fence = None
+                found.append("")
         elif line.startswith(("```", "$$")):
             found.append(line)
             fence = line[:3].strip("\n") if line.startswith("```") else "$$"

@@ -1,7 +1,7 @@
 // A choice is kept in this browser; choosing opens the results that waited for it.
 (() => {
   // A browser may not read other files of a folder: search then shows titles without excerpts.
-  if (location.protocol === "file:" && window.DOCUMENTATION_OPTIONS) {
+  if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined") {
     DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
   }
   const key = (id) => `tinytf-predict-${id}`;
