@@ -113,7 +113,8 @@ MEASURE = """() => {
       if (r.width && r.height && (r.right > frame.right + 1 || r.bottom > frame.bottom + 1
           || r.left < frame.left - 1)) found.push(`${i}: ${node.tagName} ${r.right} ${r.bottom}`);
     }
-    if (slide.matches(".text, .code, .printed") && !inner.textContent.trim()) found.push(`${i}: empty`);
+    const says = inner.textContent.trim() || !slide.matches(".text, .code, .printed");
+    if (!says) found.push(`${i}: empty`);
   }
   return [Reveal.getTotalSlides(), found];
 }"""

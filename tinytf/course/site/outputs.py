@@ -48,5 +48,5 @@ def _figure(output, pictures):
     alt = output.get("metadata", {}).get("image/png", {}).get("alt", "")
     return (
         f'<div class="figure"><img src="{address}" width="{width}" height="{height}" '
-        f'alt="{html.escape(alt)}" loading="lazy"></div>'
+        f'style="--width: {width}px" alt="{html.escape(alt)}" loading="lazy"></div>'
     )

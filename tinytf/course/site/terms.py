@@ -6,10 +6,11 @@ import re
 from tinytf.course.glossary import TERMS
 
 _SHORTEST = 3  # letters of a name that is looked for in prose
-_EVERYDAY = frozenset(
-    "gate token query key value score mask padding head layer memory control patch segment frozen "
-    "prompt occlusion alignment extrapolation temperature cache head sentinel probe".split()
-)
+_EVERYDAY = {  # words that mean something else before their chapter
+    "gate", "token", "query", "key", "value", "score", "mask", "padding", "head", "layer", "memory",
+    "control", "patch", "segment", "frozen", "prompt", "occlusion", "alignment", "extrapolation",
+    "temperature", "cache", "sentinel", "probe",
+}  # fmt: skip
 # What is no prose: code, formulas, links, HTML, headings.
 _KEPT = re.compile(
     r"```.*?```|~~~.*?~~~|`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]+\$|\[[^\]]*\]\([^)]*\)|<[^>]+>|^#.*?$",
