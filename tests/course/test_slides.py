@@ -24,6 +24,8 @@ from tinytf.course.slides.deck import Deck
         ("One. Two has **bold** words. Three.", "One. Two has **bold** words."),
         ("Why? Because. And more.", "Why? Because."),
         ("The value `a. B` and $x. Y$ stay. Gone.", "The value `a. B` and $x. Y$ stay."),
+        ("One. (Two. Three.) Four.", "One."),
+        ("Is it (a. B) so? (It is. Yes.) Gone.", "Is it (a. B) so? (It is. Yes.)"),
         ("*Where? Here. Not this.*", "*Where? Here.*"),
         ("*One. Two.* Three.", "*One.*"),
         ("Smith et al. Wrote it. Gone.", "Smith et al. Wrote it."),

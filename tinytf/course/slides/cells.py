@@ -45,7 +45,7 @@ def left_out(cell):
     names = {name for name, _ in calls_of(cell)}
     drawn = any("image/png" in output.get("data", {}) for output in outputs)
     return (
-        all(isinstance(node, ast.Import | ast.ImportFrom) or _is_setup(node) for node in statements)
+        all(_is_import(node) or _is_setup(node) for node in statements)
         or (names == {"predict.answer"} and len(statements) <= 3)
         or (drawn and len(statements) <= 2)
     )  # fmt: skip
@@ -53,3 +53,20 @@ def left_out(cell):
 
 def _is_setup(node):
     return isinstance(node, ast.Assign) and ast.unparse(node.value) == "setup()"
+
+
+def only_imports(text):
+    """Whether Python does nothing but import."""
+    try:
+        return all(map(_is_import, ast.parse(text).body))
+    except SyntaxError:  # a piece of a longer statement
+        return False
+
+
+def _is_import(node):
+    return isinstance(node, ast.Import | ast.ImportFrom)
+
+
+def is_graduation(cell):
+    """Whether a cell only compares what was built with the package's."""
+    return all(ast.unparse(node).startswith("graduate(") for node in tree(source(cell)).body)

@@ -8,13 +8,22 @@ from tinytf.course.notebooks import source
 from tinytf.course.outline import CHAPTERS
 from tinytf.course.site.outputs import to_html as output_html
 from tinytf.course.slides import code, prose
-from tinytf.course.slides.cells import answers, is_answer, is_check, left_out, named
+from tinytf.course.slides.cells import (
+    answers,
+    is_answer,
+    is_check,
+    is_graduation,
+    left_out,
+    named,
+    only_imports,
+)
 from tinytf.course.slides.fitting import TALL, cut, height, lines, packed
 
 _SIDE_ROADS = re.compile(r"(?m)^(?=## (?:Further|Read next)\b)")
 _LEAD = 4  # lines of text that stand under a section's heading
 _ROOM = code.LINES + 3  # lines of code, or what is as high, on a slide of code and words
 _REMARK = 7
+_FEW = 45  # characters
 
 
 class Slide(NamedTuple):
@@ -32,7 +41,8 @@ class Deck:
 
     def __init__(self, notebook, pictures):
         self.notebook, self.pictures = notebook, pictures
-        self.slides, self.title, self.answers = [], "", answers(notebook)
+        self.slides, self.answers = [], answers(notebook)
+        self.title = self.after = ""  # the present heading; that behind an exercise's end
 
     def add(self, body, notes="", look="", title=None, size=99):
         """One more slide under the present heading."""
@@ -100,7 +110,9 @@ class Deck:
 
     def heading(self, block, notes):
         """A new heading; those of the first two ranks have a slide to themselves."""
-        rank, self.title = len(block) - len(block.lstrip("#")), block.lstrip("# ")
+        rank, title = len(block) - len(block.lstrip("#")), block.lstrip("# ")
+        self.after = self.title if title.startswith("Exercise") else title
+        self.title = title
         if rank == 1:
             known = {chapter.number: chapter for chapter in CHAPTERS}
             chapter = known.get(self.notebook.chapter)
@@ -110,16 +122,19 @@ class Deck:
             self.add("", notes, "section")
 
     def caption(self, block, notes):
-        """Set a caption under the figure that was shown last; whether there was one."""
-        if not self.slides or self.slides[-1].look != "figure":
-            return False
-        last = self.slides[-1]
-        short = prose.to_html(prose.shortened(block))
-        self.slides[-1] = last._replace(body=f"{last.body}\n{short}", notes=notes)
-        return True
+        """Set a caption under the figure that was shown just now; whether there was one."""
+        for place in range(len(self.slides) - 1, max(-1, len(self.slides) - 4), -1):
+            slide = self.slides[place]
+            if slide.look == "figure" and not slide.notes:
+                short = prose.to_html(prose.shortened(block))
+                self.slides[place] = slide._replace(body=f"{slide.body}\n{short}", notes=notes)
+                return True
+        return False
 
     def code(self, cell):
         """Slides of a code cell: questions, code with what it printed, figures."""
+        if is_graduation(cell):
+            return
         outputs = [output for output in cell.get("outputs", []) if not is_check(output)]
         outputs = [output_html(output, self.pictures) for output in outputs]
         outputs = [shown for shown in outputs if shown and not is_answer(shown)]
@@ -136,10 +151,13 @@ class Deck:
             self.add("\n".join(group), "", "printed")
         for shown in figures:
             self.add(shown, "", "figure")
+        if any(map(is_check, cell.get("outputs", []))):
+            self.title = self.after
 
     def listing(self, text, printed):
         """Slides of code, with what it printed if both fit; returns what did not."""
         *first, last = code.chunks(text)
+        first = [piece for piece in first if not only_imports(piece)]
         for piece in first:
             self.add(code.to_html(piece), "", "code")
         shown, size = code.to_html(last), last.count("\n") + 3
@@ -163,9 +181,13 @@ class Deck:
 
 
 def remarks_joined(slides):
-    """The slides, a remark of a line or two set under the code that it follows."""
-    found = []
+    """The slides, a remark of a line or two set under the code that it follows.
+
+    One of a few words that follows no code is only said: it goes to the next slide's notes.
+    """
+    found, said = [], ""
     for slide in slides:
+        slide, said = slide._replace(notes=said + slide.notes), ""
         last, size = found[-1] if found else None, words(slide.body)
         short = slide.look == "text" and size < _REMARK
         if (
@@ -176,6 +198,8 @@ def remarks_joined(slides):
         ):
             body, notes = last.body + slide.body, last.notes + slide.notes
             found[-1] = last._replace(body=body, notes=notes, size=last.size + size)
+        elif slide.look == "text" and len(re.sub(r"<[^>]+>", "", slide.body).strip()) < _FEW:
+            said = slide.notes
         else:
             found.append(slide)
     return found

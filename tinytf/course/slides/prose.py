@@ -3,8 +3,8 @@
 import functools
 import re
 
-_KEPT = re.compile(r"`[^`\n]*`|\$[^$]+\$|\[[^\]]*\]\([^)]*\)|\((?:[^()]|\n)*\)")
-_END = re.compile(r"(?<=[.!?])[\"*)]*\s+(?=[A-Z`*$\"(])")
+_KEPT = re.compile(r"`[^`\n]+`|\$[^$]+\$|\[[^\]]*\]\([^)]*\)|\((?:[^()]|\n)*\)")
+_END = re.compile(r"(?<=[.!?])[\"*)]*\s+(?=[A-Z`*$\"(\[])")
 _SHORT_FORMS = re.compile(r"\b(e\.g|i\.e|et al|cf|vs|Eq|Fig)\.$")
 _FOLDED = re.compile(r"<details>.*?</details>", re.S)
 
@@ -69,7 +69,7 @@ def kind(block):
 
 def sentences(text):
     """The sentences of a paragraph; formulas, code, links and brackets are not cut."""
-    masked = _KEPT.sub(lambda kept: "x" * len(kept[0]), text)
+    masked = _KEPT.sub(lambda kept: kept[0][0] + "x" * (len(kept[0]) - 3) + kept[0][-2:], text)
     found, start = [], 0
     for end in _END.finditer(masked):
         if not _SHORT_FORMS.search(masked[start : end.start()]):

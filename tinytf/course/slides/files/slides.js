@@ -23,6 +23,7 @@
       const host = stage.parentElement;
       const scale = host.getBoundingClientRect().width / host.offsetWidth;
       stage.style.transformOrigin = "0 0";
+      stage.style.width = stage.style.height = `${100 * scale}%`;
       stage.style.transform = `scale(${1 / scale})`;
     }
   }
