@@ -69,7 +69,7 @@ def kind(block):
 
 def sentences(text):
     """The sentences of a paragraph; formulas, code, links and brackets are not cut."""
-    masked = _KEPT.sub(lambda kept: kept[0][0] + "x" * (len(kept[0]) - 3) + kept[0][-2:], text)
+    masked = _KEPT.sub(lambda kept: re.sub(r"(?<=.).(?=..)", "x", kept[0], flags=re.S), text)
     found, start = [], 0
     for end in _END.finditer(masked):
         if not _SHORT_FORMS.search(masked[start : end.start()]):
