@@ -26,3 +26,10 @@ def prompts(rows, length, device="cpu"):
 
 def seeded(seed=3):
     return torch.Generator().manual_seed(seed)
+
+
+# of a pretraining that is over in a second
+TINY = [
+    "--steps", "6", "--warmup", "2", "--batch-size", "2", "--precision", "float32", "--max-len",
+    "16", "--d-model", "12", "--num-heads", "3", "--num-layers", "1", "--vocab-size", "280",
+]  # fmt: skip

@@ -14,12 +14,16 @@ OF_SOMETHING_ELSE = {
     "test_errata.py": "mistakes of the source documents, wherever they could be made",
     "test_house.py": "what stands where in the package, and who imports whom",
     "test_layout.py": "this",
+    "test_packaging.py": "what the wheel holds",
+    "test_repository.py": "what surrounds the course: workflows, forms, citation, installing",
     "apps/test_hostile_files.py": "files of all apps with anything in their headers",
     "pretrained/test_families.py": "what all families of published weights share",
     "pretrained/test_hostile_folders.py": "folders broken on purpose, whatever the family",
     "course/test_browser.py": "a chapter in JupyterLab",
     "course/test_form_checks.py": "the checks in test_notebooks_form.py",
     "course/test_notebooks_form.py": "the saved notebooks",
+    "viz/test_explorer_page.py": "the explorer in a browser",
+    "viz/test_palette.py": "the colours of style.py, for every kind of eye",
     "training/test_compiled.py": "whole runs of compiled models",
 }
 

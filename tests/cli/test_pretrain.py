@@ -5,23 +5,17 @@ from dataclasses import replace
 
 import pytest
 import torch
-from gpt_support import TEXT
+from gpt_support import TEXT, TINY
 from support import assert_same_file, interrupt_at
 
 from tinytf.apps.writer import Writer
-from tinytf.cli import pretrain, reading, write
+from tinytf.cli import pretrain, write
 from tinytf.data.blocks import TextBlocks
 from tinytf.data.corpus import END_OF_TEXT, Corpus
-from tinytf.data.token_file import open_tokens
 from tinytf.decoding.sampling import Sampling
 from tinytf.text.bpe import train_bpe
 from tinytf.training import checkpointing
 from tinytf.training.trainer import TrainingConfig
-
-TINY = [
-    "--steps", "6", "--warmup", "2", "--batch-size", "2", "--precision", "float32", "--max-len",
-    "16", "--d-model", "12", "--num-heads", "3", "--num-layers", "1", "--vocab-size", "280",
-]  # fmt: skip
 
 
 @pytest.fixture
@@ -51,13 +45,6 @@ def test_a_text_is_cheaper_for_who_has_read_it():
     after = pretrain.evaluate(writer, [TEXT, TEXT])
     assert after < 1 < 3 < before
     assert after == pytest.approx(writer.bits_per_byte(TEXT))
-
-
-def test_a_text_of_ones_own_is_divided_once(tmp_path):
-    (tmp_path / "text").write_text("".join(map(chr, range(300, 400))), encoding="utf-8")
-    train, validation = pretrain.own_text(tmp_path / "text")
-    assert (len(train[0]), len(validation[0])) == (90, 10)
-    assert train[0] + validation[0] == (tmp_path / "text").read_text(encoding="utf-8")
 
 
 def test_what_is_held_out_teaches_the_tokenizer_nothing_and_the_seed_decides_the_rest():
@@ -176,29 +163,3 @@ def test_it_says_what_is_wrong(run, tmp_path, text, capsys):
     text.write_text("x")
     assert run(out="other") == 2
     assert "holds 1 characters: too few to divide" in capsys.readouterr().err
-
-
-def test_a_large_text_is_encoded_to_a_file_once(run, text, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(reading, "LARGE", 1000)
-    monkeypatch.setattr(reading, "_HELD_OUT", 400)
-    lines = "".join(f"{i} {TEXT[i % 30 :][:40]}\n" for i in range(400))
-    text.write_text(lines)
-    assert run("--steps", "4") == 0
-    assert "bits per byte" in capsys.readouterr().out
-    born = (tmp_path / "run.tokens").stat().st_mtime_ns
-    assert run("--steps", "4", "--resume") == 0
-    assert (tmp_path / "run.tokens").stat().st_mtime_ns == born
-    ids = open_tokens(tmp_path / "run.tokens").ids.tolist()
-    read = Writer.load(tmp_path / "run").tokenizer.decode(ids)
-    cut = lines.index("\n", len(lines) - 400)
-    assert read == END_OF_TEXT + lines[:cut] + END_OF_TEXT
-    text.write_text(lines + "one more line\n")
-    assert run("--steps", "4", "--resume") == 2
-    assert "on another text" in capsys.readouterr().err
-
-
-def test_a_large_text_without_lines_is_refused(run, text, monkeypatch, capsys):
-    monkeypatch.setattr(reading, "LARGE", 1000)
-    text.write_text("a word " * 1000)
-    assert run() == 2
-    assert "text has no line in its last 1,048,576 bytes" in capsys.readouterr().err

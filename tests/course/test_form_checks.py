@@ -57,7 +57,10 @@ BAD_FORMS = {
     "no_saved_errors_warnings_or_paths": add("1", said("see /home/someone/x.py")),
     "no_machine_path_in_source": add("open('/tmp/x')"),
     "cells_are_short": add("\n".join(["x = 1"] * 31)),
-    "is_small": add("1", {"output_type": "display_data", "data": {"image/png": "A" * 500_000}}),
+    "is_small": add("1", {"output_type": "display_data", "data": {"image/png": "A" * 500_000},
+                          "metadata": {"alt": "a picture that is too large"}}),
+    "every_figure_has_alternative_text": add(
+        "1", {"output_type": "display_data", "data": {"image/png": "A" * 500}}),
     "has_claims_predictions_and_checks": drop("claim('03-4'"),
     "every_claim_was_measured": add("claim('03-9', 's', 1, '<', 2)"),
     "every_prediction_is_answered_after_it_is_asked": drop("answer('03-P1'"),
@@ -66,7 +69,7 @@ BAD_FORMS = {
     "graduates_equal_the_package": add("def attention_weights(q, k, mask=None):\n    return q"),
     "claim_ids_are_unique_within": lambda cells: cells.append(dict(cells[3])),
     "figures_are_not_only_in_widgets": add("1", {"output_type": "display_data", "data": WIDGET}),
-}
+}  # fmt: skip
 
 
 def test_a_good_chapter_passes_every_form_check(tmp_path):

@@ -160,6 +160,16 @@ def test_graduates_equal_the_package(notebook):
         assert normalised(node) == package_definition(counterpart), f"{name} and {target.value}"
 
 
+@each_chapter
+def test_every_figure_has_alternative_text(notebook):
+    for cell in notebook.code:
+        for output in cell["outputs"]:
+            if "image/png" in output.get("data", {}):
+                known = output.get("metadata", {})
+                said = known.get("alt") or known.get("image/png", {}).get("alt") or ""
+                assert said.strip(), f"{where(notebook, cell)} shows a figure and says nothing"
+
+
 def test_claim_ids_are_unique():
     pairs = {
         (claim["id"], notebook.path.name) for notebook in NOTEBOOKS for claim in notebook.claims()

@@ -9,6 +9,8 @@ from tinytf.course.readme import readme_of, refreshed
 
 ROOT = Path(__file__).parents[2]
 README = """# It
+<!-- hours: how -->
+<!-- end of hours -->
 <!-- chapters: how -->
 old
 <!-- end of chapters -->
@@ -42,7 +44,8 @@ def test_the_readme_is_written_between_its_comments(course, capsys):
     assert (course / "README.md").read_text() == README
     assert main(command) == 0
     text = (course / "README.md").read_text()
-    assert text.startswith("# It\n<!-- chapters: how -->\n| | question | time |\n")
+    assert text.startswith("# It\n<!-- hours: how -->\n**It takes** about 2 hours in all")
+    assert "<!-- end of hours -->\n<!-- chapters: how -->\n| | question | time |\n" in text
     assert "| [05 Scaled dot-product attention](notebooks/05_it.ipynb) | How does" in text
     assert "\nbetween\n" in text
     assert "| 05 | `causal_mask` | [tinytf/masks.py](tinytf/masks.py) |\n<!-- end of parts" in text

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import bounded
 
-from tinytf.attention import KeyValueCache, explicit_attention
+from tinytf.attention import explicit_attention
 from tinytf.decoding.fast import FastStack, fast_decoder
-from tinytf.decoding.fast_parts import FastOutput, StaticCache
+from tinytf.decoding.fast_parts import FastOutput
 from tinytf.decoding.generate import generate
 from tinytf.decoding.sampling import Sampling
 from tinytf.gpt import GPT, GPTConfig
@@ -167,21 +167,6 @@ def test_a_fast_model_is_not_made_faster():
 
 
 # ---- the cache
-
-
-def test_a_static_cache_holds_what_a_growing_one_does(exact):
-    static, growing = StaticCache(6), KeyValueCache()
-    for length in (2, 1, 3):
-        k, v = torch.randn(2, 4, 3, length, 5, device=exact).unbind(0)
-        for ours, theirs in zip(static.append(k, v), growing.append(k, v), strict=True):
-            assert torch.equal(ours, theirs)
-        assert len(static) == len(growing)
-    rows = torch.tensor([2, 2, 0], device=exact)
-    for cache in (static, growing):
-        cache.select(rows)
-    assert torch.equal(static.room[0], growing.k)
-    assert torch.equal(static.room[1], growing.v)
-    StaticCache(3).select(rows)  # an empty one has no rows
 
 
 def test_new_positions_are_written_in_place(exact):

@@ -56,6 +56,16 @@ def test_what_was_said_stands_and_empty_figures_say_something():
         alt(ax, "")
 
 
+def test_words_on_boxes_and_histograms_are_said():
+    _, ax = plt.subplots()
+    ax.text(0, 0, "cat")
+    ax.text(0, 1, "dog")
+    assert spoken(ax) == "It reads: cat, dog."
+    said = spoken(viz.histogram({"a": [1.0, 2.0, 2.0, 5.0]}, xlabel="steps"))
+    assert "steps" in said
+    assert said != "A figure."
+
+
 def test_lines_of_nothing_but_nan_are_said():
     _, ax = plt.subplots()
     ax.plot([0, 1], [np.nan, np.nan], label="lost")

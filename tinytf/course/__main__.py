@@ -3,20 +3,23 @@
 import argparse
 import sys
 
-from tinytf.course.commands import (
-    attack,
-    build,
-    claims,
-    exercises,
-    progress,
-    readme,
-    report,
-    reset,
-    site,
-    slides,
-    start,
-)
-from tinytf.course.commands import map as parts
+try:
+    from tinytf.course.commands import (
+        attack,
+        build,
+        claims,
+        exercises,
+        progress,
+        readme,
+        report,
+        reset,
+        site,
+        slides,
+        start,
+    )
+    from tinytf.course.commands import map as parts
+except ModuleNotFoundError as missing:  # the package alone is installed
+    sys.exit(f"{missing.name} is not installed; the course needs: pip install 'tinytf[course]'")
 
 
 def main(arguments=None):
@@ -35,7 +38,11 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     folder = getattr(options, "notebooks", None)
     if folder is not None and not folder.is_dir():
-        print(f"no folder {folder}: say with --notebooks where they are", file=sys.stderr)
+        print(
+            f"no folder {folder}: the chapters are in the course's folder, which an installed "
+            "tinytf does not bring; run this there, or say with --notebooks where they are",
+            file=sys.stderr,
+        )
         return 1
     try:
         return options.run(options)

@@ -12,6 +12,7 @@ import nbformat
 
 from tinytf.course.cell_ids import give_ids
 from tinytf.course.notebooks import NotebookError
+from tinytf.course.online import with_badges, with_install_cell
 from tinytf.course.outline import CHAPTERS, head
 from tinytf.course.substance import VARIES, claim_of, same_cell, same_output, same_value
 from tinytf.course.tidy import WIDGETS, tidy
@@ -36,20 +37,21 @@ def read(text, name="the notebook"):
 
 
 def load(path):
-    """Read a notebook from a file, see `read`, its head as in the outline."""
+    """Read a notebook from a file, see `read`: its head as in the outline, the install cell in."""
     path = Path(path)
     try:
         notebook = read(path.read_text(encoding="utf-8"), path.name)
     except (OSError, UnicodeDecodeError) as error:
         raise NotebookError(f"{path.name} can't be read: {error}") from error
     number = path.name.split("_")[0]
-    for chapter in CHAPTERS:
-        if chapter.number == number and chapter.minutes and notebook.cells:
-            first = notebook.cells[0]
-            try:
-                first.source = head(first.source, chapter)
-            except ValueError as error:
-                raise NotebookError(f"{path.name}: {error}") from error
+    chapter = next((one for one in CHAPTERS if one.number == number and one.minutes), None)
+    if chapter and notebook.cells:
+        first = notebook.cells[0]
+        try:
+            first.source = with_badges(head(first.source, chapter), path.name)
+        except ValueError as error:
+            raise NotebookError(f"{path.name}: {error}") from error
+        with_install_cell(notebook)
     return notebook
 
 

@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
+from tinytf.course.online import badges
 from tinytf.course.tables import Link, table
 
 
@@ -178,11 +179,32 @@ def head(text, chapter):
 def chapter_table(folder):
     """The README's table of the chapters that lie in `folder`, in Markdown."""
     lines = ["| | question | time |", "|---|---|---|"]
+    for chapter, path in _written(folder):
+        link = f"[{chapter.number} {chapter.title}]({Path(folder).name}/{path.name})"
+        elsewhere = badges(path.name)
+        elsewhere = f" {elsewhere} |" if elsewhere else ""
+        lines.append(f"| {link} | {chapter.question} | {chapter.minutes} minutes |{elsewhere}")
+    if badges("x"):
+        lines[:2] = ["| | question | time | open in |", "|---|---|---|---|"]
+    return "\n".join(lines)
+
+
+def hours(folder):
+    """The README's sentence on how long the chapters that lie in `folder` take, in Markdown."""
+    minutes = [chapter.minutes or 0 for chapter, _ in _written(folder)]
+    if not minutes:
+        return ""
+    some = sorted(minutes)[len(minutes) // 2]
+    return (
+        f"**It takes** about {sum(minutes) / 60:.0f} hours in all, exercises included: "
+        f"{len(minutes)} chapters, most of about {some} minutes."
+    )
+
+
+def _written(folder):
     for chapter in CHAPTERS:
         for path in sorted(Path(folder).glob(f"{chapter.number}_*.ipynb")):
-            link = f"[{chapter.number} {chapter.title}]({Path(folder).name}/{path.name})"
-            lines.append(f"| {link} | {chapter.question} | {chapter.minutes} minutes |")
-    return "\n".join(lines)
+            yield chapter, path
 
 
 def outline(folder="."):

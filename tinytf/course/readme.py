@@ -1,16 +1,23 @@
 """The parts of README.md that follow from the course: written between comments, never by hand.
 
 `<!-- chapters: ... -->` to `<!-- end of chapters -->` holds the table of chapters, `<!-- parts:
-... -->` to `<!-- end of parts -->` the map of what each builds and where it stands.
+... -->` to `<!-- end of parts -->` the map of what each builds and where it stands; `hours` says
+how long they take, `online` how to run them without installing anything.
 """
 
 import re
 from pathlib import Path
 
 from tinytf.course.house import map_markdown
-from tinytf.course.outline import chapter_table
+from tinytf.course.online import without_installing
+from tinytf.course.outline import chapter_table, hours
 
-_REGIONS = {"chapters": chapter_table, "parts": map_markdown}
+_REGIONS = {
+    "hours": hours,
+    "chapters": chapter_table,
+    "online": without_installing,
+    "parts": map_markdown,
+}
 
 
 def refreshed(text, folder):

@@ -3,6 +3,8 @@
 import json
 import re
 
+from tinytf.course.pictures import small
+
 WIDGETS, VIEW = (
     "application/vnd.jupyter.widget-state+json",
     "application/vnd.jupyter.widget-view+json",
@@ -18,8 +20,8 @@ def tidy(notebook):
     """Bring a notebook (as nbformat reads it) into the form in which it is saved; idempotent.
 
     Kernel and language are named without their versions; traces of editors and runs go, tags and
-    what else a person put there stays; text that came in pieces is joined; widgets are named after
-    the cell that shows them. Cells need their ids first.
+    what else a person put there stays; text that came in pieces is joined; pictures are small;
+    widgets are named after the cell that shows them. Cells need their ids first.
     """
     metadata = notebook["metadata"]
     state = metadata.get("widgets", {}).get(WIDGETS, {}).get("state", {})
@@ -85,4 +87,7 @@ def _joined(outputs):
             last["text"] += output["text"]
         else:
             joined.append(output)
+        data = output.get("data", {})
+        if "image/png" in data:
+            data["image/png"] = small(data["image/png"])
     return joined

@@ -7,7 +7,19 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from .axes import set_axes
-from .style import ATTENTION, FAINT, GOLD, INK, MASKED, PAPER, SIGNED, as_array, label, new_axes
+from .style import (
+    ATTENTION,
+    FAINT,
+    GOLD,
+    INK,
+    MASKED,
+    PAPER,
+    SIGNED,
+    as_array,
+    label,
+    new_axes,
+    readable_on,
+)
 
 
 def heatmap(weights, queries=None, keys=None, ax=None, *, mask=None, scale="attention", **look):
@@ -247,11 +259,9 @@ def _write_numbers(ax, values, shown, mesh, decimals=2, points=None):
     points = points or max(7.5, min(11, 110 / max(values.shape)))
     for row, column in np.argwhere(shown):
         value = values[row, column]
-        red, green, blue, _ = mesh.cmap(mesh.norm(value))
-        dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.55
         text = f"{value:.{decimals}f}"
         faint = round(abs(value), decimals) == 0
-        color = PAPER if dark else FAINT if faint else INK
+        color = readable_on(mesh.cmap(mesh.norm(value))[:3], FAINT if faint else INK)
         ax.text(column, row, text, ha="center", va="center", fontsize=points, color=color)
 
 

@@ -104,7 +104,7 @@ const kindButtons = DATA.kinds.map((kind) => el("button", { class: "kind-button"
 const layerBox = el("span"), headBox = el("span");
 const stage = el("div", { class: "stage" });
 const reading = el("p", { class: "reading", "aria-live": "polite" });
-const mapBox = el("div", { class: "panel" }), thumbBox = el("div", { class: "panel" });
+const mapBox = el("div", { class: "panel map-panel" }), thumbBox = el("div", { class: "panel heads-panel" });
 const ramp = el("i", { class: "ramp", "aria-hidden": "true" });
 for (let i = 0; i <= LEVELS; i++) ramp.append(el("i", { class: "c" + i }));
 const goldKey = el("span", {}, el("i", { class: "swatch gold" }), "gold link");
@@ -113,10 +113,8 @@ const hiddenKey = el("span", {}, el("i", { class: "swatch hidden-key" }), "may n
 app.append(
   el("div", { class: "title" }, root.dataset.title),
   el("div", { class: "bar" }, field("Sentence", select)),
-  el("div", { class: "bar" }, radios("kind of attention", kindButtons)),
-  el("div", { class: "bar" }, field("Layer", layerBox), field("Head", headBox)),
-  stage, reading,
-  el("div", { class: "panels" }, mapBox, thumbBox),
+  el("div", { class: "bar" }, radios("kind of attention", kindButtons), field("Layer", layerBox), field("Head", headBox)),
+  el("div", { class: "body" }, stage, reading, mapBox, thumbBox),
   el("div", { class: "legend" }, el("span", {}, "0", ramp, "1  attention weight"), goldKey, hiddenKey,
     el("span", {}, "Point at a word that looks, or Tab to it and use ← →")),
 );
@@ -159,9 +157,11 @@ function build() {
     el("div", { class: "row", role: "radiogroup", "aria-label": beneath }, ...queries),
     el("p", { class: "row-name" }, beneath)));
 
-  const size = Math.max(15, Math.min(40, Math.floor(420 / S), Math.floor(420 / T)));
+  // A cell's size where there is room beside the words, and where there is less.
+  const beside = Math.max(15, Math.min(38, Math.floor(410 / S), Math.floor(410 / T)));
+  const under = Math.max(15, Math.min(22, Math.floor(190 / T)));
   const grid = el("div", { class: "map", role: "img",
-    style: `--cell:${size}px;grid-template-columns:max-content repeat(${S},${size}px)` }, el("span"));
+    style: `--beside:${beside}px;--under:${under}px;grid-template-columns:max-content repeat(${S},var(--cell))` }, el("span"));
   askedWords.forEach(({ token, pinyin }) => grid.append(el("span", { class: "across", ...lang(token) }, [show(token), pinyin].filter(Boolean).join(" "))));
   cells = []; rowNames = [];
   askingWords.forEach(({ token, pinyin }, q) => {
@@ -169,14 +169,13 @@ function build() {
     name.addEventListener("pointermove", () => go({ query: q }));
     rowNames.push(name); grid.append(name);
     cells.push(askedWords.map((_, k) => {
-      const cell = el("span", { "data-query": q, "data-key": k });
+      const cell = el("span", { "data-query": q, "data-key": k }, el("span"));
       cell.addEventListener("pointermove", () => go({ query: q }));
       grid.append(cell);
       return cell;
     }));
   });
   mapBox.replaceChildren(el("p", { class: "panel-name" }), grid);
-  mapBox.wide = size >= 30;
 
   const board = el("div", { class: "heads", role: "radiogroup", "aria-label": "all heads of all layers",
     style: `--thumb:${H > 5 ? 44 : 60}px;grid-template-columns:max-content repeat(${H + 1},max-content)` });
@@ -223,7 +222,7 @@ function paint() {
     const w = weight(m, layer, head, q, k), masked = hidden(q, k);
     cell.className = `cell ${masked ? "hidden-key" : level(w)}${isGold(q, k) ? " gold" : ""}`;
     cell.dataset.weight = w.toFixed(3);
-    cell.textContent = mapBox.wide && w >= 0.05 ? w.toFixed(2) : "";
+    cell.firstChild.textContent = w >= 0.05 ? w.toFixed(2) : "";
   }));
   rowNames.forEach((name, q) => name.classList.toggle("on", q === query));
   const where = `Layer ${layer}, ${headName()}`;

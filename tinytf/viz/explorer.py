@@ -23,15 +23,16 @@ from importlib.resources import files
 from itertools import count
 
 import numpy as np
-from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
+from matplotlib.colors import LinearSegmentedColormap, to_hex
 
 from .attention import alignment_grid, heatmap, sounded
 from .example import KINDS, NAMES, causal, checked, choose, sounds
-from .style import ATTENTION, INK
+from .style import ATTENTION, INK, readable_on
 
 LEVELS = 20  # steps of the colour ramp
 MOST_TOKENS = 128  # a side; a page of 500 x 500 takes 31 MB, and no cell of it can be read
 MOST_WEIGHTS = 1 << 22  # of all maps together, two letters each
+_DARK_INK = "#10202e"  # of numbers on the light steps of a ramp
 _DARK = LinearSegmentedColormap.from_list(
     "tinytf.attention.dark", ("#1c242e", "#1d3d57", "#1f6391", "#3d93c9", "#8ccbee", "#eaf7ff")
 )
@@ -208,7 +209,7 @@ def _still_html(example, start, title):
         body += f'<tr><th scope="row" style="{quiet}right;white-space:nowrap">{name}</th>'
         for s, weight in enumerate(weights[t]):
             color = ATTENTION(round(weight * LEVELS) / LEVELS)
-            style = f"background-color:{to_hex(color)};color:{_text_on(color)};"
+            style = f"background-color:{to_hex(color)};color:{readable_on(color, _DARK_INK)};"
             style += "padding:4px 8px;text-align:center;border:1px solid #ffffff;"
             style += "outline:2px solid #d9730d;outline-offset:-2px;" if (t, s) in gold else ""
             number = f"<b>{weight:.2f}</b>" if weight >= 0.5 else f"{weight:.2f}"
@@ -255,11 +256,6 @@ def _css():
 def _variables(ramp):
     """The ramp as CSS variables, and beside each step the ink that reads best on it."""
     colors = [ramp(i / LEVELS) for i in range(LEVELS + 1)]
-    return "".join(f"--c{i}:{to_hex(c)};--t{i}:{_text_on(c)};" for i, c in enumerate(colors))
-
-
-def _text_on(color):
-    """Dark or white, whichever has the greater contrast on `color` (WCAG relative luminance)."""
-    parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(color)]
-    luminance = 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-    return "#10202e" if (luminance + 0.05) ** 2 > 1.05 * 0.062 else "#ffffff"
+    return "".join(
+        f"--c{i}:{to_hex(c)};--t{i}:{readable_on(c, _DARK_INK)};" for i, c in enumerate(colors)
+    )

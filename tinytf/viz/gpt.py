@@ -1,10 +1,9 @@
 """What a language model reads, says and finds hard: text drawn token by token."""
 
 import matplotlib.pyplot as plt
-import numpy as np
 from matplotlib.patches import Rectangle
 
-from .style import ATTENTION, CYCLE, INK, as_array, label, new_axes
+from .style import ATTENTION, CYCLE, as_array, label, new_axes, readable_on
 
 COLUMNS = 104  # of text on a row
 MONO = "DejaVu Sans Mono"
@@ -91,10 +90,9 @@ def text_bits(tokens, bits, *, top=10.0, title=None):
     for shown, x, y, amount in placed:
         shade = ATTENTION(min(amount / top, 1.0))
         ax.add_patch(Rectangle((x, y), len(shown), 0.92, facecolor=shade, edgecolor="white"))
-        dark = np.dot(shade[:3], (0.299, 0.587, 0.114)) < 0.55
         for i, char in enumerate(shown):  # a place of its own for each, whatever the font's width
             ax.text(x + i + 0.5, y + 0.5, char.replace("$", r"\$"), ha="center", va="center",
-                    family=MONO, fontsize=10, color="white" if dark else INK)  # fmt: skip
+                    family=MONO, fontsize=10, color=readable_on(shade[:3]))  # fmt: skip
     ax.set(xlim=(0, width), ylim=(rows, -0.1), xticks=[], yticks=[])
     _bare(ax)
     scale = plt.cm.ScalarMappable(plt.Normalize(0, top), ATTENTION)

@@ -86,6 +86,12 @@ def _described(ax):
     elif ax.collections and not any(isinstance(c, QuadMesh) for c in ax.collections):
         points = sum(len(c.get_offsets()) for c in ax.collections)
         parts.append(f"{points} points." if points > 1 else "")
+    if not any(parts[1:]):  # words on boxes, or bars of a histogram
+        words = [" ".join(text.get_text().split()) for text in ax.texts]
+        words = ", ".join(filter(None, words))
+        shapes = len(ax.patches) + len(ax.collections)
+        parts.append(f"A drawing with {shapes} shapes." if shapes > 1 else "")
+        parts.append(f"It reads: {words[:200]}{'…' * (len(words) > 200)}." if words else "")
     if axes and any(parts):
         parts.append(f"Axes: {', '.join(axes)}.".replace("\n", " "))
     return " ".join(part for part in parts if part)

@@ -7,7 +7,7 @@ import numpy as np
 import seaborn as sns
 
 from .axes import count_in_whole_numbers, name_bars, set_axes
-from .style import CYCLE, INK, as_array, label, new_axes
+from .style import CYCLE, INK, as_array, dash_beside, label, new_axes
 
 
 def lines(x, series, ax=None, *, band=None, markers=None, colors=None, **axes):
@@ -19,7 +19,8 @@ def lines(x, series, ax=None, *, band=None, markers=None, colors=None, **axes):
     colors: {label: its place in CYCLE, or a colour of `COLOURS`}, so that a thing keeps its colour
     from figure to figure; lines without one take their own place's.
     axes: title, xlabel, logx and the like (`set_axes`); legend=False leaves the legend out;
-    dashed=[labels] gives lines dashes, for a variant that keeps its thing's colour.
+    dashed=[labels] gives lines dashes, for a variant that keeps its thing's colour; lines whose
+    colours some eye takes for one get different dashes of themselves.
     """
     if not isinstance(series, Mapping) or not series:
         raise ValueError(f"series needs at least one {{label: values}}, got {series!r}")
@@ -29,7 +30,7 @@ def lines(x, series, ax=None, *, band=None, markers=None, colors=None, **axes):
     series = {name: y for name, y in series.items() if name not in levels}
     if unknown := set(band or {}) - set(series):
         raise ValueError(f"band for {sorted(unknown)}, but the lines are {list(series)}")
-    ax = new_axes(ax)
+    ax, drawn = new_axes(ax), []
     for index, (name, values) in enumerate(series.items()):
         y = as_array(values, f"series {name!r}", ndim=1)
         if isinstance(x, Mapping) and name not in x:
@@ -43,12 +44,16 @@ def lines(x, series, ax=None, *, band=None, markers=None, colors=None, **axes):
         dots = len(y) <= 20 if markers is None else markers
         # Past the last colour the dash changes, so two lines never look alike.
         dash = "--" if name in dashed else ("-", "--", ":")[index // len(CYCLE) % 3]
+        dash = dash_beside(color, dash, drawn)
+        drawn.append((color, dash))
         marker = "o" if dots else None
         ax.plot(along, y, label=label(name), color=color, marker=marker, linestyle=dash)
         if band and name in band:
             low, high = _spread(band[name], y, name)
             ax.fill_between(along, low, high, color=color, alpha=0.18, linewidth=0)
     for (name, level), dash in zip(levels.items(), cycle(("--", ":", "-."))):  # none look alike
+        dash = dash_beside("#6b7280", dash, drawn)
+        drawn.append(("#6b7280", dash))
         ax.axhline(float(level), color="#6b7280", linestyle=dash, linewidth=1.5, label=label(name))
     set_axes(ax, **axes)
     if not axes.get("logx"):

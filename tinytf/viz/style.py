@@ -14,13 +14,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 import seaborn as sns
 from matplotlib import font_manager
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.ft2font import FT2Font
 
 from tinytf.viz import font
 
 INK = "#1d2733"  # text and axes
-FAINT = "#8a94a0"  # numbers that round to nothing
+FAINT = "#606a75"  # numbers that round to nothing
 PAPER = "#ffffff"
 MASKED = "#e4e6ea"  # cells that may not be attended
 GOLD = "#d9730d"  # gold alignment links: orange stays apart from blue for every kind of eye
@@ -60,6 +60,22 @@ COLOURS = {
     "RMSNorm": "#9c5fb5",
     "BatchNorm": "#8a6d4f",
 }
+# Pairs of these that some colour-blind eye takes for one (ΔE2000 below 15): told apart by dashes.
+ALIKE = frozenset(map(frozenset, (
+    ("#0d6cb0", "#0a8f6a"),
+    ("#0d6cb0", "#9c5fb5"),
+    ("#0d6cb0", "#6b7280"),
+    ("#0d6cb0", "#0d4f8b"),
+    ("#de8f05", "#d9730d"),
+    ("#0a8f6a", "#8a6d4f"),
+    ("#c2410c", "#8a6d4f"),
+    ("#c2410c", "#d9730d"),
+    ("#9c5fb5", "#4fb3e8"),
+    ("#9c5fb5", "#8a6d4f"),
+    ("#9c5fb5", "#6b7280"),
+    ("#9c5fb5", "#0d4f8b"),
+)))  # fmt: skip
+DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 
 BASE_FONT = "DejaVu Sans"
 _VISIBLE = {"\n": "↵", "\t": "⇥", "\r": "␍"}
@@ -193,6 +209,28 @@ def as_array(values, name="values", ndim=None):
         hint = "; choose one, e.g. x[0]" if array.ndim > ndim else ""
         raise ValueError(f"{name} needs {ndim} dimensions, got shape {array.shape}{hint}")
     return array
+
+
+def readable_on(ground, ink=INK):
+    """A colour for text on `ground`: `ink`, white or black, the first with a contrast of 4.5."""
+
+    def luminance(color):
+        parts = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(color))
+        return sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), parts))
+
+    def contrast(color):
+        low, high = sorted((luminance(color) + 0.05, luminance(ground) + 0.05))
+        return high / low
+
+    inks = (ink, PAPER, "#000000")
+    return next((color for color in inks if contrast(color) >= 4.5), max(inks, key=contrast))
+
+
+def dash_beside(color, dash, drawn):
+    """`dash`, or another where a line of the same look is among `drawn`: (colour, dash) of each."""
+    taken = [d for c, d in drawn if c == color or frozenset((c, color)) in ALIKE]
+    others = [one for one in DASHES if one not in taken]
+    return dash if dash not in taken or not others else others[0]
 
 
 def new_axes(ax=None, size=None):

@@ -1,0 +1,34 @@
+"""How far a reader is: bars in a notebook, words elsewhere, the numbers beside the bars."""
+
+import json
+
+from course_support import cell, said
+
+from tinytf.course.sofar import so_far
+
+
+def save(folder, name, *outputs):
+    (folder / name).write_text(json.dumps({"cells": [cell("1", *outputs)]}))
+
+
+def test_bars_are_as_long_as_what_was_done_and_say_it_in_numbers(tmp_path):
+    save(tmp_path, "05_a.ipynb", said("✓ 05-P1  you said: a; measured: a"),
+         said("→ 05-P2  you said: b; measured: a"), said("→ 05-P3  measured: a"),
+         said("", check={"id": "05.1", "status": "passed"}))  # fmt: skip
+    save(tmp_path, "06_b.ipynb", said("", built={"name": "attend", "status": "failed"}))
+    save(tmp_path, "07_c.ipynb", said("", check={"id": "07.1", "status": "not yet"}))
+    shown = so_far(tmp_path)
+    lines = [line.split() for line in repr(shown).splitlines()]
+    assert lines[1] == ["05", "1", "of", "2", "1", "of", "1"]
+    assert lines[2] == ["06", "0", "of", "1"]
+    assert lines[3] == ["all", "1", "of", "2", "1", "of", "1", "0", "of", "1"]
+    assert len(lines) == 4
+    drawn = shown._repr_html_()
+    assert "█" * 6 + "░" * 6 + "</span> 1 of 2" in drawn
+    assert "█" * 12 + "</span> 1 of 1" in drawn
+    assert "░" * 12 + "</span> 0 of 1" in drawn
+
+
+def test_before_the_first_cell_it_says_what_to_do(tmp_path):
+    assert "nothing yet" in repr(so_far(tmp_path))
+    assert so_far(tmp_path)._repr_html_() == f"<p>{so_far(tmp_path)!r}</p>"
