@@ -9,6 +9,9 @@ from tinytf.course.outline import CHAPTERS
 from tinytf.course.site.chapter import raw
 from tinytf.course.site.terms import anchor
 
+# README's pictures and badges; the index has the explorer itself.
+_PICTURE = re.compile(r"\[!\[[^\]]*\]\([^)]*\)\]\([^)]*\)|!\[[^\]]*\]\([^)]*\)|<img\b[^>]*>")
+
 
 def index(chapters, readme):
     """The first page: what README says before its first section, an explorer, the chapters."""
@@ -18,7 +21,7 @@ def index(chapters, readme):
     names = "\n".join(["", *(notebook.path.stem for notebook in chapters), "claims", "glossary"])
     return "\n\n".join(
         [
-            readme.split("\n## ")[0].strip() or "# tinytf",
+            _PICTURE.sub("", readme.split("\n## ")[0]).strip() or "# tinytf",
             raw(_explorer(chapters)),
             "## Chapters",
             raw(f'<div class="cards">{cards}</div>'),
