@@ -15,6 +15,8 @@ try:
         release,
         report,
         reset,
+        site,
+        slides,
         start,
     )
     from tinytf.course.commands import map as parts
@@ -31,7 +33,7 @@ def main(arguments=None):
     commands = parser.add_subparsers(dest="command", required=True)
     everything = (
         start, progress, reset, claims, exercises, build, readme, parts, report, attack,
-        release, collect,
+        release, collect, site, slides,
     )  # fmt: skip
     for command in everything:
         command.add(commands).set_defaults(run=command.run)

@@ -1,0 +1,212 @@
+"""The web edition: what its pages hold, and two chapters of it in a browser without a network."""
+
+import base64
+import json
+import re
+import struct
+from pathlib import Path
+
+import pytest
+from browser_support import offline_browser
+
+from tinytf.course.__main__ import main
+from tinytf.course.glossary import TERMS
+from tinytf.course.notebooks import Notebook
+from tinytf.course.site import MissingPackage, assets, chapter, folds, outputs, pages, terms
+
+ROOT = Path(__file__).parents[2]
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + struct.pack(">II", 300, 200) + b"rest"
+
+
+def code(text, *shown, id="c"):
+    """A code cell and its outputs."""
+    return {"cell_type": "code", "id": id, "metadata": {}, "source": text, "outputs": list(shown)}
+
+
+def html(text, **metadata):
+    """An output that is HTML."""
+    return {"output_type": "display_data", "data": {"text/html": text}, "metadata": metadata}
+
+
+def saved(folder, *cells):
+    """A notebook of these cells."""
+    path = folder / "05_scaled_dot_product_attention.ipynb"
+    path.write_text(json.dumps({"cells": cells}))
+    return Notebook(path)
+
+
+def test_a_picture_becomes_a_file_with_its_alt_text_and_size(tmp_path):
+    output = {
+        "data": {"image/png": base64.b64encode(PNG).decode(), "text/plain": "<Figure>"},
+        "metadata": {"image/png": {"alt": 'A "map" < 2'}},
+    }
+    shown = outputs.to_html(output, outputs.Pictures(tmp_path / "05", "figures/05"))
+    file = re.search(r'src="figures/05/(\w+\.png)" width="300" height="200"', shown)[1]
+    assert (tmp_path / "05" / file).read_bytes() == PNG
+    assert 'alt="A &quot;map&quot; &lt; 2"' in shown
+
+
+@pytest.mark.parametrize(
+    ("output", "shown"),
+    [
+        ({"text": ["a < b\n", "\x1b[31mc\x1b[0m\n"]}, ">a &lt; b\nc</pre>"),
+        ({"text": "\n"}, ""),
+        ({"traceback": ["Error: x<y"]}, "Error: x&lt;y"),
+        (html('<a href="03_tokens.ipynb">03</a>'), '<a href="03_tokens.html">03</a>'),
+        (
+            {"data": {"application/vnd.jupyter.widget-view+json": {}, "text/plain": "k = 1"}},
+            "k = 1",
+        ),
+    ],
+)
+def test_other_outputs(output, shown):
+    made = outputs.to_html(output, None)
+    assert shown in made
+    assert bool(made) == bool(shown)
+
+
+def test_results_between_a_question_and_its_answer_wait(tmp_path):
+    cells = [
+        code("x = 1"),
+        code('predict("05-a", "how?", ["one", "two"])'),
+        {"cell_type": "markdown", "source": "words"},
+        code("print(x)"),
+        code('predict.answer("05-a", "one")'),
+        code("print(x)"),
+    ]
+    assert folds.pending(cells) == [[], [], ["05-a"], ["05-a"], ["05-a"], []]
+    far = [cells[1], *[code("x")] * 30, cells[4]]
+    assert sum(map(bool, folds.pending(far))) == 21  # the answer and the twenty before it
+    assert folds.pending([cells[4]]) == [[]]
+
+
+def test_options_become_buttons_and_results_fold():
+    asked = '<b>?</b> <code>05-a</code> <b>how?</b><ul style="m"><li>one</li><li>two</li></ul>'
+    shown = folds.as_buttons(asked, ["05-a"])
+    assert shown.count('<button type="button" data-predict="05-a">') == 2
+    assert folds.as_buttons(asked, ["05-b"]) == asked
+    assert 'data-until="05-a 05-b"' in folds.fold("<p>0.9</p>", ["05-a", "05-b"])
+    assert folds.fold("<p>0.9</p>", []) == "<p>0.9</p>"
+
+
+def test_the_first_use_of_a_term_is_linked_once_and_not_in_code():
+    seen = set()
+    kept = "# Softmax\n\n`softmax` of [softmax](x) and $softmax$\n\n```\nsoftmax\n```"
+    text = f"{kept}\nA softmax, a softmax."
+    linked = terms.link_terms(text, 5, seen)
+    assert linked.count("<a ") == 1
+    assert linked.endswith(">softmax</a>, a softmax.")
+    assert "softmax" in seen
+    assert "<a " not in terms.link_terms("a softmax", 5, seen)
+    assert "<a " in terms.link_terms("a softmax", 0, set())
+    assert "<a " in terms.link_terms("a key", 5, set())
+    assert "<a " not in terms.link_terms("a key", 4, set())  # nothing but a word before 05
+
+
+def test_no_link_inside_a_link():
+    text = " and ".join(english.split(", ")[0] for english, *_ in TERMS)
+    linked = terms.link_terms(text, 99, set())
+    assert linked.count("<a ") > 100
+    depth = 0
+    for tag in re.findall(r"<a |</a>", linked):
+        depth += 1 if tag == "<a " else -1
+        assert depth in (0, 1)
+
+
+def test_a_page_hides_the_caption_of_a_folded_figure(tmp_path):
+    notebook = saved(
+        tmp_path,
+        code(
+            'predict("05-a", "how?", ["one", "two"])',
+            html("<code>05-a</code><ul><li>one</li></ul>"),
+        ),
+        code("draw()", html("<p>picture</p>")),
+        {"cell_type": "markdown", "id": "m", "source": "*It is two.* So\n\nmore"},
+        code('predict.answer("05-a", "two")', html("<p>two</p>")),
+        {"cell_type": "markdown", "id": "n", "source": "see [03 Tokens](03_tokens.ipynb)"},
+    )
+    page = chapter.page(notebook, None)
+    assert page.count('<details class="until"') == 2
+    assert '<div class="waits">\n\n*It is two.* So\n\n</div>\n\nmore' in page
+    assert '<a href="03_tokens.html">03 Tokens</a>' in page
+
+
+def test_claims_lead_to_their_cells(tmp_path):
+    claim = {"id": "05-1", "sentence": "a < b in `x`", "measured": "1 < 2"}
+    page = pages.claims([saved(tmp_path, code("claim()", html("", claim=claim), id="claim-05-1"))])
+    assert 'href="05_scaled_dot_product_attention.html#claim-05-1"' in page
+    assert "a &lt; b in <code>x</code>" in page
+
+
+def test_a_missing_package_is_named_with_what_to_run(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(assets, "find_spec", lambda name: None)
+    with pytest.raises(MissingPackage, match=r"sphinx-revealjs; run pip install -e"):
+        assets.copy_library("reveal.js", tmp_path)
+    assert main(["site", str(tmp_path)]) == 1
+    assert "not installed: sphinx" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Chapters 00 and 05, built."""
+    for name in ("sphinx", "myst_parser", "sphinx_book_theme", "mathjax"):
+        pytest.importorskip(name, reason=f"{name} is not installed")
+    folder = tmp_path_factory.mktemp("site")
+    arguments = ["site", str(folder), "0", "5", "--notebooks", str(ROOT / "notebooks")]
+    assert main(arguments) == 0  # 1 if Sphinx warned of anything
+    return folder
+
+
+def test_built_pages_load_nothing_from_elsewhere(site):
+    loads = re.compile(r"<(?:script|img|link|iframe|source)\b[^>]*?\b(?:src|href)=\"([^\"]*)\"")
+    found = 0
+    for path in site.rglob("*.html"):
+        for address in loads.findall(path.read_text(encoding="utf-8")):
+            found += 1
+            assert not re.match(r"(?:https?:)?//", address), f"{path.name} loads {address}"
+            file = address.split("?")[0].split("#")[0]
+            assert file.startswith("data:") or (path.parent / file).exists(), f"{path.name}: {file}"
+    assert found > 50
+
+
+def test_built_pages_have_every_cell_and_alt_text(site):
+    for path in (ROOT / "notebooks").glob("0[05]_*.ipynb"):
+        page = (site / f"{path.stem}.html").read_text(encoding="utf-8")
+        ids = set(re.findall(r'\bid="([^"]+)"', page))
+        missing = {cell["id"] for cell in json.loads(path.read_text())["cells"]} - ids
+        assert not missing
+        pictures = re.findall(r"<img\b[^>]*>", page)
+        assert len(pictures) > 5
+        assert all(re.search(r'alt="[^"]{20,}"', picture) for picture in pictures)
+        glossary = (site / "glossary.html").read_text(encoding="utf-8")
+        used = set(re.findall(r'href="glossary.html#([^"]+)"', page))
+        assert used
+        assert all(f'id="{anchor}"' in glossary for anchor in used)
+
+
+@pytest.mark.browser
+def test_a_prediction_an_explorer_and_a_search_answer_in_a_browser(site):
+    with offline_browser(width=390, height=800) as (page, faults):
+        page.goto((site / "05_scaled_dot_product_attention.html").as_uri())
+        page.wait_for_function("MathJax.startup.promise.then(() => true)")
+        assert page.locator("mjx-container").count() > 10
+        assert page.locator("mjx-merror").count() == 0
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= 390
+        fold = page.locator('details[data-until="05-b"]').first
+        assert fold.get_attribute("open") is None
+        button = page.locator('[data-predict="05-b"]').nth(1)
+        button.click()
+        assert button.get_attribute("aria-pressed") == "true"
+        assert page.locator('details.until[open]:has-text("05-b measured")').count() == 1
+        assert page.locator("details.until:not([open])").count() > 0  # the other predictions'
+        page.goto((site / "index.html").as_uri())
+        explorer = page.locator(".tinytf-explorer")
+        page.wait_for_selector(".tinytf-explorer[data-ready='1']")
+        explorer.locator(".query-token").nth(2).click()
+        assert explorer.get_attribute("data-query") == "2"
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        page.goto(f"{(site / 'search.html').as_uri()}?q=softmax")
+        page.wait_for_selector("#search-results li a")
+        assert "05 Scaled" in page.locator("#search-results").inner_text()
+        assert not faults, faults[:3]

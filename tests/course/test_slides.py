@@ -1,0 +1,148 @@
+"""Slides: text shortened, code cut, and a chapter's deck measured in a browser."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from browser_support import offline_browser
+
+from tinytf.course.__main__ import main
+from tinytf.course.notebooks import Notebook, source
+
+ROOT = Path(__file__).parents[2]
+pytest.importorskip("mdit_py_plugins", reason="mdit_py_plugins is not installed")
+
+from tinytf.course.slides import code, fitting, prose
+from tinytf.course.slides.deck import Deck
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("One is here. Two is not.", "One is here."),
+        ("One. Two has **bold** words. Three.", "One. Two has **bold** words."),
+        ("Why? Because. And more.", "Why? Because."),
+        ("The value `a. B` and $x. Y$ stay. Gone.", "The value `a. B` and $x. Y$ stay."),
+        ("One. (Two. Three.) Four.", "One."),
+        ("Is it (a. B) so? (It is. Yes.) Gone.", "Is it (a. B) so? (It is. Yes.)"),
+        ("*Where? Here. Not this.*", "*Where? Here.*"),
+        ("*One. Two.* Three.", "*One.*"),
+        ("Smith et al. Wrote it. Gone.", "Smith et al. Wrote it."),
+    ],
+)
+def test_a_paragraph_keeps_what_it_says_first_and_in_bold(text, short):
+    assert prose.shortened(text) == short
+
+
+def test_blocks_and_their_kinds():
+    text = "## A\ntext\nmore\n\n* one\n* two\n\n$$\nx\n\ny\n$$\n\n```\na\n\nb\n```\n*caption*"
+    found = prose.blocks(text)
+    assert [prose.kind(block) for block in found] == [
+        "heading", "text", "list", "formula", "code", "caption",
+    ]  # fmt: skip
+    assert prose.items("1. One. Gone.\n2. Two") == ["1. One.", "2. Two"]
+
+
+def test_code_is_cut_between_statements_and_nothing_is_lost():
+    text = "\n".join(f"def f{i}(x):\n    y = x\n    return y\n" for i in range(9))
+    pieces = code.chunks(text)
+    assert all(len(piece.splitlines()) <= code.LINES for piece in pieces)
+    assert all(piece.startswith("def ") for piece in pieces)
+    assert [line for piece in pieces for line in piece.splitlines() if line] == [
+        line for line in text.splitlines() if line
+    ]
+    assert code.chunks("x = 1") == ["x = 1"]
+
+
+@pytest.mark.parametrize("number", ["05", "10", "18"])
+def test_no_code_of_a_chapter_is_lost_or_too_long(number):
+    notebook = Notebook(next((ROOT / "notebooks").glob(f"{number}_*.ipynb")))
+    for cell in notebook.code:
+        pieces = code.chunks(source(cell))
+        joined = [line for piece in pieces for line in piece.splitlines() if line.strip()]
+        assert joined == [line for line in source(cell).splitlines() if line.strip()]
+
+
+def test_long_outputs_say_how_much_is_missing():
+    rows = "".join(f"<tr><td>{i}</td></tr>" for i in range(40))
+    shown = fitting.cut(f"<table>{rows}</table>")
+    assert shown.count("<tr>") == 15
+    assert "… 25 more rows" in shown
+    assert "… 26 more lines" in fitting.cut("<pre>" + "x\n" * 39 + "x</pre>")
+    assert [len(group) for group in fitting.packed([("x", 4)] * 7)] == [2, 2, 2, 1]
+
+
+def test_a_deck_has_question_answer_notes_and_no_solution(tmp_path):
+    asked = "<b>?</b> <code>05-a</code> <b>how?</b><ul><li>one</li></ul>"
+    told = '<b style="">→</b> <code>05-a</code> measured: <b>one</b>. Because.'
+    show = lambda text: {"data": {"text/html": text}, "metadata": {}}  # noqa: E731
+    cells = [
+        {"cell_type": "markdown", "source": "# 05 T\n\n**Q?**\n\nAbout 9 minutes.", "metadata": {}},
+        {"cell_type": "markdown", "metadata": {},
+         "source": "## S\n\nFirst words. Later words.\n\n<details>\nsecret\n</details>"},
+        {"cell_type": "code", "metadata": {}, "source": 'predict("05-a", "how?", ["one"])',
+         "outputs": [show(asked)]},
+        {"cell_type": "code", "metadata": {}, "source": 'predict.answer("05-a", "one")',
+         "outputs": [show(told)]},
+        {"cell_type": "markdown", "source": "## Further\n\nside road", "metadata": {}},
+    ]  # fmt: skip
+    path = tmp_path / "05_t.ipynb"
+    path.write_text(json.dumps({"cells": cells}))
+    slides = Deck(Notebook(path), None).all()
+    assert [slide.look for slide in slides] == ["chapter", "section", "question"]
+    assert "First words." in slides[1].body
+    assert "Later" not in slides[1].body
+    assert "secret" not in slides[1].body
+    assert "Later words." in slides[1].notes
+    before, after = slides[2].body.split('<div class="fragment">')
+    assert "measured" not in before
+    assert "measured: <b>one</b>" in after
+
+
+MEASURE = """() => {
+  const found = [];
+  for (let i = 0; i < Reveal.getTotalSlides(); i += 1) {
+    Reveal.slide(i, 0, 99);
+    const slide = Reveal.getCurrentSlide(), frame = slide.getBoundingClientRect();
+    const head = slide.querySelector("h1, h2"), inner = slide.querySelector(".inner");
+    const box = inner.getBoundingClientRect(), top = head.getBoundingClientRect().bottom;
+    if (frame.width !== 1280 || frame.height !== 720) found.push(`${i}: ${frame.width}`);
+    if (head.scrollWidth > head.clientWidth + 1) found.push(`${i}: heading`);
+    if (box.height && box.top < top - 1) found.push(`${i}: ${box.top} above ${top}`);
+    for (const node of [inner, ...inner.querySelectorAll("pre, p, td, img, li, svg, button")]) {
+      const r = node.getBoundingClientRect();
+      if (r.width && r.height && (r.right > frame.right + 1 || r.bottom > frame.bottom + 1
+          || r.left < frame.left - 1)) found.push(`${i}: ${node.tagName} ${r.right} ${r.bottom}`);
+    }
+    const says = inner.textContent.trim() || !slide.matches(".text, .code, .printed");
+    if (!says) found.push(`${i}: empty`);
+  }
+  return [Reveal.getTotalSlides(), found];
+}"""
+
+
+@pytest.mark.browser
+def test_no_slide_is_larger_than_its_frame_and_none_asks_for_a_network(tmp_path):
+    for name in ("sphinx_revealjs", "mathjax"):
+        pytest.importorskip(name, reason=f"{name} is not installed")
+    arguments = ["slides", str(tmp_path), "05", "--notebooks", str(ROOT / "notebooks")]
+    assert main(arguments) == 0
+    deck = next(tmp_path.glob("05_*.html"))
+    loads = re.findall(r'(?:src|<link[^>]*href)="([^"]+)"', deck.read_text(encoding="utf-8"))
+    assert loads
+    assert all((tmp_path / address).exists() for address in loads)
+    with offline_browser(width=1280, height=720) as (page, faults):
+        page.goto(deck.as_uri())
+        page.wait_for_selector("body[data-ready]")
+        number, found = page.evaluate(MEASURE)
+        assert number > 40
+        assert not found
+        page.evaluate(
+            "Reveal.slide(Reveal.getSlides().findIndex((s) => s.matches('.question')), 0, -1)"
+        )
+        answer = page.locator("section.present .fragment")
+        answer.wait_for(state="hidden")
+        page.keyboard.press("ArrowRight")
+        answer.wait_for(state="visible")
+        assert not faults, faults[:3]
