@@ -1,11 +1,15 @@
 """The commands on small folders: strange notebooks are left out, chapters are found by number."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
+from tinytf.course import teaching
 from tinytf.course.__main__ import main
 from tinytf.course.commands import two_digits
+from tinytf.course.commands.notes import html
 from tinytf.course.outline import CHAPTERS
 
 CLAIM = "claim('03-1', 'a sentence', 1, '<', 2)"
@@ -76,3 +80,45 @@ def test_a_report_names_what_is_long(tmp_path, capsys):
     assert "03: 13 lines in c" in capsys.readouterr().out
     assert main([*command, "7"]) == 1
     assert "no such chapter" in capsys.readouterr().err
+
+
+# notes
+
+FOLDER = Path(__file__).parents[2] / "notebooks"
+
+
+def test_notes_are_written_and_their_links_lead_somewhere(tmp_path, capsys):
+    assert main(["notes", str(tmp_path / "t"), "--notebooks", str(FOLDER)]) == 0
+    files = {path.name for path in (tmp_path / "t").iterdir()}
+    assert {"index.md", "05_scaled_dot_product_attention.md"} <= files
+    for name in files:
+        text = (tmp_path / "t" / name).read_text(encoding="utf-8")
+        links = re.findall(r'\]\(([^)]+)\)|href="([^"]+)"', text)
+        for link in {a or b for a, b in links} - {""}:
+            assert link in files, (name, link)
+    assert "notes for" in capsys.readouterr().out
+
+
+def test_html_has_the_tables():
+    pytest.importorskip("mistune")
+    made = html({"a.md": "# A & B\n\n| x | y |\n| --- | --- |\n| 1 | [b](b.md) |\n"})
+    assert list(made) == ["a.html"]
+    assert "<title>A &amp; B</title>" in made["a.html"]
+    assert '<td><a href="b.html">b</a></td>' in made["a.html"]
+
+
+def test_notes_that_name_nothing_stop_it(tmp_path, capsys, monkeypatch):
+    (tmp_path / "ch05.md").write_text(
+        teaching.written()["05"].read_text(encoding="utf-8").replace("{05-15}", "{05-99}"),
+        encoding="utf-8",
+    )
+    monkeypatch.setattr(teaching, "FOLDER", tmp_path)
+    assert main(["notes", str(tmp_path / "t"), "--notebooks", str(FOLDER)]) == 1
+    assert "ch05.md: 05-99 is nothing in this chapter" in capsys.readouterr().err
+    assert not (tmp_path / "t").exists()
+
+
+def test_an_edition_without_notes_says_so(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(teaching, "FOLDER", tmp_path / "none")
+    assert main(["notes", str(tmp_path / "t"), "--notebooks", str(FOLDER)]) == 1
+    assert capsys.readouterr().err == "this edition has no teacher's notes\n"

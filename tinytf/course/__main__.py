@@ -9,6 +9,7 @@ try:
         build,
         claims,
         exercises,
+        notes,
         progress,
         readme,
         report,
@@ -28,7 +29,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m tinytf.course", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     everything = (
-        start, progress, reset, claims, exercises, build, readme, parts, report, attack
+        start, progress, reset, claims, exercises, build, readme, parts, report, attack, notes
     )  # fmt: skip
     for command in everything:
         command.add(commands).set_defaults(run=command.run)
