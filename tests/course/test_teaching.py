@@ -12,7 +12,7 @@ from tinytf.course.outline import CHAPTERS
 from tinytf.course.teaching import NotesError, parse, read, written
 
 # Chapters whose notes are not written yet. It shrinks.
-NOT_YET = {chapter.number for chapter in CHAPTERS} - {"05"}
+NOT_YET = {"28", "29", "30"}
 FOLDER = Path(__file__).parents[2] / "notebooks"
 WRITTEN = written()
 MODEL = WRITTEN["05"].read_text(encoding="utf-8")
