@@ -22,8 +22,9 @@ def page(notes, facts):
         parts += [f"### {number}. {each.name}", f"> {each.says}", each.more]
         parts += [f"**See** {each.see}", _told(each.see, facts), f"**Ask** {each.ask}"]
     for plan in notes.plans:
-        rows = [(step.minutes, step.cells, step.text) for step in plan.steps]
-        parts += [f"## {plan.minutes} minutes", _table(("min", "cells", "what happens"), rows)]
+        rows = [(s.minutes, _places(s.cells, facts), s.cells, s.text) for s in plan.steps]
+        header = ("min", "section", "cells", "what happens")
+        parts += [f"## {plan.minutes} minutes", _table(header, rows)]
         parts += [f"**At home** {plan.home}"]
     parts += [_votes(facts), _tasks(facts), "## Questions to discuss"]
     for question in notes.discuss:
@@ -52,10 +53,8 @@ def index(chapters, syllabi):
 
 
 def _asked(item, number):
-    options = [f"    {_LETTERS[n]}. {text}" for n, (text, _) in enumerate(item.options)]
-    options = options or ["    (one to three sentences)"]
-    lines = [f"**{number}.** {item.text}", *[f"* {option.strip()}" for option in options]]
-    return "\n\n".join([lines[0], "\n".join(lines[1:])])
+    options = [f"{_LETTERS[n]}. {text}" for n, (text, _) in enumerate(item.options)]
+    return f"**{number}.** {item.text}\n\n" + _points(options or ["(one to three sentences)"])
 
 
 def _key(item, number):
@@ -68,7 +67,7 @@ def _key(item, number):
 def _votes(facts):
     """The chapter's predictions: what is asked, the options, what was measured."""
     rows = [
-        (id, each.question, " / ".join(each.options), each.answer)
+        (id, *map(_plain, (each.question, " / ".join(each.options), each.answer)))
         for id, each in facts.predictions.items()
     ]
     header = ("", "question", "options", "measured")
@@ -79,7 +78,7 @@ def _tasks(facts):
     """The chapter's exercises: difficulty, minutes, points, the mistakes that are named."""
     rows = [
         (id, each.title, each.stars, each.minutes, getattr(each, "points", each.difficulty),
-         ", ".join(wrong.name for wrong in each.wrong))
+         _plain("; ".join(wrong.name for wrong in each.wrong)))
         for id, each in facts.exercises.items()
     ]  # fmt: skip
     header = ("", "exercise", "", "min", "points", "mistakes that the grader knows by name")
@@ -91,15 +90,28 @@ def _told(text, facts):
     lines = []
     for name in NAMED.findall(text):
         if name in facts.claims:
-            lines.append(f"{{{name}}} {facts.claims[name]}")
+            lines.append(f"{{{name}}} {_plain(facts.claims[name])}")
         elif name in facts.predictions:
             each = facts.predictions[name]
-            lines.append(f"{{{name}}} {each.question} Measured: {each.answer}")
+            lines.append(f"{{{name}}} {_plain(each.question)} Measured: {_plain(each.answer)}")
         elif name in facts.exercises:
             lines.append(f"{{{name}}} {facts.exercises[name].title}")
         elif name.startswith("#"):
             lines.append(f"{{{name}}} under “{facts.sections[name[1:]]}”")
     return _points(lines)
+
+
+def _places(cells, facts):
+    """The headings under which the first and the last of the named cells stand."""
+    names = [name[1:] for name in NAMED.findall(cells)]
+    found = [_plain(facts.sections.get(name, "")) for name in names]
+    return " … ".join(dict.fromkeys(found))
+
+
+def _plain(text):
+    """Text of the chapter, in which `<eos>` outside of code shall not pass for HTML."""
+    pieces = re.split(r"(`[^`]*`)", text)
+    return "".join(p if p.startswith("`") else p.replace("<", "&lt;") for p in pieces)
 
 
 def _named(text):
