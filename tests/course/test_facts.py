@@ -6,8 +6,8 @@ from tinytf.course.facts import facts
 from tinytf.course.notebooks import Notebook
 
 
-def cell(id, source, *outputs):
-    kind = "markdown" if source.startswith("#") else "code"
+def cell(id, source, *outputs, kind=None):
+    kind = kind or ("markdown" if source.startswith("#") else "code")
     return {"cell_type": kind, "id": id, "metadata": {}, "source": source, "outputs": [*outputs]}
 
 
@@ -21,8 +21,10 @@ def test_facts(tmp_path):
     cells = [
         cell("title", "# 05 Scaled"),
         cell("ask", "predict('05-a', 'Which is it?', ['this', 'that: measured'])", shown(asked)),
-        cell("part", "## A part"),
+        cell("end", "[The end of what was asked.]\n\n## A part", kind="markdown"),
         cell("tell", "x", shown("→ 05-a  you said: this; measured: that: measured. It is.")),
+        cell("exercise-05-1", "### Exercise 05.1"),
+        cell("exercise-05-1-answer", "y"),
         cell("claim", "claim('05-1', 'they differ by', 1, '<', 2)", shown("✓", claim=claim)),
     ]
     path = tmp_path / "05_small.ipynb"
@@ -33,8 +35,14 @@ def test_facts(tmp_path):
         "05-a": ("Which is it?", ["this", "that: measured"], "that: measured. It is.")
     }
     assert its.claims == {"05-1": "they differ by · 1 < 2"}
-    assert its.sections["ask"] == "05 Scaled"
-    assert its.sections["tell"] == "A part"
+    assert its.sections["ask"] == ("05 Scaled", "05 Scaled")
+    assert its.sections["end"] == ("05 Scaled", "A part")
+    assert its.sections["tell"] == ("A part", "A part")
+    assert (
+        its.sections["exercise-05-1"][0]
+        == its.sections["exercise-05-1-answer"][1]
+        == "Exercise 05.1"
+    )
     assert "05.3" in its.exercises
     known = ("05-1", "05-a", "05.3", "#tell")
     assert all(map(its.knows, known))

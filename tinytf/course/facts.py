@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from tinytf.course.cell_ids import heading
 from tinytf.course.grading import exercises
-from tinytf.course.notebooks import text
+from tinytf.course.notebooks import source, text
 from tinytf.course.outline import CHAPTERS
 
 
@@ -24,7 +24,7 @@ class Facts(NamedTuple):
     exercises: dict
     predictions: dict
     claims: dict  # id: the sentence and what was measured
-    sections: dict  # cell: the heading it stands under
+    sections: dict  # cell: the headings that hold at its top and at its end
 
     def knows(self, name):
         """Whether the chapter has such a claim, prediction or exercise, or (with #) cell."""
@@ -36,16 +36,12 @@ class Facts(NamedTuple):
 def facts(notebook):
     """The Facts of a Notebook. Raises KeyError if the outline has no such chapter."""
     number = notebook.chapter
-    sections, section = {}, ""
-    for cell in notebook.cells:
-        section = heading(cell) or section
-        sections[cell.get("id")] = section
     return Facts(
         {chapter.number: chapter for chapter in CHAPTERS}[number],
         {id: each for id, each in exercises().items() if id.startswith(f"{number}.")},
         _predictions(notebook),
         {claim["id"]: f"{claim['sentence']} · {claim['measured']}" for claim in notebook.claims()},
-        sections,
+        _sections(notebook.cells),
     )
 
 
@@ -58,6 +54,21 @@ def problems(notes, facts):
         places = [order.index(cell) for cell in cells if cell in order]
         if places != sorted(places):
             found.append(f"the plan for {plan.minutes} minutes walks back: {cells}")
+    return found
+
+
+def _sections(cells):
+    """{cell: (heading at its top, heading at its end)}; an exercise's holds for its own cells."""
+    found, section, exercise = {}, "", ""
+    for cell in cells:
+        own, id = heading(cell), cell.get("id") or ""
+        if own and own.startswith("Exercise "):
+            exercise, own = own, None
+        begins = source(cell).lstrip().startswith("#") and cell["cell_type"] == "markdown"
+        top, section = section, own or section
+        found[id] = (section if begins else top, section)
+        if id.startswith("exercise-") and exercise:
+            found[id] = (exercise, exercise)
     return found
 
 

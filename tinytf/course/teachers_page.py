@@ -54,7 +54,8 @@ def index(chapters, syllabi):
 
 def _asked(item, number):
     options = [f"{_LETTERS[n]}. {text}" for n, (text, _) in enumerate(item.options)]
-    return f"**{number}.** {item.text}\n\n" + _points(options or ["(one to three sentences)"])
+    below = "  \n".join(options) or "*One to three sentences.*"  # two spaces: a new line
+    return f"**{number}.** {item.text}\n\n{below}"
 
 
 def _key(item, number):
@@ -97,21 +98,23 @@ def _told(text, facts):
         elif name in facts.exercises:
             lines.append(f"{{{name}}} {facts.exercises[name].title}")
         elif name.startswith("#"):
-            lines.append(f"{{{name}}} under “{facts.sections[name[1:]]}”")
+            lines.append(f"{{{name}}} under “{facts.sections[name[1:]][1]}”")
     return _points(lines)
 
 
 def _places(cells, facts):
     """The headings under which the first and the last of the named cells stand."""
-    names = [name[1:] for name in NAMED.findall(cells)]
-    found = [_plain(facts.sections.get(name, "")) for name in names]
-    return " … ".join(dict.fromkeys(found))
+    names = [name[1:] for name in NAMED.findall(cells) if name.startswith("#")]
+    if not names:
+        return ""
+    (_, begins), (ends, _) = facts.sections[names[0]], facts.sections[names[-1]]
+    return " … ".join(dict.fromkeys([_plain(begins), *[_plain(ends)] * (len(names) > 1)]))
 
 
 def _plain(text):
-    """Text of the chapter, in which `<eos>` outside of code shall not pass for HTML."""
+    """Text of the chapter, in which <eos> outside of code shall not pass for HTML."""
     pieces = re.split(r"(`[^`]*`)", text)
-    return "".join(p if p.startswith("`") else p.replace("<", "&lt;") for p in pieces)
+    return "".join(p if p.startswith("`") else re.sub(r"<(?=[\w/!|])", r"\\<", p) for p in pieces)
 
 
 def _named(text):

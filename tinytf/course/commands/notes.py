@@ -13,7 +13,8 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 54em; margin: 2em auto; 
 table { border-collapse: collapse; margin: 1em 0 } h2 { margin-top: 2em }
 td, th { border: 1px solid #bbb; padding: 4px 8px; text-align: left; vertical-align: top }
 blockquote { border-left: 4px solid #999; margin-left: 0; padding-left: 1em; font-style: italic }
-code { font-size: 0.9em } @media print { body { font-size: 11pt; margin: 0 } }
+code { font-size: 0.9em; white-space: nowrap } td:first-child { white-space: nowrap }
+ @media print { body { font-size: 11pt; margin: 0 } }
 """
 
 
