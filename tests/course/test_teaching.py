@@ -19,12 +19,13 @@ MODEL = WRITTEN["05"].read_text(encoding="utf-8")
 
 
 @cache
-def chapters():
-    return {notebook.chapter: notebook for notebook in notebooks(FOLDER)}
+def chapter(number):
+    (notebook,) = [each for each in notebooks(FOLDER) if each.chapter == number]
+    return facts(notebook)
 
 
 def test_a_chapter_has_notes_or_is_named():
-    numbers = {chapter.number for chapter in CHAPTERS}
+    numbers = {each.number for each in CHAPTERS}
     assert numbers - set(WRITTEN) == NOT_YET
     assert set(WRITTEN) <= numbers
 
@@ -33,7 +34,17 @@ def test_a_chapter_has_notes_or_is_named():
 def test_notes_name_what_their_chapter_has(number):
     notes = read(WRITTEN[number])
     assert notes.chapter == number
-    assert problems(notes, facts(chapters()[number])) == []
+    assert problems(notes, chapter(number)) == []
+
+
+@pytest.mark.parametrize("number", WRITTEN)
+def test_a_plan_says_where_each_exercise_is_done(number):
+    exercises = chapter(number).exercises
+    for plan in read(WRITTEN[number]).plans:
+        text = plan.home + "".join(step.cells + step.text for step in plan.steps)
+        named = {id: (f"{{{id}}}", f"#exercise-{id.replace('.', '-')}") for id in exercises}
+        forgotten = [id for id, forms in named.items() if not any(form in text for form in forms)]
+        assert not forgotten, f"{plan.minutes} minutes"
 
 
 @pytest.mark.parametrize("number", WRITTEN)
@@ -78,7 +89,7 @@ def test_what_has_not_the_form_is_named(old, new, says):
 
 
 def test_names_of_nothing_and_walks_back_are_found():
-    its = facts(chapters()["05"])
+    its = chapter("05")
     assert problems(parse(MODEL.replace("{05-15}", "{05-99}")), its) == [
         "05-99 is nothing in this chapter"
     ]
