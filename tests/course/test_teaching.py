@@ -9,7 +9,8 @@ import pytest
 from tinytf.course.facts import facts, problems
 from tinytf.course.notebooks import notebooks
 from tinytf.course.outline import CHAPTERS
-from tinytf.course.teaching import NotesError, parse, read, written
+from tinytf.course.teachers_page import page
+from tinytf.course.teaching import NAMED, NotesError, parse, read, written
 
 # Chapters whose notes are not written yet. It shrinks.
 NOT_YET = {"28", "29", "30"}
@@ -35,6 +36,7 @@ def test_notes_name_what_their_chapter_has(number):
     notes = read(WRITTEN[number])
     assert notes.chapter == number
     assert problems(notes, chapter(number)) == []
+    assert not NAMED.search(page(notes, chapter(number)))
 
 
 @pytest.mark.parametrize("number", WRITTEN)
