@@ -60,6 +60,14 @@ def test_no_letter_has_most_of_the_keys():
     assert max(keys.values()) <= 0.4 * keys.total(), keys
 
 
+def test_the_right_option_does_not_stand_out_by_its_length():
+    asked = [item for path in WRITTEN.values() for item in read(path).quiz if item.options]
+    sizes = [sorted((len(text), not reason) for text, reason in item.options) for item in asked]
+    for end, what in ((-1, "longest"), (0, "shortest")):
+        share = sum(right for *_, right in (size[end] for size in sizes)) / len(sizes)
+        assert share < 0.35, f"the right option is the {what} in {share:.0%}"
+
+
 @pytest.mark.parametrize("number", WRITTEN)
 def test_questions_to_discuss_cannot_be_answered_with_yes(number):
     asked = [question.text for question in read(WRITTEN[number]).discuss]
