@@ -46,12 +46,18 @@ WITHOUT_A_FILE = {
 
 
 def mirror(path):
-    """Where a file of the package is tested; a package inside a room is tested as one."""
+    """Where a file of the package is tested; a package inside a room is tested as one at least."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     if parts[-1] == "__init__":
         parts = parts[:-1] or ("tinytf",)
     *room, name = parts[:2]
     return "/".join([*room, f"test_{name.strip('_')}.py"])
+
+
+def inner_mirror(path):
+    """Where a file of a package inside a room may be tested by itself."""
+    *folders, name = path.relative_to(PACKAGE).with_suffix("").parts
+    return "/".join([*folders, f"test_{name}.py"])
 
 
 def has_code(path):
@@ -66,7 +72,8 @@ TEST_FILES = {str(path.relative_to(TESTS)) for path in TESTS.rglob("test_*.py")}
 
 
 def test_each_test_file_is_named_like_what_it_tests():
-    astray = TEST_FILES - set(MIRRORS.values()) - set(OF_SOMETHING_ELSE)
+    known = {*MIRRORS.values(), *map(inner_mirror, FILES.values()), *OF_SOMETHING_ELSE}
+    astray = TEST_FILES - known
     assert not astray, f"{sorted(astray)}: no file of the package at that place"
     gone = set(OF_SOMETHING_ELSE) - TEST_FILES
     assert not gone, f"{sorted(gone)} is listed, but not there"

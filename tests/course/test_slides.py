@@ -126,7 +126,8 @@ MEASURE = """() => {
 def test_no_slide_is_larger_than_its_frame_and_none_asks_for_a_network(tmp_path):
     for name in ("sphinx_revealjs", "mathjax"):
         pytest.importorskip(name, reason=f"{name} is not installed")
-    arguments = ["slides", str(tmp_path), "05", "--notebooks", str(ROOT / "notebooks")]
+    arguments = ["release", "05", "--slides", str(tmp_path)]
+    arguments += ["--notebooks", str(ROOT / "notebooks")]
     assert main(arguments) == 0
     deck = next(tmp_path.glob("05_*.html"))
     loads = re.findall(r'(?:src|<link[^>]*href)="([^"]+)"', deck.read_text(encoding="utf-8"))

@@ -16,7 +16,6 @@ try:
         report,
         reset,
         site,
-        slides,
         start,
     )
     from tinytf.course.commands import map as parts
@@ -33,7 +32,7 @@ def main(arguments=None):
     commands = parser.add_subparsers(dest="command", required=True)
     everything = (
         start, progress, reset, claims, exercises, build, readme, parts, report, attack,
-        release, collect, site, slides,
+        release, collect, site,
     )  # fmt: skip
     for command in everything:
         command.add(commands).set_defaults(run=command.run)

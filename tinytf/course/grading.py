@@ -116,6 +116,11 @@ class Exercise:
         """The difficulty: ★★☆."""
         return "★" * self.difficulty + "☆" * (3 - self.difficulty)
 
+    @property
+    def points(self):
+        """What it counts in a class: twice its difficulty."""
+        return 2 * self.difficulty
+
     def markdown(self):
         """Statement, hint and folded solution, as the chapter prints them."""
         text = (

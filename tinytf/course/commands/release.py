@@ -33,7 +33,7 @@ def run(options):
     kind = next(kind for kind in KINDS if getattr(options, kind) is not None)
     try:
         print(KINDS[kind][0](getattr(options, kind), chosen))
-    except (ValueError, OSError) as error:
+    except (ImportError, ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
@@ -64,8 +64,29 @@ def nbgrader(folder, notebooks):
     return "\n".join([*lines, f"next: cd {folder} && nbgrader generate_assignment --create NAME"])
 
 
+def slides(folder, notebooks):
+    """Write a deck of slides for each chapter; return how many slides each has."""
+    from tinytf.course.slides import build_slides
+
+    chapters = [notebook.chapter for notebook in notebooks]
+    made = build_slides(notebooks[0].path.parent, folder, chapters)
+    lines = [f"{folder / name}: {number} slides" for name, number in made.items()]
+    return "\n".join([*lines, f"{sum(made.values())} slides; S shows the speaker's notes"])
+
+
+def notes(folder, notebooks):
+    """Write the teacher's notes, quizzes and syllabi; return what was made, in words."""
+    from tinytf.course.release.notes import teachers_edition
+
+    number, without = teachers_edition(folder, notebooks)
+    missing = f"\n  without notes or notebook: {', '.join(without)}" if without else ""
+    return f"{folder}: notes for {number} chapters{missing}"
+
+
 # kind: (what makes it of a folder and a list of notebooks and says so, help)
 KINDS = {
     "students": (students, "the student edition: no solutions, no importable references"),
     "nbgrader": (nbgrader, "a course for nbgrader: an assignment per chapter"),
+    "slides": (slides, "a deck of slides per chapter, complete without a network"),
+    "notes": (notes, "the teacher's notes: plans, misconceptions, quizzes with keys, syllabi"),
 }

@@ -9,9 +9,8 @@ from tinytf.course import copies
 from tinytf.course.grading import answers, exercises
 from tinytf.course.outline import CHAPTERS
 
-__all__ = ["POINTS", "assignment", "nbgrader_course"]
+__all__ = ["assignment", "nbgrader_course"]
 
-POINTS = {1: 2, 2: 4, 3: 6}  # by difficulty
 STUB_ENDS = "# Write your answer above: replace what raises NotImplementedError."
 _SETUP = ("import math", "import torch", "import torch.nn.functional as F", "from torch import nn")
 CONFIG = '''"""nbgrader's settings for a class with tinytf. Written by `release --nbgrader`."""
@@ -74,8 +73,8 @@ def assignment(chapter):
 
 
 def _head(chapter, title, chosen):
-    rows = [f"| {each.id} {each.title} | {POINTS[each.difficulty]} |" for each in chosen]
-    total = sum(POINTS[each.difficulty] for each in chosen)
+    rows = [f"| {each.id} {each.title} | {each.points} |" for each in chosen]
+    total = sum(each.points for each in chosen)
     table = "\n".join(["| exercise | points |", "|---|---|", *rows, f"| **all** | **{total}** |"])
     return (
         f"# {chapter} {title}: exercises\n\nThe exercises of the chapter, to hand in. Write in the "
@@ -111,7 +110,7 @@ def _exercise(exercise):
     text = exercise.markdown().split("<details><summary>Solution")[0]
     answer = f"{exercise.stub}\n\n### BEGIN SOLUTION\n{exercise.solution}### END SOLUTION"
     test = f'assert check("{exercise.id}", {exercise.name}).passed, "see above"'
-    points = POINTS[exercise.difficulty]
+    points = exercise.points
     return [
         _markdown(f"exercise-{name}", text),
         _code(f"exercise-{name}-answer", answer, solution=True),

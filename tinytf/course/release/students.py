@@ -15,7 +15,7 @@ from tinytf.course.release.recording import recorded
 __all__ = ["LEFT_OUT", "student_edition", "without_answers", "write_cases"]
 
 # Folders of the package that only the teacher has: references, oracles, the judge.
-LEFT_OUT = ("course/answers", "course/exercises", "course/release")
+LEFT_OUT = ("course/answers", "course/exercises", "course/notes", "course/release")
 _FOLDED = re.compile(r"<details>\s*<summary>(.*?)</summary>.*?</details>\n?", re.DOTALL)
 _GIVES_AWAY = re.compile(r"solution|answer|way to think", re.IGNORECASE)
 
@@ -54,9 +54,7 @@ def student_edition(folder, notebooks):
     for name in ("pyproject.toml", "LICENSE"):
         if (package.parent / name).exists():
             shutil.copy(package.parent / name, folder / name)
-    if (package.parent / "requirements.txt").exists():
-        lines = _learners((package.parent / "requirements.txt").read_text(encoding="utf-8"))
-        (folder / "requirements.txt").write_text(lines, encoding="utf-8")
+    (folder / "requirements.txt").write_text("-e .[course]\n", encoding="utf-8")
     tests = sum(len(exercise.tests) for exercise in exercises().values())
     return len(notebooks), whole, tests
 
@@ -102,14 +100,3 @@ def _left_out(package):
         return {name for name in names if name == "__pycache__" or here / name in away}
 
     return ignore
-
-
-def _learners(text):
-    """The requirements without what only the project's tests need."""
-    kept, testing = [], False
-    for line in text.splitlines(keepends=True):
-        if line.startswith("#"):
-            testing = line.startswith("# tests") or (testing and "tinytf itself" not in line)
-        if not testing:
-            kept.append(line)
-    return "".join(kept)

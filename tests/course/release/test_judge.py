@@ -68,7 +68,7 @@ def test_nobody_to_judge_starts_nothing():
 
 
 def test_parts_of_a_build_copy_are_tested_anew(tmp_path):
-    chapter = next((Path(__file__).parents[2] / "notebooks").glob("05_*.ipynb"))
+    chapter = next((Path(__file__).parents[3] / "notebooks").glob("05_*.ipynb"))
     paths = [tmp_path / "solved" / chapter.name, tmp_path / "stubs" / chapter.name]
     for path, solved in zip(paths, (True, False), strict=True):
         copies.write(path, build_copy(copies.read(chapter), solved))

@@ -15,7 +15,7 @@ from tinytf.course.grading import exercises
 from tinytf.course.notebooks import Notebook, notebooks, source
 from tinytf.course.release import students
 
-CHAPTERS = notebooks(Path(__file__).parents[2] / "notebooks")
+CHAPTERS = notebooks(Path(__file__).parents[3] / "notebooks")
 PACKAGE = Path(tinytf.__file__).parent
 
 
