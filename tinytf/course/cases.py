@@ -124,10 +124,8 @@ def _ask(answer, case):
 
 
 @cache
-def stored_exercises():
-    """The exercises of a student edition by id; empty where nothing is stored."""
-    from tinytf.course.grading import Exercise
-
+def stored_exercises(make):
+    """The exercises of a student edition by id, each by `make`; empty where nothing is stored."""
     if not STORED.exists():
         return {}
     from safetensors.torch import load_file
@@ -139,7 +137,7 @@ def stored_exercises():
         tests = tuple(test_of(test, tensors) for test in entry.pop("tests"))
         function = _stub(entry.pop("id_of_file"), entry.pop("stub"))
         changes = tuple(entry.pop("changes"))
-        found[entry["id"]] = Exercise(**entry, function=function, tests=tests, changes=changes)
+        found[entry["id"]] = make(**entry, function=function, tests=tests, changes=changes)
     return found
 
 

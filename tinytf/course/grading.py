@@ -170,7 +170,7 @@ def exercises():
     if importlib.util.find_spec("tinytf.course.exercises") is None:
         from tinytf.course.cases import stored_exercises
 
-        return stored_exercises()
+        return stored_exercises(Exercise)
     listed = [each for module in _modules("tinytf.course.exercises") for each in module.EXERCISES]
     return {exercise.id: exercise for exercise in listed}
 

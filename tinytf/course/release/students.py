@@ -7,7 +7,6 @@ from pathlib import Path
 
 from safetensors.torch import save
 
-import tinytf
 from tinytf.course import copies
 from tinytf.course.grading import answers, exercises
 from tinytf.course.release.recording import recorded
@@ -44,7 +43,7 @@ def student_edition(folder, notebooks):
         raise ValueError("this is a student edition itself: release from the full course")
     if folder.exists() and any(folder.iterdir()):
         raise ValueError(f"{folder} is not empty: name a new folder")
-    package = Path(tinytf.__file__).parent
+    package = Path(__file__).parents[2]
     shutil.copytree(package, folder / "tinytf", ignore=_left_out(package))
     whole = write_cases(folder / "tinytf" / "course")
     for notebook in notebooks:
