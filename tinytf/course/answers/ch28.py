@@ -77,6 +77,35 @@ def _outputs(detach=True, remove=True, always=True, clear=False):
     return answer
 
 
+def _inputs(model, names, *inputs):
+    kept, handles = {}, []
+
+    def keeper(name):
+        def keep(module, given, out):
+            kept[name] = given[0].detach()
+
+        return keep
+
+    try:
+        for name in names:
+            handles.append(model.get_submodule(name).register_forward_hook(keeper(name)))
+        model(*inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return kept
+
+
+def _evaluated(model, names, *inputs):
+    before = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        return my_outputs(model, names, *inputs)
+    finally:
+        for module, mode in before.items():
+            module.training = mode
+
+
 def _swallows(model, names, *inputs):
     try:
         return my_outputs(model, names, *inputs)
@@ -95,6 +124,18 @@ LEAKS_ANSWERS = Answers(
             _late_name,
             "the last one",
             "A function keeps no copy of `name`: all hooks write under the loop's last one.",
+        ),
+        WrongAnswer(
+            "the input is kept",
+            _inputs,
+            "expected (2, 6, 4)",
+            "A hook is given module, inputs and output: the third is what the module puts out.",
+        ),
+        WrongAnswer(
+            "run in evaluation mode",
+            _evaluated,
+            "it does not run in that mode",
+            "Whoever looks into a training run wants to see it as it is, dropout included.",
         ),
         WrongAnswer(
             "the graph is kept",
