@@ -84,32 +84,36 @@ class _Probe(_Watch):
         return F.dropout(weights, dropout, training=dropout > 0) @ v
 
 
+def _find(module: nn.Module) -> _Watch | None:
+    """The watch that an outer block has put on a module."""
+    places = [module.attention] if _attends(module) else module._forward_hooks.values()
+    return next((place for place in places if isinstance(place, _Watch)), None)
+
+
+def _put(module: nn.Module) -> tuple[_Watch, Callable[[], None]]:
+    """Put a watch on a module; returns it and the function that takes it away."""
+    if _attends(module):
+        before = module.attention
+        module.attention = _Probe(before)
+        return module.attention, lambda: setattr(module, "attention", before)
+    hook = _Hook()
+    return hook, module.register_forward_hook(hook).remove
+
+
 @contextmanager
 def _watched(model: nn.Module, name: str) -> Iterator[_Watch]:
     """Watch a module, or share the watch that an outer block has put on it."""
     modules = dict(model.named_modules())
     if name not in modules:
         raise KeyError(f"no module {name!r}; there are {', '.join(n for n in modules if n)}")
-    module = modules[name]
-    if not _attends(module):
-        for hook in module._forward_hooks.values():
-            if isinstance(hook, _Hook):
-                yield hook
-                return
-        hook = _Hook()
-        handle = module.register_forward_hook(hook)
-        try:
-            yield hook
-        finally:
-            handle.remove()
-    elif isinstance(module.attention, _Probe):
-        yield module.attention
-    else:
-        before, module.attention = module.attention, _Probe(module.attention)
-        try:
-            yield module.attention
-        finally:
-            module.attention = before
+    watch, remove = _find(modules[name]), None
+    if watch is None:
+        watch, remove = _put(modules[name])
+    try:
+        yield watch
+    finally:
+        if remove is not None:
+            remove()
 
 
 @contextmanager

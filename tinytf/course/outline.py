@@ -153,7 +153,10 @@ CHAPTERS = (  # in the order of reading
         "27", "Less, and in parallel", "How does one pay less, and share the work?", 95,
         "chapter 26, attention and masks (05), what a gradient is",
     ),
-    Chapter("28", "Looking inside", "Which head does what, and how do we know?"),
+    Chapter(
+        "28", "Looking inside", "Which head does what, and how do we know?", 125,
+        "heads (chapter 06), cross-attention (07), RoPE (09), the Transformer (14), GPT (18)",
+    ),
     Chapter("29", "Following an answer", "Where in a model is an answer decided?"),
     Chapter("30", "The bug clinic", "Which models train and are wrong?"),
 )  # fmt: skip

@@ -69,8 +69,8 @@ def mean_weight(weights: Tensor, target: Tensor) -> Tensor:
             f"it needs shape {(weights.size(0), weights.size(2))}"
         )
     counts = target >= 0
-    index = target.clamp(min=0)[:, None, :, None].expand(-1, weights.size(1), -1, 1)
-    picked = weights.gather(-1, index).squeeze(-1)  # (B, H, T, S) -> (B, H, T)
+    index = target.clamp(min=0)[:, None, :, None]  # (B, T) -> (B, 1, T, 1)
+    picked = weights.take_along_dim(index, dim=-1)[..., 0]  # (B, H, T, S) -> (B, H, T)
     return (picked * counts[:, None]).sum((0, 2)) / counts.sum()
 
 

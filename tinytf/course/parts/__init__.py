@@ -23,7 +23,9 @@ from tinytf.support.randomness import seeded
 __all__ = ["Part", "arrived", "frozen", "parts", "says", "shapes", "twin", "without_parts"]
 
 # Graduates that are an experiment's own model or a helper of a page, nothing to write from a stub.
-WITHOUT = ("tinytf.studies.", "tinytf.training.next_sentence.swapped")
+WITHOUT = (
+    "tinytf.studies.", "tinytf.training.next_sentence.swapped", "tinytf.inspect.Record",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,370 @@
+"""Answers to chapter 28: references and mistakes."""
+
+import torch
+
+from tinytf.course.exercises.ch28 import LEAKS, MEAN, SCORE
+from tinytf.course.grading import Answers, WrongAnswer
+
+# 28.1 a hook that leaks
+
+
+def my_outputs(model, names, *inputs):
+    """Give what the modules of these names put out for these inputs: {name: tensor}, detached.
+
+    The model has no hook more afterwards, also where it fails.
+    """
+    kept, handles = {}, []
+
+    def keeper(name):
+        def keep(module, given, out):
+            kept[name] = out.detach()
+
+        return keep
+
+    try:
+        for name in names:
+            handles.append(model.get_submodule(name).register_forward_hook(keeper(name)))
+        model(*inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return kept
+
+
+def _late_name(model, names, *inputs):
+    kept, handles = {}, []
+    try:
+        for name in names:
+
+            def keep(module, given, out):
+                kept[name] = out.detach()  # noqa: B023
+
+            handles.append(model.get_submodule(name).register_forward_hook(keep))
+        model(*inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return kept
+
+
+def _outputs(detach=True, remove=True, always=True, clear=False):
+    def answer(model, names, *inputs):
+        kept, handles = {}, []
+
+        def keeper(name):
+            def keep(module, given, out):
+                kept[name] = out.detach() if detach else out
+
+            return keep
+
+        def done():
+            for handle in handles if remove else ():
+                handle.remove()
+            for name in names if clear else ():
+                model.get_submodule(name)._forward_hooks.clear()
+
+        try:
+            for name in names:
+                handles.append(model.get_submodule(name).register_forward_hook(keeper(name)))
+            model(*inputs)
+        except Exception:
+            if always:
+                done()
+            raise
+        done()
+        return kept
+
+    return answer
+
+
+def _inputs(model, names, *inputs):
+    kept, handles = {}, []
+
+    def keeper(name):
+        def keep(module, given, out):
+            kept[name] = given[0].detach()
+
+        return keep
+
+    try:
+        for name in names:
+            handles.append(model.get_submodule(name).register_forward_hook(keeper(name)))
+        model(*inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return kept
+
+
+def _evaluated(model, names, *inputs):
+    before = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        return my_outputs(model, names, *inputs)
+    finally:
+        for module, mode in before.items():
+            module.training = mode
+
+
+def _swallows(model, names, *inputs):
+    try:
+        return my_outputs(model, names, *inputs)
+    except ArithmeticError:
+        return {}
+
+
+LEAKS_ANSWERS = Answers(
+    reference=my_outputs,
+    equivalent={
+        "kept[name] = … => …detach().detach()": "cut off already, once is enough",
+    },
+    wrong=(
+        WrongAnswer(
+            "the name of the loop",
+            _late_name,
+            "the last one",
+            "A function keeps no copy of `name`: all hooks write under the loop's last one.",
+        ),
+        WrongAnswer(
+            "the input is kept",
+            _inputs,
+            "expected (2, 6, 4)",
+            "A hook is given module, inputs and output: the third is what the module puts out.",
+        ),
+        WrongAnswer(
+            "run in evaluation mode",
+            _evaluated,
+            "it does not run in that mode",
+            "Whoever looks into a training run wants to see it as it is, dropout included.",
+        ),
+        WrongAnswer(
+            "the graph is kept",
+            _outputs(detach=False),
+            "requires a gradient",
+            "Without `detach` each recorded tensor holds the whole graph in memory.",
+        ),
+        WrongAnswer(
+            "hooks are left",
+            _outputs(remove=False),
+            "there are hooks left on",
+            "A hook stays until its handle is told to remove it, and the next call adds another.",
+        ),
+        WrongAnswer(
+            "hooks are left after an error",
+            _outputs(always=False),
+            "`finally` is for that",
+            "The line that removes them is never reached when the model raises.",
+        ),
+        WrongAnswer(
+            "everybody's hooks are removed",
+            _outputs(clear=True),
+            "is gone",
+            "Clearing a module's hooks takes away those of others, too.",
+        ),
+        WrongAnswer(
+            "the error is hidden",
+            _swallows,
+            "you hide it",
+            "`finally` cleans up and lets the error go on; `except` without `raise` hides it.",
+        ),
+    ),
+)
+
+
+# 28.2 a mean over the wrong axis
+
+
+def my_mean_ablated(z, real, head):
+    """Put a head's mean over all real tokens in its place: z (B, H, T, D), real (B, T) -> copy."""
+    out = z.clone()
+    out[:, head] = z[:, head][real].mean(dim=0)  # (tokens, D) -> (D,)
+    return out
+
+
+def _replaced(mean):
+    def answer(z, real, head):
+        out = z.clone()
+        out[:, head] = mean(z, real, head)
+        return out
+
+    return answer
+
+
+def _in_place(z, real, head):
+    z[:, head] = z[:, head][real].mean(dim=0)
+    return z
+
+
+def _per_sentence(z, real, head):
+    part = z[:, head] * real[..., None]
+    return part.sum(dim=1, keepdim=True) / real.sum(dim=1).clamp(min=1)[:, None, None]
+
+
+def _only_at_tokens(z, real, head):
+    out = z.clone()
+    out[:, head][real] = z[:, head][real].mean(dim=0)
+    return out
+
+
+MEAN_ANSWERS = Answers(
+    reference=my_mean_ablated,
+    equivalent={
+        "out[:, head] = … => ….double()": "it is cast where it is written",
+        "out[:, head] = … => …[real.detach()]…": "a mask carries no gradient anyway",
+    },
+    wrong=(
+        WrongAnswer(
+            "the mean over heads",
+            _replaced(lambda z, real, head: z.mean(dim=1)),
+            "Head 0's tokens are 1 and 3",
+            "Axis 1 is the heads: each token then gets what the heads say together, of this "
+            "very sentence.",
+        ),
+        WrongAnswer(
+            "padding in the mean",
+            _replaced(lambda z, real, head: z[:, head].mean(dim=(0, 1))),
+            "100 is padding",
+            "What a head computes at padding is nobody's, and shifts the mean.",
+        ),
+        WrongAnswer(
+            "each sentence's own mean",
+            _replaced(_per_sentence),
+            "The real tokens of head 0 are 1, 3 and 5",
+            "A sentence's own mean still says what the sentence is about.",
+        ),
+        WrongAnswer(
+            "the mean of the sentences' means",
+            _replaced(lambda z, real, head: _per_sentence(z, real, head).mean(dim=(0, 1))),
+            "The real tokens of head 0 are 1, 3 and 5",
+            "Then a token of a short sentence counts for more.",
+        ),
+        WrongAnswer(
+            "the caller's tensor is changed",
+            _in_place,
+            "chang",
+            "An instrument that spoils what it measures: the next ablation starts from this one.",
+        ),
+        WrongAnswer(
+            "padding keeps what it had",
+            _only_at_tokens,
+            "100 is padding",
+            "At every place, the statement says: the result then holds one vector.",
+        ),
+    ),
+)
+
+
+# 28.3 find the head
+
+
+_MARKS = "marks and ids carry no gradient"
+_NUMBERS = "marks of 0 and 1, exact in any dtype"
+_AS_MANY = "as many keys are wanted as queries want: each repeat makes one of both"
+
+
+def my_induction_score(weights, ids):
+    """Score heads for looking at what followed: (B, H, T, T) and ids (B, T) -> (H,)."""
+    same = ids[:, :, None] == ids[:, None, :]
+    wanted = torch.zeros_like(same)
+    wanted[:, :, 1:] = same[:, :, :-1]
+    wanted = wanted.tril()
+    sums = (weights * wanted[:, None]).sum(dim=-1)  # (B, H, T)
+    return sums.sum(dim=(0, 2)) / wanted.any(dim=-1).sum()
+
+
+def _score(shift=1, past=True, count="queries", wrap=False, newest=False):
+    def answer(weights, ids):
+        same = ids[:, :, None] == ids[:, None, :]
+        if shift == 0:
+            wanted = same.tril(-1)
+        elif wrap:
+            wanted = same.roll(1, dims=2)
+        else:
+            wanted = torch.zeros_like(same)
+            wanted[:, :, shift:] = same[:, :, :-shift]
+        wanted = wanted.tril() if past else wanted
+        if newest:
+            later = wanted.flip(-1).cumsum(-1).flip(-1)
+            wanted = wanted & (later == 1)
+        sums = (weights * wanted[:, None]).sum(dim=-1)
+        there = wanted.any(dim=-1)
+        if count == "all":
+            return sums.mean(dim=(0, 2))
+        if count == "links":
+            return sums.sum(dim=(0, 2)) / wanted.sum()
+        if count == "rows":
+            return (sums.sum(dim=2) / there.sum(dim=1)[:, None]).mean(dim=0)
+        return sums.sum(dim=(0, 2)) / there.sum()
+
+    return answer
+
+
+SCORE_ANSWERS = Answers(
+    reference=my_induction_score,
+    equivalent={
+        "same = … => ….detach()": _MARKS,
+        "same = … => …ids.detach()…": _MARKS,
+        "wanted = … => …detach()…": _MARKS,
+        "wanted[:, :, 1:] = … => …detach()…": _MARKS,
+        "… => …wanted.detach()…": _MARKS,
+        "same = … => ….half()": _NUMBERS,
+        "wanted = … => ….half()": _NUMBERS,
+        "wanted[:, :, 1:] = … => ….half()": _NUMBERS,
+        "wanted[:, :, 1:] = … => …same.float()…": _NUMBERS,
+        "wanted[:, :, 1:] = … => …].float()": _NUMBERS,
+        "wanted[:, :, 1:] = … => ….double()": _NUMBERS,
+        "return … => …wanted.float()…": _NUMBERS,
+        "wanted = … => wanted = wanted.tril_()": "it is our own tensor, made above",
+        "sums = … => ….sum(dim=-2)": "queries first or keys first, both are summed",
+        "return … => …sum(dim=(2, 0))…": "the same two axes, in another order",
+        "return … => …any(dim=1)…": _AS_MANY,
+        "return … => …any(dim=-2)…": _AS_MANY,
+    },
+    wrong=(
+        WrongAnswer(
+            "the token itself",
+            _score(shift=0),
+            "Key 1 follows the first 7",
+            "That finds heads that look at the same token; induction needs the one behind it.",
+        ),
+        WrongAnswer(
+            "two further",
+            _score(shift=2),
+            "Key 1 follows the first 7",
+            "The key that follows is one further, not two.",
+        ),
+        WrongAnswer(
+            "queries that look for nothing count",
+            _score(count="all"),
+            "queries 0 and 1 look for nothing",
+            "They add 0 to the sum and 1 to the count.",
+        ),
+        WrongAnswer(
+            "the mean over links",
+            _score(count="links"),
+            "looks for the keys 1, 2 and 3",
+            "A query with three keys has one weight of at most 1 to give.",
+        ),
+        WrongAnswer(
+            "only the latest",
+            _score(newest=True),
+            "looks for the keys 1, 2 and 3",
+            "If the token was met several times, each place behind it is wanted.",
+        ),
+        WrongAnswer(
+            "rows count alike",
+            _score(count="rows"),
+            "expected",
+            "Rows with few queries then count for more, and a row with none makes all NaN.",
+        ),
+        WrongAnswer(
+            "the future counts",
+            _score(past=False),
+            "see the future",
+            "A key behind the query follows nothing that was read.",
+        ),
+    ),
+)
+
+
+ANSWERS = {LEAKS.id: LEAKS_ANSWERS, MEAN.id: MEAN_ANSWERS, SCORE.id: SCORE_ANSWERS}

@@ -1,0 +1,424 @@
+"""Exercises of chapter 28, Looking inside."""
+
+import torch
+from torch import nn
+
+from tinytf.course.expect import agrees, expect, gradients, numbers, precise, same, tensor, travels
+from tinytf.course.grading import Exercise
+
+# 28.1 a hook that leaks
+
+
+def my_outputs(model, names, *inputs):
+    """Give what the modules of these names put out for these inputs: {name: tensor}, detached.
+
+    The model has no hook more afterwards, also where it fails.
+    """
+    raise NotImplementedError
+
+
+LEAK = """
+def my_outputs(model, names, *inputs):
+    kept = {}
+    for name in names:
+        def keep(module, inputs, out):
+            kept[name] = out
+        model.get_submodule(name).register_forward_hook(keep)
+    model(*inputs)
+    return kept
+"""
+
+
+class _Sum(nn.Module):
+    """Two inputs, three named parts; `fails` makes its last part raise."""
+
+    def __init__(self, fails=False):
+        super().__init__()
+        self.left, self.right, self.last = nn.Linear(3, 4), nn.Linear(2, 4), nn.Sequential()
+        self.last.append(nn.Linear(4, 5))
+        self.last.append(_Fails() if fails else nn.Identity())
+        for i, part in enumerate(self.parameters()):
+            part.data.copy_(numbers(*part.shape, seed=i))
+
+    def forward(self, x, y):
+        return self.last(self.left(x) + self.right(y))
+
+
+class _Fails(nn.Module):
+    def forward(self, x):
+        raise ArithmeticError("this module fails")
+
+
+X, Y = numbers(2, 6, 3, seed=11), numbers(2, 6, 2, seed=12)
+_W = "for a model of two inputs with the modules `left`, `right` and `last`"
+
+
+def _expected_outputs(model):
+    a, b = model.left(X).detach(), model.right(Y).detach()
+    return {"left": a, "right": b, "last.0": model.last[0](a + b).detach()}
+
+
+def _hooks(model):
+    return {name: len(module._forward_hooks) for name, module in model.named_modules()}
+
+
+def _o_one(answer):
+    """it gives what one module puts out"""
+    model = _Sum()
+    got = answer(model, ["right"], X, Y)
+    same(got, {"right": _expected_outputs(model)["right"]}, f"{_W}, asked for `right`")
+
+
+def _o_several(answer):
+    """of several, each stands under its own name"""
+    model = _Sum()
+    wanted = _expected_outputs(model)
+    got = answer(model, ["last.0", "left", "right"], X, Y)
+    expect(isinstance(got, dict), f"{_W}, you return {type(got).__name__}, expected a dict")
+    expect(
+        set(got) == set(wanted),
+        f"{_W}, asked for three modules, you return the names {sorted(got)}: a function made in a "
+        "loop reads the loop's name when it is *called*, and by then that is the last one",
+    )
+    for name, value in wanted.items():
+        same(got[name], value, f"{_W}, under the name `{name}`", dtype=True)
+    wide = _Sum().double()
+    got = answer(wide, ["left"], X.double(), Y.double())
+    same(got["left"], wide.left(X.double()).detach(), f"{_W} in float64", dtype=True)
+    kinds = {part.dtype for part in wide.parameters()}
+    expect(kinds == {torch.float64}, f"{_W} in float64, you change the model's dtype")
+
+
+def _o_detached(answer):
+    """they are cut off from the graph"""
+    for name, value in answer(_Sum(), ["left", "last.0"], X, Y).items():
+        expect(
+            not value.requires_grad,
+            f"{_W}, what you keep of `{name}` requires a gradient: it holds the graph of the whole "
+            "pass in memory",
+        )
+
+
+def _o_removed(answer):
+    """no hook of yours is left"""
+    model = _Sum()
+    before = _hooks(model)
+    for _ in range(2):
+        answer(model, ["left", "last.0"], X, Y)
+        left = {name: n for name, n in _hooks(model).items() if n != before[name]}
+        expect(not left, f"{_W}, after the call there are hooks left on {sorted(left)}")
+
+
+def _o_others_stay(answer):
+    """hooks that others have put there stay, and count"""
+    model = _Sum()
+    calls = []
+    model.left.register_forward_hook(lambda module, inputs, out: calls.append(1))
+    model.right.register_forward_hook(lambda module, inputs, out: out * 2)
+    before = _hooks(model)
+    got = answer(model, ["left", "right"], X, Y)
+    expect(_hooks(model) == before, f"{_W}, a hook that was there before is gone")
+    expect(len(calls) == 1, f"{_W}, the model ran {len(calls)} times, expected once")
+    doubled = 2 * _expected_outputs(_Sum())["right"]
+    same(got["right"], doubled, f"{_W}, with an earlier hook that doubles `right`")
+
+
+def _o_fails(answer):
+    """where the model fails, its error goes on, and no hook is left"""
+    model = _Sum(fails=True)
+    before = _hooks(model)
+    try:
+        answer(model, ["left", "last.0"], X, Y)
+    except ArithmeticError:
+        pass
+    else:
+        expect(False, f"{_W}, the model raises ArithmeticError, and you hide it")
+    expect(
+        _hooks(model) == before,
+        f"{_W}, the model fails, and your hooks stay: `finally` is for that",
+    )
+
+
+def _o_wrong_name(answer):
+    """a name that is no module raises AttributeError, and no hook is left on the others"""
+    model = _Sum()
+    before = _hooks(model)
+    try:
+        answer(model, ["left", "nobody"], X, Y)
+    except AttributeError:
+        pass
+    else:
+        expect(False, f"{_W}, asked for `nobody`, you raise nothing")
+    expect(_hooks(model) == before, f"{_W}, asked for `left` and `nobody`, a hook stays on `left`")
+
+
+def _o_mode(answer):
+    """the model keeps its mode, and runs in it"""
+    model = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5))
+    for mode in (True, False):
+        model.train(mode)
+        got = answer(model, ["0", "1"], X + 5)
+        dropped = bool((tensor(got["1"], "dropout") == 0).any())
+        said = "training" if mode else "evaluation"
+        expect(model.training == mode, f"for a model in {said} mode, you change its mode")
+        expect(dropped == mode, f"for a model in {said} mode, it does not run in that mode")
+
+
+LEAKS = Exercise(
+    id="28.1",
+    title="a hook that leaks",
+    difficulty=2,
+    minutes=10,
+    statement=(
+        "This function is to give what several modules put out, in one forward pass. Four things "
+        "are wrong: under which name the outputs land, what they drag along, what is left in the "
+        "model, and what is left in it when the model fails."
+        f"\n\n```python{LEAK}```\n\n"
+        "Write it right. `my_outputs(model, names, *inputs)` calls `model(*inputs)` once, in the "
+        "mode it is in, and returns a dictionary: each name, and what the module of that name "
+        "put out, detached. Hooks that others have registered stay and do their work. Afterwards "
+        "the model has no hook more than before, whether the pass succeeds, or raises an error, or "
+        "a "
+        "name is not there (`get_submodule` raises AttributeError); the error goes on to the "
+        "caller."
+    ),
+    hint=(
+        "A function that makes the hook, `keeper(name)`, fixes the name for it. Collect the "
+        "handles in a list, and remove them in a `finally`; registering belongs in the `try`."
+    ),
+    function=my_outputs,
+    tests=(
+        _o_one, _o_several, _o_detached, _o_removed, _o_others_stay, _o_fails, _o_wrong_name,
+        _o_mode,
+    ),
+)  # fmt: skip
+
+
+# 28.2 a mean over the wrong axis
+
+
+def my_mean_ablated(z, real, head):
+    """Put a head's mean over all real tokens in its place: z (B, H, T, D), real (B, T) -> copy."""
+    raise NotImplementedError
+
+
+WRONG_MEAN = """
+def my_mean_ablated(z, real, head):
+    z[:, head] = z.mean(dim=1)
+    return z
+"""
+
+
+def _m_by_loop(z, real, head):
+    """Summed token by token."""
+    rows = [z[b, head, t] for b in range(len(z)) for t in range(z.size(2)) if real[b, t]]
+    mean = torch.stack(rows).sum(dim=0) / len(rows)
+    parts = [mean.expand_as(z[:, 0]) if h == head else z[:, h] for h in range(z.size(1))]
+    return torch.stack(parts, dim=1)
+
+
+def _real(*lengths, width):
+    return torch.arange(width)[None] < torch.tensor(lengths)[:, None]
+
+
+Z = torch.tensor([[[[1.0], [3.0]], [[10.0], [20.0]]], [[[5.0], [100.0]], [[30.0], [40.0]]]])
+R = torch.tensor([[True, True], [True, False]])
+
+
+def _m_small(answer):
+    """the mean is over tokens, of this head"""
+    agrees(answer, _m_by_loop, Z[:1], R[:1], 0, note="Head 0's tokens are 1 and 3, mean 2.")
+
+
+def _m_sentences(answer):
+    """over those of all sentences together, without the padding"""
+    note = "The real tokens of head 0 are 1, 3 and 5; 100 is padding."
+    agrees(answer, _m_by_loop, Z, R, 0, note=note)
+    agrees(answer, _m_by_loop, Z, R, 1)
+
+
+def _m_others(answer):
+    """other heads keep what they had, and the caller its tensors"""
+    z, real = numbers(3, 4, 5, 2, seed=1), _real(5, 2, 4, width=5)
+    before, real_before = z.clone(), real.clone()
+    for head in range(4):
+        agrees(answer, _m_by_loop, z, real, head)
+    kept = torch.equal(z, before) and torch.equal(real, real_before)
+    expect(kept, "for z of shape (3, 4, 5, 2), you change the caller's tensors: work on a copy")
+
+
+def _m_sizes(answer):
+    """for any sizes, and padding anywhere"""
+    agrees(answer, _m_by_loop, numbers(2, 3, 3, 3, seed=2), _real(1, 3, width=3), 2)
+    agrees(answer, _m_by_loop, numbers(1, 1, 1, 4, seed=3), _real(1, width=1), 0)
+    agrees(answer, _m_by_loop, numbers(4, 2, 6, 1, seed=4), _real(6, 1, 3, 2, width=6), 1)
+    holes = torch.tensor([[False, True, True], [False, False, True], [False, False, False]])
+    agrees(answer, _m_by_loop, numbers(3, 2, 3, 2, seed=5), holes, 0)
+
+
+def _m_kinds(answer):
+    """in other dtypes, with gradients"""
+    z, real = numbers(2, 3, 4, 2, seed=6), _real(4, 2, width=4)
+    agrees(answer, _m_by_loop, z.double(), real, 1)
+    precise(answer, _m_by_loop, z, real, 1, dtype=torch.float16, tolerance=2e-3)
+    gradients(answer, _m_by_loop, z, real, 1)
+
+
+MEAN = Exercise(
+    id="28.2",
+    title="a mean over the wrong axis",
+    difficulty=2,
+    minutes=10,
+    statement=(
+        "Here is a mean ablation for one head alone. `z` (B, H, T, D) is what the heads computed, "
+        "before they are joined; `real` (B, T) is True at tokens, False at padding. It runs, "
+        "and the model loses something, so nobody notices. Three things are wrong."
+        f"\n\n```python{WRONG_MEAN}```\n\n"
+        "Write it right: `my_mean_ablated(z, real, head)` returns a copy of z in which head `head` "
+        "(0 to H − 1) has, at every place, padding included, one vector (D,): the mean of what "
+        "this head computed at all real tokens of all sentences of the batch, each token counting "
+        "once. At least one token is real. Other heads stay as they are, and so does the caller's "
+        "z."
+    ),
+    hint="`z[:, head]` is (B, T, D), and `real` picks its tokens: (tokens, D).",
+    function=my_mean_ablated,
+    tests=(_m_small, _m_sentences, _m_others, _m_sizes, _m_kinds),
+)
+
+
+# 28.3 find the head
+
+
+def my_induction_score(weights, ids):
+    """Score heads for looking at what followed: (B, H, T, T) and ids (B, T) -> (H,)."""
+    raise NotImplementedError
+
+
+def _s_by_loop(weights, ids):
+    """Query by query, key by key."""
+    total, count = weights.new_zeros(weights.size(1)), 0
+    for b in range(ids.size(0)):
+        for t in range(ids.size(1)):
+            keys = [s for s in range(1, t + 1) if ids[b, s - 1] == ids[b, t]]
+            if keys:
+                count += 1
+                total = total + sum(weights[b, :, t, s] for s in keys)
+    return total / count
+
+
+def _patterns(ids, seed=0, dtype=torch.float32):
+    """Random causal weights of three heads for these ids."""
+    scores = numbers(len(ids), 3, ids.size(1), ids.size(1), seed=seed, scale=2.0, dtype=dtype)
+    future = torch.ones(ids.size(1), ids.size(1), dtype=torch.bool).triu(1)
+    return scores.masked_fill(future, -torch.inf).softmax(dim=-1)
+
+
+ABAB = torch.tensor([[7, 3, 7, 3]])
+
+
+def _s_small(answer):
+    """of 7 3 7 3: the second 7 looks for key 1, the second 3 for key 2"""
+    weights = torch.zeros(1, 3, 4, 4)
+    weights[0, 0, 2, 1], weights[0, 0, 3, 2] = 0.75, 0.25  # what followed
+    weights[0, 1, 2, 0], weights[0, 1, 3, 1] = 1.0, 1.0  # the same token
+    weights[0, 2, 1, 0], weights[0, 2, 2, 1], weights[0, 2, 3, 2] = 1.0, 0.5, 0.5  # one back
+    note = (
+        "Key 1 follows the first 7 and key 2 the first 3; queries 0 and 1 look for nothing. Head 0 "
+        "has 0.75 and 0.25 there, head 1 looks at the same token itself, head 2 one back."
+    )
+    agrees(answer, _s_by_loop, weights, ABAB, note=note)
+
+
+def _s_planted(answer):
+    """it finds the planted head among others, at any distance"""
+    for seed, (period, planted) in enumerate([(5, 2), (7, 0), (4, 1)]):
+        ids = torch.randperm(30, generator=torch.Generator().manual_seed(seed))[:period]
+        ids = ids.repeat(4)[None, :16]
+        weights = _patterns(ids, seed)
+        at = torch.arange(16)
+        kinds = [at - 1, at - period, torch.zeros(16).long()]  # one back, the same, the first
+        for h in range(3):
+            key = at - period + 1 if h == planted else kinds[h]
+            sharp = nn.functional.one_hot(key.clamp(min=0), 16).float()
+            weights[0, h] = 0.2 * weights[0, h] + 0.8 * sharp
+        got = tensor(answer(weights, ids), f"with a head planted, for a repeat after {period}")
+        expect(
+            got.shape == (3,) and int(got.argmax()) == planted,
+            f"with head {planted} planted to look at what followed, for a repeat after {period}, "
+            f"your scores are {[round(s, 2) for s in got.flatten().tolist()]}",
+        )
+        agrees(answer, _s_by_loop, weights, ids)
+
+
+def _s_several(answer):
+    """a token met several times before has several keys, and their weights are added"""
+    ids = torch.tensor([[4, 4, 4, 9, 4, 9]])
+    note = "Query 4 (token 4) looks for the keys 1, 2 and 3, which follow a 4."
+    agrees(answer, _s_by_loop, _patterns(ids), ids, note=note)
+
+
+def _s_batch(answer):
+    """rows that repeat differently; each query counts once, whichever row it is in"""
+    ids = torch.tensor([[1, 2, 1, 2, 1, 2], [5, 6, 7, 8, 9, 5], [3, 3, 0, 1, 2, 4]])
+    agrees(answer, _s_by_loop, _patterns(ids, 1), ids)
+    agrees(answer, _s_by_loop, _patterns(ids.flip(0), 2), ids.flip(0))
+    agrees(answer, _s_by_loop, _patterns(ids[:2] * 0, 3), ids[:2] * 0)
+    near = torch.tensor([[2**24, 2**24 + 1, 2**24]])  # the same in float32
+    agrees(answer, _s_by_loop, _patterns(near, 9), near, note="Ids are whole numbers.")
+    some = torch.tensor([[1, 2, 3, 4], [8, 8, 9, 8]])
+    agrees(answer, _s_by_loop, _patterns(some, 4), some, note="In row 0 nothing is met again.")
+
+
+def _s_past(answer):
+    """only keys up to the query count, if weights are later, too"""
+    ids = torch.tensor([[2, 5, 2, 5, 2], [0, 0, 1, 1, 0]])
+    weights = numbers(2, 3, 5, 5, seed=8).softmax(dim=-1)
+    note = "These weights see the future; what *followed* lies in the past, at the query at most."
+    agrees(answer, _s_by_loop, weights, ids, note=note)
+
+
+def _s_none(answer):
+    """without a repeat there is nothing to score: NaN for each head"""
+    ids = torch.tensor([[3, 1, 2]])
+    got = tensor(answer(_patterns(ids), ids), "for ids [[3, 1, 2]]")
+    note = f"for ids [[3, 1, 2]], your scores are {got.tolist()}, expected NaN for each of 3 heads"
+    expect(got.shape == (3,) and bool(got.isnan().all()), note)
+
+
+def _s_kinds(answer):
+    """in other dtypes, with gradients, on other devices"""
+    ids = torch.tensor([[1, 2, 1, 2, 1], [0, 0, 4, 0, 3]])
+    agrees(answer, _s_by_loop, _patterns(ids, 5, torch.float64), ids.int())
+    precise(answer, _s_by_loop, _patterns(ids, 6), ids, dtype=torch.float16, tolerance=2e-3)
+    gradients(answer, _s_by_loop, _patterns(ids, 7), ids)
+    travels(answer, _patterns(ids, 7), ids)
+    weights, before = _patterns(ids, 8), _patterns(ids, 8)
+    answer(weights, ids)
+    expect(torch.equal(weights, before), "you change the caller's weights")
+
+
+SCORE = Exercise(
+    id="28.3",
+    title="the score that finds the head",
+    difficulty=3,
+    minutes=15,
+    statement=(
+        "Write the score that finds an induction head: `my_induction_score(weights, ids)` takes "
+        "weights (B, H, T, T) and the ids (B, T) they belong to, and returns a number per head, "
+        "(H,). A key s is *wanted* by the query t if 1 ≤ s ≤ t and the token before it is the "
+        "query's: ids[s − 1] equals ids[t]. There may be several, if the token was met several "
+        "times; their weights are added. The score is the mean of that sum over all queries of the "
+        "batch that want at least one key, each counting once. If no query does, it is NaN.\n\n"
+        "No period is given: the grader plants heads in texts that repeat at several distances, "
+        "among heads that look one back, at the same token, or at the first."
+    ),
+    hint=(
+        "`ids[:, :, None] == ids[:, None, :]` says at [b, t, s] whether the tokens at t and s are "
+        "equal. Wanted is the key one further, so move it by one along the keys; "
+        "column 0 is wanted by none; then cut off the future with `tril`."
+    ),
+    function=my_induction_score,
+    tests=(_s_small, _s_planted, _s_several, _s_batch, _s_past, _s_none, _s_kinds),
+)
+
+EXERCISES = (LEAKS, MEAN, SCORE)
