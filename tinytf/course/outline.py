@@ -154,7 +154,11 @@ CHAPTERS = (  # in the order of reading
         "chapter 26, attention and masks (05), what a gradient is",
     ),
     Chapter("28", "Looking inside", "Which head does what, and how do we know?"),
-    Chapter("29", "Following an answer", "Where in a model is an answer decided?"),
+    Chapter(
+        "29", "Following an answer", "Where in a model is an answer decided?", 100,
+        "the residual stream and its norms (chapter 10), the decoder (13), GPT (18), and `record` "
+        "and `replace` (28)",
+    ),
     Chapter("30", "The bug clinic", "Which models train and are wrong?"),
 )  # fmt: skip
 
