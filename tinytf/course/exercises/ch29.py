@@ -76,7 +76,7 @@ DECIDED = Exercise(
     id="29.1",
     title="decided, and not taken back",
     difficulty=2,
-    minutes=10,
+    minutes=8,
     statement=(
         "When is an answer *decided*? Not when it is first guessed: a guess may be given up "
         "again. We call it decided after the first layer from which on the likeliest token is the "
@@ -193,7 +193,7 @@ TRANSPLANT = Exercise(
     id="29.2",
     title="repair a patch that leaks",
     difficulty=2,
-    minutes=10,
+    minutes=8,
     statement=(
         "`replace(model, name, change)` calls `change` with what the module computes, and goes on "
         "with what it returns. We need a `change` that puts *one* vector a row into x (B, T, C): "
@@ -298,7 +298,7 @@ DONORS = Exercise(
     id="29.3",
     title="design the control",
     difficulty=2,
-    minutes=12,
+    minutes=10,
     statement=(
         "In each sentence the adjective's state is to be exchanged for that of a *donor*, another "
         "sentence of the batch. In the experiment the donor's `it` means another noun, so the "
