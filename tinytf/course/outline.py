@@ -155,7 +155,7 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter("28", "Looking inside", "Which head does what, and how do we know?"),
     Chapter(
-        "29", "Following an answer", "Where in a model is an answer decided?", 100,
+        "29", "Following an answer", "Where in a model is an answer decided?", 95,
         "the residual stream and its norms (chapter 10), the decoder (13), GPT (18), and `record` "
         "and `replace` (28)",
     ),

@@ -33,7 +33,17 @@ def _levels_that_agree(logits):
 
 DECIDED = Answers(
     reference=my_decided_after,
-    equivalent={},
+    equivalent={
+        "… => ….detach()…": "ids and layers carry no gradient",
+        "agreed = … => agreed = torch.ones_like(says[-1])": "`&` of 1 and True is 1",
+        "agreed = … => agreed &= …": "the mask is the answer's own",
+        "layer = … => layer -= …": "the numbers are the answer's own",
+        "layer = … => ….float().long()": "0 and 1 are exact in float32",
+        "… => …says.float()…": "ids below 2^24 are exact in float32",
+        "… => …level.float()…": "ids below 2^24 are exact in float32",
+        "layer = … => …len(logits))": "there is one guess a layer",
+        "… => …says[-0]…": "only the shape and dtype are taken",
+    },
     wrong=(
         WrongAnswer(
             "the first time it is guessed", _first_guessed,
@@ -120,7 +130,12 @@ def _detached(values, at):
 
 TRANSPLANT = Answers(
     reference=my_transplant,
-    equivalent={},
+    equivalent={
+        "rows = … => ….detach()": "places carry no gradient at all",
+        "… => …rows.detach()…": "places carry no gradient at all",
+        "… => …at.detach()…": "places carry no gradient at all",
+        "rows = … => rows = torch.arange(len(x))": "an index on the CPU serves any device",
+    },
     wrong=(
         WrongAnswer(
             "it leaks into the other rows", _leaks, "a patch that leaks",
@@ -186,7 +201,14 @@ def _right(a, w, control, i, j):
 
 DONORS = Answers(
     reference=my_donors,
-    equivalent={},
+    equivalent={
+        "… => ….detach()…": "integers carry no gradient at all",
+        "… => ….float()…": "numbers of words are exact in float32",
+        "… => …len(words)…": "there is one word a sentence",
+        "for step … => for step in range(0, …": "a sentence has not another word than itself",
+        "for step … => for step in range(len(…": "a sentence has not another word than itself",
+        "for step … => …len(answers) + 1):": "a sentence has not another word than itself",
+    },
     wrong=(
         WrongAnswer(
             "the control takes the same word",
@@ -257,7 +279,18 @@ def _held_offset(x, y, test_x, ridge):
 
 PROBE = Answers(
     reference=my_probe,
-    equivalent={},
+    equivalent={
+        "wanted = … => ….detach()…": "classes carry no gradient at all",
+        "wanted = … => …(test_x)": "both kinds of states have one dtype",
+        "wanted = … => …(x.detach())": "only the dtype is taken of it",
+        "held = … => ….detach()…": "a constant carries no gradient at all",
+        "held = … => …torch.eye(test_x.size(1))…": "both kinds of states have one width",
+        "held = … => …(test_x)": "both kinds of states have one dtype",
+        "weights = … => …held.detach()…": "a constant carries no gradient at all",
+        "weights = … => …wanted.detach()…": "classes carry no gradient at all",
+        "mean, shares = … => …wanted.detach()…": "classes carry no gradient at all",
+        "return … => …shares.detach()…": "classes carry no gradient at all",
+    },
     wrong=(
         WrongAnswer(
             "graded on its training states", _probe(score="x"), "One state is asked about",

@@ -64,7 +64,9 @@ def _d_places(answer):
 
 
 def _d_kinds(answer):
-    """in half precision, for large logits, for nowhere a place"""
+    """in half and double precision, for large logits, for nowhere a place"""
+    near = torch.tensor([[0.0, 1e-12], [0.0, 1e-12], [1e-12, 0.0]], dtype=torch.float64)
+    agrees(answer, _walk_down, near[[0, 2, 1], None, None] + 1)
     agrees(answer, _walk_down, numbers(4, 2, 3, 2, seed=5, dtype=torch.float16))
     agrees(answer, _walk_down, numbers(4, 2, 3, 2, seed=6, scale=1e4, shift=-1e5))
     empty = answer(torch.zeros(3, 2, 0, 4))
@@ -185,6 +187,7 @@ def _t_kinds(answer):
     at = torch.tensor([1, 0, 3])
     wide, half = numbers(3, 4, 2, seed=1, dtype=torch.float64), torch.float16
     agrees(run, _patched, wide, at, numbers(3, 4, 2, seed=2, dtype=half))
+    agrees(run, _patched, wide, at, numbers(3, 4, 2, seed=2, dtype=torch.float64))
     agrees(run, _patched, wide.to(half), at, numbers(3, 4, 2, seed=2))
     gradients(run, _patched, numbers(3, 4, 2, seed=3), at, numbers(3, 4, 2, seed=4))
 
@@ -407,10 +410,10 @@ def _p_many(answer):
         x = numbers(n, c, seed=seed, shift=0.5, dtype=torch.float64)
         y = torch.arange(n).mul(7).add(seed) % classes
         test = numbers(4, c, seed=seed + 20, dtype=torch.float64)
-        agrees(answer, _least_squares, x, y, test, ridge, tolerance=1e-6)
+        agrees(answer, _least_squares, x, y, test, ridge, tolerance=1e-11)
     missing = torch.tensor([0, 3, 3, 0, 1])  # nobody is of class 2
     x = numbers(5, 2, seed=3, dtype=torch.float64)
-    agrees(answer, _least_squares, x, missing, x[:2] + 1, 0.3, tolerance=1e-6)
+    agrees(answer, _least_squares, x, missing, x[:2] + 1, 0.3, tolerance=1e-11)
 
 
 def _p_kinds(answer):
