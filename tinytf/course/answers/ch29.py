@@ -155,7 +155,7 @@ TRANSPLANT = Answers(
             "One vector is exchanged, not all that follow.",
         ),
         WrongAnswer(
-            "no gradient to the values", _detached, "no gradient reaches values",
+            "no gradient to the values", _detached, "no gradient reaches `values`",
             "Nothing asks for `detach` here.",
         ),
     ),
