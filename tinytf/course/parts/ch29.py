@@ -117,7 +117,7 @@ PARTS = (
             ),
         },
     ),
-    Part("tinytf.interpret.patching.patch_map", {"three modules and two places": _map}),
+    Part("tinytf.interpret.patching.patch_map", {"three modules have two places each": _map}),
     Part(
         "tinytf.interpret.probing.fit_probe",
         {
