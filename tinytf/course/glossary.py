@@ -159,6 +159,12 @@ TERMS = (
     ("mixed precision", "混合精度", "computing in 16 bits where 32 are not needed", 27),
     ("ablation", "消融", "taking a part away to see what it did", 28),
     ("induction head", "归纳头", "finds what followed this token last time, and repeats it", 28),
+    ("logit lens", "对数几率透镜", "reading a layer's states through the output matrix", 29),
+    ("direct logit attribution", "直接归因", "a logit as the sum of what each part wrote", 29),
+    ("activation patching", "激活修补", "putting one run's vector into another run", 29),
+    ("noising", "加噪修补", "patching the corrupted into the clean run: is it needed?", 29),
+    ("superposition", "叠加", "more features than dimensions, not at right angles", 29),
+    ("sparse autoencoder", "稀疏自编码器", "writes a state as few directions out of many", 29),
     ("regularisation", "正则化", "what keeps a model from learning by heart; not 归一化", 10),
 )  # fmt: skip
 

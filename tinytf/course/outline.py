@@ -157,7 +157,11 @@ CHAPTERS = (  # in the order of reading
         "28", "Looking inside", "Which head does what, and how do we know?", 125,
         "heads (chapter 06), cross-attention (07), RoPE (09), the Transformer (14), GPT (18)",
     ),
-    Chapter("29", "Following an answer", "Where in a model is an answer decided?"),
+    Chapter(
+        "29", "Following an answer", "Where in a model is an answer decided?", 95,
+        "the residual stream and its norms (chapter 10), the decoder (13), GPT (18), and `record` "
+        "and `replace` (28)",
+    ),
     Chapter("30", "The bug clinic", "Which models train and are wrong?"),
 )  # fmt: skip
 

@@ -1,0 +1,76 @@
+"""The study of one decision, on the shipped translator and on one that is not trained."""
+
+import pytest
+import torch
+
+from tinytf.apps.translator import Translator
+from tinytf.data.phrasebook import Phrasebook
+from tinytf.studies import following, load
+from tinytf.studies.heads import unseen_twins
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return Translator.load(device="cpu")
+
+
+@pytest.fixture(scope="module")
+def twins():
+    return unseen_twins(Phrasebook())[:12]
+
+
+def test_twins_have_their_places_and_one_beginning(translator, twins):
+    runs = following.twin_runs(translator, [two[::-1] for two in twins])
+    for row, two in enumerate(twins):
+        first, second = sorted(two, key=lambda pair: pair.antecedent[1])
+        words = first.source
+        assert words[runs.places["it"][row]] == "it"
+        assert words[runs.places["adjective"][row]] == words[-1] != second.source[-1]
+        assert words[runs.places["because"][row]] == "because"
+        at = int(runs.at[row])
+        assert first.target[:at] == second.target[:at]
+        assert translator.target.tokens[runs.right[row]] == first.target[at]
+        assert translator.target.tokens[runs.wrong[row]] == second.target[at]
+    apart = (runs.first != runs.second).nonzero()
+    assert apart[:, 1].tolist() == runs.places["adjective"].tolist()
+
+
+def test_the_shipped_translator_asks_the_adjective(translator, twins):
+    known = following.more_twins(Phrasebook(), twins, 60)
+    assert not {p.english for two in known for p in two} & {p.english for two in twins for p in two}
+    row = following.follow(translator, twins, known)
+    assert row["memory"]["adjective"][0] > 0.9
+    assert abs(row["memory"]["it"][0]) < 0.05
+    assert row["sublayers"]["layers.0.cross_attention"][1] > 0.9
+    shares = sum(direct for _, _, direct in row["sublayers"].values())
+    assert shares == pytest.approx(1, abs=0.1)
+
+
+def test_an_example_of_the_explorer_has_every_place(translator, twins):
+    example = following.explored(translator, twins[2])
+    maps = example["maps"]
+    assert maps["encoder"]["columns"][-1] == "<eos>"
+    assert maps["encoder"]["cells"][0][-2][0] == 1
+    assert maps["encoder"]["cells"][0][-2][1] == example["answers"][0]
+    assert len(maps["decoder"]["cells"]) == len(maps["lens"]["cells"]) == 6
+
+
+def test_donors_fill_the_adjective_s_place_alone(translator, twins):
+    runs = following.twin_runs(translator, twins)
+    values = torch.randn(*runs.first.shape, 3)
+    filled = following.donors(runs, values, 1)
+    at = runs.places["adjective"]
+    assert torch.equal(filled[1, at[1]], values[0, at[0]])
+    assert (filled != 0).any(-1).sum(1).eq(1).all()
+
+
+def test_the_table_is_of_five_trainings_that_know_the_answer():
+    rows = load("following")["rows"]
+    assert [row["seed"] for row in rows] == list(range(5))
+    assert min(row["right"] for row in rows) > 0.9
+
+
+def test_a_training_can_begin():
+    trainer, translator = following.start(3, steps=100)
+    trainer.run(until=2)
+    assert len(translator.model.decoder.layers) == 2

@@ -1,0 +1,56 @@
+"""Direct logit attribution: a logit as the sum of what each part of a model wrote.
+
+With pre-norm the residual stream is a sum: the embedding, what each head wrote, what each
+feed-forward network wrote. Behind it come the final norm and the output matrix. The norm's division
+is taken as it was in the run ("frozen"); then all is linear, and the parts' logits add up.
+Source: Elhage et al. 2021, "A mathematical framework for transformer circuits".
+"""
+
+from torch import Tensor, nn
+
+from tinytf.attention import MultiHeadAttention
+from tinytf.inspect import attention_layers, record
+
+__all__ = ["direct_logits", "head_parts", "stream_parts"]
+
+
+def head_parts(layer: MultiHeadAttention, weights: Tensor, values: Tensor) -> Tensor:
+    """Split what an attention layer writes into its heads: (B, H, T, C), without w_o's bias.
+
+    `weights` (B, H, T, S) are the layer's, `values` (B, S, C) what its w_v gave.
+    """
+    v = values.unflatten(-1, (layer.num_heads, -1)).transpose(1, 2)  # -> (B, H, S, D)
+    w_o = layer.w_o.weight.T.unflatten(0, (layer.num_heads, -1))  # (C, C) -> (H, D, C)
+    return weights @ v @ w_o  # -> (B, H, T, C)
+
+
+def stream_parts(model: nn.Module, *inputs: Tensor) -> dict[str, Tensor]:
+    """Run a model on its inputs; give each part of its decoder's final stream, (B, T, C) by name.
+
+    Names are "embedding", then, for every attention layer, "layers.0.self_attention.0" for a head
+    and "layers.0.self_attention.bias", then "layers.0.feed_forward" and so on. With pre-norm and in
+    evaluation mode their sum is what the final norm reads.
+    """
+    layers = attention_layers(model.decoder)
+    networks = [f"layers.{i}.feed_forward" for i in range(len(model.decoder.layers))]
+    wanted = [*layers, *(f"{name}.w_v" for name in layers), *networks]
+    with record(model, "positions", *(f"decoder.{name}" for name in wanted)) as seen:
+        model(*inputs)
+    parts = {"embedding": seen["positions"]}
+    for name, layer in layers.items():
+        heads = head_parts(layer, seen[f"decoder.{name}"], seen[f"decoder.{name}.w_v"])
+        parts |= {f"{name}.{h}": heads[:, h] for h in range(layer.num_heads)}
+        parts[f"{name}.bias"] = layer.w_o.bias.expand_as(parts["embedding"])
+    return parts | {name: seen[f"decoder.{name}"] for name in networks}
+
+
+def direct_logits(norm: nn.Module, part: Tensor, stream: Tensor, direction: Tensor) -> Tensor:
+    """Say what one part (..., C) of `stream` adds to a logit, or to a difference of two: (...).
+
+    `norm` is the LayerNorm before the output, `direction` (..., C) the token's row of the output
+    matrix, or the difference of two rows. The stream's standard deviation is kept as it is. What
+    `norm` adds itself, its bias, is none of the parts': it adds `norm.bias @ direction`.
+    """
+    scale = (stream.var(dim=-1, unbiased=False, keepdim=True) + norm.eps).sqrt()
+    centred = part - part.mean(dim=-1, keepdim=True)
+    return (centred / scale * norm.weight * direction).sum(dim=-1)
