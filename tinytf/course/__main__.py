@@ -10,6 +10,7 @@ try:
         claims,
         collect,
         exercises,
+        patient,
         progress,
         readme,
         release,
@@ -32,7 +33,7 @@ def main(arguments=None):
     commands = parser.add_subparsers(dest="command", required=True)
     everything = (
         start, progress, reset, claims, exercises, build, readme, parts, report, attack,
-        release, collect, site,
+        release, collect, site, patient
     )  # fmt: skip
     for command in everything:
         command.add(commands).set_defaults(run=command.run)
