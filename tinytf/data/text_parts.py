@@ -5,7 +5,7 @@ from typing import BinaryIO, NamedTuple
 
 __all__ = ["PART", "Part", "read_part", "safe_cut", "text_parts"]
 
-PART = 1 << 24  # bytes of text in a part, about
+PART = 1 << 22  # bytes of text in a part, about
 _READ = 1 << 16
 _BEFORE = frozenset(range(0x21, 0x7F))  # ASCII that is no white space
 

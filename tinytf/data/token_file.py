@@ -6,6 +6,7 @@ they are, and their digest. Encoding can be interrupted: parts that are whole ar
 
 import hashlib
 import json
+import mmap
 import multiprocessing
 import os
 import shutil
@@ -214,4 +215,6 @@ def open_tokens(path: str | Path) -> TokenFile:
             f"{said['ids'][:12]}…; remove both, and encode again"
         )
     mapped = numpy.memmap(path, dtype, "c")  # copied on writing, which nobody does
+    if hasattr(mmap, "MADV_RANDOM"):  # read no more than is asked for
+        mapped._mmap.madvise(mmap.MADV_RANDOM)
     return TokenFile(torch.from_numpy(mapped), said["text"])
