@@ -1,0 +1,231 @@
+"""Checks that treat a program as a black box: what shapes and falling losses can't tell.
+
+A program is a module with `make_model(seed)`, `batch(generator, size)`, `outputs(model, batch)`,
+`loss_of(model, batch)`, `make_optimizer(model)` and `train(seed, steps)`; see `programs/`. A check
+takes a program and returns a number, 0 or nearly 0 where all is well, or None where the program has
+nothing of the kind: no padding, no cache. `CHECKS` has a title and a limit for each.
+"""
+
+import math
+from collections.abc import Callable
+from types import ModuleType
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tinytf.support.randomness import seeded
+
+__all__ = [
+    "CHECKS", "Check", "answers_ignored", "apart", "below_the_floor", "examine", "fresh",
+    "future_moves", "healthy_at", "modes_differ", "not_by_heart", "order_ignored", "pads_counted",
+    "pads_move", "rows_move", "start_surprise", "steps_differ", "tie_broken", "unlike_twice",
+    "unreached",
+]  # fmt: skip
+
+
+def apart(a: Tensor, b: Tensor) -> float:
+    """Give the largest difference of two outputs, as a share of how much the first one varies."""
+    if not (a.isfinite().all() and b.isfinite().all()):
+        return math.inf
+    return ((a - b).abs().max() / a.std()).item()
+
+
+def fresh(m: ModuleType, size: int = 8):
+    """Give an untrained model in evaluation mode, and a batch."""
+    model = m.make_model(0).eval()
+    return model, m.batch(torch.Generator().manual_seed(1), size)
+
+
+# What must not move
+
+
+def future_moves(m: ModuleType) -> float | None:
+    """Put other tokens in place of later ones: how far do the outputs before them move?"""
+    model, batch = fresh(m)
+    if "labels" in batch:  # an encoder may look ahead
+        return None
+    name = "tgt" if "tgt" in batch else "ids"
+    before, gaps = m.outputs(model, batch), []  # (B, T, V)
+    for t in range(1, before.size(1)):
+        changed = batch[name].clone()
+        changed[:, t:] = batch[name].roll(1, dims=0)[:, t:]  # the tokens of another row
+        gaps.append(apart(before[:, :t], m.outputs(model, {**batch, name: changed})[:, :t]))
+    return max(gaps)
+
+
+def pads_move(m: ModuleType) -> float | None:
+    """Append padding to what is read whole: how far do the outputs move?"""
+    model, batch = fresh(m)
+    name = "src" if "src" in batch else "ids"
+    if not hasattr(m, "PAD") or (name == "ids" and "labels" not in batch):
+        return None
+    longer = {**batch, name: F.pad(batch[name], (0, 3), value=m.PAD)}
+    before, after = m.outputs(model, batch), m.outputs(model, longer)
+    if before.dim() == 2:  # one answer a row
+        return apart(before, after)
+    read = batch["tgt"][:, :-1] if "tgt" in batch else batch["ids"]
+    return apart(before[read != m.PAD], after[:, : before.size(1)][read != m.PAD])
+
+
+def rows_move(m: ModuleType) -> float:
+    """Move every row one place on in the batch: how far does its output move?"""
+    model, batch = fresh(m)
+    moved = m.outputs(model, {name: x.roll(1, dims=0) for name, x in batch.items()})
+    return apart(m.outputs(model, batch), moved.roll(-1, dims=0))
+
+
+# What must move
+
+
+def order_ignored(m: ModuleType) -> float:
+    """Swap two tokens that differ: 1 if the last output does not notice it, 0 if it does."""
+    model, batch = fresh(m)
+    name = "src" if "src" in batch else "ids"
+    swapped = batch[name].clone()
+    swapped[:, :2] = batch[name][:, :2].flip(1)
+    after = m.outputs(model, {**batch, name: swapped})
+    before = m.outputs(model, batch)
+    last = -1 if before.dim() == 3 else slice(None)
+    return float(apart(before[:, last], after[:, last]) < 1e-4)
+
+
+def answers_ignored(m: ModuleType) -> float | None:
+    """Change the last token, which is only ever an answer: 1 if the loss does not notice it."""
+    model, batch = fresh(m)
+    if "labels" in batch:
+        return None
+    name = "tgt" if "tgt" in batch else "ids"
+    changed = batch[name].clone()
+    changed[:, -1] = (changed[:, -1] + 1) % m.VOCAB
+    loss, other = m.loss_of(model, batch), m.loss_of(model, {**batch, name: changed})
+    return float(loss.item() == other.item())
+
+
+# What training must do
+
+
+def start_surprise(m: ModuleType) -> float:
+    """Compare the loss at the start with ln V, that of even odds: by what share is it off?"""
+    model, batch = fresh(m, 64)
+    even = math.log(m.outputs(model, batch).size(-1))
+    return abs(m.loss_of(model, batch).item() / even - 1)
+
+
+def unreached(m: ModuleType) -> float:
+    """Count the weights that the loss's gradient does not reach, or the optimizer does not hold."""
+    model, batch = fresh(m)
+    m.loss_of(model, batch).backward()
+    held = {id(p) for group in m.make_optimizer(model).param_groups for p in group["params"]}
+    weights = list(model.parameters())
+    return float(sum(p.grad is None or not p.grad.any() or id(p) not in held for p in weights))
+
+
+def not_by_heart(m: ModuleType, steps: int = 60) -> float:
+    """Train on one small batch only: what share of the loss is still there?"""
+    model, batch = fresh(m, 4)
+    optimizer = m.make_optimizer(model)
+    start = m.loss_of(model, batch).item()
+    for _ in range(steps):
+        optimizer.zero_grad()
+        m.loss_of(model, batch).backward()
+        optimizer.step()
+    return m.loss_of(model, batch).item() / start
+
+
+def unlike_twice(m: ModuleType) -> float:
+    """Train twice from one seed, a few steps: how far apart are the losses?"""
+    one, two = (torch.tensor(m.train(0, steps=3)[1]) for _ in range(2))
+    return (one - two).abs().max().item()
+
+
+# One thing in two ways
+
+
+def steps_differ(m: ModuleType) -> float | None:
+    """Compare all places in one pass with each as it is asked when the model writes alone."""
+    if not hasattr(m, "next_token"):
+        return None
+    model, batch = fresh(m)
+    whole = m.outputs(model, batch)  # (B, T, V)
+    ids = batch["ids"]
+    alone = [m.next_token(model, ids[:, : t + 1]) for t in range(whole.size(1))]
+    return apart(whole, torch.stack(alone, dim=1))
+
+
+def modes_differ(m: ModuleType) -> float:
+    """Set every dropout to 0: is the model then the same in training as in evaluation?"""
+    model, batch = fresh(m)
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    return apart(m.outputs(model, batch), m.outputs(model.train(), batch))
+
+
+def tie_broken(m: ModuleType) -> float | None:
+    """Save a model and load it: how many parameters does it have more than before?"""
+    if not hasattr(m, "restore"):
+        return None
+    model = m.make_model(0)
+    return float(len(list(m.restore(m.save(model)).parameters())) - len(list(model.parameters())))
+
+
+def pads_counted(m: ModuleType) -> float | None:
+    """Append padding to the answers: how far does the loss move?"""
+    model, batch = fresh(m)
+    if "tgt" not in batch or not hasattr(m, "PAD"):
+        return None
+    longer = {**batch, "tgt": F.pad(batch["tgt"], (0, 5), value=m.PAD)}
+    return abs(m.loss_of(model, longer).item() / m.loss_of(model, batch).item() - 1)
+
+
+def below_the_floor(m: ModuleType, steps: int = 100) -> float | None:
+    """Train a little: by what share of the entropy is the loss below it?"""
+    if not hasattr(m, "entropy"):
+        return None
+    losses = m.train(0, steps=steps)[1][-10:]
+    bits = sum(losses) / len(losses) / math.log(2)
+    return max(1 - bits / m.entropy(), 0.0)
+
+
+class Check(NamedTuple):
+    """A check, and the largest number that is no alarm."""
+
+    run: Callable[[ModuleType], float | None]
+    limit: float
+
+
+CHECKS = {
+    "later tokens changed": Check(future_moves, 1e-3),
+    "more padding": Check(pads_move, 1e-3),
+    "rows moved": Check(rows_move, 1e-3),
+    "two tokens swapped": Check(order_ignored, 0.5),
+    "answer changed": Check(answers_ignored, 0.5),
+    "loss at the start": Check(start_surprise, 0.2),
+    "gradient everywhere": Check(unreached, 0.5),
+    "one batch by heart": Check(not_by_heart, 0.2),
+    "same steps twice": Check(unlike_twice, 1e-5),
+    "one pass, or alone": Check(steps_differ, 1e-3),
+    "training, or evaluation": Check(modes_differ, 1e-3),
+    "saved and loaded": Check(tie_broken, 0.5),
+    "padded answers": Check(pads_counted, 1e-3),
+    "below the floor": Check(below_the_floor, 0.1),
+}
+
+
+def examine(m: ModuleType, checks: dict[str, Check] = CHECKS) -> dict[str, float | None]:
+    """Run each check on a program; one that ends in an error counts as the loudest alarm."""
+    found = {}
+    for title, check in checks.items():
+        with seeded(0):
+            try:
+                found[title] = check.run(m)
+            except (RuntimeError, IndexError, ValueError):
+                found[title] = math.inf
+    return found
+
+
+def healthy_at(found: dict[str, float | None], checks: dict[str, Check] = CHECKS) -> bool:
+    """Say whether no check of `examine` found more than its limit."""
+    return all(found[title] is None or found[title] <= check.limit for title, check in checks.items())
