@@ -19,8 +19,8 @@ from tinytf.support.randomness import seeded
 
 __all__ = [
     "CHECKS", "Check", "answers_ignored", "apart", "below_the_floor", "examine", "fresh",
-    "future_moves", "healthy_at", "modes_differ", "not_by_heart", "order_ignored", "pads_counted",
-    "pads_move", "rows_move", "start_surprise", "steps_differ", "tie_broken", "unlike_twice",
+    "future_moves", "healthy_at", "modes_differ", "not_by_heart", "order_ignored", "nothing_to_see",
+    "pads_counted", "pads_move", "rows_move", "start_surprise", "steps_differ", "tie_broken", "unlike_twice",
     "unreached",
 ]  # fmt: skip
 
@@ -51,7 +51,8 @@ def future_moves(m: ModuleType) -> float | None:
     for t in range(1, before.size(1)):
         changed = batch[name].clone()
         changed[:, t:] = batch[name].roll(1, dims=0)[:, t:]  # the tokens of another row
-        gaps.append(apart(before[:, :t], m.outputs(model, {**batch, name: changed})[:, :t]))
+        after = m.outputs(model, {**batch, name: changed})
+        gaps.append(apart(before[:, :t], after[:, :t]))
     return max(gaps)
 
 
@@ -171,6 +172,18 @@ def tie_broken(m: ModuleType) -> float | None:
     return float(len(list(m.restore(m.save(model)).parameters())) - len(list(model.parameters())))
 
 
+def nothing_to_see(m: ModuleType) -> float | None:
+    """Hide everything from one row, which is all padding: what share of its outputs is no number?"""
+    model, batch = fresh(m)
+    name = "src" if "src" in batch else "ids"
+    if not hasattr(m, "PAD"):
+        return None
+    empty = batch[name].clone()
+    empty[0] = m.PAD
+    out = m.outputs(model, {**batch, name: empty})[0]
+    return 1 - out.isfinite().float().mean().item()
+
+
 def pads_counted(m: ModuleType) -> float | None:
     """Append padding to the answers: how far does the loss move?"""
     model, batch = fresh(m)
@@ -209,6 +222,7 @@ CHECKS = {
     "one pass, or alone": Check(steps_differ, 1e-3),
     "training, or evaluation": Check(modes_differ, 1e-3),
     "saved and loaded": Check(tie_broken, 0.5),
+    "nothing to see": Check(nothing_to_see, 0.0),
     "padded answers": Check(pads_counted, 1e-3),
     "below the floor": Check(below_the_floor, 0.1),
 }
