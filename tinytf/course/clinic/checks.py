@@ -18,9 +18,10 @@ from torch import Tensor, nn
 from tinytf.support.randomness import seeded
 
 __all__ = [
-    "CHECKS", "Check", "answers_ignored", "apart", "below_the_floor", "examine", "fresh",
-    "future_moves", "healthy_at", "modes_differ", "not_by_heart", "order_ignored", "nothing_to_see",
-    "pads_counted", "pads_move", "rows_move", "start_surprise", "steps_differ", "tie_broken", "unlike_twice",
+    "CHECKS", "Check", "answers_ignored", "apart", "beam_worse", "below_the_floor", "cuts_graded",
+    "examine", "fresh", "future_moves", "healthy_at", "known_lines", "modes_differ", "not_by_heart",
+    "nothing_left", "nothing_to_see", "order_ignored", "pads_counted", "pads_move", "parts_add_up",
+    "rate_stays_up", "rows_move", "start_surprise", "steps_differ", "tie_broken", "unlike_twice",
     "unreached",
 ]  # fmt: skip
 
@@ -145,14 +146,41 @@ def unlike_twice(m: ModuleType) -> float:
 
 
 def steps_differ(m: ModuleType) -> float | None:
-    """Compare all places in one pass with each as it is asked when the model writes alone."""
-    if not hasattr(m, "next_token"):
+    """Compare all places in one pass with each as it is asked when the model writes alone.
+
+    A program writes with `read(model, ids)`, cached steps, or with `next_token(model, prefix)`.
+    """
+    if not hasattr(m, "next_token") and not hasattr(m, "read"):
         return None
     model, batch = fresh(m)
-    whole = m.outputs(model, batch)  # (B, T, V)
-    ids = batch["ids"]
-    alone = [m.next_token(model, ids[:, : t + 1]) for t in range(whole.size(1))]
+    whole, ids = m.outputs(model, batch), batch["ids"][:, :-1]  # (B, T, V), (B, T)
+    if hasattr(m, "read"):
+        return apart(whole, m.read(model, ids))
+    alone = [m.next_token(model, ids[:, : t + 1]) for t in range(ids.size(1))]
     return apart(whole, torch.stack(alone, dim=1))
+
+
+def beam_worse(m: ModuleType, steps: int = 100) -> float | None:
+    """Train a little, write greedily and with a beam: by how many nats is a greedy line better?"""
+    if not hasattr(m, "beam"):
+        return None
+    model, prompts = m.train(0, steps=steps)[0], torch.arange(m.VOCAB)[:, None]
+    greedy, beam = m.write(model, prompts), torch.stack([m.beam(model, p) for p in prompts])
+    odds = {}
+    for name, ids in (("greedy", greedy), ("beam", beam)):
+        chances = m.outputs(model, {"ids": ids}).log_softmax(-1)  # (B, T, V)
+        odds[name] = chances.gather(-1, ids[:, 1:, None]).sum(dim=(1, 2))  # (B,)
+    return max((odds["greedy"] - odds["beam"]).max().item(), 0.0)
+
+
+def nothing_left(m: ModuleType) -> float | None:
+    """Ask top-p for a little: what share of the rows has no token left, the likeliest dropped?"""
+    if not hasattr(m, "top_p"):
+        return None
+    logits = torch.randn(50, m.VOCAB, generator=torch.Generator().manual_seed(0)) * 5
+    kept = m.top_p(logits, 0.1).argmax(-1) == logits.argmax(-1)
+    some = (m.top_p(logits, 0.1) > -1e8).any(dim=-1)
+    return 1 - (kept & some).float().mean().item()
 
 
 def modes_differ(m: ModuleType) -> float:
@@ -166,14 +194,58 @@ def modes_differ(m: ModuleType) -> float:
 
 def tie_broken(m: ModuleType) -> float | None:
     """Save a model and load it: how many parameters does it have more than before?"""
-    if not hasattr(m, "restore"):
+    if not hasattr(m, "resume"):
         return None
     model = m.make_model(0)
-    return float(len(list(m.restore(m.save(model)).parameters())) - len(list(model.parameters())))
+    back = m.resume(m.save(model))
+    return float(abs(len(list(back.parameters())) - len(list(model.parameters()))))
+
+
+def parts_add_up(m: ModuleType) -> float | None:
+    """Accumulate one part twice: how far is the gradient from that of the part alone?"""
+    if not hasattr(m, "accumulate"):
+        return None
+    model, part = fresh(m)
+    grads = []
+    for parts in ([part], [part, part]):
+        m.accumulate(model, parts)
+        grads.append(torch.cat([p.grad.flatten().clone() for p in model.parameters()]))
+    return apart(*grads)
+
+
+# Around the model
+
+
+def rate_stays_up(m: ModuleType, steps: int = 250) -> float | None:
+    """Compare the learning rate at the end with the highest: what share of it is left?"""
+    if not hasattr(m, "learning_rate"):
+        return None
+    rates = [m.learning_rate(step) for step in range(steps)]
+    return rates[-1] / max(rates)
+
+
+def known_lines(m: ModuleType) -> float | None:
+    """Look the test set up in the training set: what share of it stands there?"""
+    if not hasattr(m, "split"):
+        return None
+    train, test = m.split(m.corpus())
+    return sum(line in train for line in test) / len(test)
+
+
+def cuts_graded(m: ModuleType) -> float | None:
+    """Let it write the right words, cut otherwise: how much is missing from the full grade?"""
+    if not hasattr(m, "words"):
+        return None
+    right = {digits: m.words(pieces) for digits, pieces in m.corpus()}
+    write, m.write = m.write, lambda model, lines: [right[digits] for digits in lines]
+    try:
+        return 1 - m.score(m.make_model(0), 0)
+    finally:
+        m.write = write
 
 
 def nothing_to_see(m: ModuleType) -> float | None:
-    """Hide everything from one row, which is all padding: what share of its outputs is no number?"""
+    """Make one row all padding: what share of its outputs is no number?"""
     model, batch = fresh(m)
     name = "src" if "src" in batch else "ids"
     if not hasattr(m, "PAD"):
@@ -220,8 +292,14 @@ CHECKS = {
     "one batch by heart": Check(not_by_heart, 0.2),
     "same steps twice": Check(unlike_twice, 1e-5),
     "one pass, or alone": Check(steps_differ, 1e-3),
+    "beam, or greedy": Check(beam_worse, 0.5),
+    "top-p leaves a token": Check(nothing_left, 0.0),
     "training, or evaluation": Check(modes_differ, 1e-3),
     "saved and loaded": Check(tie_broken, 0.5),
+    "one part twice": Check(parts_add_up, 1e-3),
+    "rate at the end": Check(rate_stays_up, 0.9),
+    "test lines known": Check(known_lines, 0.0),
+    "other cuts": Check(cuts_graded, 1e-3),
     "nothing to see": Check(nothing_to_see, 0.0),
     "padded answers": Check(pads_counted, 1e-3),
     "below the floor": Check(below_the_floor, 0.1),
@@ -242,4 +320,6 @@ def examine(m: ModuleType, checks: dict[str, Check] = CHECKS) -> dict[str, float
 
 def healthy_at(found: dict[str, float | None], checks: dict[str, Check] = CHECKS) -> bool:
     """Say whether no check of `examine` found more than its limit."""
-    return all(found[title] is None or found[title] <= check.limit for title, check in checks.items())
+    return all(
+        found[title] is None or found[title] <= check.limit for title, check in checks.items()
+    )

@@ -274,8 +274,8 @@ DIAGNOSIS = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "The check of the future convicts program `two`. Write `my_diagnosis()`, without arguments. "
-        "It returns two things: the line of `two` that is ill, as a text, copied as it stands "
+        "The check of the future convicts program `two`. Write `my_diagnosis()`, without "
+        "arguments. It returns two things: the line of `two` that is ill, as a text, copied as it stands "
         "(spaces don't matter); and the list of all lengths T from 1 to 8 at which the model of "
         "`two`, with its 8 heads, runs without an error when it is given `(B, T)` ids, for B = 3. "
         "The second part you can try out, or better, reason out."
