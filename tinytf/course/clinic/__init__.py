@@ -1,0 +1,1 @@
+"""The bug clinic: healthy programs, the silent bugs that are planted in them, and the ward."""
