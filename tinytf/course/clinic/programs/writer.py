@@ -6,7 +6,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-VOCAB, BLOCK, HEADS, WIDTH, LAYERS = 12, 8, 8, 64, 2
+VOCAB, BLOCK, HEADS, WIDTH, LAYERS = 12, 8, 8, 32, 1
 LAG, FAITH = 3, 0.9  # a token is the one LAG before, except for one in ten
 MEASURE, BETTER = "bits per token above the entropy", "lower"
 
@@ -87,7 +87,7 @@ def make_model(seed):
     return GPT()
 
 
-def batch(generator, size=64):
+def batch(generator, size=48):
     """Draw sequences of BLOCK + 1 tokens: {"ids": (size, BLOCK + 1)}."""
     ids = torch.randint(VOCAB, (size, BLOCK + 1), generator=generator)
     faithful = torch.rand(size, BLOCK + 1, generator=generator) < FAITH
@@ -116,10 +116,10 @@ def loss_of(model, batch):
 
 def make_optimizer(model):
     """AdamW as GPT-2's descendants set it."""
-    return torch.optim.AdamW(model.parameters(), lr=2e-3, betas=(0.9, 0.95), weight_decay=0.01)
+    return torch.optim.AdamW(model.parameters(), lr=4e-3, betas=(0.9, 0.95), weight_decay=0.01)
 
 
-def train(seed, steps=400):
+def train(seed, steps=300):
     """Train a model; give it and its losses."""
     model, generator = make_model(seed), torch.Generator().manual_seed(seed)
     optimizer, losses = make_optimizer(model), []
