@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 __all__ = ["PATIENTS", "PROGRAMS", "Patient", "healthy", "load", "source"]
 
-PROGRAMS = ("writer", "translator")
+PROGRAMS = ("writer",)
 
 
 class Patient(NamedTuple):
