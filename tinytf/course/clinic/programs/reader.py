@@ -53,7 +53,7 @@ class Encoder(nn.Module):
     def __init__(self, dim=32, heads=4, layers=2):
         super().__init__()
         self.words = nn.Embedding(VOCAB, dim, padding_idx=PAD)
-        self.places = nn.Embedding(LONGEST, dim)
+        self.places = nn.Embedding(2 * LONGEST, dim)
         self.layers = nn.ModuleList(Layer(dim, heads) for _ in range(layers))
         self.norm = nn.LayerNorm(dim)
         self.head = nn.Linear(dim, VOCAB)
