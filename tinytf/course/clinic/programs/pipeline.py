@@ -74,7 +74,7 @@ class GPT(nn.Module):
 
     def __init__(self, dim=32, heads=4, layers=1):
         super().__init__()
-        self.embed, self.places = nn.Embedding(VOCAB, dim), nn.Embedding(LENGTH, dim)
+        self.embed, self.places = nn.Embedding(VOCAB, dim), nn.Embedding(2 * LENGTH, dim)
         self.blocks = nn.ModuleList(Block(dim, heads) for _ in range(layers))
         self.norm, self.head = nn.LayerNorm(dim), nn.Linear(dim, VOCAB, bias=False)
         nn.init.normal_(self.embed.weight, std=0.1)

@@ -65,10 +65,14 @@ def make_model(seed):
 
 def habits():
     """Give the chances of the first three tokens: P(second | first), P(third | second)."""
-    generator = torch.Generator().manual_seed(1)
-    second = torch.randn(VOCAB, VOCAB, generator=generator) * 1.5
-    third = torch.randn(VOCAB, VOCAB, generator=generator) * 2.5
-    return second.softmax(-1), third.softmax(-1)
+    first, token = torch.arange(VOCAB), torch.arange(VOCAB)
+    second = torch.full((VOCAB, VOCAB), 0.2 / (VOCAB - 2))
+    second[first, 2 * first % VOCAB] = 0.45  # even: the likelier way on, to a crossroads
+    second[first, (2 * first + 3) % VOCAB] = 0.35  # odd: the way on, with one road
+    third = torch.full((VOCAB, VOCAB), 1 / VOCAB)
+    third[1::2] = 0.1 / (VOCAB - 1)
+    third[token[1::2], (token[1::2] + 4) % VOCAB] = 0.9
+    return second, third
 
 
 def batch(generator, size=48):

@@ -1,0 +1,1 @@
+"""What is known of each patient, by the program it lives in."""

@@ -1,0 +1,75 @@
+"""A study of the clinic: what each silent bug costs, over seeds and lengths of training."""
+
+from collections.abc import Iterable
+from statistics import mean
+from types import ModuleType
+
+from tinytf.course.clinic.patients import PATIENTS, PROGRAMS, Patient, healthy, load, source
+from tinytf.studies import load as load_table
+from tinytf.studies.threads import one_thread
+
+__all__ = ["STEPS", "case", "costs", "run_of", "severity", "verdict"]
+
+SEEDS = range(5)
+STEPS = {  # of each program: half a training, and a whole one
+    "writer": (125, 250),
+    "translator": (250, 500),
+    "reader": (200, 400),
+    "pipeline": (125, 250),
+    "speaker": (200, 400),
+}
+
+
+def run_of(program: ModuleType, seed: int, steps: int) -> dict:
+    """Train a program: its model, and the mean of its first and of its last twenty losses."""
+    model, losses = program.train(seed, steps)
+    return {"model": model, "losses": [round(mean(x), 4) for x in (losses[:5], losses[-20:])]}
+
+
+def case(patient: Patient, seed: int, steps: int, twin: dict) -> dict:
+    """Grade a patient on one seed; `twin` is what `run_of` gave for its healthy twin."""
+    sick = load(source(patient))
+    if patient.retrain:
+        run = run_of(sick, seed, steps)
+    else:  # the bug is in its use: the weights are the twin's
+        run = {"model": sick.make_model(seed), "losses": twin["losses"]}
+        run["model"].load_state_dict(twin["model"].state_dict())
+        run["model"].train(twin["model"].training)
+    return _row(patient.name, patient, sick, run, seed, steps)
+
+
+def _row(name: str, patient: Patient, program: ModuleType, run: dict, seed: int, steps: int):
+    value = float(getattr(program, patient.grade)(run["model"], seed))
+    return {
+        "program": patient.program,
+        "patient": name,
+        "grade": patient.grade,
+        "seed": seed,
+        "steps": steps,
+        "value": round(value, 4),
+        "losses": run["losses"],
+    }
+
+
+@one_thread()
+def severity(
+    seeds: Iterable[int] = SEEDS, programs: Iterable[str] = PROGRAMS, size: int | None = None
+) -> list[dict]:
+    """Train each program, healthy and with each bug; give one row for each grade.
+
+    `size` 0 or 1 asks for half or whole trainings only.
+    """
+    rows, sizes = [], (0, 1) if size is None else (size,)
+    for name in programs:
+        there = [p for p in PATIENTS.values() if p.program == name]
+        twin = load(healthy(name))
+        for seed in seeds:
+            for steps in (STEPS[name][i] for i in sizes):
+                run = run_of(twin, seed, steps)
+                grades = {p.grade: p for p in there}
+                rows += [_row("healthy", p, twin, run, seed, steps) for p in grades.values()]
+                rows += [case(p, seed, steps, run) for p in there]
+    return rows
+
+
+STUDIES = {"clinic_severity": severity}
