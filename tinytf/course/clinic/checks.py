@@ -18,11 +18,12 @@ from torch import Tensor, nn
 from tinytf.support.randomness import seeded
 
 __all__ = [
-    "CHECKS", "Check", "answers_ignored", "apart", "beam_worse", "below_the_floor", "cuts_graded",
-    "examine", "fresh", "future_moves", "healthy_at", "known_lines", "modes_differ", "not_by_heart",
-    "nothing_left", "nothing_to_see", "order_ignored", "pads_counted", "pads_move", "parts_add_up",
-    "rate_stays_up", "rows_move", "start_surprise", "steps_differ", "tie_broken", "unlike_twice",
-    "unreached",
+    "CHECKS", "Check", "answers_ignored", "answers_shown", "apart", "beam_worse",
+    "below_the_floor", "cuts_graded", "dropped_twice", "examine", "fresh", "future_moves",
+    "healthy_at", "known_lines", "last_step_idle", "modes_differ", "not_by_heart", "nothing_left",
+    "nothing_to_see", "one_way", "order_faint", "order_ignored", "pads_counted", "pads_move", "parts_add_up",
+    "rate_stays_up", "rows_move", "start_surprise", "steps_differ", "steps_too_short",
+    "stream_changed", "tie_broken", "unlike_torchs", "unlike_twice", "unreached", "writes_unlike",
 ]  # fmt: skip
 
 
@@ -257,12 +258,17 @@ def nothing_to_see(m: ModuleType) -> float | None:
 
 
 def pads_counted(m: ModuleType) -> float | None:
-    """Append padding to the answers: how far does the loss move?"""
+    """Append padding to the answers, or take some away: by what share does the loss move?"""
     model, batch = fresh(m)
-    if "tgt" not in batch or not hasattr(m, "PAD"):
+    name = "tgt" if "tgt" in batch else "ids"
+    if not hasattr(m, "PAD") or "labels" in batch:
         return None
-    longer = {**batch, "tgt": F.pad(batch["tgt"], (0, 5), value=m.PAD)}
-    return abs(m.loss_of(model, longer).item() / m.loss_of(model, batch).item() - 1)
+    if (batch[name][:, -2:] == m.PAD).all():
+        other = batch[name][:, :-2]
+    else:
+        other = F.pad(batch[name], (0, 3), value=m.PAD)
+    loss = m.loss_of(model, {**batch, name: other})
+    return abs(loss.item() / m.loss_of(model, batch).item() - 1)
 
 
 def below_the_floor(m: ModuleType, steps: int = 100) -> float | None:
@@ -272,6 +278,110 @@ def below_the_floor(m: ModuleType, steps: int = 100) -> float | None:
     losses = m.train(0, steps=steps)[1][-10:]
     bits = sum(losses) / len(losses) / math.log(2)
     return max(1 - bits / m.entropy(), 0.0)
+
+
+# A second cabinet: checks that look at a part
+
+
+def one_way(m: ModuleType) -> float | None:
+    """Change the last token an encoder reads: 1 if its first output does not notice it."""
+    model, batch = fresh(m)
+    if "labels" not in batch:
+        return None
+    changed = batch["ids"].clone()
+    changed[:, -1] = batch["ids"].roll(1, dims=0)[:, -1]
+    after = m.outputs(model, {**batch, "ids": changed})
+    return float(apart(m.outputs(model, batch)[:, 0], after[:, 0]) < 1e-6)
+
+
+def order_faint(m: ModuleType) -> float | None:
+    """Swap the first two tokens, and replace them: how many times more does the latter matter?"""
+    model, batch = fresh(m, 16)
+    if "src" not in batch:
+        return None
+    src, before = batch["src"], m.outputs(model, batch)
+    swapped = torch.cat([src[:, :2].flip(1), src[:, 2:]], dim=1)
+    other = torch.cat([src.roll(1, dims=0)[:, :2], src[:, 2:]], dim=1)
+    moved = [(m.outputs(model, {**batch, "src": x}) - before).norm() for x in (other, swapped)]
+    return min((moved[0] / moved[1]).item(), 1e6)
+
+
+def answers_shown(m: ModuleType) -> float | None:
+    """Count the labels that stand in the input, at their place: what share of those asked?"""
+    _, batch = fresh(m, 64)
+    if "labels" not in batch:
+        return None
+    asked = batch["labels"] != -100
+    return (batch["labels"] == batch["ids"])[asked].float().mean().item()
+
+
+def steps_too_short(m: ModuleType) -> float:
+    """Take one step: by what share is the median weight moved less than the learning rate says?"""
+    model, batch = fresh(m)
+    optimizer = m.make_optimizer(model)
+    before = [p.detach().clone() for p in model.parameters()]
+    m.loss_of(model, batch).backward()
+    optimizer.step()
+    moved = torch.cat([(p.detach() - old).flatten() for p, old in zip(model.parameters(), before)])
+    moved = moved[moved != 0].abs().median().item()
+    return 1 - moved / optimizer.param_groups[0]["lr"]
+
+
+def stream_changed(m: ModuleType) -> float | None:
+    """Silence every map of a Pre-LN block: how far is what comes out from what went in?"""
+    blocks = getattr(m.make_model(0).eval(), "blocks", None)
+    if blocks is None or hasattr(m, "read"):
+        return None
+    for layer in blocks[0].modules():
+        if isinstance(layer, nn.Linear):
+            for weight in layer.parameters():
+                weight.data.zero_()
+    width = next(layer for layer in blocks[0].modules() if isinstance(layer, nn.Linear)).in_features
+    x = torch.randn(2, 8, width) * 3
+    return apart(x, blocks[0](x))
+
+
+def unlike_torchs(m: ModuleType) -> float | None:
+    """Compare the program's attention with PyTorch's, on the same weights."""
+    if not hasattr(m, "MultiHeadAttention"):
+        return None
+    torch.manual_seed(0)
+    layer, x = m.MultiHeadAttention(16, 2, 0.0).eval(), torch.randn(2, 5, 16) * 3
+    q, k, v = (f(x).unflatten(2, (2, 8)).transpose(1, 2) for f in (layer.q, layer.k, layer.v))
+    right = layer.out(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+    return apart(right, layer(x, x, torch.ones(2, 1, 1, 5, dtype=torch.bool)))
+
+
+def dropped_twice(m: ModuleType) -> float:
+    """Count the dropouts that are given what another has dropped from just before."""
+    model, batch = fresh(m)
+    left, twice = [], []
+
+    def note(layer, inputs, output):
+        twice.append(any(inputs[0] is before for before in left))
+        left.append(output)
+
+    for layer in model.modules():
+        if isinstance(layer, nn.Dropout):
+            layer.register_forward_hook(note)
+    m.outputs(model.train(), batch)
+    return float(sum(twice))
+
+
+def writes_unlike(m: ModuleType) -> float | None:
+    """Write twice after training mode: what share of what is written differs?"""
+    model, batch = fresh(m)
+    if "src" not in batch or not hasattr(m, "write"):
+        return None
+    model.train()
+    one, two = m.write(model, batch["src"]), m.write(model, batch["src"])
+    return (one != two).float().mean().item() if one.shape == two.shape else 1.0
+
+
+def last_step_idle(m: ModuleType) -> float:
+    """Train six steps, and seven: 1 if the last one has moved no weight."""
+    six, seven = (m.train(0, steps=steps)[0].parameters() for steps in (6, 7))
+    return float(all(torch.equal(a, b) for a, b in zip(six, seven)))
 
 
 class Check(NamedTuple):
@@ -302,6 +412,15 @@ CHECKS = {
     "other cuts": Check(cuts_graded, 1e-3),
     "nothing to see": Check(nothing_to_see, 0.0),
     "padded answers": Check(pads_counted, 1e-3),
+    "last token of an encoder": Check(one_way, 0.5),
+    "order against words": Check(order_faint, 40.0),
+    "answers shown": Check(answers_shown, 0.0),
+    "first step": Check(steps_too_short, 0.5),
+    "silent block": Check(stream_changed, 1e-3),
+    "PyTorch's attention": Check(unlike_torchs, 1e-3),
+    "dropped twice": Check(dropped_twice, 0.5),
+    "written twice": Check(writes_unlike, 0.0),
+    "last step": Check(last_step_idle, 0.5),
     "below the floor": Check(below_the_floor, 0.1),
 }
 
