@@ -9,7 +9,7 @@ PATIENTS = (
         "cache_off_by_one",
         "speaker",
         (("torch.arange(past, past + ids.size(1))",
-          "(torch.arange(past, past + ids.size(1)) - (past > 0))"),),
+          "(torch.arange(past, past + ids.size(1)) - int(past > 0))"),),
         "With a cache, every new token gets the position of the one before",
         "Loss and all scores without a cache are those of its twin; what it writes is wrong.",
         MEASURE,
