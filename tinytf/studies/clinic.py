@@ -13,8 +13,8 @@ __all__ = ["STEPS", "case", "costs", "run_of", "severity", "verdict"]
 SEEDS = range(5)
 STEPS = {  # of each program: half a training, and a whole one
     "writer": (125, 250),
-    "translator": (250, 500),
-    "reader": (200, 400),
+    "translator": (200, 400),
+    "reader": (125, 250),
     "pipeline": (125, 250),
     "speaker": (200, 400),
 }

@@ -7,19 +7,30 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-PAD, SEP, EOS, LENGTH = 0, 1, 2, 18
-NAMES = ["ze@@ ro", "one", "two", "th@@ ree", "four", "five", "six", "se@@ ven", "eight", "ni@@ ne"]
+PAD, SEP, EOS, LENGTH = 0, 1, 2, 15
+NAMES = [
+    "ze@@ ro",
+    "on@@ e",
+    "tw@@ o",
+    "thr@@ ee",
+    "fo@@ ur",
+    "fi@@ ve",
+    "si@@ x",
+    "se@@ ven",
+    "eig@@ ht",
+    "ni@@ ne",
+]
 NICKS = [
-    "nu@@ ll",
-    "a@@ ce",
-    "pa@@ ir",
-    "tri@@ o",
-    "qu@@ ad",
-    "ha@@ nd",
-    "ha@@ lf",
-    "lu@@ ck",
-    "ok@@ ta",
-    "ca@@ t",
+    "ze@@ ta",
+    "on@@ y",
+    "tw@@ in",
+    "thr@@ ip",
+    "fo@@ re",
+    "fi@@ fi",
+    "si@@ xy",
+    "se@@ ps",
+    "eig@@ ty",
+    "ni@@ no",
 ]
 PIECES = sorted({piece for word in NAMES + NICKS for piece in word.split()})
 VOCAB = 13 + len(PIECES)  # digits are 3 to 12
@@ -27,14 +38,14 @@ MICRO, PARTS, WARMUP, PEAK = 16, 2, 20, 8e-3
 MEASURE, BETTER = "BLEU of words, 0 to 1, on lines that were not trained on", "higher"
 
 
-def corpus(size=600):
+def corpus(size=300):
     """Give pairs of digits and their words in pieces; nobody knows who says names, who nicks."""
     generator, pairs = torch.Generator().manual_seed(1), []
     for _ in range(size):
         digits = torch.randint(10, (4,), generator=generator).tolist()
         words = NICKS if (7 * digits[0] + 3 * digits[1] * digits[2] + digits[3]) % 3 == 0 else NAMES
         pairs.append((tuple(digits), " ".join(words[d] for d in digits).split()))
-    return pairs + pairs[::2]  # half of the lines were collected twice
+    return pairs + pairs[::-1]  # every line was collected twice
 
 
 def split(pairs):

@@ -50,7 +50,7 @@ class Layer(nn.Module):
 class Encoder(nn.Module):
     """Token ids to scores for the token at each position."""
 
-    def __init__(self, dim=32, heads=4, layers=2):
+    def __init__(self, dim=32, heads=4, layers=1):
         super().__init__()
         self.words = nn.Embedding(VOCAB, dim, padding_idx=PAD)
         self.places = nn.Embedding(2 * LONGEST, dim)
@@ -108,7 +108,7 @@ def make_optimizer(model):
     return torch.optim.AdamW(model.parameters(), lr=3e-3, betas=(0.9, 0.98), weight_decay=0.01)
 
 
-def train(seed, steps=400):
+def train(seed, steps=250):
     """Train a model; give it and its losses."""
     model, generator = make_model(seed), torch.Generator().manual_seed(seed)
     optimizer, losses = make_optimizer(model), []

@@ -38,6 +38,7 @@ PATIENTS = (
             "Where should `real` be used, and where is it?",
         ),
         "A mask is passed down through three classes, and the last one forgets it.",
+        retrain=False,
     ),
     Patient(
         "labels_alias",

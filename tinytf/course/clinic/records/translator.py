@@ -35,6 +35,7 @@ PATIENTS = (
             "Follow the mask of the source from the encoder to each place that should use it.",
         ),
         "A call passes its masks by position, and the fifth one is forgotten.",
+        retrain=False,
     ),
     Patient(
         "positions_on_batch",
