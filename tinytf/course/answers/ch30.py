@@ -155,4 +155,98 @@ DIAGNOSIS = Answers(
     ),
 )  # fmt: skip
 
-ANSWERS = {"30.1": PADS, "30.2": DIAGNOSIS}
+
+# 30.3 the repair
+
+
+def my_repair(text):
+    """Repair a program: its source text with one mistake in it, to the source text without."""
+    line = "        out = scores.softmax(dim=-1) @ v\n"
+    mask = "        scores = scores.masked_fill(~real[:, None, None, :], -1e9)\n"
+    return text.replace(line, mask + line)
+
+
+def _with(mask):
+    line = "        out = scores.softmax(dim=-1) @ v\n"
+    return lambda text: text.replace(line, f"        {mask}\n" + line)
+
+
+REPAIR = Answers(
+    reference=my_repair,
+    equivalent={},
+    wrong=(
+        WrongAnswer(
+            "nothing changed",
+            lambda text: text,
+            "an output at a real place is off",
+            "The text comes back as it was given. `replace` changes nothing, and says nothing, if "
+            "the old text does not occur.",
+        ),
+        WrongAnswer(
+            "the mask inverted",
+            _with("scores = scores.masked_fill(real[:, None, None, :], -1e9)"),
+            "with three lines of 9 tokens",
+            "`masked_fill` fills where the mask is True: with `real` it hides every word and keeps "
+            "the padding.",
+        ),
+        WrongAnswer(
+            "queries hidden in place of keys",
+            _with("scores = scores.masked_fill(~real[:, None, :, None], -1e9)"),
+            "an output at a real place is off",
+            "The last axis of the scores is the keys'. What has to be hidden is what may be looked "
+            "at, not who looks.",
+        ),
+        WrongAnswer(
+            "weights set to zero after the softmax",
+            lambda text: text.replace(
+                "scores.softmax(dim=-1) @ v",
+                "(scores.softmax(dim=-1) * real[:, None, None, :]) @ v",
+            ),
+            "an output at a real place is off",
+            "The weights of the words no longer sum to 1: the padding has kept its share.",
+        ),
+    ),
+)
+
+
+# 30.4 how bad is it?
+
+
+def my_severity():
+    """Four patients, from the one that costs least to the one that costs most.
+
+    Returns a list of the names "cache_off_by_one", "pads_as_keys", "scale_by_model" and
+    "top_p_drops_all".
+    """
+    return ["scale_by_model", "pads_as_keys", "top_p_drops_all", "cache_off_by_one"]
+
+
+SEVERITY = Answers(
+    reference=my_severity,
+    equivalent={},
+    wrong=(
+        WrongAnswer(
+            "the scale taken for the worst",
+            lambda: ["pads_as_keys", "top_p_drops_all", "cache_off_by_one", "scale_by_model"],
+            "pads_as_keys is not the cheapest",
+            "The scale is the same in training and in use, so the weights grow to make up for it. "
+            "What is only there in use, nothing makes up for.",
+        ),
+        WrongAnswer(
+            "padding taken for deadlier than drawing",
+            lambda: ["scale_by_model", "top_p_drops_all", "pads_as_keys", "cache_off_by_one"],
+            "pads_as_keys",
+            "Only the short lines of a batch have padding, and each still sees its own words. "
+            "A top-p that drops the likeliest token is wrong wherever the model is sure.",
+        ),
+        WrongAnswer(
+            "drawing taken for the worst",
+            lambda: ["scale_by_model", "pads_as_keys", "cache_off_by_one", "top_p_drops_all"],
+            "top_p_drops_all",
+            "Top-p concerns one way of writing of three; the cache is in all of them, and at every "
+            "token.",
+        ),
+    ),
+)
+
+ANSWERS = {"30.1": PADS, "30.2": DIAGNOSIS, "30.3": REPAIR, "30.4": SEVERITY}

@@ -21,9 +21,10 @@ __all__ = [
     "CHECKS", "Check", "answers_ignored", "answers_shown", "apart", "beam_worse",
     "below_the_floor", "cuts_graded", "dropped_twice", "examine", "fresh", "future_moves",
     "healthy_at", "known_lines", "last_step_idle", "modes_differ", "not_by_heart", "nothing_left",
-    "nothing_to_see", "one_way", "order_faint", "order_ignored", "pads_counted", "pads_move", "parts_add_up",
-    "rate_stays_up", "rows_move", "start_surprise", "steps_differ", "steps_too_short",
-    "stream_changed", "tie_broken", "unlike_torchs", "unlike_twice", "unreached", "writes_unlike",
+    "nothing_to_see", "one_way", "order_faint", "order_ignored", "pads_counted", "pads_move",
+    "parts_add_up", "rate_stays_up", "rows_move", "start_surprise", "steps_differ",
+    "steps_too_short", "stream_changed", "tie_broken", "unlike_torchs", "unlike_twice", "unreached",
+    "writes_unlike",
 ]  # fmt: skip
 
 

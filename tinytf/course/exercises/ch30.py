@@ -275,8 +275,8 @@ DIAGNOSIS = Exercise(
     minutes=10,
     statement=(
         "The check of the future convicts program `two`. Write `my_diagnosis()`, without "
-        "arguments. It returns two things: the line of `two` that is ill, as a text, copied as it stands "
-        "(spaces don't matter); and the list of all lengths T from 1 to 8 at which the model of "
+        "arguments. It returns two things: the line of `two` that is ill, as a text, copied as it "
+        "stands (spaces don't matter); and the list of all lengths T from 1 to 8 at which the model of "
         "`two`, with its 8 heads, runs without an error when it is given `(B, T)` ids, for B = 3. "
         "The second part you can try out, or better, reason out."
     ),
@@ -284,4 +284,151 @@ DIAGNOSIS = Exercise(
     function=my_diagnosis,
     tests=(_two_parts, _line, _lengths),
 )
-EXERCISES = (PADS, DIAGNOSIS)
+
+
+# 30.3 the repair
+
+
+def my_repair(text):
+    """Repair a program: its source text with one mistake in it, to the source text without."""
+    raise NotImplementedError
+
+
+def _mended(answer):
+    text = answer(source(PATIENTS["pads_as_keys"]))
+    expect(isinstance(text, str), f"you return a {type(text).__name__}, expected a text")
+    try:
+        m = load(text)
+    except SyntaxError as error:
+        expect(False, f"the text you return is no program: {error.msg}, line {error.lineno}")
+    return m, load(healthy("reader"))
+
+
+def _both_outputs(answer, lengths, seed):
+    mended, twin = _mended(answer)
+    with seeded(seed):
+        models = [program.make_model(seed).eval() for program in (mended, twin)]
+        draws = torch.Generator().manual_seed(seed)
+        ids = twin.lines(torch.tensor(lengths), draws)
+    with torch.no_grad():
+        mine, right = (m.outputs(model, {"ids": ids}) for m, model in
+                       zip((mended, twin), models, strict=True))  # fmt: skip
+    return mine[ids != twin.PAD], right[ids != twin.PAD]
+
+
+def _runs(answer):
+    """what it returns is a program that runs"""
+    _both_outputs(answer, [6, 6], 0)
+
+
+@hint("The mask has to reach the scores, before the softmax.")
+def _padding_hidden(answer):
+    """in a batch of long and short lines it gives what the healthy program gives"""
+    for seed in range(5):
+        mine, right = _both_outputs(answer, [6, 12, 9, 7], seed)
+        gap = (mine - right).abs().max().item()
+        expect(
+            gap < 1e-4,
+            f"with lines of 6, 12, 9 and 7 tokens in a batch, seed {seed}, an output at a real "
+            f"place is off by {gap:.2g}, expected 0",
+        )
+
+
+def _rest_kept(answer):
+    """where nothing is padded it gives what it gave before"""
+    mine, right = _both_outputs(answer, [9, 9, 9], 1)
+    gap = (mine - right).abs().max().item()
+    expect(gap < 1e-4, f"with three lines of 9 tokens, an output is off by {gap:.2g}, expected 0")
+
+
+def _training_kept(answer):
+    """it still trains as it did"""
+    mended, twin = _mended(answer)
+    for entrance in ("make_model", "batch", "loss_of", "make_optimizer", "train", "score"):
+        expect(hasattr(mended, entrance), f"`{entrance}` is gone from the program")
+    with seeded(0):
+        mine, right = mended.train(0, steps=4)[1], twin.train(0, steps=4)[1]
+    apart = max(abs(a - b) for a, b in zip(mine, right, strict=True))
+    expect(apart < 1e-3, f"the losses of four steps are off by {apart:.2g} from the twin's")
+
+
+REPAIR = Exercise(
+    id="30.3",
+    title="repair a program",
+    difficulty=2,
+    minutes=10,
+    statement=(
+        "Write `my_repair(text)`. It is given the source of a `reader` whose attention looks at "
+        "the padding, and returns the source repaired: at every place that holds a token, its "
+        "outputs are those of the healthy program, whatever the batch is padded to. Everything "
+        "else stays. `text.replace(old, new)` changes a text. The mask arrives in `forward` as "
+        "`real`, boolean `(B, T)`, True where there is a token."
+    ),
+    hint="Scores have shape `(B, H, T, T)`, the last axis is the keys': `real[:, None, None, :]`.",
+    function=my_repair,
+    tests=(_runs, _padding_hidden, _rest_kept, _training_kept),
+)
+
+
+# 30.4 how bad is it?
+
+
+def my_severity():
+    """Four patients, from the one that costs least to the one that costs most.
+
+    Returns a list of the names "cache_off_by_one", "pads_as_keys", "scale_by_model" and
+    "top_p_drops_all".
+    """
+    raise NotImplementedError
+
+
+FOUR = ("scale_by_model", "pads_as_keys", "top_p_drops_all", "cache_off_by_one")
+
+
+def _names(answer):
+    """it returns the four names, each once"""
+    got = answer()
+    fine = isinstance(got, list | tuple) and sorted(map(str, got)) == sorted(FOUR)
+    expect(fine, f"you return {short(got)}, expected a list of the four names, each once")
+    return list(got)
+
+
+@hint("Which of them can be made good by training, since training has them, too?")
+def _least(answer):
+    """the first costs least"""
+    got = _names(answer)
+    expect(
+        got[0] == FOUR[0],
+        f"{got[0]} is not the cheapest: it is wrong in use, or meets what training never showed",
+    )
+
+
+@hint("How often does each strike: at every token, at every draw, in some batches?")
+def _order(answer):
+    """each costs more than the one before"""
+    got = _names(answer)
+    for one, other in zip(got, got[1:], strict=False):
+        expect(FOUR.index(one) < FOUR.index(other), f"{one} costs more than {other}")
+
+
+SEVERITY = Exercise(
+    id="30.4",
+    title="how bad is it?",
+    difficulty=1,
+    minutes=8,
+    statement=(
+        "Four patients. *cache_off_by_one*: with a cache, every new token gets the position of the "
+        "one before; training is as it should be. *pads_as_keys*: an encoder of short lines "
+        "attends to the padding, trained on batches without any. *scale_by_model*: scores are "
+        "divided by √d_model in place of √d_k, in training and in use. *top_p_drops_all*: top-p "
+        "drops the likeliest token where its odds reach p; one of three grades is given for "
+        "writing by top-p. Write `my_severity()`, without arguments: the list of the four names, "
+        "from the one that costs the smallest share of the grade to the one that costs the "
+        "largest. Think first: what can training make good, and how often does the mistake strike?"
+    ),
+    hint="A mistake that is there in training, too, is learned around.",
+    function=my_severity,
+    tests=(_names, _least, _order),
+)
+
+EXERCISES = (PADS, DIAGNOSIS, REPAIR, SEVERITY)
