@@ -159,6 +159,8 @@ TERMS = (
     ("mixed precision", "混合精度", "computing in 16 bits where 32 are not needed", 27),
     ("ablation", "消融", "taking a part away to see what it did", 28),
     ("induction head", "归纳头", "finds what followed this token last time, and repeats it", 28),
+    ("invariant", "不变量", "what holds whatever the weights are, and can be checked", 30),
+    ("false alarm", "误报", "a check that convicts a healthy program", 30),
     ("regularisation", "正则化", "what keeps a model from learning by heart; not 归一化", 10),
 )  # fmt: skip
 
