@@ -15,7 +15,7 @@ STEPS = {  # of each program: half a training, and a whole one
     "writer": (125, 250),
     "translator": (200, 400),
     "reader": (125, 250),
-    "pipeline": (125, 250),
+    "pipeline": (75, 150),
     "speaker": (200, 400),
 }
 

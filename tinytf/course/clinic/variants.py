@@ -51,7 +51,7 @@ HARMLESS = {
         "longer warm-up": ("= 16, 2, 20, 8e-3", "= 16, 2, 40, 8e-3"),
         "four parts": ("= 16, 2, 20, 8e-3", "= 8, 4, 20, 8e-3"),
         "a lower peak": ("= 16, 2, 20, 8e-3", "= 16, 2, 20, 5e-3"),
-        "smaller start": ("std=0.1", "std=0.08"),
+        "smaller start": ("self.embed.weight, std=0.1", "self.embed.weight, std=0.08"),
         "another corpus": ("manual_seed(1), []", "manual_seed(2), []"),
         "plain beta2": ("betas=(0.9, 0.98)", "betas=(0.9, 0.999)"),
     },

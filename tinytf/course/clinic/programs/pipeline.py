@@ -8,37 +8,17 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 PAD, SEP, EOS, LENGTH = 0, 1, 2, 15
-NAMES = [
-    "ze@@ ro",
-    "on@@ e",
-    "tw@@ o",
-    "thr@@ ee",
-    "fo@@ ur",
-    "fi@@ ve",
-    "si@@ x",
-    "se@@ ven",
-    "eig@@ ht",
-    "ni@@ ne",
-]
-NICKS = [
-    "ze@@ ta",
-    "on@@ y",
-    "tw@@ in",
-    "thr@@ ip",
-    "fo@@ re",
-    "fi@@ fi",
-    "si@@ xy",
-    "se@@ ps",
-    "eig@@ ty",
-    "ni@@ no",
-]
+NAMES = ["ze@@ ro", "on@@ e", "tw@@ o", "thr@@ ee", "fo@@ ur"]
+NAMES += ["fi@@ ve", "si@@ x", "se@@ ven", "eig@@ ht", "ni@@ ne"]
+NICKS = ["ze@@ ta", "on@@ y", "tw@@ in", "thr@@ ip", "fo@@ re"]
+NICKS += ["fi@@ fi", "si@@ xy", "se@@ ps", "eig@@ ty", "ni@@ no"]
 PIECES = sorted({piece for word in NAMES + NICKS for piece in word.split()})
 VOCAB = 13 + len(PIECES)  # digits are 3 to 12
 MICRO, PARTS, WARMUP, PEAK = 16, 2, 20, 8e-3
 MEASURE, BETTER = "BLEU of words, 0 to 1, on lines that were not trained on", "higher"
 
 
-def corpus(size=300):
+def corpus(size=150):
     """Give pairs of digits and their words in pieces; nobody knows who says names, who nicks."""
     generator, pairs = torch.Generator().manual_seed(1), []
     for _ in range(size):
@@ -89,6 +69,7 @@ class GPT(nn.Module):
         self.blocks = nn.ModuleList(Block(dim, heads) for _ in range(layers))
         self.norm, self.head = nn.LayerNorm(dim), nn.Linear(dim, VOCAB, bias=False)
         nn.init.normal_(self.embed.weight, std=0.1)
+        nn.init.normal_(self.places.weight, std=0.1)
         self.head.weight = self.embed.weight
 
     def forward(self, ids):
@@ -157,7 +138,7 @@ def resume(checkpoint):
     return model
 
 
-def train(seed, steps=250):
+def train(seed, steps=150):
     """Train a model, with a stop and a start in the middle; give it and its losses."""
     model, generator = make_model(seed), torch.Generator().manual_seed(seed)
     rows, losses = encode(split(corpus())[0]), []
