@@ -429,10 +429,10 @@ CHECKS = {
 def examine(m: ModuleType, checks: dict[str, Check] = CHECKS) -> dict[str, float | None]:
     """Run each check on a program; one that ends in an error counts as the loudest alarm."""
     found = {}
-    for title, check in checks.items():
+    for title, asked in checks.items():
         with seeded(0):
             try:
-                found[title] = check.run(m)
+                found[title] = asked.run(m)
             except (RuntimeError, IndexError, ValueError):
                 found[title] = math.inf
     return found
