@@ -24,7 +24,11 @@ STEPS = {  # of each program: half a training, and a whole one
 def run_of(program: ModuleType, seed: int, steps: int) -> dict:
     """Train a program: its model, and the mean of its first and of its last twenty losses."""
     model, losses = program.train(seed, steps)
-    return {"model": model, "losses": [round(mean(x), 4) for x in (losses[:5], losses[-20:])]}
+    return {
+        "model": model,
+        "training": model.training,  # as training left it: grading may change it
+        "losses": [round(mean(x), 4) for x in (losses[:5], losses[-20:])],
+    }
 
 
 def case(patient: Patient, seed: int, steps: int, twin: dict) -> dict:
@@ -35,7 +39,7 @@ def case(patient: Patient, seed: int, steps: int, twin: dict) -> dict:
     else:  # the bug is in its use: the weights are the twin's
         run = {"model": sick.make_model(seed), "losses": twin["losses"]}
         run["model"].load_state_dict(twin["model"].state_dict())
-        run["model"].train(twin["model"].training)
+        run["model"].train(twin["training"])
     return _row(patient.name, patient, sick, run, seed, steps)
 
 
