@@ -76,3 +76,16 @@ def test_a_report_names_what_is_long(tmp_path, capsys):
     assert "03: 13 lines in c" in capsys.readouterr().out
     assert main([*command, "7"]) == 1
     assert "no such chapter" in capsys.readouterr().err
+
+
+def test_a_patient_and_its_key(tmp_path, capsys):
+    path = tmp_path / "sick.py"
+    assert main(["patient", "--seed", "1", "--to", str(path)]) == 0
+    compile(path.read_text(), "sick", "exec")
+    assert main(["patient", "--seed", "1", "--to", str(path)]) == 1
+    assert "name another file" in capsys.readouterr().err
+    assert main(["patient", "--seed", "1", "--key"]) == 0
+    assert "line" in capsys.readouterr().out
+    assert main(["patient", "--exam", "2", "--to", str(tmp_path / "exam")]) == 0
+    assert "2 patients" in capsys.readouterr().out
+    assert main(["patient", "--exam", "0"]) == 1

@@ -8,6 +8,7 @@ from tinytf.course.commands import (
     build,
     claims,
     exercises,
+    patient,
     progress,
     readme,
     report,
@@ -25,7 +26,8 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m tinytf.course", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     everything = (
-        start, progress, reset, claims, exercises, build, readme, parts, report, attack
+        start, progress, reset, claims, exercises, build, readme, parts, report, attack,
+        patient,
     )  # fmt: skip
     for command in everything:
         command.add(commands).set_defaults(run=command.run)

@@ -9,115 +9,23 @@ import builtins
 import random
 import re
 
-__all__ = ["ENTRANCES", "disguised", "names_of"]
+__all__ = ["ENTRANCES", "disguised", "names_of", "shared_names"]
 
 # What a check calls by name, with the names of arguments.
 ENTRANCES = frozenset(
-    [
-        "make_model",
-        "batch",
-        "outputs",
-        "loss_of",
-        "make_optimizer",
-        "train",
-        "score",
-        "report",
-        "write",
-        "next_token",
-        "entropy",
-        "read",
-        "beam",
-        "top_p",
-        "likeliest",
-        "corpus",
-        "split",
-        "encode",
-        "learning_rate",
-        "accumulate",
-        "save",
-        "resume",
-        "words",
-        "bleu",
-        "hide",
-        "lines",
-        "model",
-        "generator",
-        "size",
-        "seed",
-        "steps",
-        "prefix",
-        "prompt",
-        "count",
-        "ids",
-        "width",
-        "p",
-        "pairs",
-        "step",
-        "parts",
-        "checkpoint",
-        "digits",
-        "pieces",
-        "written",
-        "references",
-        "longest",
-        "logits",
-        "first",
-        "lengths",
-        "src",
-        "self",
-        "forward",
-        "VOCAB",
-        "PAD",
-        "MASK",
-        "MEASURE",
-        "BETTER",
-        "LENGTH",
-        "BLOCK",
-        "LONGEST",
-        "EOS",
-        "BOS",
-        "SEP",
-    ]
+    name
+    for line in (
+        "make_model batch outputs loss_of make_optimizer train score report write next_token",
+        "entropy read beam top_p likeliest corpus split encode learning_rate accumulate save",
+        "resume words bleu hide lines model generator size seed steps prefix prompt count ids width",
+        "p pairs step parts checkpoint digits pieces written references longest logits first",
+        "lengths src self forward VOCAB PAD MASK MEASURE BETTER LENGTH BLOCK",
+        "LONGEST EOS BOS SEP",
+    )
+    for name in line.split(" ")
 )
-_HEADS = [
-    "ba",
-    "ce",
-    "do",
-    "fi",
-    "gu",
-    "ha",
-    "jo",
-    "ka",
-    "lu",
-    "mi",
-    "no",
-    "pa",
-    "qui",
-    "ro",
-    "su",
-    "ta",
-    "vo",
-    "we",
-    "xi",
-    "zu",
-]
-_TAILS = [
-    "bel",
-    "cor",
-    "dan",
-    "fer",
-    "gim",
-    "lax",
-    "mon",
-    "nar",
-    "pol",
-    "rus",
-    "sin",
-    "tem",
-    "vor",
-    "wen",
-    "zak",
-]
+_HEADS = tuple(a + b for a in "bdfgklmnprstvz" for b in "aeiou")
+_TAILS = tuple(a + b + c for a in "bdglmrst" for b in "aeiou" for c in "lnrx")
 _KEPT_ATTRIBUTES = {"weight", "bias", "training", "data", "grad"}
 
 
@@ -133,6 +41,12 @@ def names_of(text: str) -> list[str]:
             found.add(node.id)
     found |= _attributes(tree)
     return sorted(n for n in found - ENTRANCES if not n.startswith("__") and n != "_")
+
+
+def shared_names(one: str, other: str) -> list[str]:
+    """Give the names of two sources that can be replaced in both alike."""
+    unlike = _attributes(ast.parse(one)) ^ _attributes(ast.parse(other))
+    return sorted({*names_of(one), *names_of(other)} - unlike)
 
 
 def _attributes(tree: ast.AST) -> set[str]:
