@@ -5,7 +5,7 @@ import numpy as np
 
 from .axes import set_axes
 from .diagram import Diagram
-from .style import COLOURS, CYCLE, FAINT, GOLD, INK, MASKED, PAPER, new_axes
+from .style import COLOURS, CYCLE, GOLD, INK, MASKED, PAPER, new_axes
 
 ALARM = "#fbdcb8"
 QUIET_CELL = "#f5f9fd"
@@ -66,7 +66,7 @@ def alarm_map(found, limits, ax=None, *, order=None):
     if not found:
         raise ValueError("there are no programs to show")
     names, checks = list(found), list(limits)
-    ax = new_axes(ax, (2.6 + 0.62 * len(checks), 1.9 + 0.36 * len(names)))
+    ax = new_axes(ax, (2.6 + 0.4 * len(checks), 1.9 + 0.27 * len(names)))
     for row, name in enumerate(names):
         for column, check in enumerate(checks):
             number = found[name][check]
@@ -76,10 +76,8 @@ def alarm_map(found, limits, ax=None, *, order=None):
                 plt.Rectangle((column - 0.46, row - 0.44), 0.92, 0.88, facecolor=fill,
                               edgecolor=GOLD if alarm else PAPER, linewidth=1.2 if alarm else 0)
             )  # fmt: skip
-            if number is not None:
-                ax.text(column, row, _brief(number), ha="center", va="center", size=8.5,
-                        color=INK if alarm else FAINT,
-                        fontweight="bold" if alarm else "normal")  # fmt: skip
+            if alarm:
+                ax.text(column, row, _brief(number), ha="center", va="center", size=8, color=INK)
         if order and row and order[name] != order[names[row - 1]]:
             ax.axhline(row - 0.5, color=INK, linewidth=1)
     ax.set(xlim=(-0.5, len(checks) - 0.5), ylim=(len(names) - 0.5, -0.5))
@@ -122,9 +120,7 @@ def margins(healthy, ill, limits, ax=None):
 
 
 def _brief(number):
-    if number == 0:
-        return "0"
-    if number == float("inf"):
+    if number >= 1000:
         return "∞"
     if number >= 10:
         return f"{number:.0f}"
