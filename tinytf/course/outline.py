@@ -155,7 +155,7 @@ CHAPTERS = (  # in the order of reading
     Chapter("28", "Looking inside", "Which head does what, and how do we know?"),
     Chapter("29", "Following an answer", "Where in a model is an answer decided?"),
     Chapter(
-        "30", "The bug clinic", "Which models train and are wrong?", 90,
+        "30", "The bug clinic", "Which models train and are wrong?", 100,
         "masks (chapter 05), the decoder (13), the Transformer and its training (14, 15), the "
         "cache (17)",
     ),
