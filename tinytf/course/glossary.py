@@ -165,6 +165,8 @@ TERMS = (
     ("noising", "加噪修补", "patching the corrupted into the clean run: is it needed?", 29),
     ("superposition", "叠加", "more features than dimensions, not at right angles", 29),
     ("sparse autoencoder", "稀疏自编码器", "writes a state as few directions out of many", 29),
+    ("invariant", "不变量", "what holds whatever the weights are, and can be checked", 30),
+    ("false alarm", "误报", "a check that convicts a healthy program", 30),
     ("regularisation", "正则化", "what keeps a model from learning by heart; not 归一化", 10),
 )  # fmt: skip
 

@@ -162,7 +162,11 @@ CHAPTERS = (  # in the order of reading
         "the residual stream and its norms (chapter 10), the decoder (13), GPT (18), and `record` "
         "and `replace` (28)",
     ),
-    Chapter("30", "The bug clinic", "Which models train and are wrong?"),
+    Chapter(
+        "30", "The bug clinic", "Which models train and are wrong?", 100,
+        "masks (chapter 05), the decoder (13), the Transformer and its training (14, 15), the "
+        "cache (17)",
+    ),
 )  # fmt: skip
 
 
