@@ -17,6 +17,8 @@ old
 between
 <!-- parts: how -->
 <!-- end of parts -->
+<!-- online: how -->
+<!-- end of online -->
 after
 """
 
