@@ -22,6 +22,7 @@ from benchmarks import (
     exact_match,
     gpt_decoding,
     gpt_training_step,
+    gpu,
     limits,
     memory,
     phrasebook,
@@ -428,3 +429,29 @@ def test_two_checkouts_are_compared_turn_by_turn(monkeypatch, capsys):
     here, there = against.HERE, FOLDER.resolve()
     assert [checkout for checkout, _ in asked] == [here, there, there, here]
     assert all(given == ["phrasebook", "--cpu", "--threads", "1"] for _, given in asked)
+
+
+def test_a_gpus_debts_fit_into_half_an_hour_and_name_what_there_is():
+    assert sum(part.limit for part in gpu.PARTS) <= 1800
+    for part in gpu.PARTS:
+        known = set(part.arguments) & {*BENCHMARKS, "cost_gpu", "pytest"}
+        assert len(known) == 1, part
+
+
+def test_each_of_a_gpus_debts_is_tried_whatever_became_of_the_others(capsys):
+    parts = [
+        gpu.Part("good", ("-c", "print('all is well')"), 60),
+        gpu.Part("bad", ("-c", "raise SystemExit(3)"), 60),
+        gpu.Part("endless", ("-c", "import time; print('so far', flush=True); time.sleep(99)"), 3),
+    ]
+    told = report.Report("gpu")
+    gpu.run(options(), told, parts, lambda: True)
+    said = capsys.readouterr().out
+    assert "all is well" in said
+    assert "so far" in said
+    table = said[said.index("what a GPU owes") :]
+    for line in ("good done", "bad failed (3)", "endless stopped after its 3 s"):
+        assert line in " ".join(table.split())
+    assert len(told.values) == 3
+    with pytest.raises(RuntimeError, match="this needs a CUDA GPU"):
+        gpu.run(options(), told, parts, lambda: False)

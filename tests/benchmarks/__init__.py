@@ -9,4 +9,5 @@ BENCHMARKS = {
     "phrasebook": "sentence pairs drawn a second",
     "tokenizing": "training, encoding and decoding of byte-level BPE",
     "exact_match": "seconds to 99 % exact match on the phrasebook, beside nn.Transformer",
+    "gpu": "all that a GPU owes the course: tests, costs, training, writing (not among `all`)",
 }

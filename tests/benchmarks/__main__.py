@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
         for name, summary in BENCHMARKS.items():
             print(f"{name:18} {summary}")
         return 0
-    names = BENCHMARKS if "all" in options.names else options.names
+    names = [n for n in BENCHMARKS if n != "gpu"] if "all" in options.names else options.names
     if options.against:
         against.run(options.against, names, passed_on(arguments, options), options.turns)
         return 0
