@@ -42,10 +42,14 @@ def test_bugs_of_use_are_wrong_with_healthy_weights():
 
 def test_the_stored_table_has_every_patient_and_its_twin():
     rows = load_table("clinic_severity")["rows"]
-    whole = [r for r in rows if r["steps"] == STEPS[r["program"]][1]]
-    seeds = {(r["program"], r["seed"]) for r in whole if r["patient"] == "healthy"}
-    seen = {(r["patient"], r["seed"]) for r in whole if r["patient"] != "healthy"}
-    assert seen == {(n, s) for n, p in PATIENTS.items() for q, s in seeds if q == p.program}
+    wanted = {*((name, p.program) for name, p in PATIENTS.items())}
+    wanted |= {("healthy", p.program) for p in PATIENTS.values()}
+    runs = {(seed, size) for seed in range(5) for size in (0, 1)}
+    seen = {
+        (r["patient"], r["program"], r["seed"], STEPS[r["program"]].index(r["steps"])) for r in rows
+    }
+    assert seen == {(*who, *run) for who in wanted for run in runs}
+    assert all(len(gaps) == 5 for size in (0, 1) for gaps in damage(size).values())
     assert set(damage()) == set(PATIENTS)
     verdicts = {n: verdict(g, n in FLATTERING) for n, g in damage().items()}
     assert sum(v in ("deadly", "mild", "flatters") for v in verdicts.values()) >= 15
