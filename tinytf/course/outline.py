@@ -83,12 +83,12 @@ CHAPTERS = (  # in the order of reading
         "attention (05 to 07), residuals and norms (10)",
     ),
     Chapter(
-        "12", "The encoder", "What does each layer add to a word?", 110,
+        "12", "The encoder", "What does each layer add to a word?", 85,
         "attention (05 to 07), positions (08), residuals and norms (10), the feed-forward network "
         "(11)",
     ),
     Chapter(
-        "13", "The decoder", "How does it learn to write without seeing the future?", 110,
+        "13", "The decoder", "How does it learn to write without seeing the future?", 100,
         "the causal mask (chapter 05), cross-attention (07), the encoder (12)",
     ),
     Chapter(

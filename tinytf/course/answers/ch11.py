@@ -275,6 +275,13 @@ SWIGLU = Answers(
             "`exp` overflows at 89, and ∞/∞ is NaN. `torch.sigmoid` takes care of it.",
         ),
         WrongAnswer(
+            "z over 1 + e^-z",
+            _gated(lambda z: z / (1 + (-z).exp())),
+            "its slope times 0 NaN",
+            "The values are right, since z / ∞ is 0. Going back, ∞ is multiplied by 0, and one NaN "
+            "spoils the whole model. `torch.sigmoid` takes care of it.",
+        ),
+        WrongAnswer(
             "maps transposed",
             lambda x, w_1, w_3, w_2: my_swiglu(x, w_1.T, w_3.T, w_2.T),
             "raises RuntimeError",

@@ -251,6 +251,13 @@ def _far_gates(answer):
     agrees(answer, _swiglu, x, one, one, one, note="e^89 is past float32.")
 
 
+def _far_gradients(answer):
+    """nor do its gradients"""
+    x, one = torch.tensor([[1000.0], [-1000.0]]), torch.ones(1, 1)
+    note = "In z / (1 + e^-z) e^1000 is inf, and its slope times 0 NaN: take `torch.sigmoid`."
+    gradients(answer, _swiglu, x, one, one, one, note=note)
+
+
 def _gated_dtype(answer):
     """it works in the dtype of its arguments, and where they are"""
     double = [numbers(*part.shape, seed=i, dtype=torch.float64)
@@ -273,7 +280,8 @@ SWIGLU = Exercise(
     statement=(
         "Write `my_swiglu(x, w_1, w_3, w_2)`: two views of each word, `x @ w_1` and `x @ w_3`, "
         "multiplied entry by entry, the first one through silu, `z * sigmoid(z)`; then `w_2` on "
-        "the way back. No biases. It has to be right for numbers like ±1,000, too."
+        "the way back. No biases. It has to be right for numbers like ±1,000, and its "
+        "gradients too."
     ),
     hint="The product is of two tensors of shape `(T, d_ff)`; only the first went through silu.",
     function=my_swiglu,
@@ -283,6 +291,7 @@ SWIGLU = Exercise(
         _half_open,
         _gated_words,
         _far_gates,
+        _far_gradients,
         _gated_dtype,
         _gated_gradient,
     ),

@@ -127,7 +127,7 @@ SHIFT = Exercise(
     id="13.1",
     title="shift right",
     difficulty=1,
-    minutes=10,
+    minutes=8,
     statement=(
         "Write `my_shift_right(rows, bos, eos, pad)` for a list of lists of word ids, of any "
         "lengths. It returns two integer tensors of one shape `(B, T)`: what the decoder reads, "
@@ -298,7 +298,7 @@ ORDER = Exercise(
     id="13.2",
     title="the order of a decoder layer",
     difficulty=2,
-    minutes=12,
+    minutes=8,
     statement=(
         "Write `my_decoder_layer(x, memory, self_attention, cross_attention, feed_forward, "
         "norms)`: the Pre-LN decoder layer of the drawing, from parts given as functions. "
@@ -546,7 +546,7 @@ LEAK = Exercise(
     id="13.3",
     title="does it leak?",
     difficulty=3,
-    minutes=20,
+    minutes=15,
     statement=(
         "You are given a function and an input `x` of shape `(B, T, C)`; the output has that "
         "shape too. You can't see its code, and it takes T positions, no fewer. Write "

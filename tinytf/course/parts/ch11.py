@@ -43,7 +43,12 @@ PARTS = (
         | {
             "the activation is another": lambda network: twin(network, 4, 10, activation=F.silu)(
                 wide(2, 3, 4, seed=1)
-            )
+            ),
+            "there are no biases": lambda network: shapes(network(4, 10, bias=False)),
+            "its width and its activation are kept": lambda network: [
+                network(4, 10).d_model,
+                network(4, 10, activation=F.silu).activation(torch.tensor([-1.0, 2.0])),
+            ],
         },
     ),
     Part("tinytf.feedforward.gelu", CURVE),

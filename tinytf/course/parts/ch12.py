@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tinytf.attention import KeyValueCache
 from tinytf.blocks import EncoderLayer
 from tinytf.course.parts import Part, arrived, shapes, twin
 from tinytf.course.parts.ch05 import learned, wide
@@ -29,6 +30,11 @@ def _layer(f):
         torch.manual_seed(0)
         return module(wide(2, 4, 6, seed=1))
 
+    def stepped(layer):
+        module, x, cache = twin(layer, 6, 2, 10), wide(2, 4, 6, seed=1), KeyValueCache()
+        steps = [module(x[:, t : t + 1], cache=cache) for t in range(4)]
+        return [*steps, torch.tensor(len(cache))]
+
     return {
         "its weights are counted": lambda layer: shapes(layer(6, 2, 10)),
         "it reads two sentences": run,
@@ -37,6 +43,7 @@ def _layer(f):
             layer, residual=PreNorm, activation=F.gelu
         ),
         "half of what sublayers say is dropped": dropped,
+        "words come one by one, with a cache": stepped,
         "gradients go back to the tokens and to every weight": gradients,
     }
 
@@ -44,6 +51,13 @@ def _layer(f):
 def _stack(stack, norm=None):
     layers = [EncoderLayer(6, 2, 10) for _ in range(3)]
     return twin(stack, layers, norm or nn.Identity())
+
+
+def _stack_steps(stack):
+    module, x = _stack(stack), wide(2, 4, 6, seed=1)
+    cache = [KeyValueCache() for _ in range(3)]
+    steps = [module(x[:, t : t + 1], cache=cache) for t in range(4)]
+    return [*steps, torch.tensor([len(part) for part in cache])]
 
 
 def _masked(f, seed=0, **named):
@@ -61,6 +75,7 @@ PARTS = (
             "three layers read two sentences": lambda stack: _stack(stack)(wide(2, 4, 6, seed=1)),
             "one of them is padded": lambda stack: _stack(stack)(wide(2, 4, 6, seed=1), HIDDEN),
             "it ends in a norm": lambda stack: _stack(stack, LayerNorm(6))(wide(2, 4, 6, seed=1)),
+            "words come one by one, with a cache for every layer": _stack_steps,
         },
     ),
     Part(
