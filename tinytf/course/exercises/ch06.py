@@ -187,9 +187,11 @@ def _causal_heads(answer):
 
 
 def _causal_large(answer):
-    """scores in the thousands give no NaN, and hide as well"""
+    """scores in the thousands, and beyond 1e9, give no NaN, and hide as well"""
     note = "All that a word may see can have a weight of 0 before later words are hidden."
     agrees(answer, _causal, *_alone(2, 4, 4, seed=85, scale=300.0), 2, tolerance=1e-3, note=note)
+    note = "A later word is hidden whatever the scores are: a fill of -1e9 is not low enough."
+    agrees(answer, _causal, *_alone(2, 4, 4, seed=85, scale=1e6, dtype=torch.float64), 2, note=note)
 
 
 def _causal_dtype(answer):

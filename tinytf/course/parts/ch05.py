@@ -37,12 +37,14 @@ def _dropped(f):
     q, k = wide(64, 4, seed=1), wide(32, 4, seed=2)
     plain, *twice = (f(q, k, torch.eye(32).double(), None, p) for p in (0.0, 0.25, 0.25))
     kept = [mixed != 0 for mixed in twice]
+    ones = f(q, k, torch.ones(32, 1).double(), None, 0.25)
     return {
         "about a quarter of the weights are 0": all(
             0.7 < part.double().mean() < 0.8 for part in kept
         ),
         "a weight that is kept is divided by": (plain / twice[0])[kept[0]].mean(),
         "each time others are dropped": not torch.equal(*kept),
+        "what is mixed is not dropped itself": bool((ones != 0).all()),
     }
 
 
@@ -114,6 +116,7 @@ causal_mask = Part(
         "there is one word": lambda f: f(1),
         "there are two": lambda f: f(2),
         "there are five": lambda f: f(5),
+        "another device is asked for": lambda f: {"device": str(f(5, torch.device("meta")).device)},
     },
 )
 

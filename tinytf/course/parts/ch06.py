@@ -2,11 +2,13 @@
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tinytf.attention import KeyValueCache, explicit_attention, fused_attention
 from tinytf.course.parts import Part, arrived, shapes, twin
 from tinytf.course.parts.ch05 import learned, wide
 from tinytf.masks import CAUSAL
+from tinytf.metrics.counting import kept_bytes
 
 
 def _causal(layer):
@@ -45,6 +47,42 @@ def _dropped(layer):
     torch.manual_seed(0)
     module.attention = explicit_attention
     return module(wide(2, 4, 12, seed=1))
+
+
+def _keeps_weights(call, heads, words):
+    """Whether a call keeps a table of float32 weights for every head."""
+    return {"it keeps a number for each pair of words": kept_bytes(call) >= 4 * heads * words**2}
+
+
+def _fused_keeps(f):
+    q, k, v = (wide(1, 2, 64, 4, seed=n).float().requires_grad_() for n in (1, 2, 3))
+    return _keeps_weights(lambda: f(q, k, v), 2, 64)
+
+
+def _layer_keeps(layer):
+    module, x = layer(8, 2), wide(1, 64, 8, seed=1).float()
+    return _keeps_weights(lambda: module(x), 2, 64)
+
+
+def _dropped_no_more(layer):
+    return twin(layer, 12, 3, dropout=0.5)(wide(2, 4, 12, seed=1))
+
+
+class _Products(TorchDispatchMode):
+    """Counts matrix products."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += func.overloadpacket.__name__ in {"mm", "addmm", "bmm", "baddbmm", "linear"}
+        return func(*args, **(kwargs or {}))
+
+
+def _products(f):
+    maps, x = _maps(4, 2, 7), wide(2, 5, 3, seed=1)
+    with _Products() as products:
+        f(x, *maps)
+    return {"matrix products": products.count}
 
 
 def _maps(*sizes, bias=True):
@@ -107,6 +145,9 @@ PARTS = (
             "one word is the last of three": lambda f: {"mask": str(f(CAUSAL, 1, 3))},
             "there are three words": lambda f: f(CAUSAL, 3, 3),
             "two words are the last of five": lambda f: f(CAUSAL, 2, 5),
+            "another device is asked for": lambda f: {
+                "device": str(f(CAUSAL, 2, 5, torch.device("meta")).device)
+            },
         },
     ),
     Part(
@@ -123,6 +164,7 @@ PARTS = (
             "it is called causal, and there are more keys": lambda f: f(*_heads(5, 7), CAUSAL),
             "it is called causal, and one word is the last": lambda f: f(*_heads(1, 7), CAUSAL),
             "half of the weights are dropped": _named_dropped,
+            "64 words meet, and a gradient is to go back": _fused_keeps,
             "gradients go back to queries, keys and values": _fused_gradients,
         },
     ),
@@ -143,6 +185,7 @@ PARTS = (
         {
             "there is one map": lambda f: f(wide(2, 5, 3, seed=1), *_maps(4)),
             "there are three, of other sizes": lambda f: f(wide(2, 5, 3, seed=1), *_maps(4, 2, 7)),
+            "three plain maps are applied": _products,
             "there are no biases": lambda f: f(wide(2, 5, 3, seed=1), *_maps(4, 2, bias=False)),
             "one has a hook": _hooked,
             "one is of another class": lambda f: f(
@@ -175,6 +218,9 @@ PARTS = (
             "another sentence is kept in a cache": _memory_cached,
             "the function that attends is put in": _swapped,
             "half of the weights are dropped while it trains": _dropped,
+            "it has a dropout, and trains no more": _dropped_no_more,
+            "biases are left out": lambda layer: shapes(layer(12, 3, bias=False)),
+            "64 words meet, and nobody has put in another function": _layer_keeps,
             "gradients go back to both sentences and to every weight": _gradients,
         },
     ),

@@ -16,7 +16,7 @@ def _rounded(out, exact):
     return {"dtype": str(out.dtype), "off": "by rounding" if off < 0.01 else f"by {off:.2g}"}
 
 
-def _norm(biases):
+def _norm(biases, loud):
     def parameters(width):
         return [1 + wide(width, seed=5), *([wide(width, seed=6)] if biases else [])]
 
@@ -25,13 +25,18 @@ def _norm(biases):
         return arrived(f(*leaves), *leaves)
 
     def half(f):
-        given = [wide(2, 8, seed=1).half() * 100, *(p.half() for p in parameters(8))]
+        given = [wide(2, 8, seed=1).half() * loud, *(p.half() for p in parameters(8))]
+        return _rounded(f(*given), f(*(x.double() for x in given)))
+
+    def far(f):
+        given = [wide(2, 8, seed=1).float() + 3000, *(p.float() for p in parameters(8))]
         return _rounded(f(*given), f(*(x.double() for x in given)))
 
     return {
         "there is one token": lambda f: f(torch.tensor([[1.0, 3.0]]).double(), *parameters(2)),
         "there are sentences of tokens": lambda f: f(wide(2, 3, 5, seed=1), *parameters(5)),
         "the numbers lie far from zero": lambda f: f(wide(2, 3, 5, seed=1) + 1000, *parameters(5)),
+        "they lie far from zero, in float32": far,
         "a token is all zeros": lambda f: f(torch.zeros(2, 4).double(), *parameters(4)),
         "eps is large": lambda f: f(wide(2, 4, seed=1), *parameters(4), 1.0),
         "numbers are tiny": lambda f: f(wide(2, 4, seed=1) * 1e-3, *parameters(4)),
@@ -48,7 +53,7 @@ def _module():
         return norm(4)(wide(2, 3, 4, seed=1).float())
 
     def half(norm):
-        x = wide(2, 8, seed=1).half() * 100
+        x = wide(2, 8, seed=1).half() * 1000
         return _rounded(norm(8).half()(x), norm(8).double()(x.double()))
 
     def gradients(norm):
@@ -116,8 +121,10 @@ def _scaled():
 
     def learns(scale):
         layer = FeedForward(4, 6)
+        before = list(layer.parameters())
         scale(layer, 2)
-        return all(p.requires_grad and p.is_leaf for p in layer.parameters())
+        same = all(p is old for p, old in zip(layer.parameters(), before))
+        return same and all(p.requires_grad and p.is_leaf for p in layer.parameters())
 
     return {
         "a layer is one of four": shares,
@@ -151,8 +158,8 @@ def _block(f):
 
 
 PARTS = (
-    Part("tinytf.norm.layer_norm", _norm(biases=True)),
-    Part("tinytf.norm.rms_norm", _norm(biases=False)),
+    Part("tinytf.norm.layer_norm", _norm(biases=True, loud=100)),
+    Part("tinytf.norm.rms_norm", _norm(biases=False, loud=1000)),
     Part("tinytf.norm.LayerNorm", _module()),
     Part("tinytf.norm.RMSNorm", _module()),
     Part("tinytf.initialisation.xavier", _start(bound=True), changes=("module",)),
