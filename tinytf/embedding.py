@@ -27,7 +27,7 @@ class TokenEmbedding(nn.Module):
         self.weight = nn.Parameter(torch.randn(vocab_size, d_model) / math.sqrt(d_model))
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Embed ids (B, T) as (B, T, C). Raises as `check_ids` does."""
+        """Embed ids (B, T) as (B, T, C). Raises ValueError or TypeError, as `check_ids` does."""
         check_ids(ids, self.vocab_size)
         return F.embedding(ids, self.weight) * self.scale
 
@@ -56,8 +56,9 @@ class TiedOutput(nn.Module):
     """A model whose `output` may share its matrix with an embedding `table`, and then keeps to it.
 
     Wherever the model goes (`to_empty` on another device makes every tensor anew) and whatever it
-    loads (`assign=True` puts the state's own tensors in), what was one parameter stays one. Source
-    of tying: Press and Wolf 2017.
+    loads (`assign=True` puts the state's own tensors in), what was one parameter stays one.
+    `_apply`, by which torch moves a model, ties again if the two were one before; after loading, a
+    hook does, if `config.tie_output` says so. Source of tying: Press and Wolf 2017.
     """
 
     def __init__(self) -> None:

@@ -12,7 +12,9 @@ import torch.nn.functional as F
 
 from tinytf.course.building import graded, graduations, part_of
 from tinytf.course.parts import Part, parts, without_parts
+from tinytf.embedding import TiedOutput
 from tinytf.positional import LearnedPositionalEncoding, sinusoidal_encoding
+from tinytf.text.words import WordTokenizer
 
 CHAPTERS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 
@@ -112,9 +114,52 @@ class OutOfOrder(LearnedPositionalEncoding):
         return super().forward(x, start)
 
 
+class LeftBehind(TiedOutput):
+    """A model whose two ends come apart where it is made anew."""
+
+    def _apply(self, fn, recurse=True):
+        return torch.nn.Module._apply(self, fn, recurse)
+
+
+class TiedByConfig(TiedOutput):
+    """A model that is tied where it moves, although it was not before."""
+
+    def _apply(self, fn, recurse=True):
+        torch.nn.Module._apply(self, fn, recurse)
+        self.tie()
+        return self
+
+
+class Unhooked(TiedOutput):
+    """A model whose two ends come apart where a state's own tensors are put in."""
+
+    def __init__(self):
+        torch.nn.Module.__init__(self)
+
+
+class NoTokens:
+    """A word tokenizer that keeps its list to itself."""
+
+    def __init__(self, words):
+        self._tokenizer = WordTokenizer(words)
+
+    def __len__(self):
+        return len(self._tokenizer)
+
+    def encode(self, text):
+        return self._tokenizer.encode(text)
+
+    def decode(self, ids):
+        return self._tokenizer.decode(ids)
+
+
 @pytest.mark.parametrize(
     ("target", "answer", "where"),
     [
+        ("tinytf.embedding.TiedOutput", LeftBehind, "every tensor is made anew"),
+        ("tinytf.embedding.TiedOutput", TiedByConfig, "it was not tied"),
+        ("tinytf.embedding.TiedOutput", Unhooked, "a state's own tensors are put in"),
+        ("tinytf.text.words.WordTokenizer", NoTokens, "counted and listed"),
         ("tinytf.positional.sinusoidal_encoding", float32_angles, "need float64"),
         ("tinytf.positional.PositionalEncoding", Unrefused, "two words come"),
         ("tinytf.positional.LearnedPositionalEncoding", OutOfOrder, "a row of its own"),

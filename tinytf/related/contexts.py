@@ -54,7 +54,8 @@ class AdditiveAttention(nn.Module):
 class FixedContext(nn.Module):
     """One context for every step: the last state of each reading direction.
 
-    Source: Cho et al. 2014, section 2.2, and Sutskever et al. 2014.
+    `hidden` is H, the width of one direction; nothing is learned. Source: Cho et al. 2014, section
+    2.2, and Sutskever et al. 2014.
     """
 
     def __init__(self, hidden: int) -> None:

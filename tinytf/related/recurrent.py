@@ -62,9 +62,9 @@ class RNNCell(RecurrentCell):
 class LSTMCell(RecurrentCell):
     """A cell that carries a second state c, which gates can leave as it is.
 
-    `forget_bias` is added to the forget gate's bias at the start: the higher, the longer c is
-    kept before anything is learned. Source: Hochreiter and Schmidhuber 1997, with the forget gate
-    of Gers et al. 2000. Equal to `nn.LSTMCell`; the gates' order is i, f, g, o.
+    `forget_bias` is added to the forget gate's rows of `bias_ih` at the start: the higher, the
+    longer c is kept before anything is learned. Source: Hochreiter and Schmidhuber 1997, with the
+    forget gate of Gers et al. 2000. Equal to `nn.LSTMCell`; the gates' order is i, f, g, o.
     """
 
     gates = 4

@@ -86,9 +86,9 @@ class RecurrentDecoder(nn.Module):
 
     `context` decides what it sees of the source: `FixedContext` or `AdditiveAttention`. `start`
     (H to H, then tanh) makes the first state of where the right-to-left reader stopped; `cell` is
-    a `GRUCell` that reads word and context, in this order; `merge`, then tanh, maps state, context
-    and word, in this order, to C numbers. Source: Bahdanau et al. 2015, appendix A.2.2, with one
-    tanh layer in the place of maxout.
+    a `GRUCell` that reads word and context, in this order; `merge`, then tanh, maps the state that
+    `cell` has just made, context and word, in this order, to C numbers. Source: Bahdanau et al.
+    2015, appendix A.2.2, with one tanh layer in the place of maxout.
     """
 
     def __init__(self, d_model: int, hidden: int, context: nn.Module) -> None:

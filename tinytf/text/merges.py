@@ -25,7 +25,7 @@ Pair = tuple[int, int]
 
 
 def count_pairs(words: Mapping[Sequence[int], int]) -> Counter[Pair]:
-    """Count neighbouring ids over words, each of which counts as often as it occurs."""
+    """Count neighbouring ids over words, each of which counts as often as it occurs: a Counter."""
     pairs = Counter()
     for word, times in words.items():
         for pair in pairwise(word):

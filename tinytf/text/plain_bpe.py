@@ -15,6 +15,7 @@ class PlainBPE:
     """A vocabulary of bytes and merges of them: encode text, decode ids.
 
     Ids 0 to 255 are the bytes; id 256 + i is what the i-th of `merges` makes of two earlier ids.
+    `tokens` lists the bytes that each id stands for.
     """
 
     def __init__(self, merges: Iterable[Pair]) -> None:

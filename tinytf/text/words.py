@@ -53,6 +53,8 @@ class UnknownWordError(ValueError):
 class WordTokenizer:
     """One id per word: the specials <pad>, <bos>, <eos> are 0, 1, 2, the words follow in order.
 
+    `tokens` lists them all: place i holds the token whose id is i.
+
     Raises ValueError if a word is there twice or is a special, TypeError for what is no word.
     """
 

@@ -510,7 +510,7 @@ def my_hears(read, x):
     """Say which words each output depends on: boolean (T, T), row t for output t, column s for x_s.
 
     read maps words (T, C) to outputs (T, D) and can be differentiated. Entry [t, s] is True where
-    any number of output t depends on any number of word s, however weakly.
+    any number of output t has, at x, a slope in any number of word s, however small.
     """
     slopes = torch.autograd.functional.jacobian(read, x)  # (T, D, T, C)
     return (slopes != 0).any(dim=3).any(dim=1)

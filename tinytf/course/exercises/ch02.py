@@ -394,7 +394,7 @@ def my_hears(read, x):
     """Say which words each output depends on: boolean (T, T), row t for output t, column s for x_s.
 
     read maps words (T, C) to outputs (T, D) and can be differentiated. Entry [t, s] is True where
-    any number of output t depends on any number of word s, however weakly.
+    any number of output t has, at x, a slope in any number of word s, however small.
     """
     raise NotImplementedError
 
@@ -490,8 +490,9 @@ HEARS = Exercise(
     statement=(
         "Design a check. `read` maps words `(T, C)` to outputs `(T, D)`. Write "
         "`my_hears(read, x)`: a boolean `(T, T)` whose entry `[t, s]` says whether output t "
-        "depends on word s, however weakly, even where rounding would hide it. It has to work for "
-        "any reader that can be differentiated, and for any `x`."
+        "depends on word s, at this `x`: whether it has a slope in it, however small, even where "
+        "rounding would hide the change. It has to work for any reader that can be differentiated, "
+        "and for any `x`."
     ),
     hint="`torch.autograd.functional.jacobian(read, x)` is (T, D, T, C): how each number that "
     "comes out changes with each that goes in.",

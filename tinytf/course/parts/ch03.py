@@ -62,7 +62,8 @@ def _loaded(tied, assign):
 
 
 def _emptied(model):
-    model.to_empty(device="cpu")
+    """Make every tensor anew, from a model without storage: on its own device it stays the same."""
+    model.to("meta").to_empty(device="cpu")
     return _one(model)[:2]
 
 
