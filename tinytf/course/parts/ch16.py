@@ -2,8 +2,10 @@
 
 import torch
 
+from tinytf.course.expect import numbers
 from tinytf.course.parts import Part, twin
 from tinytf.course.parts.ch05 import wide
+from tinytf.decoding.search import Hypothesis
 from tinytf.text.words import EOS
 from tinytf.transformer import Transformer, TransformerConfig
 
@@ -19,27 +21,71 @@ def _model(seed=1):
     return model
 
 
+def _ending(seed):
+    """A model whose sentences end, each after another number of words."""
+    model = _model()
+    with torch.no_grad():
+        for i, p in enumerate(model.parameters()):
+            scale = 0.7 if p.dim() > 1 else 0.5
+            p.copy_(numbers(*p.shape, seed=100 * seed + i, scale=scale, dtype=p.dtype))
+    return model
+
+
 def _scores(f, cached=False):
     model = _model()
     memory, ids = model.encode(SOURCES), torch.tensor([[1, 4, 5], [1, 3, 3], [1, 6, 7]])
     if not cached:
         return f(model, ids, memory)
     cache = model.decoder.new_cache()
-    return [f(model, ids[:, : t + 1], memory, cache) for t in range(3)]
+    steps = [f(model, ids[:, : t + 1], memory, cache) for t in range(3)]
+    return {
+        "scores": steps,
+        "positions in the cache": [len(layer.self_attention) for layer in cache],
+    }
 
 
-def _written(f, **named):
-    return [f(_model(seed), SOURCES, **named) for seed in (1, 2)]
+def _half(f):
+    model = _model().bfloat16()
+    scores = f(model, torch.tensor([[1, 4, 5]]), model.encode(SOURCES[:1]))
+    return str(scores.dtype)
 
 
-def _in_evaluation(f):
-    model = _model().train()
-    f(model, SOURCES)
-    return torch.tensor(model.training)
+def _both(ending):
+    return (_ending(10), _ending(73)) if ending else (_model(1), _model(2))
 
 
-def _beams(f, **named):
-    found = [f(_model(seed), SOURCES, **named) for seed in (1, 2)]
+def _written(f, ending=False, **named):
+    return [f(model, SOURCES, **named) for model in _both(ending)]
+
+
+def _training(f):
+    """What is written by a model that is left in training mode, with dropout; and its mode then."""
+    model = _ending(10).train()
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.5
+    return f(model), torch.tensor(model.training)
+
+
+def _steps(f, **named):
+    """How often a search asks the model for scores."""
+    model, asked = _ending(73), []
+    model.output.register_forward_hook(lambda *_: asked.append(1))
+    f(model, SOURCES, **named)
+    return torch.tensor(len(asked))
+
+
+def _words_while_training(f):
+    return list(_training(lambda model: f(model, SOURCES)))
+
+
+def _beams_while_training(f):
+    found, mode = _training(lambda model: f(model, SOURCES))
+    return {"words": [[list(h.ids) for h in row] for row in found], "training": mode}
+
+
+def _beams(f, ending=False, **named):
+    found = [f(model, SOURCES, **named) for model in _both(ending)]
     rows = [h for sentences in found for hypotheses in sentences for h in hypotheses]
     return {
         "how many": [len(hypotheses) for sentences in found for hypotheses in sentences],
@@ -51,23 +97,40 @@ def _beams(f, **named):
 
 def _finished(f, beam=2):
     done = []
-    for ids, log_prob in (([5, 2], -1.0), ([5, 6, 7, 2], -1.2), ([2], -3.0), ([8, 2], -0.5)):
+    for ids, log_prob in (([5, 2], -1.0), ([5, 6, 7, 2], -1.1), ([2], -3.0), ([8, 2], -0.5)):
         f(done, ids, log_prob, 0.6, beam)
     return {"words": [list(h.ids) for h in done], "scores": torch.tensor([h.score for h in done])}
 
 
-def _settled(f):
-    from tinytf.decoding.search import finish
+ONE = Hypothesis([2], -1.0, -1.0)
+LONG = Hypothesis([5, 6, 7, 5, 6, 7, 2], -3.0, -1.5)  # with alpha = 1, divided by 2
 
-    told = []
-    for alive, alpha in ((-0.1, 0.6), (-5.0, 0.6), (-1.3, 0.0), (-1.3, 2.0)):
-        one, two = [], []
-        for ids, log_prob in (([5, 2], -1.0), ([5, 6, 2], -1.2)):
-            finish(one, ids, log_prob, alpha, 2)
-            finish(two, ids, log_prob / 2, alpha, 2)
-        now = torch.tensor([[alive, -9.0], [alive - 1, -9.0]])
-        told += [f([one, two], now, 2, alpha, 10), f([one, two[:1]], now, 2, alpha, 10)]
-    return [bool(x) for x in told]
+
+def _settled(f, finished, alive, alpha=1.0):
+    """Whether two beams are settled; a sentence may have 7 tokens, which divides by 2."""
+    now = torch.tensor([[best, -9.0] for best in alive])
+    return bool(f(finished, now, 2, alpha, 7))
+
+
+def _could_win(f):
+    return [_settled(f, [[ONE, LONG]], [alive]) for alive in (-3.2, -2.5, -1.9, -1.0)]
+
+
+def _for_nothing(f):
+    short = Hypothesis([5, 2], -1.2, -1.2)
+    return [_settled(f, [[ONE, short]], [alive], alpha=0.0) for alive in (-1.3, -1.1, -0.5)]
+
+
+def _two_sentences(f):
+    both = [[ONE, LONG], [ONE, LONG]]
+    return [_settled(f, both, alive) for alive in ((-3.2, -3.4), (-3.2, -2.5), (-2.5, -3.2))]
+
+
+def _too_few(f):
+    return [
+        _settled(f, finished, (-9.0, -9.0))
+        for finished in ([[ONE, LONG], [ONE]], [[ONE], [ONE, LONG]], [[], []])
+    ]
 
 
 PARTS = (
@@ -76,6 +139,7 @@ PARTS = (
         {
             "whole prefixes are read": _scores,
             "a cache has read all but the last word": lambda f: _scores(f, cached=True),
+            "the model computes in half precision": _half,
         },
         tolerance=1e-4,
     ),
@@ -85,7 +149,8 @@ PARTS = (
             "two models translate three sentences": _written,
             "three words must be enough": lambda f: _written(f, max_len=3),
             "nothing is cached": lambda f: _written(f, use_cache=False),
-            "the model is left in the mode it was in": _in_evaluation,
+            "rows end at different steps": lambda f: _written(f, ending=True),
+            "the model is in training, with dropout": _words_while_training,
         },
     ),
     Part(
@@ -119,7 +184,16 @@ PARTS = (
         },
         changes=("done",),
     ),
-    Part("tinytf.decoding.search.settled", {"beams could still win, or not": _settled}),
+    Part(
+        "tinytf.decoding.search.settled",
+        {
+            "a beam could still win, or not": _could_win,
+            "it could only tie": lambda f: _settled(f, [[ONE, LONG]], [-3.0]),
+            "length counts for nothing": _for_nothing,
+            "there are two sentences": _two_sentences,
+            "there are not yet enough": _too_few,
+        },
+    ),
     Part(
         "tinytf.decoding.search.beam_search",
         {
@@ -127,6 +201,10 @@ PARTS = (
             "four beams search": _beams,
             "length counts for nothing": lambda f: _beams(f, beam=3, alpha=0.0),
             "four words must be enough": lambda f: _beams(f, beam=2, max_len=4),
+            "some end and some live on": lambda f: _beams(f, ending=True, alpha=1.0),
+            "there are more beams than words": lambda f: _beams(f, ending=True, beam=12, max_len=1),
+            "all is settled before the limit": lambda f: _steps(f, beam=2, alpha=0.0),
+            "the model is in training, with dropout": _beams_while_training,
         },
         tolerance=1e-4,
     ),

@@ -19,7 +19,17 @@ def _selected(cache):
     mine = cache()
     _filled(mine)
     mine.select(torch.tensor([1, 1, 0]))
-    return {"cache.k": mine.k, "cache.v": mine.v, "len(cache)": torch.tensor(len(mine))}
+    found = {"cache.k": mine.k, "cache.v": mine.v, "len(cache)": torch.tensor(len(mine))}
+    return found | {"cache.padding is None": torch.tensor(mine.padding is None)}
+
+
+def _noted(cache):
+    """The rows of what a decoder has noted about padding."""
+    mine = cache()
+    _filled(mine)
+    mine.padding = torch.tensor([[True, True, True], [False, True, True]])[:, None, None]
+    mine.select(torch.tensor([1, 0, 1]))
+    return mine.padding
 
 
 def _empty(cache):
@@ -48,6 +58,7 @@ PARTS = (
             "it is new": lambda cache: torch.tensor(len(cache())),
             "positions are added one after another": lambda cache: _filled(cache()),
             "rows of the batch are kept": _selected,
+            "rows are kept, and padding was noted": _noted,
             "rows are kept before anything is there": _empty,
         },
     ),
@@ -73,7 +84,8 @@ PARTS = (
     Part(
         "tinytf.metrics.bleu.closest_length",
         {
-            "one reference is nearer": lambda f: torch.tensor(f(5, CATS)),
+            "the shorter of two is nearer": lambda f: torch.tensor(f(5, CATS)),
+            "the longer of two is nearer": lambda f: torch.tensor(f(8, CATS)),
             "two are equally near": lambda f: torch.tensor(f(4, [list("abcde"), list("abc")])),
             "there is one": lambda f: torch.tensor(f(9, [list("abc")])),
         },
@@ -105,6 +117,9 @@ PARTS = (
                 f,
                 [list("abcdex"), list("ab"), list("aabc")],
                 [[list("abcdef")], [list("abc")], [list("abca"), list("bc")]],
+            ),
+            "the second reference is nearer in length": lambda f: _scored(
+                f, [list("abcde"), list("ab")], [[list("abcdefg"), list("abcdf")], [list("abc")]]
             ),
             "words are counted one by one and in pairs": lambda f: _scored(
                 f, [["the", "cat", "is", "on", "a", "mat"]], [CATS], max_n=2

@@ -1,4 +1,4 @@
-"""Chapter 19: GPT, its stack, its config, and the padding of its batches."""
+"""Chapter 18: GPT, its stack, its config, and the padding of its batches."""
 
 import dataclasses
 
