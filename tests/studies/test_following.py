@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tinytf.apps.translator import Translator
+from tinytf.course.answers.ch29 import ANSWERS
 from tinytf.data.phrasebook import Phrasebook
 from tinytf.studies import following, load
 from tinytf.studies.heads import unseen_twins
@@ -55,10 +56,19 @@ def test_an_example_of_the_explorer_has_every_place(translator, twins):
     assert len(maps["decoder"]["cells"]) == len(maps["lens"]["cells"]) == 6
 
 
-def test_donors_fill_the_adjective_s_place_alone(translator, twins):
+@pytest.mark.parametrize("control", [True, False])
+def test_donors_are_those_of_the_exercise(control):
+    generator = torch.Generator().manual_seed(3)
+    for count in (0, 1, 2, 9, 30):
+        answers, words = (torch.randint(n, (count,), generator=generator) for n in (2, 4))
+        expected = ANSWERS["29.3"].reference(answers, words, control)
+        assert torch.equal(following.donors(answers, words, control), expected)
+
+
+def test_strangers_fill_the_adjective_s_place_alone(translator, twins):
     runs = following.twin_runs(translator, twins)
     values = torch.randn(*runs.first.shape, 3)
-    filled = following.donors(runs, values, 1)
+    filled = following.strangers(runs, values, 1)
     at = runs.places["adjective"]
     assert torch.equal(filled[1, at[1]], values[0, at[0]])
     assert (filled != 0).any(-1).sum(1).eq(1).all()

@@ -28,8 +28,9 @@ def stream_parts(model: nn.Module, *inputs: Tensor) -> dict[str, Tensor]:
     """Run a model on its inputs; give each part of its decoder's final stream, (B, T, C) by name.
 
     Names are "embedding", then, for every attention layer, "layers.0.self_attention.0" for a head
-    and "layers.0.self_attention.bias", then "layers.0.feed_forward" and so on. With pre-norm and in
-    evaluation mode their sum is what the final norm reads.
+    and "layers.0.self_attention.bias", then "layers.0.feed_forward" and so on. The embedding is
+    what `model.positions` gave. With pre-norm and in evaluation mode their sum is what the final
+    norm reads.
     """
     layers = attention_layers(model.decoder)
     networks = [f"layers.{i}.feed_forward" for i in range(len(model.decoder.layers))]
@@ -48,8 +49,9 @@ def direct_logits(norm: nn.Module, part: Tensor, stream: Tensor, direction: Tens
     """Say what one part (..., C) of `stream` adds to a logit, or to a difference of two: (...).
 
     `norm` is the LayerNorm before the output, `direction` (..., C) the token's row of the output
-    matrix, or the difference of two rows. The stream's standard deviation is kept as it is. What
-    `norm` adds itself, its bias, is none of the parts': it adds `norm.bias @ direction`.
+    matrix, or the difference of two rows. The stream's standard deviation, with
+    `norm.eps` under its root, is kept as it is. What `norm` adds itself, its bias, is none of the
+    parts': it adds `norm.bias @ direction`.
     """
     scale = (stream.var(dim=-1, unbiased=False, keepdim=True) + norm.eps).sqrt()
     centred = part - part.mean(dim=-1, keepdim=True)

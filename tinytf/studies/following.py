@@ -28,7 +28,7 @@ from tinytf.transformer import Transformer
 
 __all__ = [
     "TwinRuns", "donors", "explored", "follow", "following", "more_twins", "parts_by_sublayer",
-    "reader", "start", "steps_of", "sublayers_of", "twin_runs",
+    "reader", "start", "steps_of", "strangers", "sublayers_of", "twin_runs",
 ]  # fmt: skip
 
 MEMORY = "encoder.final_norm"  # what the decoder reads of the encoder
@@ -110,10 +110,27 @@ def steps_of(model: Transformer) -> list[str]:
     return [f"decoder.layers.{i}.residual_{j}" for i in layers for j in (1, 2, 3)]
 
 
-def donors(runs: TwinRuns, values: Tensor, shift: int) -> Tensor:
+def donors(answers: Tensor, words: Tensor, control: bool) -> Tensor:
+    """Find each sentence a donor: the next sentence, going round, that fits; (B,), or -1.
+
+    answers, words (B,): what each sentence's `it` means, and its adjective. A donor has another
+    word, and another answer; with `control` another word, and the same answer.
+    """
+    strange = words[:, None] != words
+    fits = strange & ((answers[:, None] == answers) == control)  # (B, B)
+    count = len(words)
+    rows = torch.arange(count, device=words.device)
+    ahead = (rows[:, None] + rows) % max(count, 1)  # (B, B): each sentence, and those after it
+    there = fits.gather(1, ahead)
+    first = there.int().argmax(dim=1, keepdim=True) if count else ahead
+    found = torch.where(there.gather(1, first), ahead.gather(1, first), -1)
+    return found.view(count)
+
+
+def strangers(runs: TwinRuns, values: Tensor, shift: int) -> Tensor:
     """Give each row what another row's adjective has become: values (B, S, C) -> (B, S, C).
 
-    Only the row's own adjective's place is filled, from the row `shift` further on.
+    Only the row's own adjective's place is filled, from the row `shift` before.
     """
     at = runs.places["adjective"]
     rows = torch.arange(len(at), device=at.device)
@@ -179,7 +196,7 @@ def follow(translator: Translator, twins: Sequence[tuple[Pair, Pair]], known: Se
         row["lens"][short] = round((says == runs.right).float().mean().item(), 4)
     row["donors"] = []
     for source in (first, second):
-        values = donors(runs, source[MEMORY], 1)
+        values = strangers(runs, source[MEMORY], 1)
         with replace(model, MEMORY, transplant(values, runs.places["adjective"])):
             row["donors"].append(score(runs.ask(model, runs.second)))
     row["probes"] = _probes(model, runs, fitted)

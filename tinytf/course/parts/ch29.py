@@ -46,7 +46,7 @@ def _map(patch_map):
 
 def _parts(f):
     found = f(_model(), IDS)
-    return [list(found), *found.values()]
+    return [sorted(found), *(found[name] for name in sorted(found))]
 
 
 def _kept(f):
