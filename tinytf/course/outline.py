@@ -115,7 +115,7 @@ CHAPTERS = (  # in the order of reading
         "Transformer (14), its cache (17)",
     ),
     Chapter(
-        "19", "Pretraining", "How does a model learn from nothing but text?", 105,
+        "19", "Pretraining", "How does a model learn from nothing but text?", 95,
         "GPT (chapter 18), the training loop (15), byte-pair encoding (03)",
     ),
     Chapter(
@@ -128,7 +128,7 @@ CHAPTERS = (  # in the order of reading
         "residuals and norms (10), the encoder and its masked words (12), a training loop (15)",
     ),
     Chapter(
-        "22", "Three families", "Encoder, decoder or both: which for which task?", 105,
+        "22", "Three families", "Encoder, decoder or both: which for which task?", 100,
         "the Transformer (chapter 14) and its training (15), GPT (18), masked words (21)",
     ),
     Chapter(

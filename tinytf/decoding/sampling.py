@@ -90,23 +90,21 @@ def repetition_penalty(logits: Tensor, ids: Tensor, penalty: float) -> Tensor:
     """Make the tokens in ids less likely: divide their logits if positive, else multiply.
 
     logits is (B, V), ids (B, T) what each row has said, prompt included. A penalty above 1 makes
-    repetition rarer, 1 changes nothing. What it does depends on where 0 lies, which softmax can't
-    see: a constant added to all logits changes the result. The paper divides whatever the sign,
-    which *raises* a negative logit; this is the form of Hugging Face, and in use. Raises ValueError
-    if the penalty is not positive and finite, or the ids do not fit. Source: Keskar et al. 2019
-    (CTRL), section 4.1.
+    repetition rarer, 1 changes nothing. The paper divides whatever the sign, which *raises* a
+    negative logit; this is the form of Hugging Face, and in use. Raises ValueError if the penalty
+    is not positive and finite, or the ids do not fit. Source: Keskar et al. 2019 (CTRL), section
+    4.1.
     """
     _check_penalty(penalty)
-    seen = seen_tokens(logits, ids)
+    seen = seen_tokens(logits, ids)  # a constant added to all logits changes what comes of it
     return torch.where(seen, torch.where(logits > 0, logits / penalty, logits * penalty), logits)
 
 
 def presence_penalty(logits: Tensor, ids: Tensor, alpha: float) -> Tensor:
     """Subtract alpha from the logits of the tokens in ids: their odds fall by e^-alpha, once.
 
-    logits is (B, V), ids (B, T). What many tutorials call the repetition penalty; unlike
-    `repetition_penalty` it does not depend on where 0 lies. A negative alpha invites repetition.
-    Raises ValueError if alpha is not finite, or the ids do not fit.
+    logits is (B, V), ids (B, T). What many tutorials call the repetition penalty. A negative
+    alpha invites repetition. Raises ValueError if alpha is not finite, or the ids do not fit.
     """
     if not math.isfinite(alpha):
         raise ValueError(f"presence_penalty must be finite, got {alpha}")

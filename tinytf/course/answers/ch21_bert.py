@@ -137,7 +137,7 @@ PAIR = Answers(
 )
 
 
-# 21.2 find the answer
+# 21.3 find the answer
 
 
 def my_best_span(start, end, allowed):
@@ -375,7 +375,7 @@ SPAN = Answers(
     ),
 )
 
-# 21.3 a masked-word loss to repair
+# 21.2 a masked-word loss to repair
 
 
 def my_masked_loss(logits, ids, read, chosen):
@@ -472,6 +472,6 @@ MASKED = Answers(
 
 ANSWERS = {
     "21.1": PAIR,
-    "21.2": SPAN,
-    "21.3": MASKED,
+    "21.2": MASKED,
+    "21.3": SPAN,
 }

@@ -99,7 +99,7 @@ PAIR = Exercise(
 )
 
 
-# 21.2 find the answer
+# 21.3 find the answer
 
 
 def my_best_span(start, end, allowed):
@@ -244,7 +244,7 @@ def _any_scores(answer):
 
 
 SPAN = Exercise(
-    id="21.2",
+    id="21.3",
     title="find the answer",
     difficulty=2,
     minutes=12,
@@ -276,7 +276,7 @@ SPAN = Exercise(
 )
 
 
-# 21.3 a masked-word loss to repair
+# 21.2 a masked-word loss to repair
 
 
 def my_masked_loss(logits, ids, read, chosen):
@@ -374,7 +374,7 @@ def _masked_in_float64(answer):
 
 
 MASKED = Exercise(
-    id="21.3",
+    id="21.2",
     title="a masked-word loss to repair",
     difficulty=2,
     minutes=10,
@@ -411,4 +411,4 @@ MASKED = Exercise(
 )
 
 
-EXERCISES = (PAIR, SPAN, MASKED)
+EXERCISES = (PAIR, MASKED, SPAN)
