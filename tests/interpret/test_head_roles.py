@@ -38,6 +38,8 @@ def test_mean_weight_against_a_loop():
     assert mean_weight(weights, torch.full((2, 4), -1)).isnan().all()
     with pytest.raises(ValueError, match=r"target \(2, 5\) does not fit weights \(2, 3, 4, 5\)"):
         mean_weight(weights, torch.zeros(2, 5, dtype=torch.long))
+    with pytest.raises(ValueError, match="target names key 5, and there are only 5 keys"):
+        mean_weight(weights, torch.full((2, 4), 5))
 
 
 def test_role_targets_keep_to_real_tokens():

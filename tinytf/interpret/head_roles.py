@@ -61,12 +61,17 @@ def mean_weight(weights: Tensor, target: Tensor) -> Tensor:
     """Average, for each head, the weight that queries give to one key each.
 
     weights is (B, H, T, S); target is (B, T), the key's index, or -1 for a query that does not
-    count. Returns (H,), NaN if no query counts. Raises ValueError if the shapes disagree.
+    count. Returns (H,), NaN if no query counts. Raises ValueError if the shapes disagree, or for a
+    key that is not there.
     """
     if target.shape != (weights.size(0), weights.size(2)):
         raise ValueError(
             f"target {tuple(target.shape)} does not fit weights {tuple(weights.shape)}: "
             f"it needs shape {(weights.size(0), weights.size(2))}"
+        )
+    if target.numel() and target.max() >= weights.size(3):
+        raise ValueError(
+            f"target names key {int(target.max())}, and there are only {weights.size(3)} keys"
         )
     counts = target >= 0
     index = target.clamp(min=0)[:, None, :, None]  # (B, T) -> (B, 1, T, 1)

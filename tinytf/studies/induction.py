@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytf.attention import MultiHeadAttention
+from tinytf.attention import MultiHeadAttention, fused_attention
 from tinytf.inspect import ablate_heads, record, replace
 from tinytf.interpret.head_roles import mean_weight
 from tinytf.interpret.induction import induction_score, key_matches
@@ -15,9 +15,11 @@ from tinytf.relative import RotaryAttention
 
 __all__ = [
     "AttentionOnly",
+    "LearnedPlaces",
     "grow",
     "growth",
     "induction",
+    "induction_places",
     "previous_score",
     "reading_bare",
     "repeat_loss",
@@ -28,6 +30,7 @@ __all__ = [
 SEEDS = range(5)
 V, T, SHORTEST, LONGEST = 64, 64, 8, 32
 KINDS = {"two layers": 2, "one layer": 1}
+SIZES = (1.0, 0.02)  # of learned positions at the start; 0.02 is GPT-2's
 
 
 class AttentionOnly(nn.Module):
@@ -50,6 +53,26 @@ class AttentionOnly(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         """Score the next token: ids (B, T) -> logits (B, T, V)."""
         x = self.embedding(ids)  # (B, T) -> (B, T, C)
+        for layer in self.layers:
+            x = x + layer(x, mask=CAUSAL)
+        return self.output(x)  # (B, T, C) -> (B, T, V)
+
+
+class LearnedPlaces(AttentionOnly):
+    """The same with a learned vector for each place (chapter 08) in RoPE's place.
+
+    `size` is the standard deviation that these vectors begin with; those of the tokens have 1.
+    """
+
+    def __init__(self, num_layers: int = 2, size: float = 1.0) -> None:
+        super().__init__(num_layers)
+        self.places = nn.Parameter(size * torch.randn(T, 64))
+        for layer in self.layers:
+            layer.attention = fused_attention
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Score the next token: ids (B, T) -> logits (B, T, V)."""
+        x = self.embedding(ids) + self.places[: ids.size(1)]  # (B, T) -> (B, T, C)
         for layer in self.layers:
             x = x + layer(x, mask=CAUSAL)
         return self.output(x)  # (B, T, C) -> (B, T, V)
@@ -140,6 +163,17 @@ def induction(seeds: Iterable[int] = SEEDS) -> list[dict]:
     return rows
 
 
+def induction_places(seeds: Iterable[int] = SEEDS, steps: int = 600) -> list[dict]:
+    """Train two layers with learned positions, begun large and small, over seeds."""
+    rows = []
+    for size in SIZES:
+        for seed in seeds:
+            torch.manual_seed(seed)
+            model = LearnedPlaces(size=size)
+            rows.append({"size": size, "seed": seed, "curve": grow(model, steps, seed, 100)})
+    return rows
+
+
 @torch.no_grad()
 def taken_apart(model: nn.Module) -> dict:
     """Say what a grown model loses without each head and layer, and which maps need layer 0."""
@@ -164,4 +198,4 @@ def taken_apart(model: nn.Module) -> dict:
     }
 
 
-STUDIES = {"induction": induction}
+STUDIES = {"induction": induction, "induction_places": induction_places}

@@ -2,7 +2,7 @@
 
 import torch
 
-from tinytf.course.exercises.ch28 import LEAKS, MEAN, SCORE
+from tinytf.course.exercises.ch28 import LEAKS, MEAN, PROBE, SCORE
 from tinytf.course.grading import Answers, WrongAnswer
 
 # 28.1 a hook that leaks
@@ -106,6 +106,26 @@ def _evaluated(model, names, *inputs):
             module.training = mode
 
 
+def _cut_off(model, names, *inputs):
+    kept, handles = {}, []
+
+    def keeper(name):
+        def keep(module, given, out):
+            kept[name] = out.detach()
+            return kept[name]
+
+        return keep
+
+    try:
+        for name in names:
+            handles.append(model.get_submodule(name).register_forward_hook(keeper(name)))
+        model(*inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return kept
+
+
 def _swallows(model, names, *inputs):
     try:
         return my_outputs(model, names, *inputs)
@@ -130,6 +150,18 @@ LEAKS_ANSWERS = Answers(
             _inputs,
             "expected (2, 6, 4)",
             "A hook is given module, inputs and output: the third is what the module puts out.",
+        ),
+        WrongAnswer(
+            "the pass is cut off, too",
+            _cut_off,
+            "detach what you keep",
+            "A hook that returns something changes the model; to look, return nothing.",
+        ),
+        WrongAnswer(
+            "run without gradients",
+            torch.no_grad()(my_outputs),
+            "you run it without gradients",
+            "Who looks into a training step would find no gradients in it any more.",
         ),
         WrongAnswer(
             "run in evaluation mode",
@@ -367,4 +399,99 @@ SCORE_ANSWERS = Answers(
 )
 
 
-ANSWERS = {LEAKS.id: LEAKS_ANSWERS, MEAN.id: MEAN_ANSWERS, SCORE.id: SCORE_ANSWERS}
+# 28.4 a text on which nobody else scores
+
+
+def my_probe_texts(n, length, draws):
+    """Draw n texts of tokens 0 to 63, (n, length), that tell an induction head from all others."""
+    order = torch.rand(n, 64, generator=draws).argsort(dim=-1)  # (n, 64): each its own
+    period = torch.randint(8, 21, (n, 1), generator=draws)
+    return order.gather(1, torch.arange(length) % period)
+
+
+def _probe(own_order=True, own_period=True, tokens=64):
+    def answer(n, length, draws):
+        order = torch.rand(n, tokens, generator=draws).argsort(dim=-1)
+        if not own_order:
+            order = torch.arange(64).expand(n, -1)
+        period = torch.randint(8, 21, (n, 1), generator=draws)
+        if not own_period:
+            period = torch.full((n, 1), 16)
+        return order.gather(1, torch.arange(length) % period)
+
+    return answer
+
+
+PROBE_ANSWERS = Answers(
+    reference=my_probe_texts,
+    equivalent={
+        "… => ….detach()…": "whole numbers have no graph",
+        "… => …torch.rand(n, 63,…": "63 tokens to shuffle serve as well as 64",
+        "… => ….argsort()": "the last axis is the default",
+        "… => ….argsort(dim=1)": "of two axes, 1 is the last",
+        "… => …torch.randint(8, 20,…": "a longest period of 19 serves as well",
+        "… => …torch.randint(8, 22,…": "so does one of 21",
+        "… => …torch.randint(7, 21,…": "a shortest period of 7 serves as well",
+        "… => …torch.randint(9, 21,…": "so does one of 9",
+    },
+    wrong=(
+        WrongAnswer(
+            "one period for all",
+            _probe(own_period=False),
+            "15 back",
+            "One distance serves all texts, and a head that knows no token scores 1.",
+        ),
+        WrongAnswer(
+            "one order for all",
+            _probe(own_order=False),
+            "which token mostly follows which",
+            "If 7 always follows 6, who has learned that need not look for the 6 before.",
+        ),
+        WrongAnswer(
+            "nothing comes again",
+            lambda n, length, draws: torch.rand(n, 64, generator=draws).argsort(-1)[:, :length],
+            "expected 0.5 or more",
+            "Where no token is met twice, nothing followed.",
+        ),
+        WrongAnswer(
+            "two tokens",
+            lambda n, length, draws: torch.randint(0, 2, (n, length), generator=draws),
+            "spreads its weight evenly",
+            "Half of all keys are then wanted, and who looks everywhere finds them.",
+        ),
+        WrongAnswer(
+            "one token",
+            lambda n, length, draws: torch.randint(0, 64, (n, 1), generator=draws).repeat(
+                1, length
+            ),
+            "0 back",
+            "Every key is then wanted, and any head scores.",
+        ),
+        WrongAnswer(
+            "too many tokens",
+            _probe(tokens=100),
+            "expected 0 to 63",
+            "The vocabulary has 64 tokens.",
+        ),
+        WrongAnswer(
+            "drawn with the global generator",
+            lambda n, length, draws: my_probe_texts(n, length, None),
+            "draw with `draws`",
+            "A study is repeated by its seed, and the seed is in `draws`.",
+        ),
+        WrongAnswer(
+            "floats",
+            lambda *given: my_probe_texts(*given).float(),
+            "expected torch.int64",
+            "An embedding looks up whole numbers.",
+        ),
+    ),
+)
+
+
+ANSWERS = {
+    LEAKS.id: LEAKS_ANSWERS,
+    MEAN.id: MEAN_ANSWERS,
+    SCORE.id: SCORE_ANSWERS,
+    PROBE.id: PROBE_ANSWERS,
+}

@@ -123,6 +123,23 @@ def _o_others_stay(answer):
     same(got["right"], doubled, f"{_W}, with an earlier hook that doubles `right`")
 
 
+def _o_graph(answer):
+    """only what is kept is cut off: what the model hands on keeps its graph"""
+    model, handed_on = _Sum(), []
+    model.last.register_forward_hook(lambda module, inputs, out: handed_on.append(out))
+    answer(model, ["left"], X, Y)
+    expect(
+        handed_on[-1].requires_grad,
+        f"{_W}, you run it without gradients, and what it hands on has no graph",
+    )
+    handed_on[-1].sum().backward()
+    expect(
+        model.left.weight.grad is not None,
+        f"{_W}, asked for `left`, no gradient reaches `left` any more: detach what you keep, and "
+        "nothing else",
+    )
+
+
 def _o_fails(answer):
     """where the model fails, its error goes on, and no hook is left"""
     model = _Sum(fails=True)
@@ -176,11 +193,10 @@ LEAKS = Exercise(
         f"\n\n```python{LEAK}```\n\n"
         "Write it right. `my_outputs(model, names, *inputs)` calls `model(*inputs)` once, in the "
         "mode it is in, and returns a dictionary: each name, and what the module of that name "
-        "put out, detached. Hooks that others have registered stay and do their work. Afterwards "
-        "the model has no hook more than before, whether the pass succeeds, or raises an error, or "
-        "a "
-        "name is not there (`get_submodule` raises AttributeError); the error goes on to the "
-        "caller."
+        "put out, detached; the pass itself keeps its graph. Hooks that others have registered "
+        "stay and do their work. Afterwards the model has no hook more than before, whether the "
+        "pass succeeds, or raises an error, or a name is not there (`get_submodule` raises "
+        "AttributeError); the error goes on to the caller."
     ),
     hint=(
         "A function that makes the hook, `keeper(name)`, fixes the name for it. Collect the "
@@ -188,8 +204,8 @@ LEAKS = Exercise(
     ),
     function=my_outputs,
     tests=(
-        _o_one, _o_several, _o_detached, _o_removed, _o_others_stay, _o_fails, _o_wrong_name,
-        _o_mode,
+        _o_one, _o_several, _o_detached, _o_removed, _o_others_stay, _o_graph, _o_fails,
+        _o_wrong_name, _o_mode,
     ),
 )  # fmt: skip
 
@@ -421,4 +437,127 @@ SCORE = Exercise(
     tests=(_s_small, _s_planted, _s_several, _s_batch, _s_past, _s_none, _s_kinds),
 )
 
-EXERCISES = (LEAKS, MEAN, SCORE)
+# 28.4 a text on which nobody else scores
+
+
+def my_probe_texts(n, length, draws):
+    """Draw n texts of tokens 0 to 63, (n, length), that tell an induction head from all others."""
+    raise NotImplementedError
+
+
+N, LENGTH = 64, 48
+_P = f"for n={N}, length={LENGTH}"
+
+
+def _texts(answer, seed, n=N, length=LENGTH):
+    said = f"for n={n}, length={length} and a generator with seed {seed}"
+    ids = answer(n, length, torch.Generator().manual_seed(seed))
+    expect(isinstance(ids, torch.Tensor), f"{said}, you return no tensor")
+    shape, wanted = tuple(ids.shape), (n, length)
+    expect(shape == wanted, f"{said}, your texts have shape {shape}, expected {wanted}")
+    expect(ids.dtype == torch.int64, f"{said}, your ids are {ids.dtype}, expected torch.int64")
+    low, high = int(ids.min()), int(ids.max())
+    expect(low >= 0 and high < 64, f"{said}, ids go from {low} to {high}, expected 0 to 63")
+    return ids
+
+
+def _wanted(ids):
+    """Whether the key follows an earlier occurrence of the query's token, (n, T, T)."""
+    wanted = torch.zeros(*ids.shape, ids.size(1), dtype=torch.bool)
+    wanted[:, :, 1:] = ids[:, :, None] == ids[:, None, :-1]
+    return wanted.tril()
+
+
+def _scores(weights, ids):
+    """The induction score of one head, weights (n, T, T)."""
+    wanted = _wanted(ids)
+    return float((weights * wanted).sum() / wanted.any(dim=-1).sum().clamp(min=1))
+
+
+def _spread(chosen):
+    """Weights that are even over the chosen keys, with nothing where there are none."""
+    return chosen / chosen.sum(dim=-1, keepdim=True).clamp(min=1)
+
+
+def _p_shape(answer):
+    """n texts of tokens 0 to 63, drawn by the generator that is given"""
+    for n, length in ((3, 40), (1, 64), (100, 40), (N, LENGTH)):
+        first = _texts(answer, 1, n, length)
+        again = _texts(answer, 1, n, length)
+        expect(torch.equal(first, again), "the same seed gives other texts: draw with `draws`")
+    other = _texts(answer, 2)
+    expect(not torch.equal(first, other), "another seed gives the same texts: draw with `draws`")
+
+
+def _p_enough(answer):
+    """in half of the places or more there is something to find"""
+    share = _wanted(_texts(answer, 3)).any(dim=-1).float().mean().item()
+    expect(
+        share >= 0.5, f"{_P}, in {share:.2f} of the places a key is wanted, expected 0.5 or more"
+    )
+
+
+def _p_distance(answer):
+    """a head that looks a fixed number of places back, or at a fixed place, scores under 0.4"""
+    wanted = _wanted(_texts(answer, 4))
+    asking = wanted.any(dim=-1).sum().clamp(min=1)
+    for d in range(LENGTH):
+        score = float(wanted.diagonal(-d, 1, 2).sum() / asking)
+        expect(score < 0.4, f"{_P}, a head that always looks {d} back scores {score:.2f}")
+        score = float(wanted[:, :, d].sum() / asking)
+        expect(score < 0.4, f"{_P}, a head that always looks at place {d} scores {score:.2f}")
+
+
+def _p_even(answer):
+    """a head that spreads its weight, over all or over the same token, scores under 0.4"""
+    ids = _texts(answer, 5)
+    everywhere = torch.ones(N, LENGTH, LENGTH).tril()
+    score = _scores(_spread(everywhere), ids)
+    expect(score < 0.4, f"{_P}, a head that spreads its weight evenly scores {score:.2f}")
+    same = (ids[:, :, None] == ids[:, None, :]).float().tril()
+    score = _scores(_spread(same), ids)
+    expect(score < 0.4, f"{_P}, a head that looks at the query's own token scores {score:.2f}")
+
+
+def _p_order(answer):
+    """a head that has learned by heart which token follows which scores under 0.4"""
+    learned = torch.zeros(64, 64)
+    for ids in (_texts(answer, 6), _texts(answer, 7)):
+        learned.index_put_((ids[:, :-1], ids[:, 1:]), torch.tensor(1.0), accumulate=True)
+    follower = learned.argmax(dim=-1)  # (64,)
+    ids = _texts(answer, 8)
+    knows = (follower[ids][:, :, None] == ids[:, None, :]).float().tril()
+    score = _scores(_spread(knows), ids)
+    expect(
+        score < 0.4,
+        f"{_P}, a head that has learned from other texts which token mostly follows which scores "
+        f"{score:.2f}: it need not look for what followed here",
+    )
+
+
+PROBE = Exercise(
+    id="28.4",
+    title="a text on which nobody else scores",
+    difficulty=2,
+    minutes=10,
+    statement=(
+        "A score is as good as the text it is taken on. Design one: `my_probe_texts(n, length, "
+        "draws)` returns n texts of `length` tokens each, ids (n, length) in int64 from 0 to 63, "
+        "drawn with the generator `draws`; n may be 1, and length is 40 to 64. In half of all "
+        "places or more there is something to find: a key whose token before is the query's.\n\n"
+        "An induction head scores 1 on any such text. You are to keep everybody else low. The "
+        "grader takes the induction score of heads that look a fixed number of places back, or at "
+        "a fixed place; that spread their weight over everything, or over the tokens equal to the "
+        "query's; and that have learned by heart, from other texts of yours, which token mostly "
+        "follows which. On 64 texts of 48 tokens each of them must stay under 0.4."
+    ),
+    hint=(
+        "A stretch of different tokens, again and again. What must differ from text to text so "
+        "that no fixed distance serves, and what so that nothing can be known by heart? "
+        "`torch.rand(n, 64, generator=draws).argsort(dim=-1)` shuffles 64 tokens n times."
+    ),
+    function=my_probe_texts,
+    tests=(_p_shape, _p_enough, _p_distance, _p_even, _p_order),
+)
+
+EXERCISES = (LEAKS, MEAN, SCORE, PROBE)

@@ -57,6 +57,15 @@ def _inside_each_other(record):
     return {"outer": dict(outer), "inner": dict(inner)}
 
 
+def _twice_the_same(record):
+    model = _model()
+    with record(model) as outer:
+        with record(model) as inner:
+            model(_x())
+        model(_x() + 1)
+    return {"outer": dict(outer), "inner": dict(inner)}
+
+
 def _put_back(record):
     model = _model()
     try:
@@ -179,6 +188,7 @@ PARTS = (
             "a linear map and an attention layer are named": _recorded("1", "0"),
             "dropout is at work": _recorded(dropout=0.5),
             "one block stands in another": _inside_each_other,
+            "both blocks record the same layers": _twice_the_same,
             "the block is left by an error": _put_back,
         },
     ),
@@ -196,6 +206,9 @@ PARTS = (
         {
             "all queries count": lambda f: f(
                 wide(2, 3, 4, 5, seed=1), torch.tensor([[0, 1, 2, 3], [4, 0, 0, 1]])
+            ),
+            "there are more queries than keys": lambda f: f(
+                wide(2, 3, 5, 2, seed=1), torch.tensor([[0, 1, 1, 0, -1], [-1, 1, -1, -1, 0]])
             ),
             "some do not": lambda f: f(
                 wide(2, 3, 4, 5, seed=1), torch.tensor([[-1, 0, 4, -1], [-1, -1, -1, 2]])
