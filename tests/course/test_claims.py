@@ -1,5 +1,6 @@
 """Claims show their sentence, number and bound, and fail when false."""
 
+import importlib
 import math
 
 import pytest
@@ -9,6 +10,13 @@ from tinytf.course import ClaimError, claim
 from tinytf.course.claims import holds, number
 
 # claims
+
+GRADUATE = importlib.import_module("tinytf.course.graduate")
+
+
+@pytest.fixture(autouse=True)
+def _parts_of_nobody(monkeypatch):
+    monkeypatch.setattr(GRADUATE, "_readers", {})
 
 
 @pytest.mark.parametrize(
@@ -82,3 +90,15 @@ def test_numbers_read_well():
     values = (0.03123, 1234.56, 0.0, 1 / 3, 3.14e-9, 100000.0, 1e12, -0.5, 7)
     wanted = ["0.0312", "1,235", "0", "0.333", "3.14e-09", "100,000", "1e+12", "-0.5", "7"]
     assert [number(value) for value in values] == wanted
+
+
+def test_with_a_readers_parts_a_claim_that_fails_is_shown_and_the_notebook_goes_on(
+    monkeypatch, capsys
+):
+    GRADUATE.runs_on("attend")
+    claim("03-1", "the sentence", 2.0, "<", 1.0)
+    said = capsys.readouterr().out
+    assert "does not hold: measured 2 < 1 is false" in said
+    assert "Here run yours: `attend`." in said
+    claim("03-1", "the sentence", 0.5, "<", 1.0)
+    assert "✓ 03-1" in capsys.readouterr().out

@@ -126,7 +126,8 @@ def _show(part, result):
     name = f"`{part.name}`"
     if result.passed:
         count = len(result.held)
-        words = f"{name} is yours: all {count} tests hold, and what follows runs on it"
+        tests = "its test holds" if count == 1 else f"all {count} tests hold"
+        words = f"{name} is yours: {tests}, and what follows runs on it"
         symbol, colour, lines = "✓", GOOD, []
     elif result.not_yet:
         words = f"{name}: {result.reason}; until then the package's stands in"

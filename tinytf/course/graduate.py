@@ -11,6 +11,7 @@ import types
 from tinytf.course.display import GOOD, QUIET, _shell, block, inline, show, sign
 
 _standing = {}  # {id of a definition: (the definition, the result of its tests)}
+_readers = {}  # {name: None} of what the reader wrote and this notebook runs on, in order
 
 
 class GraduationError(AssertionError):
@@ -66,6 +67,18 @@ def _graduated(sentence):
 def stand(definition, result):
     """Remember by which result of build mode this definition stands; `graduate` goes by it."""
     _standing[id(definition)] = (definition, result)
+    if result.passed:
+        runs_on(definition.__name__)
+
+
+def runs_on(name):
+    """Remember that this notebook runs on the reader's version of a part."""
+    _readers[name] = None
+
+
+def readers_parts():
+    """The names of the parts of which this notebook runs on the reader's version."""
+    return list(_readers)
 
 
 def outcome(definition):

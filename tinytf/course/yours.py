@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tinytf.course.building import graded, imported_parts, stand_in, target_of
 from tinytf.course.display import GOOD, QUIET, block, inline, show, sign
+from tinytf.course.graduate import runs_on
 from tinytf.course.notebooks import Notebook, NotebookError, notebooks, source, tree
 from tinytf.course.parts import parts
 
@@ -35,6 +36,9 @@ def yours(*definitions):
     are waiting in a copy that is there. Returns one definition, or a tuple for several.
     """
     found = [_version(definition) for definition in definitions]
+    for definition, _, mine in found:
+        if mine:
+            runs_on(definition.__name__)
     for symbol, colour, words, standing in (
         ("✓", GOOD, "yours, as you wrote it before", True),
         ("…", QUIET, "not yours yet, the package's stands in", False),
