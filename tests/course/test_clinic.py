@@ -9,7 +9,7 @@ import torch
 from tinytf.course.clinic.disguise import disguised, names_of
 from tinytf.course.clinic.patients import PATIENTS, PROGRAMS, edited, healthy, load, source
 from tinytf.course.clinic.variants import variants
-from tinytf.course.clinic.ward import examination, key, mystery, write_examination
+from tinytf.course.clinic.ward import HARMLESS_BUGS, examination, key, mystery, write_examination
 
 # These may leave the first steps of training as they are.
 MAY_BE_ALIKE = {
@@ -105,6 +105,10 @@ def test_an_examination_has_ten_and_a_key(tmp_path):
     names = [one.patient.name if one.patient else one.program for one in exam]
     assert len(set(names)) == 10
     assert sum(one.patient is None for one in exam) == 2
+    assert set(PATIENTS) > HARMLESS_BUGS
+    for seed in range(6):
+        asked = {one.patient.name for one in examination(seed, 20) if one.patient}
+        assert asked.isdisjoint(HARMLESS_BUGS)
     with pytest.raises(ValueError, match="not 99"):
         examination(4, 99)
     *patients, answers = write_examination(tmp_path / "exam", 4, 3)

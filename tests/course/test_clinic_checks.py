@@ -7,6 +7,7 @@ import torch
 
 from tinytf.course.clinic.checks import CHECKS, Check, apart, examine, healthy_at
 from tinytf.course.clinic.patients import PATIENTS, PROGRAMS, healthy, load, source
+from tinytf.course.clinic.ward import mystery
 from tinytf.studies.checks import QUICK, found_by
 
 # Found by a check that trains for long, and by no quick one.
@@ -45,3 +46,12 @@ def test_checks_leave_the_generator_alone():
     before = torch.get_rng_state()
     examine(load(healthy("writer")), {"a": CHECKS["later tokens changed"]})
     assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize(
+    ("seed", "name"),
+    [(12, "PyTorch's attention"), (31, "silent block"), (69, "PyTorch's attention")],
+)
+def test_a_check_knows_a_layer_whatever_its_name(seed, name):
+    found = CHECKS[name].run(load(mystery(seed).text))
+    assert found > CHECKS[name].limit

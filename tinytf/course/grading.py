@@ -75,7 +75,8 @@ class Exercise:
     difficulty: int  # 1 to 3
     minutes: int
     statement: str
-    hint: str  # folded in the chapter; a failing check shows only a failing test's own hint
+    # folded in the chapter, several one after another; a failing check shows only its test's own
+    hint: str | tuple[str, ...]
     function: Callable  # the stub
     tests: tuple[Callable, ...]
     changes: tuple[str, ...] = ()  # arguments that the answer is asked to change
@@ -90,6 +91,11 @@ class Exercise:
     def stub(self):
         """The function's first line and docstring, and nothing more."""
         return getattr(self.function, "written_as", None) or inspect.getsource(self.function)
+
+    @property
+    def hints(self):
+        """Its hints, each of which says more than the one before."""
+        return (self.hint,) if isinstance(self.hint, str) else tuple(self.hint)
 
     @property
     def answers(self):
@@ -122,11 +128,13 @@ class Exercise:
         return 2 * self.difficulty
 
     def markdown(self):
-        """Statement, hint and folded solution, as the chapter prints them."""
+        """Statement, folded hints and folded solution, as the chapter prints them."""
         text = (
             f"### Exercise {self.id} · {self.title}\n\n"
             f"{self.stars} · about {self.minutes} minutes\n\n{self.statement}\n\n"
-            f"<details><summary>Hint</summary>\n\n{self.hint}\n\n</details>\n"
+        ) + "".join(
+            f"<details><summary>{name}</summary>\n\n{words}\n\n</details>\n"
+            for name, words in zip(("Hint", "Second hint", "Third hint"), self.hints, strict=False)
         )
         if not self.solution:
             return text

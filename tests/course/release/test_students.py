@@ -52,7 +52,7 @@ def distinctive(exercise, taught):
     """The lines of a solution that nobody could have from elsewhere in the course."""
     body = ast.Module(ast.parse(exercise.solution).body[0].body, [])
     lines = lines_of(ast.unparse(body)) | lines_of(exercise.solution)
-    known = "\n".join((taught, exercise.stub, exercise.statement, exercise.hint))
+    known = "\n".join((taught, exercise.stub, exercise.statement, *exercise.hints))
     return {line for line in lines if len(line) >= 24 and line not in known}
 
 

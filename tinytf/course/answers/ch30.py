@@ -56,6 +56,26 @@ def _equal(read, src, pad):
     return bool((_gap(read, src, pad)[0] != 0).any())
 
 
+def _added_up(read, src, pad):
+    gap, largest = _gap(read, src, pad)
+    return not bool(gap.sum().abs() <= 1e-3 * largest)
+
+
+def _zero_is_padding(read, src, pad):
+    before = read(src)[src != 0]
+    after = read(F.pad(src, (0, 3), value=pad))[:, : src.size(1)][src != 0]
+    return not bool((after - before).abs().max() <= 1e-3 * before.abs().max())
+
+
+def _numpy(read, src, pad):
+    gap, largest = _gap(read, src, pad)
+    return not bool(abs(gap.numpy()).max() <= 1e-3 * largest)
+
+
+def _turned(read, src, pad):
+    return not my_pads_move(read, src, pad)
+
+
 PADS = Answers(
     reference=my_pads_move,
     equivalent={
@@ -111,6 +131,30 @@ PADS = Answers(
             "Sums of another length are rounded otherwise. A check with false alarms is switched "
             "off by the first who is woken by it.",
         ),
+        WrongAnswer(
+            "changes added up",
+            _added_up,
+            "",
+            "Changes up and down cancel in a sum. Take the largest absolute value.",
+        ),
+        WrongAnswer(
+            "0 taken for the padding",
+            _zero_is_padding,
+            "ill only at the word 0",
+            "The padding's number is an argument, `pad`; elsewhere 0 is a word.",
+        ),
+        WrongAnswer(
+            "numpy asked for a tensor with a gradient",
+            _numpy,
+            "",
+            "Outputs hang on the weights: stay with tensors, or `detach()` first.",
+        ),
+        WrongAnswer(
+            "the verdict turned round",
+            _turned,
+            "you return True, expected False",
+            "True says that the encoder is ill.",
+        ),
     ),
 )
 
@@ -151,6 +195,12 @@ DIAGNOSIS = Answers(
             lambda: ("future = future.unsqueeze(1)", [8]),
             "at T=1 the program runs",
             "An axis of length 1 stretches to anything.",
+        ),
+        WrongAnswer(
+            "the line alone",
+            lambda: "future = future.unsqueeze(1)",
+            "expected two things",
+            "The lengths are asked for as well: `return line, lengths`.",
         ),
     ),
 )  # fmt: skip
@@ -205,6 +255,12 @@ REPAIR = Answers(
             "an output at a real place is off",
             "The weights of the words no longer sum to 1: the padding has kept its share.",
         ),
+        WrongAnswer(
+            "the axis of the heads forgotten",
+            _with("scores = scores.masked_fill(~real[:, None, :], -1e9)"),
+            "",
+            "(B, 1, T) meets (B, H, T, T) from the right: its B falls on the heads.",
+        ),
     ),
 )
 
@@ -245,6 +301,12 @@ SEVERITY = Answers(
             "top_p_drops_all",
             "Top-p concerns one way of writing of three; the cache is in all of them, and at every "
             "token.",
+        ),
+        WrongAnswer(
+            "one name left out",
+            lambda: ["scale_by_model", "pads_as_keys", "cache_off_by_one"],
+            "expected a list of the four names",
+            "All four are asked for, each once.",
         ),
     ),
 )

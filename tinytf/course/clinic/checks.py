@@ -330,8 +330,9 @@ def steps_too_short(m: ModuleType) -> float:
 
 def stream_changed(m: ModuleType) -> float | None:
     """Silence every map of a Pre-LN block: how far is what comes out from what went in?"""
-    blocks = getattr(m.make_model(0).eval(), "blocks", None)
-    if blocks is None or hasattr(m, "read"):
+    model, batch = fresh(m)
+    blocks = next((x for x in model.modules() if isinstance(x, nn.ModuleList)), None)
+    if blocks is None or hasattr(m, "read") or "src" in batch or "labels" in batch:
         return None
     for layer in blocks[0].modules():
         if isinstance(layer, nn.Linear):
@@ -343,14 +344,25 @@ def stream_changed(m: ModuleType) -> float | None:
 
 
 def unlike_torchs(m: ModuleType) -> float | None:
-    """Compare the program's attention with PyTorch's, on the same weights."""
-    if not hasattr(m, "MultiHeadAttention"):
+    """Compare a translator's attention with PyTorch's, on the same weights.
+
+    Whatever its name, it is the layer with four maps: queries, keys, values, and out.
+    """
+    model, batch = fresh(m)
+    found = [x for x in model.modules() if len(_maps(x)) == 4]
+    if "src" not in batch or not found:
         return None
     torch.manual_seed(0)
-    layer, x = m.MultiHeadAttention(16, 2, 0.0).eval(), torch.randn(2, 5, 16) * 3
-    q, k, v = (f(x).unflatten(2, (2, 8)).transpose(1, 2) for f in (layer.q, layer.k, layer.v))
-    right = layer.out(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+    layer, x = type(found[0])(16, 2, 0.0).eval(), torch.randn(2, 5, 16) * 3
+    *three, out = _maps(layer)
+    q, k, v = (f(x).unflatten(2, (2, 8)).transpose(1, 2) for f in three)
+    right = out(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
     return apart(right, layer(x, x, torch.ones(2, 1, 1, 5, dtype=torch.bool)))
+
+
+def _maps(layer: nn.Module) -> list[nn.Linear]:
+    """Give the linear maps that are a layer's own, in the order in which it made them."""
+    return [part for part in layer.children() if isinstance(part, nn.Linear)]
 
 
 def dropped_twice(m: ModuleType) -> float:

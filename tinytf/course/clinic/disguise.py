@@ -17,8 +17,8 @@ ENTRANCES = frozenset(
     for line in (
         "make_model batch outputs loss_of make_optimizer train score report write next_token",
         "entropy read beam top_p likeliest corpus split encode learning_rate accumulate save",
-        "resume words bleu hide lines model generator size seed steps prefix prompt count ids width",
-        "p pairs step parts checkpoint digits pieces written references longest logits first",
+        "resume words bleu hide lines model generator size seed steps prefix prompt count ids",
+        "width p pairs step parts checkpoint digits pieces written references longest logits first",
         "lengths src self forward VOCAB PAD MASK MEASURE BETTER LENGTH BLOCK",
         "LONGEST EOS BOS SEP",
     )

@@ -1,6 +1,7 @@
 """Exercises of chapter 30: a check of padding, the ill line, a repair, how much a bug costs."""
 
 import math
+from itertools import pairwise
 
 import torch
 
@@ -117,16 +118,17 @@ def _any_pad(answer):
 
 def _one_place(answer):
     """one number of one place of one row is enough"""
+    src = SRC.repeat(20, 1)  # a mean over all of them would not notice
     for b, t, c in ((0, 0, 0), (0, 4, 4), (1, 2, 1), (2, 0, 3), (2, 3, 2)):
         for sign in (1, -1):
 
             def read(src, b=b, t=t, c=c, sign=sign):
                 out = _reader(_masked)(src)
-                out[b, t, c] += sign * 0.4 * (src.size(1) - 5)
+                out[b, t, c] += sign * 0.01 * out.abs().max() * (src.size(1) - 5)
                 return out
 
             words = f"an encoder that is ill in row {b}, at place {t}, in number {c}"
-            _verdict(answer, read, True, words)
+            _verdict(answer, read, True, words, src)
 
 
 def _sums_to_zero(answer):
@@ -210,7 +212,11 @@ PADS = Exercise(
         "on the translator of this chapter, and on ill ones of several kinds."
     ),
     hint=(
-        "`F.pad(src, (0, 3), value=pad)` appends. Compare `before[real]` with `after[:, :S][real]`."
+        "Run `read` twice, with a change that must not matter. Which places may be compared?",
+        "`F.pad(src, (0, 3), value=pad)` appends. Compare `before[real]` with "
+        "`after[:, :S][real]`.",
+        "Measure the largest gap as a share of the largest output, and acquit only if it is small: "
+        "of a NaN, no comparison is true.",
     ),
     function=my_pads_move,
     tests=(
@@ -276,11 +282,17 @@ DIAGNOSIS = Exercise(
     statement=(
         "The check of the future convicts program `two`. Write `my_diagnosis()`, without "
         "arguments. It returns two things: the line of `two` that is ill, as a text, copied as it "
-        "stands (spaces don't matter); and the list of all lengths T from 1 to 8 at which the model of "
-        "`two`, with its 8 heads, runs without an error when it is given `(B, T)` ids, for B = 3. "
+        "stands (spaces don't matter); and the list of all lengths T from 1 to 8 at which the "
+        "model of `two`, with its 8 heads, runs without an error when it is given `(B, T)` ids, "
+        "for B = 3. "
         "The second part you can try out, or better, reason out."
     ),
-    hint="A mask may only be added to scores of the same shape, or of one that stretches to it.",
+    hint=(
+        "Which line makes the mask, and how many axes has it there? How many have the scores?",
+        "A mask may only hide scores of the same shape, or of one that its own stretches to.",
+        "Shapes are aligned on the right. Write (B, H, T, T), and the mask's shape under it: on "
+        "which axis of the scores does its axis of batch or of queries fall?",
+    ),
     function=my_diagnosis,
     tests=(_two_parts, _line, _lengths),
 )
@@ -364,7 +376,11 @@ REPAIR = Exercise(
         "else stays. `text.replace(old, new)` changes a text. The mask arrives in `forward` as "
         "`real`, boolean `(B, T)`, True where there is a token."
     ),
-    hint="Scores have shape `(B, H, T, T)`, the last axis is the keys': `real[:, None, None, :]`.",
+    hint=(
+        "Where does `forward` use `real`? And where would it have to?",
+        "After the softmax is too late: the row would not sum to 1. A line is missing before it.",
+        "Scores have shape `(B, H, T, T)`, the last axis is the keys': `real[:, None, None, :]`.",
+    ),
     function=my_repair,
     tests=(_runs, _padding_hidden, _rest_kept, _training_kept),
 )
@@ -407,7 +423,7 @@ def _least(answer):
 def _order(answer):
     """each costs more than the one before"""
     got = _names(answer)
-    for one, other in zip(got, got[1:], strict=False):
+    for one, other in pairwise(got):
         expect(FOUR.index(one) < FOUR.index(other), f"{one} costs more than {other}")
 
 
@@ -426,7 +442,11 @@ SEVERITY = Exercise(
         "from the one that costs the smallest share of the grade to the one that costs the "
         "largest. Think first: what can training make good, and how often does the mistake strike?"
     ),
-    hint="A mistake that is there in training, too, is learned around.",
+    hint=(
+        "Of each, ask first whether training has the mistake, too.",
+        "A mistake that is there in training, too, is often learned around.",
+        "Of the others, one meets short lines only, one a third of the grade, one every token.",
+    ),
     function=my_severity,
     tests=(_names, _least, _order),
 )
