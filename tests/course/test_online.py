@@ -10,8 +10,8 @@ import nbformat
 import pytest
 
 from tinytf.course import online
-from tinytf.course.build import dump, load
-from tinytf.course.notebooks import notebooks, source
+from tinytf.course.build import dump
+from tinytf.course.notebooks import notebooks
 
 NOTEBOOKS = notebooks(Path(__file__).parents[2] / "notebooks")
 SOMEBODY = "somebody/tinytf"
@@ -85,12 +85,9 @@ def test_with_one_it_fetches_tinytf_alone_and_leaves_torch(tmp_path):
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda n: n.path.stem)
-def test_a_built_chapter_has_the_cell_behind_its_title_and_under_a_megabyte(notebook):
-    """As `build` saves it; one that was built since is saved so."""
-    built = load(notebook.path)
+def test_a_chapter_has_the_cell_behind_its_title(notebook):
+    built = nbformat.read(notebook.path, as_version=4)
     text = dump(built)
-    assert len(text.encode()) < 1_000_000, "the size budget of a chapter"
-    nbformat.validate(built)
     cell = built.cells[1]
     assert (built.cells[0].cell_type, cell.id) == ("markdown", "install")
     assert cell.source == online.install_cell().source
@@ -98,8 +95,6 @@ def test_a_built_chapter_has_the_cell_behind_its_title_and_under_a_megabyte(note
     counts = [one.execution_count for one in built.cells if one.cell_type == "code"]
     assert counts == list(range(1, len(counts) + 1))
     assert dump(online.with_install_cell(nbformat.reads(text, as_version=4))) == text
-    saved = [source(one) for one in notebook.cells if one["id"] == "install"]
-    assert saved in ([], [cell.source])
 
 
 def test_badges_come_and_go_with_the_address():
