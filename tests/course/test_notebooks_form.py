@@ -19,7 +19,7 @@ FOLDER = Path(os.environ.get("TINYTF_NOTEBOOKS", Path(__file__).parents[2] / "no
 NOTEBOOKS = notebooks(FOLDER)
 each_chapter = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda n: n.path.stem)
 
-MAX_NOTEBOOK, MAX_IMAGE = 3_000_000, 300_000  # bytes; the explorer alone may take 400 kB
+MAX_NOTEBOOK, MAX_IMAGE = 1_000_000, 300_000  # bytes; the explorer alone may take 400 kB
 MACHINE_PATH = re.compile(r"(/(?:tmp|home|root|work|Users)/|site-packages|[A-Z]:\\\\)")
 WARNING = re.compile(r"\w*Warning:|\bWARNING\b|Traceback \(most recent")
 
