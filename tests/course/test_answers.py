@@ -31,7 +31,8 @@ class LeftOut:
             raise ModuleNotFoundError(name)
 
 from tinytf.course import grading
-grading.importlib.util.find_spec = lambda name: None
+find = grading.importlib.util.find_spec
+grading.importlib.util.find_spec = lambda name: None if name.endswith("answers") else find(name)
 sys.meta_path.insert(0, LeftOut())
 from tinytf.course.check import grade
 

@@ -12,6 +12,7 @@ from tinytf.interpret.head_roles import mean_weight
 from tinytf.interpret.induction import induction_score, key_matches
 from tinytf.masks import CAUSAL
 from tinytf.relative import RotaryAttention
+from tinytf.studies.optimise import optimise
 
 __all__ = [
     "AttentionOnly",
@@ -112,13 +113,14 @@ def grow(
     fresh = [part.to(device) for part in repeats(32, torch.Generator().manual_seed(1000), period)]
     optimizer = torch.optim.AdamW(model.parameters(), 2e-3)
     rows = []
-    for step in range(steps + 1):
-        if step % every == 0:
-            rows.append({"step": step} | growth(model, *fresh))
+
+    def loss(step: int) -> Tensor:
+        if (step - 1) % every == 0:
+            rows.append({"step": step - 1} | growth(model, *fresh))
         ids, known = (part.to(device) for part in repeats(32, draws, period))
-        optimizer.zero_grad()
-        repeat_loss(model, ids, known).backward()
-        optimizer.step()
+        return repeat_loss(model, ids, known)
+
+    optimise(optimizer, loss, steps + 1)
     return rows
 
 

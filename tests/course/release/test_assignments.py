@@ -2,7 +2,10 @@
 
 import itertools
 import json
+import os
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -56,6 +59,12 @@ def course(tmp_path_factory):
     from nbgrader.apps import NbGraderAPI
     from traitlets.config import PyFileConfigLoader
 
+    with pytest.MonkeyPatch.context() as patch:  # nbgrader calls `alembic` by its name
+        patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+        return _cycle(tmp_path_factory, Gradebook, NbGraderAPI, PyFileConfigLoader)
+
+
+def _cycle(tmp_path_factory, Gradebook, NbGraderAPI, PyFileConfigLoader):
     folder = tmp_path_factory.mktemp("course")
     outside = folder.parent / "outside"
     nbgrader_course(folder, [Notebook(folder / f"{name}.ipynb") for name in CHAPTERS])
