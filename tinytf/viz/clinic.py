@@ -44,6 +44,7 @@ def draw_severity(
             ax.plot([], [], marker, color=colour, label=verdict)
     ax.axvline(0, color=INK, lw=0.8)
     ax.set_xscale("symlog", linthresh=0.1)
+    ax.set_xlim(right=2 * max(0.1, *map(max, gaps.values())))  # no point on the edge
     ax.set_yticks(range(len(order)), [titles.get(name, name) for name in order], fontsize=9)
     ax.set_xlabel("worse than its healthy twin by (each on its own measure)")
     ax.legend(loc="lower right", frameon=False)
