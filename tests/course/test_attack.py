@@ -10,12 +10,45 @@ import pytest
 from test_exercises import EXERCISES, by_id
 
 from tinytf.course.__main__ import main
-from tinytf.course.attack import Attack, attack, chosen, matches, report
+from tinytf.course.attack import (
+    Attack,
+    attack,
+    attack_part,
+    chosen,
+    chosen_parts,
+    matches,
+    report,
+)
+from tinytf.course.parts import parts
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=by_id)
 def test_a_few_mutants_are_rejected(exercise):
     assert attack(exercise, at_most=15).accepted == []
+
+
+def test_a_part_is_attacked_without_its_checks():
+    part = parts()["tinytf.masks.written_out"]
+    result = attack_part(part)
+    assert result.tried > 40
+    assert result.tried == result.rejected + len(result.equivalent) + len(result.accepted)
+    assert not any("raise" in change or "keys:" in change for change in result.accepted)
+    careless = replace(part, scripts=dict(list(part.scripts.items())[:1]))
+    assert len(attack_part(careless).accepted) > len(result.accepted)
+    with pytest.raises(ValueError, match="written_out does not pass"):
+        attack_part(replace(part, scripts={next(iter(part.scripts)): lambda _: 7}))
+
+
+def test_parts_are_chosen():
+    def names(*chosen):
+        return [part.name for part in chosen_parts(chosen)]
+
+    assert names("6") == names("06")
+    assert "MultiHeadAttention" in names("06")
+    assert names("LayerNorm") == ["LayerNorm"]
+    assert len(names()) == len(parts())
+    with pytest.raises(ValueError, match="NoSuchPart"):
+        names("NoSuchPart")
 
 
 def test_every_exercise_has_been_attacked():
@@ -111,5 +144,7 @@ def test_what_changed_is_chosen(monkeypatch):
 def test_the_command_says_whether_a_mutant_is_accepted(capsys):
     assert main(["attack", "06.1", "--at-most", "5"]) == 0
     assert "06.1" in capsys.readouterr().out
+    assert main(["attack", "--parts", "causal_mask", "--at-most", "3"]) == 0
+    assert "causal_mask" in capsys.readouterr().out
     assert main(["attack", "99"]) == 1
     assert "99" in capsys.readouterr().err

@@ -7,9 +7,11 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from tinytf.course.building import graded
 from tinytf.course.check import grade
 from tinytf.course.contain import Outlet
 from tinytf.course.mutants import mutants
+from tinytf.course.parts import chapters_of_parts, parts
 
 _MACHINERY = frozenset(
     ("attack", "check", "contain", "evidence", "expect", "grading", "mutants", "settings", "words")
@@ -40,14 +42,42 @@ def attack(exercise, at_most=None):
     if not graded.passed:
         raise ValueError(f"the reference is not accepted: {graded.text}")
     listed = exercise.answers.equivalent or {}
-    made = list(mutants(exercise.reference))
+    return _attacked(
+        exercise.id,
+        list(mutants(exercise.reference)),
+        lambda mutant: grade(exercise, mutant, _SECONDS, until_wrong=True),
+        listed,
+        at_most,
+    )
+
+
+def attack_part(part, at_most=None):
+    """Test every mutant of the package's definition of a part as a reader's version of it.
+
+    What only checks arguments is not asked of a reader, and not mutated. Raises ValueError if the
+    package's own definition does not pass.
+    """
+    result = graded(part, part.package)
+    if not result.passed:
+        raise ValueError(f"the package's own {part.name} does not pass: {result.text}")
+    return _attacked(
+        part.name,
+        list(mutants(part.package, helpers=False, checks=False)),
+        lambda mutant: graded(part, mutant, _SECONDS, until_wrong=True),
+        part.equivalent,
+        at_most,
+    )
+
+
+def _attacked(id, made, graded_as, listed, at_most):
+    """What becomes of mutants, or of so many of them drawn by the id."""
     whole = at_most is None or at_most >= len(made)
     if not whole:
-        made = random.Random(exercise.id).sample(made, at_most)
-    result, used, start = Attack(exercise.id), set(), time.perf_counter()
+        made = random.Random(id).sample(made, at_most)
+    result, used, start = Attack(id), set(), time.perf_counter()
     for mutant in made:
         with Outlet(lines=0):
-            graded = grade(exercise, mutant.function, _SECONDS, until_wrong=True)
+            graded = graded_as(mutant.function)
         result.tried += 1
         if graded.passed:
             known = [change for change in listed if matches(change, mutant.change)]
@@ -83,14 +113,35 @@ def chosen(exercises, names=(), since=None):
     return wanted
 
 
-def _changed_chapters(since):
-    """The chapters whose exercises or answers changed; every one if the machinery itself did."""
+def chosen_parts(names=(), since=None):
+    """The parts of these names and chapters, or of the chapters changed since a git commit.
+
+    Raises ValueError for an unknown one.
+    """
+    names = [name.zfill(2) if name.isdigit() else name for name in names]
+    if since is not None:
+        names += _changed_chapters(since, ("parts",))
+        if not names:
+            return []
+    known = chapters_of_parts()
+    unknown = set(names) - set(known.values()) - {part.name for part in parts().values()}
+    if unknown:
+        raise ValueError(f"no part or chapter {', '.join(sorted(unknown))}")
+    return [
+        part
+        for target, part in parts().items()
+        if not names or part.name in names or known[target] in names
+    ]
+
+
+def _changed_chapters(since, folders=("exercises", "answers")):
+    """The chapters whose files in these folders changed; every one if the machinery itself did."""
     command = ["git", "diff", "--name-only", since, "--", "tinytf/course"]
     changed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     paths = [PurePosixPath(path) for path in changed]
     if any(path.stem in _MACHINERY for path in paths):
-        paths = Path(__file__).parent.glob("exercises/ch*.py")
-    stems = [path.stem for path in paths if path.parent.name in ("exercises", "answers")]
+        paths = Path(__file__).parent.glob(f"{folders[0]}/ch*.py")
+    stems = [path.stem for path in paths if path.parent.name in folders]
     return sorted({stem.removeprefix("ch").partition("_")[0] for stem in stems})
 
 
@@ -101,13 +152,18 @@ def report(attacks, show=print):
             show(f"{each.id}  accepted: {change}")
         for change in each.stale:
             show(f"{each.id}  listed as equivalent, and not accepted: {change}")
-    show("exercise  tried  rejected  (crashed)  equivalent  accepted  seconds")
+    wide = max([8, *(len(each.id) for each in attacks)])
+    show(f"{'':{wide}}  tried  rejected  (crashed)  equivalent  accepted  seconds")
     for each in attacks:
-        show(_row(each.id, [each]))
-    chapters = list(dict.fromkeys(each.id.split(".")[0] for each in attacks))
+        show(_row(f"{each.id:{wide}}", [each]))
+    chapters = list(dict.fromkeys(each.id.split(".")[0] for each in attacks if "." in each.id))
     for chapter in chapters if len(chapters) > 1 else []:
-        show(_row(chapter, [each for each in attacks if each.id.split(".")[0] == chapter]))
-    show(_row("all", attacks))
+        show(
+            _row(
+                f"{chapter:{wide}}", [each for each in attacks if each.id.split(".")[0] == chapter]
+            )
+        )
+    show(_row(f"{'all':{wide}}", attacks))
     return not any(each.accepted or each.stale for each in attacks)
 
 
@@ -120,4 +176,4 @@ def _row(name, attacks):
             lambda each: each.seconds,
         )
     ]  # fmt: skip
-    return "{:8}  {:5}  {:8}  {:9}  {:10}  {:8}  {:7.1f}".format(name, *counts)
+    return "{}  {:5}  {:8}  {:9}  {:10}  {:8}  {:7.1f}".format(name, *counts)

@@ -66,7 +66,7 @@ def built(definition, target):
     return stands
 
 
-def graded(part, definition):
+def graded(part, definition, seconds=30.0, until_wrong=False):
     """Run a part's tests on the reader's version, contained as an exercise's are."""
     exercise = Exercise(
         id=part.name,
@@ -79,7 +79,7 @@ def graded(part, definition):
         tests=part.tests,
         changes=part.changes,
     )
-    result = grade(exercise, definition, seconds=30.0)
+    result = grade(exercise, definition, seconds, until_wrong)
     if result.problems and all("NotImplementedError" in found for _, found in result.problems):
         result = replace(result, status="not yet", reason="still to be written")
     return result

@@ -216,6 +216,7 @@ def same(got, expected, where, tolerance=None, note="", dtype=False):
 
 
 def _same_tensors(got, expected, where, tolerance, note, dtype):
+    dtype = dtype and isinstance(got, torch.Tensor) and isinstance(expected, torch.Tensor)
     expected = torch.as_tensor(expected)
     got = tensor(got, where)
     shapes = f"the shape is {tuple(got.shape)}, expected {tuple(expected.shape)}"

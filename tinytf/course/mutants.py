@@ -39,11 +39,15 @@ class Mutant:
     change: str
 
 
-def mutants(function):
-    """Every one-step mutant of a function (or class), and of its module's functions it calls."""
+def mutants(function, helpers=True, checks=True):
+    """Every one-step mutant of a function (or class), and of its module's functions it calls.
+
+    Without `helpers`, of itself alone; without `checks`, what only refuses arguments is left out.
+    """
     module = inspect.getmodule(function)
-    for name in [function.__name__, *_helpers(function, module)]:
+    for name in [function.__name__, *(_helpers(function, module) if helpers else ())]:
         tree = _tree(vars(module)[name])
+        tree = tree if checks else ast.fix_missing_locations(_Unchecked().visit(tree))
         before, seen = ast.unparse(tree), {ast.dump(tree)}
         for mutant in _changed(tree):
             try:
@@ -60,6 +64,35 @@ def mutants(function):
                 exec(compile(_tree_module(function), "<mutant>", "exec"), scope)
             exec(code, scope)
             yield Mutant(scope[function.__name__], _difference(before, text))
+
+
+class _Unchecked(ast.NodeTransformer):
+    """Takes out functions called check_… or _check…, calls of them, and `if …: raise …`."""
+
+    def visit_FunctionDef(self, node):
+        """Drop a check; elsewhere what is in it."""
+        if _checks(node.name):
+            return None
+        self.generic_visit(node)
+        node.body = node.body or [ast.Pass()]
+        return node
+
+    def visit_Expr(self, node):
+        """Drop a statement that only calls a check."""
+        called = getattr(node.value, "func", None)
+        return None if _checks(getattr(called, "id", getattr(called, "attr", ""))) else node
+
+    def visit_If(self, node):
+        """Drop what only raises."""
+        if not node.orelse and all(isinstance(part, ast.Raise) for part in node.body):
+            return None
+        self.generic_visit(node)
+        node.body = node.body or [ast.Pass()]
+        return node
+
+
+def _checks(name):
+    return name.startswith(("check_", "_check"))
 
 
 def _tree(function):
@@ -279,6 +312,8 @@ def _constants(value):
         return [not value]
     if isinstance(value, int):
         return [value + 1, value - 1]
+    if value == 0 and isinstance(value, float):
+        return [1.0]
     if isinstance(value, float):
         return [value * 2, 0.0, -value, *([value + 1, value - 1] if abs(value) >= 1 else [])]
     return [None] if value is ... else []
@@ -294,6 +329,9 @@ def _shifted(node):
 def _endings(node, endings=("detach", "float", "double", "half", "item")):
     """The expression cut off from the graph, in another dtype, or as a number."""
     if isinstance(node, ast.Constant | ast.Tuple | ast.List | ast.JoinedStr | ast.Lambda):
+        return
+    called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+    if getattr(node, "id", None) == "self" or called.startswith("nn."):  # a module has no dtype
         return
     for ending in endings:
         yield ast.Call(ast.Attribute(node, ending, ast.Load()), [], [])

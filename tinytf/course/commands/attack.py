@@ -1,4 +1,4 @@
-"""`python -m tinytf.course attack`: mutants of references that the graders accept."""
+"""`python -m tinytf.course attack`: mutants of references, and of parts, that tests accept."""
 
 import sys
 
@@ -7,6 +7,7 @@ def add(commands):
     """Add the command and its options."""
     parser = commands.add_parser("attack", help="list the mutants that graders accept")
     parser.add_argument("names", nargs="*", help="exercises or chapters, such as 04.1 or 04")
+    parser.add_argument("--parts", action="store_true", help="the stubs of build mode instead")
     parser.add_argument("--since", help="chapters whose exercises changed since this git commit")
     parser.add_argument("--at-most", type=int, help="so many mutants of each exercise, drawn")
     return parser
@@ -14,12 +15,16 @@ def add(commands):
 
 def run(options):
     """Grade the mutants of references. 1 if one is accepted that is not known to be right."""
-    from tinytf.course.attack import attack, chosen, report
+    from tinytf.course.attack import attack, attack_part, chosen, chosen_parts, report
     from tinytf.course.grading import exercises
 
     try:
-        attacked = chosen(list(exercises().values()), options.names, options.since)
-        attacks = [attack(each, options.at_most) for each in attacked]
+        if options.parts:
+            attacked = chosen_parts(options.names, options.since)
+            attacks = [attack_part(each, options.at_most) for each in attacked]
+        else:
+            attacked = chosen(list(exercises().values()), options.names, options.since)
+            attacks = [attack(each, options.at_most) for each in attacked]
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1

@@ -13,14 +13,24 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
 from tinytf.course.expect import numbers, same
 from tinytf.support.randomness import seeded
 
-__all__ = ["Part", "arrived", "frozen", "parts", "says", "shapes", "twin", "without_parts"]
+__all__ = [
+    "Part",
+    "arrived",
+    "chapters_of_parts",
+    "frozen",
+    "parts",
+    "says",
+    "shapes",
+    "twin",
+    "without_parts",
+]
 
 # Graduates that are an experiment's own model or a helper of a page, nothing to write from a stub.
 WITHOUT = (
@@ -33,13 +43,15 @@ class Part:
     """A definition to write: where the package has it, and what the reader's version must do.
 
     `scripts` maps a case, in words, to a function of the definition whose values tell what it does
-    then. The smallest case comes first.
+    then. The smallest case comes first. `equivalent` says of a mutant's line, as `attack --parts`
+    prints it, why it is right all the same; `…` in the line stands for any text.
     """
 
     target: str
     scripts: dict[str, Callable]
     tolerance: float = 1e-6
     changes: tuple[str, ...] = ()  # arguments that the definition is asked to change
+    equivalent: dict[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def name(self):
@@ -61,7 +73,7 @@ class Part:
         expected = _expected(self.target, words)
 
         def test(answer):
-            same(script(answer), expected, f"when {words}", self.tolerance)
+            same(script(answer), expected, f"when {words}", self.tolerance, dtype=True)
 
         test.__doc__ = words
         return test
@@ -81,6 +93,14 @@ def parts():
     names = sorted(found.name for found in pkgutil.iter_modules(__path__))
     modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
     return {part.target: part for module in modules for part in module.PARTS}
+
+
+@functools.cache
+def chapters_of_parts():
+    """The chapter in whose file each part stands, {target: "06"}."""
+    names = sorted(found.name for found in pkgutil.iter_modules(__path__))
+    modules = {name: importlib.import_module(f"{__name__}.{name}") for name in names}
+    return {part.target: name[2:4] for name, module in modules.items() for part in module.PARTS}
 
 
 def without_parts(target):
