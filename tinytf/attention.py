@@ -7,13 +7,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytf.checks import check_heads, is_plain_linear
+from tinytf.checks import check_heads
 from tinytf.masks import CAUSAL, check_mask, written_out
 
 __all__ = [
     "KeyValueCache",
     "MultiHeadAttention",
-    "apply_together",
     "attend",
     "attention_weights",
     "explicit_attention",
@@ -116,20 +115,6 @@ class KeyValueCache:
             self.padding = self.padding[rows]
 
 
-def apply_together(x: Tensor, *maps: nn.Module) -> list[Tensor]:
-    """Apply linear maps to x (..., C), in one matrix product where they are plain ones.
-
-    A map that has hooks, is parametrised, has no bias or is not exactly an `nn.Linear` (an adapter,
-    say) is called like any module. Returns a tensor (..., outputs) for each map.
-    """
-    joined = len(maps) > 1 and all(is_plain_linear(m) and m.bias is not None for m in maps)
-    if not joined:
-        return [m(x) for m in maps]
-    weight, bias = torch.cat([m.weight for m in maps]), torch.cat([m.bias for m in maps])
-    y = F.linear(x, weight, bias)  # (..., C) -> (..., n outputs)
-    return list(y.split([m.out_features for m in maps], dim=-1))
-
-
 class MultiHeadAttention(nn.Module):
     """Attend in `num_heads` heads of width d_model / num_heads, then mix them.
 
@@ -185,7 +170,7 @@ class MultiHeadAttention(nn.Module):
 
     def _project(self, x: Tensor, *maps: nn.Module) -> list[Tensor]:
         """Apply maps to x (B, T, C) and split what each gives into heads."""
-        heads = [part.unflatten(-1, (self.num_heads, -1)) for part in apply_together(x, *maps)]
+        heads = [m(x).unflatten(-1, (self.num_heads, -1)) for m in maps]
         return [part.transpose(1, 2) for part in heads]  # each (B, T, H, D) -> (B, H, T, D)
 
     def _check_input(self, name: str, x: Tensor) -> None:
@@ -196,8 +181,9 @@ class MultiHeadAttention(nn.Module):
 
 
 def _check_batches(x: Tensor, memory: Tensor, cache: KeyValueCache | None) -> None:
-    if len(memory) != len(x) or (cache and len(cache.k) != len(x)):
-        held = f", the cache {len(cache.k)}" if cache else ""
+    kept = None if cache is None else cache.k
+    if memory.size(0) != x.size(0) or (kept is not None and kept.size(0) != x.size(0)):
+        held = "" if kept is None else f", the cache {len(kept)}"
         raise ValueError(f"x has a batch of {len(x)}, memory of {len(memory)}{held}")
 
 

@@ -1,8 +1,6 @@
 """Chapter 07: several heads, and the fused path."""
 
 import torch
-from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from tinytf.attention import KeyValueCache, explicit_attention, fused_attention
 from tinytf.course.parts import Part, arrived, shapes, twin
@@ -68,41 +66,11 @@ def _dropped_no_more(layer):
     return twin(layer, 12, 3, dropout=0.5)(wide(2, 4, 12, seed=1))
 
 
-class _Products(TorchDispatchMode):
-    """Counts matrix products."""
-
-    count = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.count += func.overloadpacket.__name__ in {"mm", "addmm", "bmm", "baddbmm", "linear"}
-        return func(*args, **(kwargs or {}))
-
-
-def _products(f):
-    maps, x = _maps(4, 2, 7), wide(2, 5, 3, seed=1)
-    with _Products() as products:
-        f(x, *maps)
-    return {"matrix products": products.count}
-
-
-def _maps(*sizes, bias=True):
-    return [twin(nn.Linear, 3, size, bias) for size in sizes]
-
-
-class _Doubled(nn.Linear):
-    def forward(self, x):
-        return 2 * super().forward(x)
-
-
-def _hooked(f):
-    maps = _maps(4, 4)
-    maps[1].register_forward_hook(lambda module, inputs, out: out + 1)
-    return f(wide(2, 5, 3, seed=1), *maps)
-
-
-def _together_gradients(f):
-    x, maps = learned(2, 5, 3, seed=1), nn.ModuleList(_maps(4, 2))
-    return arrived(torch.cat(f(x, *maps), dim=-1), x, module=maps)
+def _hooked(layer):
+    """A map may be followed by code of somebody's: a hook that changes what it gives."""
+    module = twin(layer, 12, 3)
+    module.w_k.register_forward_hook(lambda module, inputs, out: out * 2)
+    return module(wide(2, 4, 12, seed=1))
 
 
 def _heads(length, keys):
@@ -181,20 +149,6 @@ PARTS = (
         },
     ),
     Part(
-        "tinytf.attention.apply_together",
-        {
-            "there is one map": lambda f: f(wide(2, 5, 3, seed=1), *_maps(4)),
-            "there are three, of other sizes": lambda f: f(wide(2, 5, 3, seed=1), *_maps(4, 2, 7)),
-            "three plain maps are applied": _products,
-            "there are no biases": lambda f: f(wide(2, 5, 3, seed=1), *_maps(4, 2, bias=False)),
-            "one has a hook": _hooked,
-            "one is of another class": lambda f: f(
-                wide(2, 5, 3, seed=1), *_maps(4), twin(_Doubled, 3, 4)
-            ),
-            "gradients go back to x and to every map": _together_gradients,
-        },
-    ),
-    Part(
         "tinytf.attention.MultiHeadAttention",
         {
             "its weights are counted": lambda layer: shapes(layer(12, 3)),
@@ -206,6 +160,7 @@ PARTS = (
                 wide(2, 5, 12, seed=1)
             ),
             "nobody sees what comes later": _causal,
+            "a map has a hook, which is honoured": _hooked,
             "it reads another sentence": lambda layer: twin(layer, 12, 3)(
                 wide(2, 5, 12, seed=1), wide(2, 7, 12, seed=2)
             ),
