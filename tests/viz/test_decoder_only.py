@@ -1,8 +1,16 @@
 """Drawings of a decoder-only model."""
 
+import pytest
 import torch
 
-from tinytf.viz.decoder_only import draw_gpt, draw_name_table, draw_what_remains, gaps, who_hears
+from tinytf.viz.decoder_only import (
+    draw_gpt,
+    draw_name_table,
+    draw_what_remains,
+    draw_writing,
+    gaps,
+    who_hears,
+)
 from tinytf.viz.spoken import spoken
 
 
@@ -22,6 +30,17 @@ def test_the_model_says_shapes_and_what_is_missing():
     assert "(B, T, V)" in written(ax)
     assert "Still placeholders: positions and stack." in spoken(ax.figure)
     assert "placeholders" not in spoken(draw_gpt().figure)
+
+
+def test_each_step_of_writing_has_a_column_more():
+    ax = draw_writing(["a", "b"], ["c", "d"], layers=3)
+    words = written(ax).splitlines()
+    assert words.count("k v") == 3 * (2 + 3)
+    assert words.count("c") == 2  # on top of the first step, at the bottom of the second
+    assert words.count("d") == 1
+    assert "2 steps of writing" in spoken(ax.figure)
+    with pytest.raises(ValueError, match="2 tokens of a prompt and 0 written"):
+        draw_writing(["a", "b"], [])
 
 
 def test_names_are_the_packages():

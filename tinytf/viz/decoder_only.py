@@ -9,6 +9,7 @@ from tinytf.viz.diagram import Diagram
 from tinytf.viz.style import COLOURS, label, new_axes
 
 GONE = "struck out: it goes"
+TEXT_OF_STEP = 10  # points
 COLUMNS = {  # a layer's sublayers, from the input upwards, each with its colour
     "encoder layer": (("self-attention\nall to all", "attention"), ("feed-forward", "feedforward")),
     "decoder layer": (
@@ -45,6 +46,50 @@ def draw_what_remains():
                 for a, b in ((box.left, box.right), (memory.left, memory.right)):
                     d.ax.plot([a[0], b[0]], [a[1] - 0.35, b[1] + 0.35], color=COLOURS["mask"])
                 d.text(x + 2.85, y + 0.75, GONE, size=9)
+    return d.ax
+
+
+def draw_writing(prompt, written, layers=3):
+    """Draw the steps in which a decoder-only model writes: a column of layers for every token.
+
+    `prompt` and `written` are tokens; a step is drawn for each of `written`. Columns computed in an
+    earlier step are pale: their keys and values are kept. Returns the Axes. Raises ValueError where
+    either is empty.
+    """
+    if not prompt or not written:
+        raise ValueError(f"{len(prompt)} tokens of a prompt and {len(written)} written: no step")
+    counts = [len(prompt) + step for step in range(len(written))]
+    wide, tall, gap = 1.3, 0.85, 1.1
+    high = 1.3 + tall * layers
+    d = Diagram(
+        sum(counts) * wide + gap * len(counts), high + 2.0,
+        alt=f"{len(written)} steps of writing. Each token is a column that goes up through "
+        f"{layers} layers. In the first step the {len(prompt)} columns of the prompt are computed; "
+        "in each further one a single column, that of the token just written, which looks at the "
+        "pale columns to its left. The token that comes out on its top stands at the bottom of the "
+        "next step's new column.",
+    )  # fmt: skip
+    left = gap / 2
+    for step, count in enumerate(counts):
+        tokens = [*prompt, *written[:step]]
+        d.text(left + count * wide / 2, high + 1.65, f"step {step + 1}", size=TEXT_OF_STEP)
+        for column, token in enumerate(tokens):
+            x, old = left + (column + 0.5) * wide, bool(step) and column < count - 1
+            role = "output" if step and column == count - 1 else "input"
+            below = d.box(x, 0.5, label(token), size=(wide - 0.12, 0.6), role=role, faint=old)
+            for layer in range(layers):
+                y = 1.5 + tall * layer
+                box = d.box(x, y, "k v", size=(0.8, 0.5), role="attention", faint=old)
+                if not old:
+                    d.arrow(below, box)
+                if column and column == count - 1:
+                    d.arrow((left + wide / 2, y), box.left, role="attention")
+                below = box
+            if column == count - 1:
+                answer = d.box(x, high + 0.75, label(written[step]), size=(wide - 0.12, 0.6),
+                               role="output")  # fmt: skip
+                d.arrow(below, answer)
+        left += count * wide + gap
     return d.ax
 
 
