@@ -45,6 +45,11 @@ def _loops_in_float32(ids, grad, vocab_size):
     return table
 
 
+def _by_autograd(ids, grad, vocab_size):
+    table = _zeros(grad, vocab_size).requires_grad_()
+    return torch.autograd.grad(table[ids], table, grad, create_graph=True)[0]
+
+
 GRADIENT = Answers(
     reference=my_lookup_gradient,
     wrong=(
@@ -54,6 +59,13 @@ GRADIENT = Answers(
             "Row 1 was used twice",
             "`table[ids] += grad` reads all rows first, adds, and writes them back: of two uses of "
             "a row one is lost, just as with `table[ids] = grad`. `index_add` adds them up.",
+        ),
+        WrongAnswer(
+            "autograd asked",
+            _by_autograd,
+            "here you are autograd",
+            "It gives the right numbers, and how is what was asked: every use of a row adds its "
+            "gradient to that row.",
         ),
         WrongAnswer(
             "the mean of the uses",

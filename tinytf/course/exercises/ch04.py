@@ -71,11 +71,23 @@ def _turned(answer):
 
 
 def _in_its_dtype(answer):
-    """ids may be int32, and the result has the dtype of grad"""
+    """the result has the dtype of grad"""
     ids = torch.tensor([[3, 0, 3], [1, 0, 0]])
-    agrees(answer, _autograd, ids.int(), numbers(2, 3, 4, seed=5), 5)
     agrees(answer, _autograd, ids, numbers(2, 3, 4, seed=6, dtype=torch.float64), 5)
     agrees(answer, _autograd, ids, numbers(2, 3, 4, seed=6).half(), 5, tolerance=4e-3)
+
+
+def _by_itself(answer):
+    """it is computed without autograd"""
+    ids, grad = torch.tensor([[1, 0, 1]]), numbers(1, 3, 2, seed=10)
+    try:
+        with torch.no_grad():
+            agrees(answer, _added, ids, grad, 2)
+    except RuntimeError as error:
+        found = "does not require grad" not in str(error)
+        where = "for three words, under `torch.no_grad()`, where autograd finds nothing"
+        expect(found, f"{where}, it fails: here you are autograd")
+        raise
 
 
 def _linear(answer):
@@ -98,7 +110,7 @@ GRADIENT = Exercise(
     hint="The lookup is a product, one-hot × table. The gradient of `A @ W` in `W` is "
     "`A.T @ grad`. (Or look up `index_add`.)",
     function=my_lookup_gradient,
-    tests=(_first_row, _twice, _batch, _turned, _in_its_dtype, _linear),
+    tests=(_first_row, _twice, _batch, _turned, _in_its_dtype, _by_itself, _linear),
 )
 
 
