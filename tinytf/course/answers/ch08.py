@@ -370,18 +370,21 @@ TABLE_TEST = Answers(
         ),
     ),
     equivalent={
+        "for max_len, d_model in ((20, 8), (20, 7)): => for max_len, d_model in …": "other sizes "
+        "may show as much",
+        "… => if table.shape != angle.shape or …": "it has the shape of expected",
         **_alike(
-            "table = encode(20, 8)",
+            "table = encode(max_len, d_model)",
             _VERDICT,
-            ("8)", "….detach()"),
-            ("8)", "….float()"),
-            ("8)", "….double()"),
+            ("d_model)", "….detach()"),
+            ("d_model)", "….float()"),
+            ("d_model)", "….double()"),
         ),
         **_alike(
-            "angle = position / 10000 ** ((column - column % 2) / 8)",
+            "angle = position / 10000 ** ((column - column % 2) / d_model)",
             _VERDICT,
-            ("position / 10000 ** ((column - column % 2) / 8)", "(…).detach()"),
-            ("position / 10000 ** ((column - column % 2) / 8)", "(…).float()"),
+            ("position / 10000 ** ((column - column % 2) / d_model)", "(…).detach()"),
+            ("position / 10000 ** ((column - column % 2) / d_model)", "(…).float()"),
             ("position", "….detach()"),
             ("position", "….float()"),
             ("column", "….detach()"),
@@ -390,7 +393,7 @@ TABLE_TEST = Answers(
             ("- column", "….float()"),
         ),
         **_alike(
-            "angle = position / 10000 ** ((column - column % 2) / 8)",
+            "angle = position / 10000 ** ((column - column % 2) / d_model)",
             "so small a change of the base moves a value by 1e-5 at most, as rounding might",
             ("10000", "10001"),
             ("10000", "9999"),
@@ -408,18 +411,18 @@ TABLE_TEST = Answers(
             (" angle.cos", " angle.float().cos"),
         ),
         **_alike(
-            "return table.shape == (20, 8) and "
-            "torch.allclose(table.float(), expected, atol=0.0001)",
+            "if table.shape != expected.shape or not "
+            "torch.allclose(table.float(), expected, atol=0.0001):",
             _VERDICT,
             ("table.float(), expected", "expected, table.float()"),
-            ("expected", "….detach()"),
-            ("expected", "….float()"),
+            (", expected,", ", expected.detach(),"),
+            (", expected,", ", expected.float(),"),
             ("table.float", "table.detach().float"),
             ("table.float", "table.float().float"),
         ),
         **_alike(
-            "return table.shape == (20, 8) and "
-            "torch.allclose(table.float(), expected, atol=0.0001)",
+            "if table.shape != expected.shape or not "
+            "torch.allclose(table.float(), expected, atol=0.0001):",
             "both allow less than a thousandth, and more than rounding",
             ("0.0001", "0.0002"),
         ),
