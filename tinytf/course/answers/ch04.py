@@ -139,7 +139,7 @@ def my_nearest(vectors, query, k):
 
     vectors is (V, C), query an int, the result k ids.
     """
-    unit = vectors / vectors.norm(dim=-1, keepdim=True)
+    unit = F.normalize(vectors, dim=-1)  # a row of zeros stays zeros
     cosines = unit @ unit[query]
     cosines[query] = -2.0  # below every cosine
     return cosines.topk(k).indices
@@ -190,7 +190,14 @@ def _without_the_first(vectors, query, k):
 
 
 def _cosine(vectors, q):
-    return vectors @ q / (vectors.norm(dim=-1) * q.norm())
+    return F.normalize(vectors, dim=-1) @ F.normalize(q, dim=-1)
+
+
+def _zero_by_zero(vectors, query, k):
+    unit = vectors / vectors.norm(dim=-1, keepdim=True)
+    cosines = unit @ unit[query]
+    cosines[query] = -2.0
+    return cosines.topk(k).indices
 
 
 NEAREST = Answers(
@@ -260,6 +267,13 @@ NEAREST = Answers(
             "-1 is a cosine, too, that of the opposite direction. Take a number below it.",
         ),
         WrongAnswer(
+            "0 divided by 0",
+            _zero_by_zero,
+            "Row 1 is zeros",
+            "A row of zeros has length 0, and 0/0 is NaN, which `topk` takes for the largest "
+            "number: padding would be everybody's best neighbour. `F.normalize` leaves zeros 0.",
+        ),
+        WrongAnswer(
             "rounded to two digits",
             _rounded,
             "almost as near",
@@ -278,7 +292,8 @@ NEAREST = Answers(
         "… => ….double()…": "more digits than asked for",
         "… => cosines[query] = -3.0": "-3, too, is below every cosine",
         "… => cosines[query] = -4.0": "-4, too, is below every cosine",
-        "… => unit = vectors / vectors.norm(dim=1, keepdim=True)": "of two axes, 1 is the last",
+        "… => unit = F.normalize(vectors)": "of two axes, 1 is the last",
+        "… => unit = F.normalize(vectors, dim=1)": "of two axes, 1 is the last",
     },
 )
 
