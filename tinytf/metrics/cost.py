@@ -98,6 +98,7 @@ def gpt_products(
 ) -> list[Product]:
     """List what a GPT multiplies when it reads `length` new tokens after `cached` ones.
 
+    Through a map all tokens of a batch go in one product; q, k and v are made in one as well.
     `scored` is at how many of them the next token is scored: all by default, 1 when writing on.
     The part of the attention map that the causal mask hides is counted: explicit attention computes
     it, and the fused kernel does where there is padding to hide too.
