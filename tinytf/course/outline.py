@@ -146,7 +146,7 @@ CHAPTERS = (  # in the order of reading
         "learned positions (chapter 08), the encoder (12), the training loop (15)",
     ),
     Chapter(
-        "26", "Counting the cost", "What does a longer text cost, in time and memory?", 85,
+        "26", "Counting the cost", "What does a longer text cost, in time and memory?", 90,
         "the fused kernel (chapter 05), the layer (12), the cache (17), GPT (18)",
     ),
     Chapter(
