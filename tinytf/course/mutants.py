@@ -69,6 +69,14 @@ def mutants(function, helpers=True, checks=True):
             yield Mutant(scope[function.__name__], _difference(before, text))
 
 
+def unchecked(function):
+    """The function or class without what only refuses arguments."""
+    tree = ast.fix_missing_locations(_Unchecked().visit(_tree(function)))
+    scope = dict(vars(inspect.getmodule(function)))
+    exec(compile(ast.unparse(tree), "<unchecked>", "exec"), scope)
+    return scope[function.__name__]
+
+
 class _Unchecked(ast.NodeTransformer):
     """Takes out functions called check_… or _check…, calls of them, and `if …: raise …`."""
 
