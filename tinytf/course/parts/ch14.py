@@ -181,13 +181,13 @@ def _loss(f, *smoothing):
 
 
 def _scored(f):
-    """For how many positions the output map gives logits."""
-    model, rows = _model(), []
+    """Whether the output map gives logits for padding as well."""
+    model, rows, batch = _model(), [], make_batch(*SENTENCES)
     model.output.register_forward_hook(
         lambda module, inputs, out: rows.append(out.numel() // out.size(-1))
     )
-    f(model, make_batch(*SENTENCES))
-    return {"positions with logits": sum(rows)}
+    f(model, batch)
+    return {"padding has logits": sum(rows) > batch.num_tokens}
 
 
 def _half_loss(f):
