@@ -316,5 +316,10 @@ PARTS = (
             "gradients go back to words that a cache has kept": _cached_gradients,
             "gradients go back to another sentence that is kept": _memory_cached_gradients,
         },
+        equivalent={
+            "… => return [part.transpose_(1, 2) for part in heads]": (
+                "in place on a view that is the layer's own"
+            )
+        },
     ),
 )
