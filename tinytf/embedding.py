@@ -17,7 +17,8 @@ class TokenEmbedding(nn.Module):
     """Look up a vector per token and multiply it by √d_model, or by `scale` where it is given.
 
     The table starts as a normal of standard deviation d_model^-0.5, so that the scaled vectors have
-    unit variance and the positions added to them are neither drowned nor drowning.
+    unit variance and the positions added to them are neither drowned nor drowning. `vocab_size` is
+    kept.
     """
 
     def __init__(self, vocab_size: int, d_model: int, scale: float | None = None) -> None:

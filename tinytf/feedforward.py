@@ -54,7 +54,10 @@ class FeedForward(nn.Module):
         self.activation = activation
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (B, T, C) to (B, T, C), each position by itself; ValueError if C is not d_model."""
+        """Map (B, T, C) to (B, T, C), each position by itself.
+
+        Raises ValueError if C is not d_model.
+        """
         if x.size(-1) != self.d_model:
             raise ValueError(f"x has width {x.size(-1)}, expected d_model={self.d_model}")
         return self.w_2(self.dropout(self.activation(self.w_1(x))))
@@ -87,7 +90,10 @@ class SwiGLU(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (B, T, C) to (B, T, C), each position by itself; ValueError if C is not d_model."""
+        """Map (B, T, C) to (B, T, C), each position by itself.
+
+        Raises ValueError if C is not d_model.
+        """
         if x.size(-1) != self.d_model:
             raise ValueError(f"x has width {x.size(-1)}, expected d_model={self.d_model}")
         return self.w_2(self.dropout(F.silu(self.w_1(x)) * self.w_3(x)))

@@ -14,8 +14,8 @@ __all__ = ["GroupedQueryAttention", "check_groups"]
 class GroupedQueryAttention(nn.Module):
     """Self-attention with `num_heads` heads for queries and `num_kv_heads` for keys and values.
 
-    Query heads 0 … G-1 read key head 0, the next G key head 1, and so on, with G = num_heads /
-    num_kv_heads: one key head is multi-query attention, as many as query heads the usual one.
+    With H and G of them, query heads 0 … H/G - 1 read key head 0, the next H/G key head 1, and so
+    on: one key head is multi-query attention, as many as query heads the usual one.
     There are no biases. Queries and keys are turned by their positions (RoPE), keys before they are
     cached, so that a cache holds (B, num_kv_heads, S, D) and nothing of it is turned twice; with
     `base` None nothing is turned.

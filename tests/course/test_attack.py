@@ -39,6 +39,14 @@ def test_a_part_is_attacked_without_its_checks():
         attack_part(replace(part, scripts={next(iter(part.scripts)): lambda _: 7}))
 
 
+def test_a_part_whose_tests_ask_for_an_error_is_attacked_with_its_checks():
+    part = parts()["tinytf.positional.PositionalEncoding"]
+    words = ("what it learns is counted", "one is longer than its table")
+    careless = replace(part, scripts={name: part.scripts[name] for name in words})
+    accepted = attack_part(careless).accepted  # without its check, every mutant would be rejected
+    assert any("x - self.table" in change for change in accepted)
+
+
 def test_parts_are_chosen():
     def names(*chosen):
         return [part.name for part in chosen_parts(chosen)]

@@ -109,8 +109,8 @@ def test_what_passes_is_used_and_graduates(capsys):
     assert outcome(mine).passed
     names["graduate"](mine, "tinytf.feedforward")
     said = capsys.readouterr().out
-    assert "`gelu` is yours: all 4 tests hold" in said
-    assert "`gelu` graduates: yours passes all 4 tests" in said
+    assert "`gelu` is yours: all 5 tests hold" in said
+    assert "`gelu` graduates: yours passes all 5 tests" in said
 
 
 def test_what_fails_does_not_stand(capsys):
@@ -125,6 +125,15 @@ def test_what_fails_does_not_stand(capsys):
     said = capsys.readouterr().out
     assert "the package's stands in" in said
     assert "when it reads two sentences" in said
+
+
+def test_an_error_is_told_with_its_case(capsys):
+    def gelu(x):
+        return x.nothing
+
+    built(gelu, "tinytf.feedforward")
+    said = capsys.readouterr().out
+    assert "when numbers are read, `return x.nothing` raises AttributeError" in said
 
 
 def test_a_stub_is_stood_in_for_among_the_notebooks_own_names(capsys):

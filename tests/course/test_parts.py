@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from tinytf.course.building import graded, graduations, part_of
-from tinytf.course.parts import Part, parts, without_parts
+from tinytf.course.parts import Part, arrived, parts, without_parts
 from tinytf.embedding import TiedOutput
 from tinytf.positional import LearnedPositionalEncoding, sinusoidal_encoding
 from tinytf.text.words import WordTokenizer
@@ -193,6 +193,12 @@ def test_a_version_with_other_names_of_weights_is_told_them():
     result = graded(parts()["tinytf.feedforward.FeedForward"], Renamed)
     assert "up.weight" in result.text
     assert "w_1.weight" in result.text
+
+
+def test_a_gradient_that_does_not_arrive_is_said():
+    x, y = (torch.ones(2, requires_grad=True) for _ in range(2))
+    assert arrived(x.detach() * 2, x) == {"input 1": "no gradient"}
+    assert arrived(x * y.detach(), x, y)["input 2"] == "no gradient"
 
 
 def test_scripts_begin_with_a_case_and_are_words():

@@ -32,7 +32,8 @@ def test_tiles_that_nobody_sees_are_grey():
         saving.draw_tiles({"all": torch.ones(4, 4).bool()}, 3)
 
 
-def test_two_orders_bits_and_processes_say_what_they_show():
+def test_memories_orders_bits_and_processes_say_what_they_show():
+    assert "n by n scores come up" in spoken(saving.draw_two_memories().figure)
     assert "D by D" in spoken(saving.draw_product_order().figure)
     assert "8 and 7" in spoken(saving.draw_bits().figure)
     assert "averaged" in spoken(saving.draw_data_parallel().figure)

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from tinytf.course.building import graded
 from tinytf.course.check import grade
 from tinytf.course.contain import Outlet
-from tinytf.course.mutants import mutants
+from tinytf.course.mutants import mutants, unchecked
 from tinytf.course.parts import chapters_of_parts, parts
 
 _MACHINERY = frozenset(
@@ -54,15 +54,17 @@ def attack(exercise, at_most=None):
 def attack_part(part, at_most=None):
     """Test every mutant of the package's definition of a part as a reader's version of it.
 
-    What only checks arguments is not asked of a reader, and not mutated. Raises ValueError if the
-    package's own definition does not pass.
+    What only checks arguments is not asked of a reader, and not mutated, unless the part's tests do
+    ask it: then no mutant without it would pass. Raises ValueError if the package's own definition
+    does not pass.
     """
     result = graded(part, part.package)
     if not result.passed:
         raise ValueError(f"the package's own {part.name} does not pass: {result.text}")
+    asked = not graded(part, unchecked(part.package), until_wrong=True).passed
     return _attacked(
         part.name,
-        list(mutants(part.package, helpers=False, checks=False)),
+        list(mutants(part.package, helpers=False, checks=asked)),
         lambda mutant: graded(part, mutant, _SECONDS, until_wrong=True),
         part.equivalent,
         at_most,

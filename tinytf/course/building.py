@@ -19,7 +19,7 @@ import sys
 import textwrap
 from dataclasses import replace
 
-from tinytf.course.check import grade
+from tinytf.course.check import UNTOUCHED, grade
 from tinytf.course.display import BAD, GOOD, QUIET, block, inline, show, sign
 from tinytf.course.grading import Exercise
 from tinytf.course.graduate import resolve, stand
@@ -136,11 +136,16 @@ def _show(part, result):
     else:
         total = len(result.held) + len(result.problems)
         words = f"{name}: {len(result.held)} of {total} tests hold; the package's stands in"
-        symbol, colour, lines = "✗", BAD, [found for _, found in result.problems[:2]]
+        symbol, colour, lines = "✗", BAD, [_told(*problem) for problem in result.problems[:2]]
     text = "\n".join([f"{symbol} {words}", *(f"  {line}" for line in lines)])
     markup = f"{sign(colour, symbol)} {inline(words)}"
     markup += "".join(f'<div style="padding-left: 1.4em">{inline(line)}</div>' for line in lines)
     show(text, block(colour, markup), {"built": {"name": part.name, "status": result.status}})
+
+
+def _told(says, found):
+    """What was found, and in which case: an error does not say it."""
+    return found if found.startswith("when ") or says == UNTOUCHED else f"when {says}, {found}"
 
 
 def _sentence(test):

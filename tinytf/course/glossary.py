@@ -140,7 +140,7 @@ TERMS = (
     ("occlusion", "遮挡", "hiding part of an input to see what the answer needs", 25),
     ("floating-point operations, FLOPs", "浮点运算次数", "products and sums, counted", 26),
     ("arithmetic intensity", "算术强度", "operations per byte moved", 26),
-    ("roofline", "屋顶线模型", "the lower of two limits, reading and arithmetic", 26),
+    ("roofline", "屋顶线模型", "the lower of two limits, fetching and arithmetic", 26),
     ("time to first token", "首个词元延迟", "how long the prefill takes", 26),
     ("utilisation", "算力利用率", "the share of a machine's peak rate that is reached", 26),
     ("activations kept", "保留的激活值", "what the backward pass needs of the forward pass", 26),

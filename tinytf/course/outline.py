@@ -133,7 +133,7 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "23", "The block today",
-        "What has changed in the block since 2017, and what does it buy?", 110,
+        "What has changed in the block since 2017, and what does it buy?", 100,
         "RoPE (chapter 09), RMSNorm (10), SwiGLU (11), the cache (17), GPT (18)",
     ),
     Chapter(
@@ -146,7 +146,7 @@ CHAPTERS = (  # in the order of reading
         "learned positions (chapter 08), the encoder (12), the training loop (15)",
     ),
     Chapter(
-        "26", "Counting the cost", "What does a longer text cost, in time and memory?", 85,
+        "26", "Counting the cost", "What does a longer text cost, in time and memory?", 90,
         "the fused kernel (chapter 05), the layer (12), the cache (17), GPT (18)",
     ),
     Chapter(

@@ -72,10 +72,10 @@ def attention_products(
     if keys is not None:
         maps = 1
         if new:
-            extra = [Product("projections", 1, batch * new, d_model, 2 * d_model)]
+            extra = [Product("projections", 2, batch * new, d_model, d_model)]
     keys = queries if keys is None else keys
     return [
-        Product("projections", 1, rows, d_model, maps * d_model),
+        Product("projections", maps, rows, d_model, d_model),
         *extra,
         Product("attention", batch * num_heads, queries, width, keys),  # scores
         Product("attention", batch * num_heads, queries, keys, width),  # the mix of values
@@ -98,6 +98,7 @@ def gpt_products(
 ) -> list[Product]:
     """List what a GPT multiplies when it reads `length` new tokens after `cached` ones.
 
+    Through a map all tokens of a batch go in one product.
     `scored` is at how many of them the next token is scored: all by default, 1 when writing on.
     The part of the attention map that the causal mask hides is counted: explicit attention computes
     it, and the fused kernel does where there is padding to hide too.
@@ -108,7 +109,7 @@ def gpt_products(
         raise ValueError(f"cached must be at least 0, got {cached}")
     rows, keys, width = batch * length, cached + length, c.d_model // c.num_heads
     layer = [
-        Product("projections", 1, rows, c.d_model, 3 * c.d_model),
+        Product("projections", 3, rows, c.d_model, c.d_model),
         Product("attention", batch * c.num_heads, length, width, keys),  # scores
         Product("attention", batch * c.num_heads, length, keys, width),  # the mix of values
         Product("projections", 1, rows, c.d_model, c.d_model),

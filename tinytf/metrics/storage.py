@@ -109,9 +109,8 @@ class _Kept:
         keys = queries if own else keys
         log_sums = c.num_heads if self.fused else 0  # one a row of the map: it is computed anew
         each = (6 if own else 4) * c.d_model + 2 + log_sums
-        joined = (3 if own else 2) * c.d_model**2  # maps that are applied in one product
         others = 0 if own else 2 * c.d_model * self.batch * keys
-        self.add("attention", each * self.batch * queries + joined + others)
+        self.add("attention", each * self.batch * queries + others)
         if self.fused:
             self.add("attention maps", masks)  # the kernel turns it into numbers to add
         else:  # the softmax and, with a mask, its masked copy; the mask's bytes are kept for both

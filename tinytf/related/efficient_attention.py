@@ -30,9 +30,10 @@ State = tuple[Tensor, Tensor, Tensor]
 def add_tile(state: State, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> State:
     """Take one tile of keys (..., S, D) and values into what queries (..., T, D) have seen.
 
-    `state` is the largest score so far and the sum of exp(score - largest), each (..., T, 1), and
-    the values mixed with those weights; so is the result, in the dtype that `state` has. mask
-    (..., T, S) is True where a key may be seen. Source: Milakov and Gimelshein 2018, algorithm 3.
+    `state` is the largest score q·k/√D so far and the sum of exp(score - largest), each
+    (..., T, 1), and the values mixed with those weights; so is the result, a new state in the dtype
+    of the old one. mask (..., T, S) is True where a key may be seen. Source: Milakov and Gimelshein
+    2018, algorithm 3.
     """
     largest, total, mix = state
     scores = (q @ k.mT / math.sqrt(q.size(-1))).to(mix.dtype)
@@ -49,10 +50,11 @@ def tiled_attention(
 ) -> Tensor:
     """Compute `explicit_attention` tile by tile, never holding more than tile × tile scores.
 
-    Shapes as there, and a row with nothing to attend to gives zeros. A tile in which the mask lets
-    nobody see anything is not computed. Sums are in float32 at least. For its backward pass
-    autograd still keeps every tile; fused kernels compute them again. Raises ValueError for a tile
-    below 1. Source: Dao et al. 2022, algorithm 1.
+    Shapes as there, also of the mask, whose axes may be 1; a row with nothing to attend to gives
+    zeros. A tile in which the mask lets nobody see anything is not computed. Sums are in float32 at
+    least, the result is in the dtype of q. For its backward pass autograd still keeps every tile;
+    fused kernels compute them again. Raises ValueError for a tile below 1. Source: Dao et al. 2022,
+    algorithm 1.
     """
     if tile < 1:
         raise ValueError(f"tile must be at least 1, got {tile}")
@@ -148,8 +150,9 @@ def linear_attention_weights(q: Tensor, k: Tensor, causal: bool = False) -> Tens
 def linear_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
     """Multiply from the other end: φ(q) (φ(k)ᵀ v), divided by φ(q)·Σφ(k).
 
-    Shapes as `explicit_attention`; the same as `linear_attention_weights` times v. All that keys
-    and values leave is a (D, D) matrix and a vector, so time grows with T × D². With `causal`, each
+    Shapes as `explicit_attention`. That is the values mixed by the weights φ(q)·φ(k), each row
+    divided by its sum (`linear_attention_weights`), which are never made. All that keys and values
+    leave is a (D, D) matrix and a vector, so time grows with T × D². With `causal`, each
     position has a matrix of its own, the running sum: as written here they all exist at once, and
     memory grows with T × D², more than a map's T² while T < D². Source: Katharopoulos et al. 2020,
     equations 6 and 9 to 12.

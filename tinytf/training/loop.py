@@ -16,11 +16,11 @@ def train(
 ) -> list[dict[str, float]]:
     """Train an encoder-decoder for `config.steps` steps; return a row for each.
 
-    A row is {"step": …, "loss": …}, the step counted from 1, the loss in nats per token. `batches`
-    maps a number, counted from 0, to a batch. The gradient is clipped to the length `config.clip`,
-    and the rate of a step is `config.learning_rate(step, model.config.d_model)`. On one
-    device in float32 a `Trainer` of the same settings takes the same steps to the bit; it saves,
-    resumes, accumulates and refuses broken gradients besides.
+    A row is {"step": …, "loss": …}, the step counted from 1, the loss in nats per token, a plain
+    number. `batches` maps a number, counted from 0, to a batch. The gradient is clipped to the
+    length `config.clip`, and the rate of a step is `config.learning_rate(step,
+    model.config.d_model)`. On one device in float32 a `Trainer` of the same settings takes the same
+    steps to the bit; it saves, resumes, accumulates and refuses broken gradients besides.
     """
     optimizer, history = adamw(model, config), []
     for step in range(1, config.steps + 1):

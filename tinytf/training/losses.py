@@ -105,8 +105,9 @@ def cross_entropy(
 def sequence_loss(model: Seq2Seq, batch: Batch, label_smoothing: float = 0.0) -> tuple[Tensor, int]:
     """Sum the cross-entropy over the real target tokens, in nats, and count those tokens.
 
-    Padding is left out before the output map: no logits are computed for it. The label-smoothed
-    loss mixes in the mean over the vocabulary (Szegedy et al. 2016, section 7).
+    Padding is left out before the output map: no logits are computed for it. The loss is in
+    float32, whatever the model computes in. The label-smoothed loss mixes in the mean over the
+    vocabulary (Szegedy et al. 2016, section 7).
     """
     real = batch.tgt_out != PAD
     hidden = model.decode(batch.tgt_in, model.encode(batch.src))

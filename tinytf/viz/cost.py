@@ -56,8 +56,8 @@ def byte_bars(values, ax=None, *, colors=None, limit=None, title=None):
 def roofline(points, rate, bandwidth, ax=None, *, colors=None, title=None):
     """Draw what a machine allows, and where {name: (operations per byte, operations a second)} lie.
 
-    rate: operations a second that products reach at best; bandwidth: bytes a second that are read.
-    Below rate / bandwidth operations a byte the roof is the reading, above it the arithmetic.
+    rate: operations a second that products reach at best; bandwidth: bytes fetched a second.
+    Below rate / bandwidth operations a byte the roof is the fetching, above it the arithmetic.
     colors: {name: its place in CYCLE}. Returns the Axes. Raises ValueError for no points, or a
     number that is not above 0. Source: Williams et al. 2009.
     """
@@ -70,7 +70,7 @@ def roofline(points, rate, bandwidth, ax=None, *, colors=None, title=None):
     x = np.geomspace(low, high, 200)
     ax.plot(x, np.minimum(rate, bandwidth * x) / 1e9, color=INK, linewidth=2.2, zorder=1)
     ax.axvline(ridge, color=FAINT, linestyle=":", linewidth=1.5)
-    for place, side, words in ((1.15, "left", "arithmetic"), (1 / 1.15, "right", "reading")):
+    for place, side, words in ((1.15, "left", "arithmetic"), (1 / 1.15, "right", "fetching")):
         ax.text(ridge * place, rate / 1e9 * 2, f"{words} is the limit", fontsize=11, ha=side)
     fast = sorted((n for n in points if points[n][0] > ridge), key=lambda n: -points[n][1])
     for index, (name, (intensity, speed)) in enumerate(points.items()):

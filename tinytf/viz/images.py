@@ -83,30 +83,49 @@ def draw_vit(placeholders=()):
     The parts named in `placeholders` ("class token", "positions") are pale: not there yet.
     """
     token, places = ("class token" in placeholders), ("positions" in placeholders)
-    missing = " and ".join(placeholders)
+    missing, row = " and ".join(placeholders), "(B, 16, C)" if token else "(B, 17, C)"
     d = Diagram(
-        19.4, 4.5,
-        alt="An image is cut into patches; one linear map embeds them; a class token is put in "
-        "front, positions are added, chapter 12's encoder reads the row, and the output map "
-        "scores the classes from the first state."
+        16.6, 8.5,
+        alt="From below: an image is cut into 16 patches, one linear map makes a vector of each; a "
+        "class token stands in front, each gets its position, chapter 12's encoder makes a state "
+        "of each, and the output map scores the classes from "
+        + ("the mean of the states." if token else "the first state.")
         + (f" Not there yet: {missing}." if missing else ""),
     )  # fmt: skip
-    y, row = 1.5, "(B, 16, C)" if token else "(B, 17, C)"
-    image = d.box(1.5, y, "image", "(B, 1, 8, 8)", role="input", size=(2.2, 1.0))
-    cut = d.box(4.7, y, "patches", "(B, 16, 4)", role="input", size=(2.2, 1.0))
-    embedded = d.box(7.9, y, "embedding", "(B, 16, C)", role="embedding", size=(2.3, 1.0))
-    added = d.box(11.2, y, "+ positions", row, role="position", size=(2.3, 1.0),
-                  faint=places)  # fmt: skip
-    encoder = d.box(14.4, y, "encoder", row, role="encoder", size=(2.2, 1.0))
-    output = d.box(17.7, y, "output map", "(B, 10)", role="output", size=(2.4, 1.0))
-    first = d.box(7.9, 3.6, "class token", "(C,)", role="embedding", size=(2.3, 1.0), faint=token)
+    xs = [4.9 + 1.75 * i for i in range(7)]
+    middle, wide = (xs[0] + xs[-1]) / 2, xs[-1] - xs[0] + 1.5
+    for y, name, shape in (
+        (2.4, "a vector each", row), (3.6, "+ positions", row), (6.1, "states", row)
+    ):  # fmt: skip
+        d.text(3.8, y + 0.15, name, align="right")
+        d.text(3.8, y - 0.2, shape, size=SMALL, align="right")
+    image = d.box(3.9, 0.75, "image", "(B, 1, 8, 8)", role="input", size=(2.3, 0.9))
+    cut = d.box(7.4, 0.75, "patches", "(B, 16, 4)", role="input", size=(2.3, 0.9))
+    mapped = d.box(11.0, 0.75, "linear map", role="embedding", size=(2.3, 0.9))
     d.arrow(image, cut, "cut")
-    d.arrow(cut, embedded)
-    d.arrow(embedded, added, dashed=places)
-    d.arrow(first.right, added.top, "in front", dashed=token)
-    d.arrow(added, encoder)
-    d.arrow(encoder, output)
-    d.text(16.0, 2.35, "mean state" if token else "first state", size=SMALL)
+    d.arrow(cut, mapped)
+    encoder = d.box(middle, 4.85, "encoder", role="encoder", size=(wide, 0.8))
+    states = []
+    for x, name in zip(xs, ("class\ntoken", "patch 0", "1", "2", "…", "14", "15"), strict=True):
+        first = x == xs[0]
+        pale = token and first
+        below = d.box(x, 2.4, name, role="embedding", size=(1.5, 0.75), faint=pale)
+        place = d.box(x, 3.6, "…" if name == "…" else "+", role="position", size=(1.5, 0.5),
+                      faint=places)  # fmt: skip
+        state = d.box(x, 6.1, "…" if name == "…" else "", role="encoder", size=(1.5, 0.6),
+                      faint=pale)  # fmt: skip
+        d.arrow(below, place, dashed=places or pale)
+        d.arrow(place, (x, encoder.bottom[1]), dashed=pale)
+        d.arrow((x, encoder.top[1]), state, dashed=pale)
+        states.append(state)
+        if not first:
+            d.arrow(mapped.top, below.bottom)
+    output = d.box(middle if token else xs[0], 7.8, "output map", "(B, 10)", role="output",
+                   size=(2.4, 0.9))  # fmt: skip
+    for state in states[1:] if token else states[:1]:
+        d.arrow(state.top, output.bottom)
+    x = middle + 1.4 if token else xs[0] + 1.4
+    d.text(x, 7.8, "mean state" if token else "first state", size=SMALL, align="left")
     return d.ax
 
 

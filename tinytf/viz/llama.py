@@ -4,43 +4,84 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from .diagram import Diagram
+from .diagram import SMALL, Box, Diagram
 from .spoken import alt
 from .style import CYCLE, FAINT, INK, as_array, label, new_axes
 
-# What is exchanged, from the input upwards: its number, GPT's part, Llama's, its colour.
+# What is exchanged: its number, GPT's part, Llama's.
 SWAPS = (
-    (2, "a table of positions,\nadded once, at the bottom", "nothing here: queries and keys\n"
-     "are turned in every layer (RoPE)", "position"),
-    (1, "LayerNorm\nbefore each sublayer", "RMSNorm\nbefore each sublayer", "norm"),
-    (5, "attention: every head\nhas keys and values of its own", "grouped queries: several heads\n"
-     "share keys and values", "attention"),
-    (3, "feed-forward: up, GELU, down", "feed-forward: up twice,\none a gate (SwiGLU), down",
-     "feedforward"),
-    (4, "every linear map has a bias", "no linear map has one", "plain"),
+    (1, "LayerNorm", "RMSNorm"),
+    (2, "a table of positions,\nadded once, at the bottom", "RoPE turns queries\nand keys"),
+    (3, "feed-forward:\nup, GELU, down", "feed-forward: up twice,\none a gate (SwiGLU), down"),
+    (4, "each map has a bias", "no map has a bias"),
+    (5, "attention: every head has\nkeys and values of its own",
+     "attention: several heads\nshare keys and values"),
 )  # fmt: skip
+ATTENDS, FORWARD = 5.3, 8.9  # how high the sublayers stand
 
 
 def draw_swaps(done=()):
-    """Draw the places where Llama's block differs from GPT's, and its parts; returns the Axes.
+    """Draw GPT's block and Llama's, each with its stream, and what is exchanged.
+
+    Returns the Axes.
 
     The numbers in `done` are swaps that have been made: there the old part is pale, elsewhere the
     new one is.
     """
-    said = "; ".join(f"{n}, {one} becomes {other}" for n, one, other, _ in sorted(SWAPS))
+    said = "; ".join(f"{n}, {one} becomes {other}" for n, one, other in SWAPS)
     d = Diagram(
-        15.4, 6.9,
-        alt=f"Two columns, GPT's block and Llama's. {said.replace(chr(10), ' ')}. "
+        19.2, 11.3,
+        alt="Two blocks, GPT's and Llama's. In each a residual stream goes up; attention and "
+        "feed-forward read it through a norm and add to it. "
+        f"{said.replace(chr(10), ' ')}. Positions move from the bottom into each layer. "
         f"Done so far: {', '.join(map(str, done)) or 'none'}.",
     )  # fmt: skip
-    d.text(3.4, 6.55, "GPT's block (2019)")
-    d.text(12.0, 6.55, "Llama's block (2023)")
-    for row, (number, one, other, role) in enumerate(SWAPS):
-        y, made = 0.75 + 1.25 * row, number in done
-        old = d.box(3.4, y, one, role=role, size=(5.8, 1.0), faint=made)
-        new = d.box(12.0, y, other, role=role, size=(6.0, 1.0), faint=not made)
-        d.arrow(old, new, f"swap {number}", dashed=not made)
+    old = _block(d, 1.1, 5.2, [one for _, one, _ in SWAPS], [n in done for n in range(1, 6)])
+    new = _block(d, 18.1, 14.0, [it for _, _, it in SWAPS], [n not in done for n in range(1, 6)])
+    for number, before, after in zip((1, 1, 2, 3, 4, 4, 5), old, new, strict=True):
+        (x, y), (to_x, to_y) = before.right, after.left
+        d.arrow((x, y), (to_x, to_y), dashed=number not in done)
+        way = 0.3 if number == 2 else 0.5  # it crosses the arrow of swap 1 half-way
+        d.text(
+            x + way * (to_x - x), y + way * (to_y - y), f"swap {number}", size=SMALL, backed=True
+        )
+    d.text(5.2, 11.0, "GPT's block (2019)")
+    d.text(14.0, 11.0, "Llama's block (2023)")
     return d.ax
+
+
+def _block(d, stream, x, parts, pale):
+    """Draw a layer's parts at x and the stream they add to; return the boxes, by their swap."""
+    norm, position, forward, bias, attention = parts
+    inside = x < stream  # Llama's positions are in the layer, GPT's below it
+    start = d.box(stream, 0.5, "tokens", size=(1.7, 0.7))
+    norms, maps = [], []
+    for at, name, role, faint in (
+        (ATTENDS, attention, "attention", pale[4]), (FORWARD, forward, "feedforward", pale[2])
+    ):  # fmt: skip
+        low = at - (2.5 if role == "attention" else 1.5)
+        first = d.box(x, low, norm, role="norm", size=(3.0, 0.7), faint=pale[0])
+        sublayer = d.box(x, at, name, role=role, size=(5.0, 1.0), faint=faint)
+        d.arrow((stream, low), first)
+        norms.append(first)
+        maps.append(sublayer)
+        d.arrow(sublayer, (stream + (0.25 if stream < x else -0.25), at))
+    places = d.box(x, 4.05 if inside else 1.4, position, role="position",
+                   size=(3.6 if inside else 5.0, 0.9), faint=pale[1])  # fmt: skip
+    if inside:
+        d.arrow(norms[0], places)
+        d.arrow(places, maps[0])
+    else:
+        d.arrow(norms[0], maps[0])
+        d.arrow(places, (stream + 0.25, 1.4))
+    d.arrow(norms[1], maps[1])
+    tags = [d.box(x, box.y + 0.78, bias, size=(3.6, 0.5), faint=pale[3]) for box in maps]
+    d.frame([*norms, *maps, *tags, *([places] if inside else []), Box(stream, ATTENDS, 0.6, 1)])
+    d.arrow(start, (stream, 10.7), role="residual")
+    for height in (ATTENDS, FORWARD, *(() if inside else (1.4,))):
+        d.ax.plot(stream, height, "o", markersize=15, color="white", markeredgecolor=INK, zorder=3)
+        d.text(stream, height, "+")
+    return [*norms, places, maps[1], *tags, maps[0]]
 
 
 def draw_sharing(num_heads=8, key_heads=(8, 2, 1)):

@@ -1,14 +1,14 @@
 """Drawings of what a public translator does otherwise: its choices, its features, its start."""
 
-from tinytf.viz.diagram import SMALL, Diagram
+from tinytf.viz.diagram import Diagram
 
 CHOICES = (
-    ("word ids", "input", "<pad> 0, <eos> 2", "<eos> 0, <pad> last", "order"),
-    ("table of words", "embedding", "rows by our ids", "rows by theirs", "order"),
-    ("+ positions", "position", "sine, cosine, sine, …", "sines, then cosines", "order"),
+    ("word ids", "input", "<pad> 0,\n<eos> 2", "<eos> 0,\n<pad> last", "order"),
+    ("table of words", "embedding", "rows by\nour ids", "rows by\ntheir ids", "order"),
+    ("+ positions", "position", "sine, cosine,\nsine, …", "sines,\nthen cosines", "order"),
     ("6 + 6 layers", "encoder", "ReLU", "swish", "new"),
-    ("output map", "output", "no bias", "a bias per word", "new"),
-    ("start", "decoder", "a word of its own", "<pad>, and read", "order"),
+    ("output map", "output", "no bias", "a bias\nper word", "new"),
+    ("start", "decoder", "a word\nof its own", "<pad>,\nand read", "order"),
 )
 
 
@@ -21,19 +21,20 @@ def draw_choices():
     told = "; ".join(
         f"{part}: ours {ours}, theirs {theirs}" for part, _, ours, theirs, _ in CHOICES
     )
+    told = told.replace("\n", " ")
     d = Diagram(
-        20.4, 4.1,
+        17.9, 5.0,
         alt=f"Six parts of a translator in a row, with our choice and Marian's. {told}. "
         "Activation and bias are other computations, the rest is a matter of order.",
     )  # fmt: skip
-    for name, y in (("ours", 3.5), ("Marian's", 0.55)):
+    for name, y in (("ours", 4.2), ("Marian's", 0.75)):
         d.text(1.3, y, name, align="right")
     before = None
     for i, (part, role, ours, theirs, kind) in enumerate(CHOICES):
-        x = 3.0 + 3.05 * i
-        box = d.box(x, 2.05, part, role=role, size=(2.3, 0.8))
-        d.text(x, 3.5, ours, size=SMALL)
-        below = d.box(x, 0.55, theirs, size=(2.9, 0.62), role="mask" if kind == "new" else "plain",
+        x = 3.0 + 2.7 * i
+        box = d.box(x, 2.6, part, role=role, size=(2.25, 0.9))
+        d.text(x, 4.2, ours)
+        below = d.box(x, 0.75, theirs, size=(2.25, 1.0), role="mask" if kind == "new" else "plain",
                       faint=kind == "order")  # fmt: skip
         d.arrow(below, box, dashed=kind == "order", role="mask" if kind == "new" else None)
         if before and part != "start":

@@ -4,7 +4,7 @@ import math
 
 from matplotlib.patches import Rectangle
 
-from .diagram import SMALL, Diagram
+from .diagram import SMALL, Box, Diagram
 from .spoken import alt
 from .style import COLOURS, INK, MASKED, PAPER
 
@@ -22,7 +22,7 @@ def draw_carried(scores, tile):
     if not scores or len(scores) % tile:
         raise ValueError(f"{len(scores)} scores are not whole tiles of {tile}")
     tiles = [scores[i : i + tile] for i in range(0, len(scores), tile)]
-    wide = 4.6
+    wide = 5.2
     said = []
     d = Diagram(wide * len(tiles) + 0.4, 4.3, alt="to be said below")
     largest, total, before = -math.inf, 0.0, None
@@ -35,7 +35,9 @@ def draw_carried(scores, tile):
         state = d.box(x, 0.95, text, f"{total:.3f}", role="output")
         d.arrow(seen, state)
         if before is not None:
-            d.arrow(before, state, f"sum × e^({largest:g} − {new:g})", role="output")
+            d.arrow(before, state, role="output")
+            middle = (before.right[0] + state.left[0]) / 2
+            d.text(middle, 1.25, f"sum × e^({largest:g} − {new:g})", size=SMALL)
         said.append(f"after tile {i + 1} the largest is {new:g} and the sum {total:.3f}")
         largest, before = new, state
     alt(d.ax.figure, f"A row of {len(scores)} scores in {len(tiles)} tiles: {'; '.join(said)}. "
@@ -83,6 +85,41 @@ def draw_tiles(masks, tile):
     return d.ax
 
 
+def draw_two_memories():
+    """Draw what travels between a large, slow memory and a small, fast one, and what in tiles."""
+    d = Diagram(
+        17.4, 6.2,
+        alt="Two drawings of a large, slow memory above a small, fast one. Plainly: Q and K go "
+        "down, the n by n scores come up, go down to the softmax, come up as n by n weights and "
+        "go down again with V; the output comes up. In tiles: Q and the output travel once, K and "
+        "V once for each row of tiles; scores and state stay below.",
+    )  # fmt: skip
+    up, down = 4.4, 1.4
+    for x, width, name in ((0.5, 10.3, "explicit attention"), (11.6, 5.3, "in tiles")):
+        d.text(x + width / 2, 5.9, name)
+        d.frame([Box(x + width / 2, up, width - 0.4, 1.1)], "main memory: large, slow")
+        d.frame([Box(x + width / 2, down, width - 0.4, 1.1)])
+        d.text(x + width / 2, 0.35, "in the processor: small, fast", size=SMALL)
+    made = [("Q, K", "(n, D)", "key"), ("scores", "(n, n)", "mask"), ("weights", "(n, n)", "mask"),
+            ("V", "(n, D)", "value"), ("out", "(n, D)", "output")]  # fmt: skip
+    places = (1.5, 4.0, 6.3, 8.1, 9.8)
+    kept = [d.box(x, up, *one[:2], role=one[2]) for x, one in zip(places, made, strict=True)]
+    steps = [d.box(x, down, text, role="plain")
+             for x, text in ((2.6, "Q times K"), (5.2, "softmax"), (8.1, "times V"))]  # fmt: skip
+    for start, end in ((0, 0), (1, 1), (2, 2), (3, 2)):
+        d.arrow(kept[start].bottom, steps[end].top, role="mask" if 0 < start < 3 else None)
+    for start, end in ((0, 1), (1, 2), (2, 4)):
+        d.arrow(steps[start].top, kept[end].bottom, role="mask" if end < 3 else None)
+    q = d.box(12.6, up, "Q", "(n, D)", role="query")
+    kv = d.box(14.2, up, "K, V", "(n, D)", role="key")
+    out = d.box(15.8, up, "out", "(n, D)", role="output")
+    tile = d.box(14.2, down, "a tile of scores, the state", role="weights")
+    for x, box, words in ((-1.4, q, "once"), (0, kv, "for each row\nof tiles")):
+        d.arrow(box.bottom, (tile.x + x, tile.top[1]), words)
+    d.arrow((tile.x + 1.4, tile.top[1]), out.bottom, "once")
+    return d.ax
+
+
 def _square(d, corner, size, kind):
     d.ax.add_patch(
         Rectangle(corner, size, size, facecolor=FILLS[kind], edgecolor=PAPER, linewidth=0.8)
@@ -107,7 +144,7 @@ def draw_product_order():
         out = d.box(13.2, y, "output", "(T, D)", role="output")
         inside = (q, k) if pairs == 0 else (k, v)
         frame = d.frame(inside, margin=0.18, role="weights")
-        d.arrow(frame, table, bend=-0.25 if pairs == 0 else 0.0, role="weights")
+        d.arrow(frame, table, bend=-0.42 if pairs == 0 else 0.0, role="weights")
         d.arrow(table, out)
         last = v if pairs == 0 else q
         d.arrow(last.bottom, out.bottom, bend=0.16 if pairs == 0 else 0.09,
@@ -157,7 +194,7 @@ def draw_data_parallel():
     middle = d.box(9.3, 2.8, "average", "all-reduce", role="loss")
     for y, rank, rows in ((4.4, 0, "rows 0 2 4 6"), (1.2, 1, "rows 1 3 5 7")):
         model = d.box(4.4, y, "all weights", f"process {rank}", role="weights")
-        gradient = d.box(7.4, y, "gradient", "its own", role="loss", faint=True)
+        gradient = d.box(7.4, y, "gradient", "its own", role="loss")
         step = d.box(13.2, y, "the same step", f"process {rank}", role="weights")
         d.arrow(batch, model, rows)
         d.arrow(model, gradient)

@@ -66,6 +66,19 @@ def _read_detached(x, W, U, b):
     return torch.stack(states, dim=1)
 
 
+def _read_in_turn(x, W, U, b):
+    return torch.cat([my_read(sentence[None], W, U, b) for sentence in x])
+
+
+def _read_cut(x, W, U, b):
+    h, states = x.new_zeros(x.size(0), b.size(0)), []
+    for t in range(x.size(1)):
+        h = h.detach() if t % 5 == 0 else h
+        h = torch.tanh(x[:, t] @ W.T + h @ U.T + b)
+        states.append(h)
+    return torch.stack(states, dim=1)
+
+
 READ = Answers(
     reference=my_read,
     equivalent={
@@ -78,6 +91,20 @@ READ = Answers(
             _read(keep=False),
             "The second state is tanh",
             "Every step starts from zeros: no word knows what was before it.",
+        ),
+        WrongAnswer(
+            "sentence by sentence",
+            _read_in_turn,
+            "there is a loop over sentences",
+            "The states are right, and come one sentence after the other. Sentences do not wait "
+            "for each other: one product makes the next state of all of them.",
+        ),
+        WrongAnswer(
+            "the past cut off after some words",
+            _read_cut,
+            "The first of twelve words",
+            "A `detach` now and then saves memory in a long text, and the words before it can't "
+            "learn from what comes after.",
         ),
         WrongAnswer(
             "W not transposed",
@@ -169,6 +196,12 @@ FORGET_BIAS = Answers(
             lambda steps, share: share ** (1 / steps),
             "sigmoid(0) is a half",
             "That is how far open the gate has to be. The bias is the number whose sigmoid it is.",
+        ),
+        WrongAnswer(
+            "one step too few",
+            lambda steps, share: _logit(share ** (1 / max(steps - 1, 1))),
+            "A half of a half",
+            "The gate closes at every step, the first too: `steps` factors, not steps - 1.",
         ),
         WrongAnswer(
             "no root",

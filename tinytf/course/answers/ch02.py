@@ -38,6 +38,10 @@ def _vector_mean(states, mask):
     return (states * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
 
 
+def _vector_largest(states, mask):
+    return states.masked_fill(~mask[..., None], -torch.inf).amax(dim=1)
+
+
 def _vector_one_hot(states, mask):
     ahead, back = states.chunk(2, dim=-1)
     last = torch.arange(states.size(1)) == (mask.sum(dim=1, keepdim=True) - 1)
@@ -101,6 +105,19 @@ ONE_VECTOR = Answers(
             _vector_mean,
             "stops at the first word",
             "That is another vector for a sentence, and not where the readers stopped.",
+        ),
+        WrongAnswer(
+            "the largest of all states",
+            _vector_largest,
+            "stops at the first word",
+            "The maximum over the words is another vector for a sentence, and not where the "
+            "readers stopped.",
+        ),
+        WrongAnswer(
+            "the first sentence's end for all",
+            _vector("row 0"),
+            "Each sentence has a length of its own",
+            "Each row needs its own last place.",
         ),
         WrongAnswer(
             "one-hot times the states",
@@ -534,6 +551,15 @@ def _compared(change):
     return hears
 
 
+def _by_backward(read, x):
+    x = x.detach().requires_grad_()
+    out = read(x)
+    rows = [
+        [torch.autograd.grad(number, x, retain_graph=True)[0] for number in word] for word in out
+    ]
+    return torch.stack([(torch.stack(row) != 0).any(dim=2).any(dim=0) for row in rows])
+
+
 HEARS = Answers(
     reference=my_hears,
     equivalent={
@@ -578,6 +604,32 @@ HEARS = Answers(
             lambda read, x: _jacobian(read, x)[:, 0, :, 0] != 0,
             "Only the last number of a word is heard",
             "Every number of a word and of an output may be the one that matters.",
+        ),
+        WrongAnswer(
+            "at an x of its own",
+            lambda read, x: my_hears(read, torch.randn_like(x)),
+            "At this x",
+            "A slope may be 0 at one x and not at another: a ReLU sleeps or wakes. Take that of "
+            "the `x` you are given.",
+        ),
+        WrongAnswer(
+            "a way back taken for granted",
+            _by_backward,
+            "does not require grad",
+            "An output that does not depend on x has no gradient to ask for: look at "
+            "`requires_grad`, give `allow_unused=True`, or let `jacobian` do it.",
+        ),
+        WrongAnswer(
+            "as many numbers out as in",
+            lambda read, x: (_jacobian(read, x)[:, : x.size(1)] != 0).any(dim=3).any(dim=1),
+            "The last numbers of 6",
+            "Loop over the numbers of the output, D, which are not those of a word, C.",
+        ),
+        WrongAnswer(
+            "the length of the gradient",
+            lambda read, x: _jacobian(read, x).square().sum(dim=(1, 3)) > 0,
+            "The square of 1e-200 is 0",
+            "Squares of small numbers are 0 sooner than the numbers. Ask of each whether it is 0.",
         ),
         WrongAnswer(
             "the gradients themselves",

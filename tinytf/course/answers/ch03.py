@@ -221,6 +221,12 @@ def _by_pair(ids, merges):
     return ids
 
 
+def _by_text(ids, merges):
+    for pair, new_id in sorted(merges.items(), key=lambda item: str(item[1])):
+        ids = merge_pair(ids, pair, new_id)
+    return ids
+
+
 def _reversed(ids, merges):
     for pair, new_id in sorted(merges.items(), key=lambda item: -item[1]):
         ids = merge_pair(ids, pair, new_id)
@@ -298,6 +304,12 @@ ENCODE = Answers(
             "10 was learned before 11",
             "`sorted(merges.items())` sorts by the pairs' ids. What tells the order of learning is "
             "the new id: `key=lambda item: item[1]`.",
+        ),
+        WrongAnswer(
+            "new ids sorted as text",
+            _by_text,
+            "9 was learned before 10",
+            "As text “10” comes before “9”. Ids are numbers: compare them as such.",
         ),
         WrongAnswer(
             "from the last merge to the first",

@@ -45,6 +45,11 @@ def _loops_in_float32(ids, grad, vocab_size):
     return table
 
 
+def _by_autograd(ids, grad, vocab_size):
+    table = _zeros(grad, vocab_size).requires_grad_()
+    return torch.autograd.grad(table[ids], table, grad, create_graph=True)[0]
+
+
 GRADIENT = Answers(
     reference=my_lookup_gradient,
     wrong=(
@@ -54,6 +59,13 @@ GRADIENT = Answers(
             "Row 1 was used twice",
             "`table[ids] += grad` reads all rows first, adds, and writes them back: of two uses of "
             "a row one is lost, just as with `table[ids] = grad`. `index_add` adds them up.",
+        ),
+        WrongAnswer(
+            "autograd asked",
+            _by_autograd,
+            "here you are autograd",
+            "It gives the right numbers, and how is what was asked: every use of a row adds its "
+            "gradient to that row.",
         ),
         WrongAnswer(
             "the mean of the uses",
@@ -113,6 +125,7 @@ GRADIENT = Answers(
     ),
     equivalent={
         "… => ….detach()…": "ids and one-hots carry no gradient; that to grad is asked for",
+        "… => one_hot = F.one_hot(ids, …": "ids are int64 already",
         "… => …ids.float().long()…": "ids below 16 million are whole numbers of float32",
     },
 )
@@ -126,7 +139,7 @@ def my_nearest(vectors, query, k):
 
     vectors is (V, C), query an int, the result k ids.
     """
-    unit = vectors / vectors.norm(dim=-1, keepdim=True)
+    unit = F.normalize(vectors, dim=-1)  # a row of zeros stays zeros
     cosines = unit @ unit[query]
     cosines[query] = -2.0  # below every cosine
     return cosines.topk(k).indices
@@ -177,7 +190,14 @@ def _without_the_first(vectors, query, k):
 
 
 def _cosine(vectors, q):
-    return vectors @ q / (vectors.norm(dim=-1) * q.norm())
+    return F.normalize(vectors, dim=-1) @ F.normalize(q, dim=-1)
+
+
+def _zero_by_zero(vectors, query, k):
+    unit = vectors / vectors.norm(dim=-1, keepdim=True)
+    cosines = unit @ unit[query]
+    cosines[query] = -2.0
+    return cosines.topk(k).indices
 
 
 NEAREST = Answers(
@@ -247,6 +267,13 @@ NEAREST = Answers(
             "-1 is a cosine, too, that of the opposite direction. Take a number below it.",
         ),
         WrongAnswer(
+            "0 divided by 0",
+            _zero_by_zero,
+            "Row 1 is zeros",
+            "A row of zeros has length 0, and 0/0 is NaN, which `topk` takes for the largest "
+            "number: padding would be everybody's best neighbour. `F.normalize` leaves zeros 0.",
+        ),
+        WrongAnswer(
             "rounded to two digits",
             _rounded,
             "almost as near",
@@ -265,7 +292,8 @@ NEAREST = Answers(
         "… => ….double()…": "more digits than asked for",
         "… => cosines[query] = -3.0": "-3, too, is below every cosine",
         "… => cosines[query] = -4.0": "-4, too, is below every cosine",
-        "… => unit = vectors / vectors.norm(dim=1, keepdim=True)": "of two axes, 1 is the last",
+        "… => unit = F.normalize(vectors)": "of two axes, 1 is the last",
+        "… => unit = F.normalize(vectors, dim=1)": "of two axes, 1 is the last",
     },
 )
 

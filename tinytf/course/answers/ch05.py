@@ -243,6 +243,16 @@ MASK = Answers(
             "True means “may attend”.",
         ),
         WrongAnswer(
+            "the future in place of the past",
+            lambda ids, pad_id=0: (
+                torch.ones(ids.size(1), ids.size(1), dtype=torch.bool).triu()
+                & _real_keys(ids, pad_id)
+            ),
+            "a later key is hidden",
+            "`triu` keeps what is above the diagonal, where the key is later than the query. What "
+            "may be seen lies below: `tril`.",
+        ),
+        WrongAnswer(
             "padding hides queries, not keys",
             lambda ids, pad_id=0: _triangle(ids) & (ids != pad_id)[:, None, :, None],
             "padding is never attended to",
@@ -310,6 +320,14 @@ LOOKUP = Answers(
             ),
             "temperature=1, you get",
             "The softmax turns scores into weights; the values are what gets averaged.",
+        ),
+        WrongAnswer(
+            "cosines for dot products",
+            lambda query, keys, values, temperature: (
+                (torch.cosine_similarity(keys, query[None]) / temperature).softmax(0) @ values
+            ),
+            "temperature=1, you get",
+            "The score is the dot product `keys @ query`: a longer key, or query, makes it larger.",
         ),
         WrongAnswer(
             "returns the weights",

@@ -189,6 +189,26 @@ MULTI = Answers(
             "Queries and memory are swapped: the one who asks decides how many answers there are.",
         ),
         WrongAnswer(
+            "computed in float32",
+            lambda *arguments: my_multi_head(
+                *(part.float() for part in arguments[:-1]), arguments[-1]
+            ).to(arguments[0].dtype),
+            "(float64)",
+            "`.float()` throws away half the digits of float64, and `.to` does not bring them "
+            "back. Compute in the dtype of `x`.",
+        ),
+        WrongAnswer(
+            "queries from the memory where it fits",
+            lambda x, memory, *rest: (
+                my_multi_head(memory, x, *rest)
+                if x.shape == memory.shape
+                else my_multi_head(x, memory, *rest)
+            ),
+            "The memory is as long as x",
+            "The decoder asks, and the memory answers: queries come from `x`, however long the "
+            "memory is.",
+        ),
+        WrongAnswer(
             "filled into float32 on the CPU",
             _filled,
             "position [0, 0, 0] is",
@@ -269,6 +289,15 @@ CROSS = Answers(
             "wherever it stands",
             "You count the real words and show the first so many. That holds only while padding "
             "comes last: compare the ids themselves.",
+        ),
+        WrongAnswer(
+            "everything after the first padding",
+            lambda src_ids, tgt_ids, pad_id=0: ((src_ids == pad_id).cumsum(-1) == 0)[
+                :, None, None, :
+            ],
+            "wherever it stands",
+            "Padding may stand in front, and then the words come after it. Each id says for "
+            "itself what it is.",
         ),
         WrongAnswer(
             "two axes",

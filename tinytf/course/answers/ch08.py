@@ -207,13 +207,16 @@ SINUSOIDAL = Answers(
 def my_table_test(encode):
     """True if encode(max_len, d_model) makes the paper's table, for any sizes; else False.
 
-    encode returns a tensor (max_len, d_model), of whatever floating-point dtype.
+    encode returns a tensor (max_len, d_model), in float32 or float64.
     """
-    table = encode(20, 8)
-    position, column = torch.arange(20)[:, None], torch.arange(8)
-    angle = position / 10000 ** ((column - column % 2) / 8)
-    expected = torch.where(column % 2 == 0, angle.sin(), angle.cos())
-    return table.shape == (20, 8) and torch.allclose(table.float(), expected, atol=1e-4)
+    for max_len, d_model in ((20, 8), (20, 7)):
+        table = encode(max_len, d_model)
+        position, column = torch.arange(max_len)[:, None], torch.arange(d_model)
+        angle = position / 10000 ** ((column - column % 2) / d_model)
+        expected = torch.where(column % 2 == 0, angle.sin(), angle.cos())
+        if table.shape != expected.shape or not torch.allclose(table.float(), expected, atol=1e-4):
+            return False
+    return True
 
 
 def _table_test(max_len=20, d_model=8, rows=slice(None), columns=slice(None), atol=1e-4):
@@ -224,6 +227,21 @@ def _table_test(max_len=20, d_model=8, rows=slice(None), columns=slice(None), at
         return found.shape == expected.shape and torch.allclose(
             found.float()[rows, columns], expected[rows, columns], atol=atol
         )
+
+    return test
+
+
+def _both_widths(**looks):
+    tests = [_table_test(d_model=d_model, **looks) for d_model in (8, 7)]
+    return lambda encode: all(test(encode) for test in tests)
+
+
+def _compared(near):
+    """A `my_table_test` that looks at the shapes, and compares by `near`."""
+
+    def test(encode):
+        pairs = [(encode(20, width), _values(20, width)) for width in (8, 7)]
+        return all(a.shape == b.shape and bool(near(a.double(), b)) for a, b in pairs)
 
     return test
 
@@ -280,6 +298,43 @@ TABLE_TEST = Answers(
             "One row says nothing of the next ones.",
         ),
         WrongAnswer(
+            "the last row left out",
+            _both_widths(rows=slice(-1)),
+            "a last row too large",
+            "A table may be right as far as its last row, say where it was cut too early.",
+        ),
+        WrongAnswer(
+            "the last column left out",
+            _both_widths(columns=slice(-1)),
+            "an odd width that ends on a cosine",
+            "The last column is where an odd width goes wrong. Compare all of them.",
+        ),
+        WrongAnswer(
+            "only even widths",
+            _table_test(),
+            "an odd width that ends on a cosine",
+            "An odd width has one cosine fewer, which is where code for pairs goes wrong.",
+        ),
+        WrongAnswer(
+            "only a square",
+            _table_test(8, 8),
+            "speeds that depend on max_len",
+            "Where max_len and d_model are equal, one may stand for the other.",
+        ),
+        WrongAnswer(
+            "only what is too large",
+            _compared(lambda found, expected: not (found - expected).max() > 1e-4),
+            "numbers too small by 0.002",
+            "`max()` of the differences sees what is too large: take `abs()` first.",
+        ),
+        WrongAnswer(
+            "NaN let through",
+            _compared(lambda found, expected: not ((found - expected).abs() > 1e-4).any()),
+            "NaN in row 1",
+            "NaN > 0.0001 is False, and so is every comparison with NaN. Ask whether all numbers "
+            "are near, not whether none is far.",
+        ),
+        WrongAnswer(
             "only width 4",
             _table_test(d_model=4),
             "the speeds of width 4 at any width",
@@ -315,18 +370,21 @@ TABLE_TEST = Answers(
         ),
     ),
     equivalent={
+        "for max_len, d_model in ((20, 8), (20, 7)): => for max_len, d_model in …": "other sizes "
+        "may show as much",
+        "… => if table.shape != angle.shape or …": "it has the shape of expected",
         **_alike(
-            "table = encode(20, 8)",
+            "table = encode(max_len, d_model)",
             _VERDICT,
-            ("8)", "….detach()"),
-            ("8)", "….float()"),
-            ("8)", "….double()"),
+            ("d_model)", "….detach()"),
+            ("d_model)", "….float()"),
+            ("d_model)", "….double()"),
         ),
         **_alike(
-            "angle = position / 10000 ** ((column - column % 2) / 8)",
+            "angle = position / 10000 ** ((column - column % 2) / d_model)",
             _VERDICT,
-            ("position / 10000 ** ((column - column % 2) / 8)", "(…).detach()"),
-            ("position / 10000 ** ((column - column % 2) / 8)", "(…).float()"),
+            ("position / 10000 ** ((column - column % 2) / d_model)", "(…).detach()"),
+            ("position / 10000 ** ((column - column % 2) / d_model)", "(…).float()"),
             ("position", "….detach()"),
             ("position", "….float()"),
             ("column", "….detach()"),
@@ -335,7 +393,7 @@ TABLE_TEST = Answers(
             ("- column", "….float()"),
         ),
         **_alike(
-            "angle = position / 10000 ** ((column - column % 2) / 8)",
+            "angle = position / 10000 ** ((column - column % 2) / d_model)",
             "so small a change of the base moves a value by 1e-5 at most, as rounding might",
             ("10000", "10001"),
             ("10000", "9999"),
@@ -353,18 +411,18 @@ TABLE_TEST = Answers(
             (" angle.cos", " angle.float().cos"),
         ),
         **_alike(
-            "return table.shape == (20, 8) and "
-            "torch.allclose(table.float(), expected, atol=0.0001)",
+            "if table.shape != expected.shape or not "
+            "torch.allclose(table.float(), expected, atol=0.0001):",
             _VERDICT,
             ("table.float(), expected", "expected, table.float()"),
-            ("expected", "….detach()"),
-            ("expected", "….float()"),
+            (", expected,", ", expected.detach(),"),
+            (", expected,", ", expected.float(),"),
             ("table.float", "table.detach().float"),
             ("table.float", "table.float().float"),
         ),
         **_alike(
-            "return table.shape == (20, 8) and "
-            "torch.allclose(table.float(), expected, atol=0.0001)",
+            "if table.shape != expected.shape or not "
+            "torch.allclose(table.float(), expected, atol=0.0001):",
             "both allow less than a thousandth, and more than rounding",
             ("0.0001", "0.0002"),
         ),
@@ -409,7 +467,7 @@ ADDED = Answers(
         WrongAnswer(
             "cut by the batch",
             lambda x, table, start=0: x + table[start : start + x.size(0)],
-            "for x of shape (1, 2, 2)",
+            "for x of shape (1, 3, 2)",
             "`x.size(0)` is the number of sentences; words are axis 1.",
         ),
         WrongAnswer(
@@ -437,6 +495,26 @@ ADDED = Answers(
             lambda x, table, start=0: x + table[start : start + x.size(1)],
             "expected a ValueError",
             "One row that is left is added to both words, and no row makes the word disappear.",
+        ),
+        WrongAnswer(
+            "measured without start",
+            lambda x, table, start=0: (
+                x
+                + my_add_positions(torch.zeros_like(x), table)[:1] * 0
+                + table[start : start + x.size(1)]
+            ),
+            "start=2, you return",
+            "The last word stands at start + T - 1, and that row has to be there.",
+        ),
+        WrongAnswer(
+            "one row too many",
+            lambda x, table, start=0: (
+                x + table[start : start + x.size(1)]
+                if start + x.size(1) - 1 <= table.size(0)
+                else my_add_positions(x, table, start)
+            ),
+            "start=0, you return",
+            "Rows are counted from 0: the last of n rows is row n - 1.",
         ),
         WrongAnswer(
             "the last row refused",

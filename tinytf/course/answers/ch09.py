@@ -330,6 +330,13 @@ ALIBI = Answers(
             "`torch.arange(...)` stands on the CPU unless it is told `device=device`.",
         ),
         WrongAnswer(
+            "made on the CPU, and moved",
+            lambda num_heads, length, device=None: my_alibi_bias(num_heads, length).to(device),
+            "a tensor is made on the CPU and moved",
+            "At every step the table would be copied to the GPU, which waits for it. Each "
+            "`torch.arange` takes `device=device`.",
+        ),
+        WrongAnswer(
             "slopes of four heads",
             _alibi(slopes=lambda heads: torch.tensor([0.25**h for h in range(1, heads + 1)])),
             "for num_heads=1, length=2",

@@ -118,6 +118,12 @@ LAYER = Answers(
             "then depends on its neighbours in the batch. LayerNorm runs over the last axis.",
         ),
         WrongAnswer(
+            "over the positions",
+            _layer_variant(axes=1),
+            "Its mean is 3, its variance 14 / 4",
+            "`dim=1` runs over the positions of a sentence. A token's features lie along `dim=-1`.",
+        ),
+        WrongAnswer(
             "over positions and features",
             _layer_variant(axes=(-2, -1)),
             "Each token has its own mean and variance",
@@ -252,8 +258,9 @@ class MyPreLNStack(nn.Module):
 
 
 def _stack_variant(
-    step=None, last=True, listed=nn.ModuleList, shared=False, stale=False, drop=nn.Dropout, twice=1
-):
+    step=None, last=True, listed=nn.ModuleList, shared=False, stale=False, drop=nn.Dropout, twice=1,
+    normed=LayerNorm,
+):  # fmt: skip
     """A `MyPreLNStack` with one thing wrong; `step` is what one sublayer does."""
     step = step or (lambda x, read, sublayer, norm, dropout: x + dropout(sublayer(norm(read))))
 
@@ -262,7 +269,7 @@ def _stack_variant(
             super().__init__()
             self.sublayers = listed(sublayers)
             one = LayerNorm(d_model)
-            self.norms = listed([one if shared else LayerNorm(d_model) for _ in sublayers])
+            self.norms = listed([one if shared else normed(d_model) for _ in sublayers])
             self.dropout = drop(dropout)
             self.final_norm = LayerNorm(d_model)
 
@@ -285,6 +292,10 @@ def _normalised_stream(x, _, sublayer, norm, dropout):
 def _added_in_place(x, _, sublayer, norm, dropout):
     x += dropout(sublayer(norm(x)))
     return x
+
+
+def _bare_norm(d_model):
+    return nn.LayerNorm(d_model, elementwise_affine=False)
 
 
 class _Always(nn.Module):
@@ -336,9 +347,22 @@ PRE = Answers(
         WrongAnswer(
             "modules in a plain list",
             _stack_variant(listed=list),
-            "there is no parameter `norms.0.weight`",
+            "there is no parameter in `norms`, which is a plain list",
             "`parameters()` does not look into Python lists, so what stands there is never "
             "trained, moved or saved. `nn.ModuleList` holds modules.",
+        ),
+        WrongAnswer(
+            "norms without gain and bias",
+            _stack_variant(normed=_bare_norm),
+            "there is no parameter `norms.0.weight`",
+            "A LayerNorm has a gain and a bias for each feature, which are learned.",
+        ),
+        WrongAnswer(
+            "whole tokens dropped",
+            _stack_variant(drop=nn.Dropout1d),
+            "each token is dropped as a whole",
+            "`nn.Dropout1d` drops all numbers of a token together. `nn.Dropout` draws for each "
+            "number.",
         ),
         WrongAnswer(
             "one norm for all",
@@ -474,6 +498,12 @@ def _scaled_down(x, weight, eps=1e-6):
     return (x.float() / torch.sqrt(mean_square + eps)).to(x.dtype) * weight
 
 
+def _narrow_root(x, weight, eps=1e-6):
+    wide = x.float()
+    root = torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps).to(x.dtype)
+    return x * root * weight
+
+
 def _on_the_cpu(x, weight, eps=1e-6):
     out = torch.zeros(x.shape, dtype=x.dtype)
     out[:] = my_rms_norm(x, weight, eps)
@@ -513,6 +543,13 @@ RMS = Answers(
             "300² is past 65,504",
             "The squares were taken in float32, but their mean, 125,000, went back to float16 "
             "before the root. Narrow the result, not what it is made of.",
+        ),
+        WrongAnswer(
+            "the root narrowed",
+            _narrow_root,
+            "One divided by the root is past 65,504",
+            "The root went back to float16 before the division, and for tiny tokens one divided "
+            "by it is past 65,504. Narrow the result, not what it is made of.",
         ),
         WrongAnswer(
             "one size for the whole tensor",
@@ -656,6 +693,12 @@ def _masked(x, real, eps=1e-5, axes=(0, 1), count=None, squares=False, hide=None
     return hide((x - mean) / torch.sqrt(variance + eps))
 
 
+def _eps_outside(x, real, eps=1e-5):
+    tokens = x[real]
+    y = (x - tokens.mean(dim=0)) / (tokens.std(dim=0, correction=0) + eps)
+    return y.where(real[..., None], 0.0)
+
+
 def _cleared_in_place(x, real, eps=1e-5):
     x[~real] = 0.0
     return my_batch_norm(x, real, eps)
@@ -736,6 +779,12 @@ BATCHNORM = Answers(
             _batch_variant(always=0.0),
             "0 is not divided by 0",
             "A feature that is the same in all tokens has variance 0, and 0/0 is NaN.",
+        ),
+        WrongAnswer(
+            "eps outside the root",
+            _eps_outside,
+            "Its variance is 1e-6",
+            "Outside the root the same eps counts for much less: √(variance + eps).",
         ),
         WrongAnswer(
             "padding not cleared",

@@ -172,6 +172,24 @@ COUNT = Answers(
             "Each sublayer has a norm of its own: two in an encoder layer, three in a decoder's.",
         ),
         WrongAnswer(
+            "the attention's biases forgotten",
+            lambda d_model, d_ff, cross_attention=False: (
+                my_layer_parameters(d_model, d_ff, cross_attention)
+                - (8 if cross_attention else 4) * d_model
+            ),
+            "you get 61, expected 77",
+            "Query, key, value and output are linear maps, and here each has a bias.",
+        ),
+        WrongAnswer(
+            "norms without a bias",
+            lambda d_model, d_ff, cross_attention=False: (
+                my_layer_parameters(d_model, d_ff, cross_attention)
+                - (3 if cross_attention else 2) * d_model
+            ),
+            "you get 71, expected 77",
+            "A LayerNorm has a gain and a bias for each feature.",
+        ),
+        WrongAnswer(
             "two norms, always",
             _counted(norms="two"),
             "you get 73, expected 77",
@@ -267,6 +285,13 @@ SWIGLU = Answers(
             _gated(F.gelu),
             "1 · sigmoid(1) = 0.7311",
             "That is GEGLU, of the same paper: z · Φ(z), where silu is z · sigmoid(z).",
+        ),
+        WrongAnswer(
+            "ReLU where z is large",
+            _gated(lambda z: torch.where(z.abs() > 10, torch.relu(z), _silu(z))),
+            "A gate closes slowly",
+            "Far from 0 silu comes near to ReLU, and is never equal to it. `torch.sigmoid` stands "
+            "numbers of any size.",
         ),
         WrongAnswer(
             "exponentials without sigmoid",
@@ -378,6 +403,13 @@ WIDTH = Answers(
             lambda d_ff, multiple_of=1: round(2 * d_ff / (3 * multiple_of)) * multiple_of,
             "1365.33",
             "`round` goes down as often as up. Use `math.ceil`.",
+        ),
+        WrongAnswer(
+            "divided as a float",
+            lambda d_ff, multiple_of=1: math.ceil(2 * d_ff / (3 * multiple_of)) * multiple_of,
+            "floats lose a remainder",
+            "A float has 16 digits: `/` loses what is left over of large numbers. `//` is exact "
+            "for whole numbers of any size.",
         ),
         WrongAnswer(
             "a third taken off, as a float",

@@ -44,6 +44,10 @@ def _bare(x, attend, think, norm_1, norm_2, norm_first):
     return norm_2(think(norm_1(attend(x))))
 
 
+def _exchanged(x, attend, think, norm_1, norm_2, norm_first):
+    return my_encoder_layer(x, attend, think, norm_1, norm_2, not norm_first)
+
+
 def _parallel(x, attend, think, norm_1, norm_2, norm_first):
     if norm_first:
         return x + attend(norm_1(x)) + think(norm_2(x))
@@ -117,6 +121,13 @@ LAYER = Answers(
             "Each block has a norm of its own, with its own gain and bias.",
         ),
         WrongAnswer(
+            "the two layers exchanged",
+            _exchanged,
+            "Post-LN is norm(x + f(x))",
+            "`norm_first` says that the norm comes first: true is Pre-LN. Here it is Post-LN, and "
+            "the other way round.",
+        ),
+        WrongAnswer(
             "Post-LN whatever is asked",
             lambda x, attend, think, norm_1, norm_2, norm_first: my_encoder_layer(
                 x, attend, think, norm_1, norm_2, False
@@ -148,6 +159,15 @@ def _noisy_copies(make_layer, num_layers):
     return layers
 
 
+def _seeded_at_0(make_layer, num_layers):
+    torch.manual_seed(0)
+    return my_layers(make_layer, num_layers)
+
+
+def _frozen(make_layer, num_layers):
+    return my_layers(make_layer, num_layers).requires_grad_(False)
+
+
 STACK = Answers(
     reference=my_layers,
     equivalent={},
@@ -158,6 +178,25 @@ STACK = Answers(
             "make_layer is called 1 times, expected 3",
             "A little noise makes copies unequal and leaves them alike: all begin as one layer. "
             "Make each by itself.",
+        ),
+        WrongAnswer(
+            "the same random numbers every time",
+            _seeded_at_0,
+            "called twice, a layer starts with equal weights",
+            "A seed set in here makes every stack start alike, encoder and decoder too, and sets "
+            "back the caller's random numbers. A seed is set once, by whoever runs the program.",
+        ),
+        WrongAnswer(
+            "frozen layers",
+            _frozen,
+            "layer 0 is frozen",
+            "`requires_grad_(False)` is for models that are done with learning. These begin.",
+        ),
+        WrongAnswer(
+            "layers in eval mode",
+            lambda make_layer, num_layers: my_layers(make_layer, num_layers).eval(),
+            "layer 0 is in the mode of `eval()`",
+            "A model begins in training, with its dropout. `eval()` is for its use.",
         ),
         WrongAnswer(
             "one layer, four times",
@@ -416,6 +455,25 @@ def _table(encode, x):
     return torch.stack(rows)
 
 
+def _squares(encode, x):
+    x = x.detach().requires_grad_()
+    out = encode(x)
+    for t in range(x.size(1) - 1):
+        (slope,) = torch.autograd.grad(out[:, t].square().sum(), x, retain_graph=True)
+        if not (slope[:, t + 1 :] != 0).any(dim=-1).all():
+            return False
+    return True
+
+
+def _all_at_once(encode, x):
+    for t in range(x.size(1) - 1):
+        changed = x.clone()
+        changed[:, t + 1 :] += torch.randn_like(x[:, t + 1 :])
+        if not (encode(changed) != encode(x))[:, t].any(dim=-1).all():
+            return False
+    return True
+
+
 def _plain_sum(encode, x):
     x = x.detach().requires_grad_()
     out = encode(x)
@@ -615,6 +673,19 @@ SEES = Answers(
             _itself_too,
             "all but the word itself, five words, you say False",
             "`t:` begins at the word itself; what is to its right begins at `t + 1`.",
+        ),
+        WrongAnswer(
+            "the squares of the features",
+            _squares,
+            "all words all 0, five words, you say False",
+            "Where an output is 0 the slope of its square is 0, and after a norm the sum of the "
+            "squares is constant. Weigh the features with random numbers.",
+        ),
+        WrongAnswer(
+            "everything to the right changed at once",
+            _all_at_once,
+            "an encoder that sees one word to the right",
+            "One word on the right that is seen is enough for this. Change one at a time.",
         ),
         WrongAnswer(
             "the plain sum of the features",

@@ -144,6 +144,12 @@ SHIFT = Answers(
             "told otherwise.",
         ),
         WrongAnswer(
+            "lists, not tensors",
+            lambda *arguments: [part.tolist() for part in my_shift_right(*arguments)],
+            "expected two tensors",
+            "The rows are equally long now, and the model takes tensors: `torch.tensor(rows)`.",
+        ),
+        WrongAnswer(
             "ids fixed",
             lambda rows, bos, eos, pad: my_shift_right(rows, BOS, EOS, PAD),
             "Here 0 is a word and 5 padding",
@@ -398,6 +404,25 @@ def _one_added(function, x):
     return False
 
 
+def _last_left_out(function, x):
+    out = function(x)
+    for s in range(1, x.size(1) - 1):
+        changed = x.clone()
+        changed[:, s] = torch.randn_like(x[:, s])
+        if (function(changed) != out)[:, :s].any():
+            return True
+    return False
+
+
+def _x_overwritten(function, x):
+    out = function(x)
+    for s in range(1, x.size(1)):
+        x[:, s] = torch.randn_like(x[:, s])
+        if (function(x) != out)[:, :s].any():
+            return True
+    return False
+
+
 def _nearly_equal(function, x):
     out = function(x)
     for t in range(x.size(1) - 1):
@@ -488,6 +513,25 @@ LEAK = Answers(
             _zeros_last,
             "for an output 0 that sees input 1",
             "A leak may come from any later input, not only from the last. Change every one.",
+        ),
+        WrongAnswer(
+            "the last input left out",
+            _last_left_out,
+            "for an output 0 that sees input 3",
+            "`range(1, T - 1)` ends before the last position. Change every later input.",
+        ),
+        WrongAnswer(
+            "x overwritten",
+            _x_overwritten,
+            "changes the caller's `x`",
+            "The first change stays when the second is tried, so an earlier input has changed, "
+            "too, and the caller's `x` is lost. Change a copy.",
+        ),
+        WrongAnswer(
+            "only the first output",
+            lambda function, x: bool((_jacobian(function, x)[0, 1:] > 0).any()),
+            "an output 2 that sees input 3",
+            "Output 0 is one of T. Ask of each output whether it sees a later input.",
         ),
         WrongAnswer(
             "only the first feature",

@@ -22,7 +22,7 @@ def my_forward(model, src, tgt):
 
 def _forward_variant(
     source_positions=True, table="tgt_embedding", causal=True, cross=True, own=True, pad=None,
-    output=None, detached=False,
+    output=None, detached=False, cross_of_target=False,
 ):  # fmt: skip
     """A `my_forward` with one thing wrong."""
 
@@ -36,6 +36,7 @@ def _forward_variant(
         y = model.positions(getattr(model, table)(tgt))
         ahead = padding_mask(tgt, padding)
         ahead = ahead & causal_mask(tgt.size(1), tgt.device) if causal else ahead
+        mask = padding_mask(tgt, padding) if cross_of_target else mask
         hidden = model.decoder(y, memory, ahead, mask if cross else None)
         return hidden @ getattr(model, output).weight.T if output else model.output(hidden)
 
@@ -101,6 +102,13 @@ FORWARD = Answers(
             "Padding may not matter",
             "Cross-attention looks at the padding of the shorter sentences: what they get depends "
             "on the longest sentence of their batch.",
+        ),
+        WrongAnswer(
+            "the target's padding for the memory",
+            _forward_variant(cross_of_target=True),
+            "does not fit scores of shape",
+            "The keys of cross-attention are the source's words, so its mask is the source's. The "
+            "target's fits only where both are equally long, and hides the wrong words.",
         ),
         WrongAnswer(
             "the encoder's mask forgotten",
@@ -169,6 +177,10 @@ def _others_only(logits, targets, epsilon, pad_id):
     return (-(1 - epsilon) * hit - epsilon * others)[targets != pad_id].mean()
 
 
+def _zero_is_padding(logits, targets, epsilon, pad_id):
+    return smoothed_loss(logits, targets, epsilon, 0)
+
+
 def _shifted_twice(logits, targets, epsilon, pad_id):
     return smoothed_loss(logits[:, :-1], targets[:, 1:], epsilon, pad_id)
 
@@ -195,6 +207,13 @@ SMOOTHED_LOSS = Answers(
             "for logits=[[[200, 0, -3]]]",
             "exp(200) is too large for a number, and what is left is NaN. `log_softmax` takes the "
             "largest logit away first.",
+        ),
+        WrongAnswer(
+            "0 taken for the padding",
+            _zero_is_padding,
+            "for logits of shape",
+            "Another vocabulary pads with another id: use the argument `pad_id`. Here 0 is a word, "
+            "and the padding is counted.",
         ),
         WrongAnswer(
             "a plain number",

@@ -6,7 +6,7 @@ import torch
 
 from tinytf.course.grading import Answers, WrongAnswer
 
-# 23.4 how large is the cache?
+# 23.3 how large is the cache?
 
 
 def my_cache_bytes(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number=2):
@@ -124,7 +124,7 @@ CACHE = Answers(
 )
 
 
-# 23.3 weights for the other RoPE
+# 23.2 weights for the other RoPE
 
 
 def my_half_split(weight, num_heads):
@@ -357,6 +357,12 @@ GROUPED = Answers(
             "would read the wrong keys, in the right shape.",
         ),
         WrongAnswer(
+            "values by turns",
+            lambda q, k, v: _attend(q, _right(k, q.size(1)), _turns(v, q.size(1))),
+            "2 key heads of one key each",
+            "A head reads the values that belong to its keys: both are shared in the same way.",
+        ),
+        WrongAnswer(
             "the first key head for all",
             _repeated(_first),
             "heads 3 to 5 key head 1",
@@ -464,7 +470,7 @@ GROUPED = Answers(
     ),
 )
 
-# 23.2 heads into groups
+# 23.4 heads into groups
 
 
 def my_grouped_map(weight, num_heads, num_kv_heads):
@@ -588,7 +594,7 @@ INTO_GROUPS = Answers(
 
 ANSWERS = {
     "23.1": GROUPED,
-    "23.2": INTO_GROUPS,
-    "23.3": HALF_SPLIT,
-    "23.4": CACHE,
+    "23.2": HALF_SPLIT,
+    "23.3": CACHE,
+    "23.4": INTO_GROUPS,
 }

@@ -1,254 +1,204 @@
 """Answers to chapter 24: references and mistakes."""
 
+import torch
+
 from tinytf.course.grading import Answers, WrongAnswer
 
-# 24.1 a model's features in another order
+# 24.1 heads in another order
 
 
-def my_reorder(state, order):
-    """A Transformer's tensors, by name, with the features of its residual stream in another order.
+def my_reorder_heads(state, num_heads, order):
+    """A Transformer's tensors, by name, with the heads of every attention in another order.
 
     state maps names to tensors, as `model.state_dict()` does; order is a permutation of
-    0..d_model-1, and feature order[j] goes to place j. Returns a dictionary with the same names.
+    0..num_heads-1, and head order[j] goes to place j. Returns a dictionary with the same names.
     """
     new = {}
     for name, old in state.items():
-        part = name.split(".")[-2]
-        if part in ("w_o", "w_2") or "norm" in part:
-            new[name] = old[order]  # what they write is the stream: rows, and biases
-        elif old.dim() == 2:  # embeddings are vectors of the stream; the other maps read it
-            new[name] = old[:, order]
+        part, kind = name.split(".")[-2:]
+        if part in ("w_q", "w_k", "w_v"):  # rows, and biases: (H D, ...) -> (H, D, ...)
+            new[name] = old.unflatten(0, (num_heads, -1))[order].flatten(0, 1)
+        elif part == "w_o" and kind == "weight":  # columns: (C, H D) -> (C, H, D)
+            new[name] = old.unflatten(1, (num_heads, -1))[:, order].flatten(1)
         else:
-            new[name] = old  # biases inside heads and feed-forward
+            new[name] = old  # the stream's, or inside the feed-forward network
     return new
 
 
 def _variant(change):
-    """A `my_reorder` with one thing wrong: `change(part, old, order)` gives a tensor, or None."""
+    """One thing wrong: `change(part, old, num_heads, order)` gives a tensor, or None."""
 
-    def reorder(state, order):
-        new = my_reorder(state, order)
+    def reorder(state, num_heads, order):
+        new = my_reorder_heads(state, num_heads, order)
         for name, old in state.items():
-            other = change(name.split(".")[-2], old, order)
+            other = change(name.split(".")[-2], old, num_heads, order)
             new[name] = new[name] if other is None else other
         return new
 
     return reorder
 
 
-def _both_axes(part, old, order):
-    if part in ("w_q", "w_k", "w_v"):
-        return old[order][:, order] if old.dim() == 2 else old[order]
-    return old[order][:, order] if part == "w_o" and old.dim() == 2 else None
+def _left(*parts):
+    """Leaves the tensors whose names hold one of these as they were."""
 
-
-def _rows(part, old, order):
-    return old[order] if part in ("w_q", "w_k", "w_v") and old.dim() == 2 else None
-
-
-def _weights_only(part, old, order):
-    return old if part in ("w_o", "w_2") and old.dim() == 1 else None
-
-
-def _back(part, old, order):
-    return old[order.argsort()] if part in ("w_o", "w_2") or "norm" in part else None
-
-
-def _only(where):
-    """Reorders the tensors whose names hold this, and leaves the others."""
-
-    def reorder(state, order):
-        new = my_reorder(state, order)
-        return {name: new[name] if where in name else old for name, old in state.items()}
+    def reorder(state, num_heads, order):
+        new = my_reorder_heads(state, num_heads, order)
+        return {k: v if any(p in k for p in parts) else new[k] for k, v in state.items()}
 
     return reorder
 
 
-def _left(which):
-    """Reorders all tensors but those whose names `which` holds for."""
-
-    def reorder(state, order):
-        new = my_reorder(state, order)
-        return {name: old if which(name) else new[name] for name, old in state.items()}
-
-    return reorder
+def _blocks(old, num_heads, order):
+    return old.unflatten(0, (num_heads, -1))[order].flatten(0, 1)
 
 
-def _all_but(where):
-    """Reorders all tensors but those whose names hold one of these."""
-    return _left(lambda name: any(part in name for part in where))
+def _across(old, num_heads, order):
+    return old.unflatten(1, (num_heads, -1))[:, order].flatten(1)
 
 
-_ONE_NORM = "decoder.layers.0.residual_3"
+def _makes(part, old, dim=None):
+    return part in ("w_q", "w_k", "w_v") and dim in (None, old.dim())
 
 
-def _most_of_the_decoder(name):
-    own = name.startswith("decoder") and ("self_attention" in name or "feed_forward" in name)
-    cross = "cross_attention" in name and "w_k" not in name
-    norm = ".norm." in name and not name.startswith(_ONE_NORM)
-    return own or cross or norm or name.startswith("decoder.final_norm")
+def _strided(part, old, num_heads, order):
+    if _makes(part, old):
+        return old.unflatten(0, (-1, num_heads))[:, order].flatten(0, 1)
+    if part == "w_o" and old.dim() == 2:
+        return old.unflatten(1, (-1, num_heads))[:, :, order].flatten(1)
+    return None
 
 
-def _by_size(state, order):
-    """Takes each axis as long as the stream is wide for the stream, but knows heads."""
-    new, right = {}, my_reorder(state, order)
-    for name, old in state.items():
-        for axis in range(old.dim()):
-            if old.size(axis) == len(order):
-                old = old.index_select(axis, order)
-        new[name] = right[name] if "attention" in name else old
-    return new
+def _single(part, old, num_heads, order):
+    """Takes the first rows as the heads: as many rows as there are heads move."""
+    if not _makes(part, old) and not (part == "w_o" and old.dim() == 2):
+        return None
+    places = torch.arange(old.size(-1))
+    places[: len(order)] = torch.as_tensor(order)
+    return old[:, places] if part == "w_o" else old[places]
 
 
-def _in_place(state, order):
-    for name, tensor in my_reorder(state, order).items():
+def _in_place(state, num_heads, order):
+    for name, tensor in my_reorder_heads(state, num_heads, order).items():
         state[name].copy_(tensor)
     return state
 
 
-REORDER = Answers(
-    reference=my_reorder,
+HEADS = Answers(
+    reference=my_reorder_heads,
     equivalent={
         "… => ….detach()…": "places and what a state holds carry no gradient",
-        "… => if part in ('w_2', 'w_o') or 'norm' in part:": "either of the two is found",
-        "… => …or 'norm' in name:": "only the parts called norm have it in their names",
+        "… => if part in ('w_k', 'w_q', 'w_v'):": "any of the three is found",
+        "… => if part in ('w_q', 'w_v', 'w_k'):": "any of the three is found",
     },
     wrong=(
         WrongAnswer(
-            "norms forgotten",
-            _variant(lambda part, old, order: old if "norm" in part else None),
-            "A norm has a gain and a bias per feature",
-            "A norm's statistics do not care for the order, but its gain and bias do.",
+            "biases forgotten",
+            _variant(lambda part, old, *_: old if _makes(part, old, 1) else None),
+            "w_q.bias",
+            "A query is a product plus a bias: each head has numbers of the bias, and they move "
+            "with it.",
         ),
         WrongAnswer(
-            "the last norm forgotten",
-            _variant(lambda part, old, order: old if part == "final_norm" else None),
-            "in encoder.final_norm.weight",
-            "A pre-norm model has a norm after its last layer, which works on the stream as well.",
+            "w_o forgotten",
+            _left("w_o"),
+            "It reads the heads",
+            "`w_o` still looks for each head at its old place. A whole agreement has to move.",
+        ),
+        WrongAnswer(
+            "rows of w_o for its columns",
+            _variant(
+                lambda part, old, n, order: (
+                    _blocks(old, n, order) if part == "w_o" and old.dim() == 2 else None
+                )
+            ),
+            "It reads the heads",
+            "`nn.Linear` keeps (outputs, inputs): the heads are what `w_o` reads, its columns. Its "
+            "rows are features of the stream.",
+        ),
+        WrongAnswer(
+            "the bias of w_o too",
+            _variant(
+                lambda part, old, n, order: (
+                    _blocks(old, n, order) if part == "w_o" and old.dim() == 1 else None
+                )
+            ),
+            "w_o.bias",
+            "What `w_o` adds is added to the stream, after the heads were mixed.",
+        ),
+        WrongAnswer(
+            "columns for rows",
+            _variant(
+                lambda part, old, n, order: _across(old, n, order) if _makes(part, old, 2) else None
+            ),
+            "w_q.weight",
+            "`nn.Linear` keeps (outputs, inputs): heads are what `w_q` makes, its rows. Its "
+            "columns read the stream.",
         ),
         WrongAnswer(
             "the inverse order",
-            lambda state, order: my_reorder(state, order.argsort()),
-            "A row is a word",
-            "Feature order[j] goes to place j: that is `old[order]`. `order.argsort()` undoes it.",
+            lambda state, n, order: my_reorder_heads(state, n, order.argsort()),
+            "Rows 0 to 3 make head 0",
+            "Head order[j] goes to place j: that is `heads[order]`. `order.argsort()` undoes it.",
         ),
         WrongAnswer(
-            "biases of the writers forgotten",
-            _variant(_weights_only),
-            "w_o.bias",
-            "What `w_o` adds to the stream includes its bias.",
+            "heads taken apart",
+            _variant(_strided),
+            "Rows 0 to 3 make head 0",
+            "A head's numbers stand side by side: split into (num_heads, D), not (D, num_heads).",
         ),
         WrongAnswer(
-            "heads reordered too",
-            _variant(_both_axes),
-            "w_q.weight",
-            "The outputs of `w_q` are cut into heads: another order there moves numbers from one "
-            "head to another.",
+            "single numbers for heads",
+            _variant(_single),
+            "Rows 0 to 3 make head 0",
+            "`order` counts heads. Each is D rows, which move together.",
         ),
         WrongAnswer(
-            "rows for columns",
-            _variant(_rows),
-            "w_q.weight",
-            "`nn.Linear` keeps (outputs, inputs): what it reads are the columns.",
+            "values forgotten",
+            _left("w_v"),
+            "in encoder.layers.0.self_attention.w_v.weight",
+            "A head asks, is asked and is read: its queries, its keys and its values move alike.",
         ),
         WrongAnswer(
-            "writers the other way round",
-            _variant(_back),
-            "w_o.weight",
-            "Readers and writers must mean the same order; `order.argsort()` undoes it.",
+            "queries only",
+            _left("w_k", "w_v", "w_o"),
+            "in encoder.layers.0.self_attention.w_k.weight",
+            "Each query would meet the keys of another head.",
         ),
         WrongAnswer(
-            "words reordered",
-            _variant(lambda part, old, order: old[order] if "embedding" in part else None),
-            "A row is a word",
-            "A table has a row per word; the features are its columns.",
-        ),
-        WrongAnswer(
-            "embeddings only",
-            _only("embedding"),
-            "It reads the stream",
-            "Everything that reads or writes the stream has to agree on its order.",
-        ),
-        WrongAnswer(
-            "the encoder only",
-            _all_but(["decoder"]),
-            "in decoder.layers.0.self_attention.w_q.weight",
-            "The decoder has a stream of its own, and reads the encoder's: both in the new order.",
+            "keys forgotten",
+            _left("w_k"),
+            "in encoder.layers.0.self_attention.w_k.weight",
+            "Each query would meet the keys of another head.",
         ),
         WrongAnswer(
             "cross-attention forgotten",
-            _all_but(["cross_attention"]),
+            _left("cross_attention"),
             "in decoder.layers.0.cross_attention.w_q.weight",
-            "Cross-attention reads the decoder's stream by its queries and the encoder's by its "
-            "keys and values, and writes to the decoder's.",
+            "Cross-attention has heads, too.",
         ),
         WrongAnswer(
-            "the output forgotten",
-            _all_but(["output"]),
-            "in output.weight",
-            "The map to the words reads the stream like any other.",
-        ),
-        WrongAnswer(
-            "axes chosen by their length",
-            _by_size,
-            "for a model with 6 words, d_model=6 and d_ff=6",
-            "Six features, six words or six hidden units: a length does not say what an axis "
-            "means. The part's name does.",
-        ),
-        WrongAnswer(
-            "the decoder's own sublayers forgotten",
-            _all_but(
-                [
-                    "decoder.layers.0.self",
-                    "decoder.layers.1.self",
-                    "decoder.layers.0.feed",
-                    "decoder.layers.1.feed",
-                ]
-            ),
+            "the encoder only",
+            _left("decoder"),
             "in decoder.layers.0.self_attention.w_q.weight",
-            "Each sublayer of the decoder reads and writes its stream: self-attention, "
-            "cross-attention and the feed-forward network.",
-        ),
-        WrongAnswer(
-            "of cross-attention only the keys",
-            _all_but([f"cross_attention.w_{part}" for part in "qvo"]),
-            "in decoder.layers.0.cross_attention.w_q.weight",
-            "Its queries read the decoder's stream, its values the encoder's, and `w_o` writes.",
-        ),
-        WrongAnswer(
-            "the decoder's last norm forgotten",
-            _all_but(["decoder.final_norm"]),
-            "in decoder.final_norm.weight",
-            "Encoder and decoder have a last norm each.",
-        ),
-        WrongAnswer(
-            "one norm of many",
-            _left(lambda name: ".norm." in name and not name.startswith(_ONE_NORM)),
-            "in encoder.layers.0.residual_1.norm.weight",
-            "Every sublayer has a norm, and every norm a gain and a bias per feature.",
-        ),
-        WrongAnswer(
-            "most of the decoder forgotten",
-            _left(_most_of_the_decoder),
-            "in decoder.layers.0.self_attention.w_q.weight",
-            "A tensor here and there is right. The model is one thing: all that reads or writes "
-            "its stream has to agree.",
+            "The decoder's attentions have heads, too.",
         ),
         WrongAnswer(
             "the first layer only",
-            _all_but([".layers.1."]),
+            _left(".layers.1."),
             "layers.1.",
-            "Every layer reads and writes the same stream.",
+            "Every layer has heads.",
         ),
         WrongAnswer(
-            "the norms between sublayers forgotten",
-            _all_but([".norm."]),
-            "A norm has a gain and a bias per feature",
-            "`final_norm` is one of many: each sublayer has a norm called `norm`.",
+            "nothing moves",
+            lambda state, n, order: dict(state),
+            "Rows 0 to 3 make head 0",
+            "The model computes the same, but the heads stand where they stood.",
         ),
         WrongAnswer(
             "float32 comes out",
-            lambda state, order: {k: v.float() for k, v in my_reorder(state, order).items()},
+            lambda state, n, order: {
+                k: v.float() for k, v in my_reorder_heads(state, n, order).items()
+            },
             "is torch.float32 now, and was torch.float64",
             "Another order is all that is asked for: keep each tensor's dtype.",
         ),
@@ -258,14 +208,6 @@ REORDER = Answers(
             "your code changes the caller's `state",
             "`copy_` writes into the model whose tensors these are. Make a new dictionary of new "
             "tensors.",
-        ),
-        WrongAnswer(
-            "biases inside reordered",
-            _variant(
-                lambda part, old, order: old[order] if part == "w_q" and old.dim() == 1 else None
-            ),
-            "w_q.bias",
-            "A query is no vector of the stream: its numbers belong to heads.",
         ),
     ),
 )
@@ -316,10 +258,22 @@ WORDS = Answers(
             "the shape is (7,), expected (5,)",
             "After the first three come the words that are not yet among them.",
         ),
+        WrongAnswer(
+            "words after <eos> only",
+            lambda size, pad, eos: [pad, pad, eos, *(i for i in range(eos + 1, size) if i != pad)],
+            "for size=3, pad=0, eos=2, the shape is (3,)",
+            "<eos> can stand anywhere, also behind other words.",
+        ),
+        WrongAnswer(
+            "the other direction",
+            lambda size, pad, eos: [my_order(size, pad, eos).index(i) for i in range(size)],
+            "the shape is (4,), expected (5,)",
+            "That is our id of each of their words. Asked for is their id of each of ours.",
+        ),
     ),
 )
 
 ANSWERS = {
-    "24.1": REORDER,
+    "24.1": HEADS,
     "24.2": WORDS,
 }

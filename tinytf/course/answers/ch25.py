@@ -331,6 +331,19 @@ OCCLUSION = Answers(
             "What is asked about is the answer that the model gives when it sees everything.",
         ),
         WrongAnswer(
+            "what speaks against it cut off",
+            lambda model, image, n: my_occlusion(model, image, n).clamp(min=0),
+            "you get [1, 0, 0, 0]",
+            "A patch can speak against the answer: without it the log-probability rises, and what "
+            "falls is less than 0.",
+        ),
+        WrongAnswer(
+            "shares of the whole loss",
+            lambda model, image, n: (lost := my_occlusion(model, image, n)) / lost.sum(),
+            "you get [1.229, 0, -0.229, 0]",
+            "Asked for are nats, not shares that add up to 1.",
+        ),
+        WrongAnswer(
             "a blank image",
             _blank_image,
             "says three times what it is written to say",

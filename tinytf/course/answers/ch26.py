@@ -95,6 +95,18 @@ FLOPS = Answers(
             "numbers.",
         ),
         WrongAnswer(
+            "only what a causal mask leaves",
+            lambda n, d, h, f: 8 * n * d * d + 2 * n * (n + 1) * d + 4 * n * d * f,
+            "16 more than 2 sentences of one",
+            "A mask hides scores that were computed: each query meets each key.",
+        ),
+        WrongAnswer(
+            "four maps of full width for each head",
+            lambda n, d, h, f: (8 * h * n * d + 4 * n * n + 4 * n * f) * d,
+            "4 heads of width 2",
+            "The heads share the maps: each of the four is (d_model, d_model) for all of them.",
+        ),
+        WrongAnswer(
             "a score's product a multiplication less",
             lambda n, d, h, f: my_layer_flops(n, d, h, f) - n * n * d,
             "expected 16. Four maps",
@@ -163,6 +175,18 @@ def _first_size(w, micro):
     return sum(2 * x.T @ (x @ w - y) for x, y in micro) / rows
 
 
+def _rows_so_far(w, micro):
+    total, rows = torch.zeros_like(w), 0
+    for x, y in micro:
+        rows += len(y)
+        total += 2 * x.T @ (x @ w - y) / rows
+    return total
+
+
+def _numbers(w, micro):
+    return sum(2 * x.T @ (x @ w - y) for x, y in micro) / sum(x.numel() for x, _ in micro)
+
+
 ACCUMULATION = Answers(
     reference=my_accumulated_gradient,
     equivalent={
@@ -202,9 +226,27 @@ ACCUMULATION = Answers(
         ),
         WrongAnswer(
             "only the last one",
+            _accumulated(lambda n, rows, count: 1 / rows, last=True),
+            "in two micro-batches of one",
+            "Clearing the gradient inside the loop throws away what the others added.",
+        ),
+        WrongAnswer(
+            "the last one's mean",
             _accumulated(lambda n, rows, count: 1 / n, last=True),
             "in two micro-batches of one",
-            "zero_grad() inside the loop throws away what the others added.",
+            "Each micro-batch has a share in it: add up what all of them find.",
+        ),
+        WrongAnswer(
+            "divided by the rows so far",
+            _rows_so_far,
+            "in two micro-batches of one",
+            "Each micro-batch then divides by another number: count the rows of all of them first.",
+        ),
+        WrongAnswer(
+            "divided by the numbers in x",
+            _numbers,
+            "The error is 3 - 2 - 2 = -1",
+            "A row has one error, however many numbers it holds: len(y), not x.numel().",
         ),
         WrongAnswer(
             "divided by the number of micro-batches",
@@ -278,13 +320,14 @@ def my_tokens_per_second(weights, cache, batch, rate, bandwidth, bytes_each):
 
 
 def _serving(
-    each=2, shared=True, own=True, cached=True, slower=max, per_text=False, size=True,
+    each=2, shared=True, own=True, cached=True, slower=max, per_text=False, size=True, texts=None,
+    fetched=True,
 ):  # fmt: skip
     """`my_tokens_per_second` with one thing wrong."""
 
     def speed(weights, cache, batch, rate, bandwidth, bytes_each):
-        operations = each * batch * (weights + cache * cached)
-        moved = (weights * (1 if shared else batch) + (batch if own else 1) * cache) * (
+        operations = each * (texts or batch) * (weights + cache * cached)
+        moved = (weights * (1 if shared else batch) + (batch if own else 1) * cache * fetched) * (
             bytes_each if size else 1
         )
         tokens = 1 if per_text else batch
@@ -344,6 +387,18 @@ SERVING = Answers(
             _serving(cached=False),
             "120 in all, 60 a second",
             "A cached key is multiplied with the query, a cached value with its weight.",
+        ),
+        WrongAnswer(
+            "the arithmetic of one text",
+            _serving(texts=1),
+            "120 in all, 60 a second",
+            "Only the fetching is shared: each weight multiplies for every text.",
+        ),
+        WrongAnswer(
+            "the caches never fetched",
+            _serving(fetched=False),
+            "10 seconds for 3 tokens",
+            "Keys and values lie in the same memory as the weights, and come from there too.",
         ),
         WrongAnswer(
             "numbers for bytes",

@@ -49,6 +49,24 @@ def _streamed(
     return attend
 
 
+def _carried(factor=lambda old, new: (old - new).exp(), divide=True):
+    """`my_streamed_attention` with another factor, or without an end."""
+
+    def attend(q, blocks):
+        largest = q.new_full((len(q), 1), -math.inf)
+        total, mixed = q.new_zeros(len(q), 1), torch.zeros_like(q)
+        for k, v in blocks:
+            scores = q @ k.T / math.sqrt(q.size(-1))
+            new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+            weights, old = (scores - new).exp(), factor(largest, new)
+            total = total * old + weights.sum(-1, keepdim=True)
+            mixed = mixed * old + weights @ v
+            largest = new
+        return mixed / total if divide else mixed
+
+    return attend
+
+
 def _collected(q, blocks):
     k, v = (torch.cat(parts) for parts in zip(*list(blocks), strict=True))
     return (q @ k.T / math.sqrt(q.size(-1))).softmax(-1) @ v
@@ -134,6 +152,25 @@ STREAM = Answers(
             "The mixed values need the same factor as the sum.",
         ),
         WrongAnswer(
+            "neither brought down",
+            _carried(factor=lambda old, new: 1),
+            "scores 0, then ln 3",
+            "Sum and mix were taken against a smaller largest score: both need the factor "
+            "exp(old - new).",
+        ),
+        WrongAnswer(
+            "the factor upside down",
+            _carried(factor=lambda old, new: (new - old).exp()),
+            "the result is not finite",
+            "What was collected has to become smaller when a larger score comes: exp(old - new).",
+        ),
+        WrongAnswer(
+            "not divided in the end",
+            _carried(divide=False),
+            "Its weights are 1/4 and 3/4",
+            "Two sums were carried: the answer is the mix divided by the total.",
+        ),
+        WrongAnswer(
             "no largest score",
             _streamed(safe=False),
             "the result is not finite",
@@ -175,13 +212,20 @@ STREAM = Answers(
             "only the last block",
             _last_block,
             "All keys share one softmax",
-            "What earlier blocks gave is overwritten.",
+            "What earlier blocks gave is lost: overwritten, or multiplied by exp(-∞ - new), since "
+            "the largest stays where it started.",
         ),
         WrongAnswer(
             "no scale",
             _streamed(scale=lambda q, k: 1),
             "2 · ln 3 / √4",
             "Divide the scores by √D, as always.",
+        ),
+        WrongAnswer(
+            "divided by D",
+            _streamed(scale=lambda q, k: q.size(-1)),
+            "2 · ln 3 / √4",
+            "Divide by the root of D, as always.",
         ),
         WrongAnswer(
             "scaled by the block's length",
@@ -255,6 +299,37 @@ TILES = Answers(
             "A window of 1 is the position itself: it reaches window - 1 back.",
         ),
         WrongAnswer(
+            "the window one too narrow",
+            _per_row(
+                lambda first, tile, window: first // tile - max(0, first - window + 2) // tile + 1
+            ),
+            "Query 2 sees key 1",
+            "window - 1 positions *before* it, and the position itself.",
+        ),
+        WrongAnswer(
+            "no beginning",
+            _per_row(lambda first, tile, window: first // tile - (first - window + 1) // tile + 1),
+            "There is one tile",
+            "Before the first token there are no keys, and no tiles.",
+        ),
+        WrongAnswer(
+            "asked of the last query of a row",
+            lambda length, tile, window: sum(
+                first // tile - max(0, min(first + tile, length) - window) // tile + 1
+                for first in range(0, length, tile)
+            ),
+            "Query 2 sees key 1",
+            "The first query of a row of tiles looks back furthest: ask that one.",
+        ),
+        WrongAnswer(
+            "both sides of the window",
+            lambda length, tile, window: (
+                2 * my_tiles_needed(length, tile, window) - -(-length // tile)
+            ),
+            "Query 2 sees key 1",
+            "The window is causal: nothing above the diagonal is seen.",
+        ),
+        WrongAnswer(
             "the last, smaller tiles left out",
             lambda length, tile, window: my_tiles_needed(length // tile * tile, tile, window),
             "There is one tile",
@@ -318,6 +393,35 @@ AVERAGE = Answers(
             lambda gradients, tokens: sum(gradients) / len(gradients),
             "three say 2, one says 6",
             "A process with one token then weighs as much as one with a thousand.",
+        ),
+        WrongAnswer(
+            "weighted and not divided",
+            lambda gradients, tokens: sum(g * n for g, n in zip(gradients, tokens, strict=True)),
+            "(2 + 6) / 2",
+            "These are the sums over all tokens: divide by how many tokens there are.",
+        ),
+        WrongAnswer(
+            "divided by the number of processes",
+            lambda gradients, tokens: (
+                sum(g * n for g, n in zip(gradients, tokens, strict=True)) / len(tokens)
+            ),
+            "(2 + 6) / 2",
+            "A mean over tokens is divided by tokens: sum(tokens).",
+        ),
+        WrongAnswer(
+            "divided and not weighted",
+            lambda gradients, tokens: sum(gradients) / sum(tokens),
+            "(2 + 6) / 2",
+            "Each gradient is a mean already: times its tokens it is a sum that may be divided.",
+        ),
+        WrongAnswer(
+            "the first not weighted",
+            lambda gradients, tokens: (
+                (gradients[0] + sum(g * n for g, n in zip(gradients[1:], tokens[1:], strict=True)))
+                / sum(tokens)
+            ),
+            "(2 + 6) / 2",
+            "The first process has tokens as well: its gradient needs its weight.",
         ),
         WrongAnswer(
             "summed into the caller's first gradient",

@@ -243,6 +243,8 @@ def _any_links(answer):
     agrees(answer, _graded(weights, links[2:5]), weights, links[2:5])
     links += [((s + 1) % 4, s) for s in range(4)]
     agrees(answer, _graded(weights, links), weights, links)
+    square = torch.tensor([[0.5, 0.3, 0.2], [0.6, 0.3, 0.1], [0.7, 0.1, 0.2]])
+    agrees(answer, 1 / 3, square, [(0, 0), (1, 1), (2, 2)], note="Each row has one choice.")
     hair = torch.tensor([[0.5 - 1e-12, 0.5 + 1e-12]], dtype=torch.float64)
     agrees(answer, 1.0, hair, [(1, 0)], where="for a row that differs by 2e-12, in float64")
 

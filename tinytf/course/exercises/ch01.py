@@ -3,6 +3,7 @@
 import math
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from tinytf.course.expect import agrees, expect, gradients, numbers, same, tensor
 from tinytf.course.grading import Exercise, hint
@@ -76,6 +77,30 @@ def _read_side_by_side(answer):
     agrees(answer, _read_slowly, numbers(1, 2, 3, seed=3, scale=40), *_reader(3, 1, seed=4))
 
 
+class _Steps(TorchFunctionMode):
+    """Counts the operations of torch."""
+
+    count = 0
+
+    def __torch_function__(self, function, types, arguments=(), named=None):
+        self.count += 1
+        return function(*arguments, **(named or {}))
+
+
+@hint("`x[:, t]` is word t of every sentence: one product serves them all.")
+def _read_in_one_loop(answer):
+    """one loop is left: many sentences take as many steps as one"""
+    taken = []
+    for sentences in (1, 20):
+        with _Steps() as steps:
+            answer(numbers(sentences, 3, 2, seed=12), *_reader(2, 4, seed=13))
+        taken.append(steps.count)
+    where = "for 1 and for 20 sentences of three words"
+    enough = taken[1] < 2 * taken[0]
+    expect(enough, f"{where}, torch is called {taken[0]} and {taken[1]} times: there is a loop "
+           "over sentences")  # fmt: skip
+
+
 def _read_is_torchs(answer):
     """it agrees with `nn.RNN`"""
     W, U, b = _reader(3, 5, seed=6)
@@ -92,6 +117,8 @@ def _read_dtype(answer):
     x = numbers(2, 3, 2, seed=8, dtype=torch.float64)
     agrees(answer, _read_slowly, x, *_reader(2, 3, seed=9, dtype=torch.float64))
     gradients(answer, _read_slowly, x, *_reader(2, 3, seed=9))
+    long, note = numbers(1, 12, 1, seed=14), "The first of twelve words moves the last state."
+    gradients(answer, _read_slowly, long, *_reader(1, 1, seed=15), tolerance=1e-9, note=note)
 
 
 READ = Exercise(
@@ -112,6 +139,7 @@ READ = Exercise(
         _read_goes_on,
         _read_maps,
         _read_side_by_side,
+        _read_in_one_loop,
         _read_is_torchs,
         _read_dtype,
     ),

@@ -57,7 +57,7 @@ def _vector_padding(answer):
 def _vector_batch(answer):
     """every sentence of a batch stops where it ends"""
     note = "Each sentence has a length of its own."
-    agrees(answer, _stopped, _counted(2, 3, 2), _words(3, 1, width=3), note=note)
+    agrees(answer, _stopped, _counted(2, 3, 2), _words(1, 3, width=3), note=note)
     agrees(answer, _stopped, numbers(3, 5, 4, seed=1), _words(2, 5, 3, width=5), note=note)
     agrees(answer, _stopped, numbers(4, 6, 10, seed=2), _words(1, 4, 5, 2, width=6))
 
@@ -452,6 +452,9 @@ def _hears_weakly(answer):
     )
     faint = lambda x: 1e-50 * _before(x)  # noqa: E731
     _hears(answer, faint, "1e-50 of the word before", ["000", "100", "010"], "Not 0 is True.")
+    faintest = lambda x: 1e-200 * _before(x)  # noqa: E731
+    note = "The square of 1e-200 is 0, and 1e-200 is not."
+    _hears(answer, faintest, "1e-200 of the word before", ["000", "100", "010"], note)
     drowned = lambda x: x + 1e-20 * _before(x)  # noqa: E731
     note = "Beside x a change of 1e-20 is rounded away; a slope of 1e-20 is not."
     _hears(answer, drowned, "x plus 1e-20 of the word before", ["100", "110", "011"], note)
@@ -466,6 +469,30 @@ def _hears_zeros(answer):
     _hears(
         answer, torch.tanh, "tanh of words that are all 0", ["10", "01"], note, (2, 3), scale=0.0
     )
+
+
+def _hears_here(answer):
+    """what counts is the slope at this x"""
+    far = lambda x: torch.relu(_before(x).abs() - 50)  # noqa: E731
+    note = "At this x all numbers are past 50."
+    words = "a reader that hears only numbers past 50"
+    _hears(answer, far, words, ["000", "100", "010"], note, scale=1e4)
+    note = "At this x no number is past 50."
+    _hears(answer, far, words, ["000", "000", "000"], note)
+
+
+def _hears_nothing(answer):
+    """a reader that looks at no word is one, too"""
+    deaf = lambda x: torch.ones(len(x), 3, dtype=x.dtype)  # noqa: E731
+    note = "Its output does not depend on x, and has no way back to it."
+    _hears(answer, deaf, "a reader that always gives ones", ["00", "00"], note, (2, 3))
+
+
+def _hears_wide(answer):
+    """an output may have more numbers than a word"""
+    wide = lambda x: torch.cat([x * 0 + 1, x * 0, _before(x)], dim=1)  # noqa: E731
+    note = "The last numbers of 6 hear the word before."
+    _hears(answer, wide, "a reader from 2 numbers to 6", ["000", "100", "010"], note)
 
 
 def _hears_readers(answer):
@@ -504,6 +531,9 @@ HEARS = Exercise(
         _hears_numbers,
         _hears_weakly,
         _hears_zeros,
+        _hears_here,
+        _hears_nothing,
+        _hears_wide,
         _hears_readers,
     ),
 )

@@ -99,6 +99,7 @@ def _nothing(answer):
 def _whole_ids(answer):
     """an id of two digits is one id"""
     gives_ids(answer, ([11, 2, 1, 2], (1, 2), 9), [11, 2, 9], "11 is not 1.")
+    gives_ids(answer, ([2_000_000, 1, 2], (1, 2), 9), [2_000_000, 9], "An id may be large.")
 
 
 def _one_pass(answer):
@@ -187,6 +188,7 @@ def _deep(answer):
 def _ids_in_order(answer):
     """pairs are taken by rank, not by the order of their ids"""
     gives_ids(answer, ([3, 1, 2], {(3, 1): 10, (1, 2): 11}), [10, 2], "10 was learned first.")
+    gives_ids(answer, ([1, 2, 3], {(2, 3): 9, (1, 2): 10}), [1, 9], "9 was learned before 10.")
 
 
 def _again(answer):

@@ -71,11 +71,23 @@ def _turned(answer):
 
 
 def _in_its_dtype(answer):
-    """ids may be int32, and the result has the dtype of grad"""
+    """the result has the dtype of grad"""
     ids = torch.tensor([[3, 0, 3], [1, 0, 0]])
-    agrees(answer, _autograd, ids.int(), numbers(2, 3, 4, seed=5), 5)
     agrees(answer, _autograd, ids, numbers(2, 3, 4, seed=6, dtype=torch.float64), 5)
     agrees(answer, _autograd, ids, numbers(2, 3, 4, seed=6).half(), 5, tolerance=4e-3)
+
+
+def _by_itself(answer):
+    """it is computed without autograd"""
+    ids, grad = torch.tensor([[1, 0, 1]]), numbers(1, 3, 2, seed=10)
+    try:
+        with torch.no_grad():
+            agrees(answer, _added, ids, grad, 2)
+    except RuntimeError as error:
+        found = "does not require grad" not in str(error)
+        where = "for three words, under `torch.no_grad()`, where autograd finds nothing"
+        expect(found, f"{where}, it fails: here you are autograd")
+        raise
 
 
 def _linear(answer):
@@ -98,7 +110,7 @@ GRADIENT = Exercise(
     hint="The lookup is a product, one-hot × table. The gradient of `A @ W` in `W` is "
     "`A.T @ grad`. (Or look up `index_add`.)",
     function=my_lookup_gradient,
-    tests=(_first_row, _twice, _batch, _turned, _in_its_dtype, _linear),
+    tests=(_first_row, _twice, _batch, _turned, _in_its_dtype, _by_itself, _linear),
 )
 
 
@@ -122,7 +134,8 @@ def _by_angle(vectors, query, k):
 
     def cosine(i):
         dot = sum(a * b for a, b in zip(rows[i], rows[query], strict=True))
-        return dot / (sum(a * a for a in rows[i]) * sum(b * b for b in rows[query])) ** 0.5
+        squares = sum(a * a for a in rows[i]) * sum(b * b for b in rows[query])
+        return dot / squares**0.5 if squares else 0.0
 
     others = [i for i in range(len(rows)) if i != query]
     return sorted(others, key=cosine, reverse=True)[:k]
@@ -183,6 +196,13 @@ def _close(answer):
             _is_nearest(answer, vectors, 0, 2, note)
 
 
+def _zeros(answer):
+    """a row of zeros points nowhere: its cosine is 0"""
+    vectors = torch.tensor([[1.0, 0.0], [0.0, 0.0], [1.0, 1.0], [-1.0, 0.5]])
+    note = "Row 1 is zeros, as padding is: beside row 0, and behind row 2."
+    _is_nearest(answer, vectors, 0, 3, note)
+
+
 def _in_a_crowd(answer):
     """of 40 words in 7 dimensions, whatever the size of the numbers, in float64 too"""
     vectors = numbers(40, 7, seed=1, shift=0.3)
@@ -200,7 +220,8 @@ NEAREST = Exercise(
     minutes=6,
     statement=(
         "Write `my_nearest(vectors, query, k)`: the ids of the `k` rows of `vectors` with the "
-        "largest cosine to the row number `query`, best first, that row left out."
+        "largest cosine to the row number `query`, best first, that row left out. A row of zeros, "
+        "as padding may have, has the cosine 0 to any."
     ),
     hint="A cosine is the dot product of two vectors of length 1. `topk` sorts; which value keeps "
     "the query out?",
@@ -213,6 +234,7 @@ NEAREST = Exercise(
         _same_direction,
         _opposite,
         _close,
+        _zeros,
         _in_a_crowd,
     ),
 )

@@ -355,6 +355,9 @@ def _near(answer):
         note = f"The scores differ by 0.003 / {temperature} = {note}."
         agrees(answer, [share], torch.ones(1), torch.tensor([[0.0], [0.003]]),
                torch.tensor([[0.0], [1.0]]), temperature, note=note)  # fmt: skip
+    keys, values = torch.tensor([[0.0], [2e-5]]), torch.tensor([[0.0], [1.0]])
+    note = "The scores differ by 0.00002 / 0.00001 = 2."
+    agrees(answer, [0.880797], torch.ones(1), keys, values, 1e-5, note=note)
 
 
 def _hot(answer):
@@ -378,6 +381,8 @@ def _any_book(answer):
     agrees(answer, _looked_up, *wide, 0.7)
     agrees(answer, _looked_up, *(part.double() for part in wide), 0.7)
     agrees(answer, _looked_up, wide[0], wide[1][:1], wide[2][:1], 1.0)
+    square = numbers(2, seed=4), numbers(3, 2, seed=5), numbers(3, 3, seed=6)
+    agrees(answer, _looked_up, *square, 1.0, note="There are as many values as numbers in one.")
 
 
 def _large_matches(answer):

@@ -62,6 +62,8 @@ def _many_heads(answer):
     )
     agrees(answer, torchs_heads, *random_inputs(2, 3, 5, 8, seed=32), 4)
     agrees(answer, torchs_heads, *random_inputs(3, 4, 2, 6, seed=33), 2)
+    note = "The memory is as long as x, and another sentence."
+    agrees(answer, torchs_heads, *random_inputs(2, 3, 3, 4, seed=34), 2, note=note)
 
 
 def _large_scores(answer):
@@ -71,8 +73,12 @@ def _large_scores(answer):
 
 
 def _other_dtype(answer):
-    """it works in float64, and where its arguments are"""
+    """it works in float64"""
     agrees(answer, torchs_heads, *random_inputs(2, 3, 5, 4, seed=51, dtype=torch.float64), 2)
+
+
+def _other_device(answer):
+    """it works where its arguments are"""
     travels(answer, *random_inputs(2, 3, 5, 4, seed=52), 2)
 
 
@@ -102,6 +108,7 @@ MULTI = Exercise(
         _many_heads,
         _large_scores,
         _other_dtype,
+        _other_device,
         _heads_learn,
     ),
 )

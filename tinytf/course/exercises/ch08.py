@@ -94,7 +94,7 @@ SINUSOIDAL = Exercise(
 def my_table_test(encode):
     """True if encode(max_len, d_model) makes the paper's table, for any sizes; else False.
 
-    encode returns a tensor (max_len, d_model), of whatever floating-point dtype.
+    encode returns a tensor (max_len, d_model), in float32 or float64.
     """
     raise NotImplementedError
 
@@ -161,6 +161,17 @@ WRONG_WIDTHS = {
     "a column too many": lambda max_len, d_model: _values(max_len, d_model + 1),
     "a row too many": lambda max_len, d_model: _values(max_len + 1, d_model),
     "rows and columns exchanged": lambda max_len, d_model: _values(max_len, d_model).T,
+    "an axis too many": lambda max_len, d_model: _values(max_len, d_model)[None],
+    "speeds that depend on max_len, not d_model": lambda max_len, d_model: _laid_out(
+        lambda pos, d: pos * 10000 ** (-2 * torch.arange((d + 1) // 2) / max_len)
+    )(max_len, d_model),
+    "an odd width that ends on a cosine": lambda max_len, d_model: torch.cat(
+        [
+            _values(max_len, d_model)[:, : d_model - d_model % 2],
+            _values(max_len, d_model + 1)[:, d_model : d_model + d_model % 2],
+        ],
+        dim=1,
+    ),
 }
 
 
@@ -198,18 +209,26 @@ def _finds_places(answer):
 
 def _finds_widths(answer):
     """a wrong shape is found, and speeds that fit one width only"""
-    _verdicts(answer, WRONG_WIDTHS, False, "Ask for a width other than 4, and look at the shape.")
+    _verdicts(answer, WRONG_WIDTHS, False, "Ask for several sizes, and look at the shape.")
 
 
 def _finds_slips(answer):
     """a table that is off by a thousandth is found"""
     tables = {
         "numbers too large by 0.002": lambda max_len, d_model: _values(max_len, d_model) + 0.002,
+        "numbers too small by 0.002": lambda max_len, d_model: _values(max_len, d_model) - 0.002,
+        "0.999 for a cosine of 0": lambda max_len, d_model: (
+            _values(max_len, d_model)
+            - 0.001 * (torch.arange(max_len) == 0)[:, None] * (torch.arange(d_model) % 2)
+        ),
         "a last column too large by 0.002": lambda max_len, d_model: (
             _values(max_len, d_model) + 0.002 * (torch.arange(d_model) == d_model - 1)
         ),
         "a last row too large by 0.002": lambda max_len, d_model: (
             _values(max_len, d_model) + 0.002 * (torch.arange(max_len) == max_len - 1)[:, None]
+        ),
+        "NaN in row 1": lambda max_len, d_model: _values(max_len, d_model).where(
+            (torch.arange(max_len) != 1)[:, None], torch.nan
         ),
     }
     _verdicts(answer, tables, False, "Rounding is a million times smaller than 1.")
@@ -224,8 +243,8 @@ TABLE_TEST = Exercise(
         "Design `my_table_test(encode)`: `encode(max_len, d_model)` returns a tensor that should "
         "be the paper's table. Return `True` if it is, and `False` if it is wrong in any way: in "
         "the speeds of its hands, in the order of its columns, in where it starts to count, in its "
-        "shape. Choose yourself what to ask for. Rounding is no mistake, and neither is float64; a "
-        "number that is off by a thousandth is one."
+        "shape, or at odd widths only. Choose yourself what to ask for. Rounding is no mistake, "
+        "and neither is float64; a number that is off by a thousandth is one."
     ),
     hint=(
         "Compare values with the formula, in `math.sin` and `math.cos`. Which sizes show most? At "
@@ -293,7 +312,8 @@ def _from_start(answer):
 def _past_the_end(answer):
     """where the table has no row left, it refuses"""
     note = "A slice past the end is just shorter, and what is left broadcasts."
-    for words, rows, start in ((2, 3, 2), (1, 3, 3), (3, 2, 0), (2, 1, 0), (2, 4, 7)):
+    cases = (3, 1, 0), (2, 1, 0), (2, 3, 2), (1, 3, 3), (3, 2, 0), (2, 4, 7)
+    for words, rows, start in cases:
         x, table = numbers(1, words, 2, seed=41), numbers(rows, 2, seed=42)
         where = f"for x of shape {tuple(x.shape)}, table of shape {(rows, 2)}, start={start}"
         refuses(answer, x, table, start, note=note, where=where)

@@ -3,6 +3,7 @@
 import math
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from tinytf.course.expect import (
     agrees,
@@ -209,13 +210,30 @@ def _any_heads(answer):
     same(answer(1, 300)[0, -1], row, "for num_heads=1, length=300, the last query")
 
 
+class _Places(TorchFunctionMode):
+    """Notes the device of every tensor that is made."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = set()
+
+    def __torch_function__(self, function, types, arguments=(), named=None):
+        got = function(*arguments, **(named or {}))
+        if isinstance(got, torch.Tensor):
+            self.seen.add(got.device.type)
+        return got
+
+
 def _bias_device(answer):
     """it is made on the device that is asked for"""
     where = "for num_heads=2, length=3 and another device than the CPU"
-    got = answer(2, 3, torch.device("meta"))  # which stands for any
+    with _Places() as places:
+        got = answer(2, 3, torch.device("meta"))  # which stands for any
     on = got.device.type if isinstance(got, torch.Tensor) else type(got).__name__
     message = f"{where}, the result stays on the {on}: give `device` to each tensor you make"
     expect(on == "meta", message)
+    made = "a tensor is made on the CPU and moved: give `device` to each tensor you make"
+    expect("cpu" not in places.seen, f"{where}, {made}")
 
 
 ALIBI = Exercise(

@@ -309,6 +309,9 @@ def _parts(answer):
     where = "for a stack of two linear maps of width 3"
     module = answer([_linear(3, 1), _linear(3, 2)], 3)
     expect(isinstance(module, nn.Module), f"{where}, you return no `nn.Module`")
+    for name in ("norms", "sublayers"):
+        plain = isinstance(getattr(module, name, None), list | tuple)
+        expect(not plain, f"{where}, there is no parameter in `{name}`, which is a plain list")
     maps = {f"sublayers.{i}.weight": (3, 3) for i in range(2)}
     maps |= {f"sublayers.{i}.bias": (3,) for i in range(2)}
     has_parameters(module, _norm_shapes(2, 3) | maps, where)
@@ -356,6 +359,9 @@ def _dropped(answer):
     expect(abs(off - 0.25) < 0.03, f"in training, with dropout=0.25, a share of {off:.2f} of what "
            "is added is 0, expected 0.25")  # fmt: skip
     kept = added.abs() >= 1e-4
+    mixed = (kept.any(-1) & ~kept.all(-1)).any()
+    expect(mixed, "in training, with dropout=0.25, each token is dropped as a whole or not at all, "
+           "expected number by number")  # fmt: skip
     same((added / said)[kept].mean(), 1 / 0.75, "with dropout=0.25, what is kept grows by", 1e-3)
 
 
@@ -506,6 +512,10 @@ def _half_tiny(answer):
     note = "0.0001² is 1e-8; float16's smallest number is 6e-8."
     where = "for x=[0.0001, 0.0002, 0.0003, 0.0006] (float16), eps=1e-8"
     precise(answer, _rms_norm, TOKENS[0, 0] * 1e-4, ONE, 1e-8, dtype=torch.float16,
+            where=where, note=note)  # fmt: skip
+    note = "One divided by the root is past 65,504, and the root has few digits left in float16."
+    where = "for x=[3e-07, 6e-07, 9e-07, 1.8e-06] (float16), eps=1e-12"
+    precise(answer, _rms_norm, TOKENS[0, 0] * 3e-7, ONE, 1e-12, dtype=torch.float16,
             where=where, note=note)  # fmt: skip
 
 

@@ -162,7 +162,7 @@ def _decoder(answer):
 
 def _as_torch(answer):
     """torch's own layers have as many"""
-    for sizes in ((3, 2), (5, 7), (8, 8), (512, 2048)):
+    for sizes in ((3, 2), (5, 7), (8, 8), (512, 2048), (16384, 65536)):
         for cross in (False, True):
             agrees(answer, _torch_layer, *sizes, cross, tolerance=1e-12)
 
@@ -263,6 +263,9 @@ def _gated_dtype(answer):
     double = [numbers(*part.shape, seed=i, dtype=torch.float64)
               for i, part in enumerate((X, GATE, UP, DOWN))]  # fmt: skip
     agrees(answer, _swiglu, *double)
+    one = torch.ones(1, 1, dtype=torch.float64)
+    for gate in (-8.0, -12.0, -20.0, 12.0):
+        agrees(answer, _swiglu, gate * one, one, one, 100 * one, note="A gate closes slowly.")
     travels(answer, X, GATE, UP, DOWN)
 
 
@@ -346,7 +349,12 @@ def _once(answer):
     for d_ff, multiple_of in ((1, 1), (1, 4), (7, 3), (5, 5), (100, 66), (10_000, 64), (2048, 100)):
         where = f"for d_ff={d_ff}, multiple_of={multiple_of}"
         note = f"Two thirds of {d_ff} are {2 * d_ff / 3:.6g}."
-        same(answer(d_ff, multiple_of), _width(d_ff, multiple_of), where, tolerance=0.1, note=note)
+        same(answer(d_ff, multiple_of), _width(d_ff, multiple_of), where, tolerance=0, note=note)
+    large = (300_000_000_000_000_001, 1), (1_500_000_002, 1_000_000_001)
+    for d_ff, multiple_of in large:
+        got, wanted = answer(d_ff, multiple_of), _width(d_ff, multiple_of)
+        where = f"for d_ff={d_ff}, multiple_of={multiple_of}"
+        expect(got == wanted, f"{where}, you get {got}, expected {wanted}: floats lose a remainder")
 
 
 WIDTH = Exercise(

@@ -204,6 +204,9 @@ def _differ(answer):
                 not torch.equal(one, other),
                 f"{_FOUR}, layers {j} and {i} start with equal weights",
             )
+    again = [layer.weight for layer in _built(answer)]
+    seeded = any(torch.equal(one, other) for one, other in zip(weights, again, strict=False))
+    expect(not seeded, f"{_FOUR}, called twice, a layer starts with equal weights both times")
 
 
 @hint("Each layer is one that `make_layer()` returned, as it returned it.")
@@ -219,6 +222,9 @@ def _all_made(answer):
             expect(at, f"{where}, layer {i} is not one that make_layer returned")
             unchanged = layer.weight.dtype == dtype and torch.equal(layer.weight, weights[at[0]])
             expect(unchanged, f"{where}, the weights of layer {i} are not those it was made with")
+            expect(layer.training, f"{where}, layer {i} is in the mode of `eval()`: it was not")
+            learns = all(weight.requires_grad for weight in layer.parameters())
+            expect(learns, f"{where}, layer {i} is frozen: it was not")
 
 
 STACK = Exercise(
@@ -349,6 +355,8 @@ def _any_batch(answer):
         fate = 0.7 + 0.3 * torch.rand(shape, generator=made)
         where = f"for {shape[0]} sentences of {shape[1]}"
         agrees(answer, _word_by_word, ids, drawn, fate, words, 10, where=where)
+    where += ", with mask_id=4, and 4 among the ids"
+    agrees(answer, _word_by_word, ids, drawn, fate, words, 4, where=where)
 
 
 def _masked_travels(answer):
@@ -509,14 +517,24 @@ def _says_no_to_a_gap(answer):
             _verdict(answer, _encoder(allowed), False, which)
 
 
+def _causal_in(blind):
+    """An encoder that is causal in the sentence with this number at its very beginning."""
+
+    def encode(x):
+        found = (x[:, 0, 0].detach().round() == blind)[:, None, None]
+        return _encoder(torch.where(found, _CAUSAL, _EVERYTHING))(x)
+
+    return encode
+
+
 @hint("Look at each sentence by itself: a sum over the batch hides the one that is blind.")
 def _says_no_in_a_sentence(answer):
     """every sentence of the batch counts"""
+    x = _sentences(3)
+    x[:, 0, 0] = torch.arange(3)
     for blind in range(3):
-        allowed = _EVERYTHING.repeat(3, 1, 1)
-        allowed[blind] = _CAUSAL
         which = f"an encoder that is causal in sentence {blind} of 3 only"
-        _verdict(answer, _encoder(allowed), False, which, _sentences(3))
+        _verdict(answer, _causal_in(blind), False, which, x)
 
 
 def _read(i):
@@ -564,6 +582,8 @@ def _says_yes_to_a_whisper(answer):
     _verdict(
         answer, _encoder(_EVERYTHING), True, "an encoder that sees everything, word 3 all 0", x
     )
+    which = "an encoder that sees everything, all words all 0"
+    _verdict(answer, _encoder(_EVERYTHING), True, which, torch.zeros_like(x))
     _verdict(
         answer, _encoder(_EVERYTHING), True, "float32, an encoder that sees everything", x.float()
     )

@@ -14,6 +14,7 @@ from tinytf.course.expect import (
     travels,
 )
 from tinytf.course.grading import Exercise, hint
+from tinytf.course.words import described
 
 # 13.1 shift right
 
@@ -44,6 +45,8 @@ def _both(answer, rows=ROWS, bos=BOS, eos=EOS, pad=PAD):
 def _two_of_a_shape(answer):
     """it returns two integer tensors of one shape"""
     parts = _both(answer)
+    lists = [described(part) for part in answer(ROWS, BOS, EOS, PAD) if isinstance(part, list)]
+    expect(not lists, f"{_ROWS}, you return {' and '.join(lists)}, expected two tensors")
     shapes = [tuple(part.shape) for part in parts]
     kinds = {part.dtype for part in parts if part.is_floating_point() or part.is_complex()}
     expect(not kinds, f"{_ROWS}, the dtype is {kinds}, expected integers: they are ids of words")
@@ -549,7 +552,8 @@ LEAK = Exercise(
     minutes=15,
     statement=(
         "You are given a function and an input `x` of shape `(B, T, C)`; the output has that "
-        "shape too. You can't see its code, and it takes T positions, no fewer. Write "
+        "shape too. You can't see its code; it can be differentiated, and takes T positions, no "
+        "fewer. Write "
         "`my_leaks(function, x)`: True if some output depends on an input at a later position, "
         "False if position t depends on inputs 0 to t only. A small leak is one, too."
     ),

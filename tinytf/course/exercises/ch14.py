@@ -61,7 +61,7 @@ def _translator(pad_id=0, norm="pre", dtype=torch.float64):
         9, 7, d_model=8, num_heads=2, num_layers=1, d_ff=12, dropout=0.0, max_len=12, norm=norm,
         pad_id=pad_id, tie_output=False,
     )  # fmt: skip
-    model = _Parts(config).to(dtype).eval()
+    model = _Parts(config).to(dtype)
     with torch.no_grad():
         for i, parameter in enumerate(model.parameters()):
             drawn = numbers(*parameter.shape, seed=i + 1, scale=0.6, dtype=torch.float64)
@@ -107,6 +107,7 @@ def _gradients(model, out):
 SENTENCE, SAID = ((4, 3, 5),), ((1, 6, 3, 5),)
 THREE = ((4, 3, 5, 8, 2), (7, 7, 2, 0, 0), (3, 2, 0, 0, 0))
 THREE_SAID = ((1, 6, 3, 5), (1, 5, 0, 0), (1, 4, 4, 0))
+AS_LONG, AS_LONG_SAID = ((4, 3, 2), (7, 2, 0)), ((1, 5, 0), (1, 6, 3))
 ZERO_IS_A_WORD = ((4, 0, 5, 8, 2), (7, 7, 2, 6, 6), (3, 2, 6, 6, 6))
 ZERO_IS_SAID = ((1, 5, 0, 5), (1, 5, 6, 6), (1, 4, 4, 6))
 
@@ -149,6 +150,7 @@ def _padded(answer):
     """sentences of different lengths in one batch, each as if it were alone"""
     note = "Padding may not matter, in the encoder or in cross-attention."
     _forward_agrees(answer, THREE, THREE_SAID, note)
+    _forward_agrees(answer, AS_LONG, AS_LONG_SAID, note)
 
 
 @hint("The id of the padding is `model.config.pad_id`; here 0 is a word.")

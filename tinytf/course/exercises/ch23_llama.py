@@ -18,7 +18,7 @@ from tinytf.course.grading import Exercise
 from tinytf.course.words import described, given
 from tinytf.relative import rotary_angles, rotate
 
-# 23.4 how large is the cache?
+# 23.3 how large is the cache?
 
 
 def my_cache_bytes(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number=2):
@@ -77,7 +77,7 @@ def _all_together(answer):
 
 
 CACHE = Exercise(
-    id="23.4",
+    id="23.3",
     title="how large is the cache?",
     difficulty=1,
     minutes=6,
@@ -92,7 +92,7 @@ CACHE = Exercise(
 )
 
 
-# 23.3 weights for the other RoPE
+# 23.2 weights for the other RoPE
 
 
 def my_half_split(weight, num_heads):
@@ -168,7 +168,7 @@ def _kept(answer):
 
 
 HALF_SPLIT = Exercise(
-    id="23.3",
+    id="23.2",
     title="weights for the other RoPE",
     difficulty=2,
     minutes=10,
@@ -319,7 +319,7 @@ GROUPED = Exercise(
 )
 
 
-# 23.2 heads into groups
+# 23.4 heads into groups
 
 
 def my_grouped_map(weight, num_heads, num_kv_heads):
@@ -381,7 +381,7 @@ def _arrives(answer):
 
 
 INTO_GROUPS = Exercise(
-    id="23.2",
+    id="23.4",
     title="put trained heads into groups",
     difficulty=2,
     minutes=8,
@@ -399,4 +399,4 @@ INTO_GROUPS = Exercise(
 )
 
 
-EXERCISES = (GROUPED, INTO_GROUPS, HALF_SPLIT, CACHE)
+EXERCISES = (GROUPED, HALF_SPLIT, CACHE, INTO_GROUPS)

@@ -1,37 +1,35 @@
-"""Chapter 24: a model's features, and its words, in another order."""
+"""Chapter 24: a model's heads, and its words, in another order."""
 
 import functools
 
 import torch
-from torch import nn
 
 from tinytf.course.expect import agrees, expect, numbers, same
 from tinytf.course.grading import Exercise
 from tinytf.course.words import described, short
-from tinytf.embedding import TokenEmbedding
 from tinytf.support.randomness import seeded
 from tinytf.transformer import Transformer, TransformerConfig
 
-ORDER = torch.tensor([0, 2, 4, 1, 3, 5])
+ORDER = torch.tensor([1, 2, 0])
 
 
-# 24.1 a model's features in another order
+# 24.1 heads in another order
 
 
-def my_reorder(state, order):
-    """A Transformer's tensors, by name, with the features of its residual stream in another order.
+def my_reorder_heads(state, num_heads, order):
+    """A Transformer's tensors, by name, with the heads of every attention in another order.
 
     state maps names to tensors, as `model.state_dict()` does; order is a permutation of
-    0..d_model-1, and feature order[j] goes to place j. Returns a dictionary with the same names.
+    0..num_heads-1, and head order[j] goes to place j. Returns a dictionary with the same names.
     """
     raise NotImplementedError
 
 
-def _model(norm="pre", layers=2, dtype=torch.float32, **changes):
+def _model(norm="pre", layers=2, heads=3, dtype=torch.float32, **changes):
     """A small model whose sizes are all different, and whose weights are no 0 and no 1."""
     sizes = {"src_vocab_size": 9, "tgt_vocab_size": 8, "d_ff": 10} | changes
     config = TransformerConfig(
-        d_model=6, num_heads=2, num_layers=layers, max_len=5, dropout=0.0, norm=norm, **sizes
+        d_model=12, num_heads=heads, num_layers=layers, max_len=5, dropout=0.0, norm=norm, **sizes
     )
     with seeded(0):
         model = Transformer(config).to(dtype).eval()
@@ -42,40 +40,39 @@ def _model(norm="pre", layers=2, dtype=torch.float32, **changes):
 
 
 def _told(model):
-    """Tensors that tell where a number stood: its row, and a tenth more by column."""
+    """Tensors that tell where a number stood: its row, and a hundredth more by column."""
     state = {}
     for name, tensor in model.state_dict().items():
         rows = torch.arange(float(len(tensor)))
-        columns = torch.arange(float(tensor.size(-1))) / 10
+        columns = torch.arange(float(tensor.size(-1))) / 100
         state[name] = rows if tensor.dim() == 1 else rows[:, None] + columns
     return state
 
 
-def _moved(tensor, order, *axes):
-    """A tensor with the features along these axes one by one in their new places."""
-    for axis in axes:
-        tensor = torch.stack([tensor.select(axis, i) for i in order.tolist()], axis)
-    return tensor
+def _moved(tensor, axis, heads, order):
+    """A tensor whose blocks along this axis stand in their new places."""
+    if axis is None:
+        return tensor
+    blocks = tensor.chunk(heads, axis)
+    return torch.cat([blocks[i] for i in order.tolist()], axis)
 
 
 def _parts(model):
-    """For each tensor what kind of thing it is, and the axes along which it has features."""
+    """For each tensor what kind of thing it is, and the axis along which it has heads."""
     found = {}
-    for path, module in model.named_modules():
-        weight, part = getattr(module, "weight", None), path.split(".")[-1]
-        if isinstance(module, TokenEmbedding):
-            found[f"{path}.weight"] = "table", (1,)
-        elif isinstance(module, nn.Linear) and part in ("w_o", "w_2"):
-            found[f"{path}.weight"] = found[f"{path}.bias"] = "writer", (0,)
-        elif isinstance(module, nn.Linear):
-            found[f"{path}.weight"], found[f"{path}.bias"] = ("reader", (1,)), ("inside", ())
-        elif weight is not None and weight.dim() == 1:
-            found[f"{path}.weight"] = found[f"{path}.bias"] = "norm", (0,)
+    for name, _ in model.state_dict().items():
+        part, kind = name.split(".")[-2:]
+        if part in ("w_q", "w_k", "w_v"):
+            found[name] = kind, 0
+        elif part == "w_o" and kind == "weight":
+            found[name] = "collector", 1
+        else:
+            found[name] = "other", None
     return found
 
 
-def _answered(answer, state, order, where):
-    got = answer(state, order)
+def _answered(answer, state, heads, order, where):
+    got = answer(state, heads, order)
     expect(isinstance(got, dict), f"{where}, you return {described(got)}, expected a dict")
     lost = [name for name in state if name not in got]
     expect(not lost, f"{where}, {len(lost)} names are missing, such as {lost[:1]}")
@@ -85,61 +82,51 @@ def _answered(answer, state, order, where):
 
 
 @functools.cache
-def _kinds(norm):
-    """A model's tensors, and for each its kind and where it has features."""
-    model = _model(norm)
+def _kinds():
+    """A model's tensors, and for each its kind and where it has heads."""
+    model = _model()
     return _told(model), _parts(model)
 
 
 def _check(answer, kind, note):
-    """Expect every tensor of this kind to be in order, in a pre-norm and in a post-norm model."""
-    for norm in ("pre", "post"):
-        state, parts = _kinds(norm)
-        where = f"for a {norm}-norm model with d_model=6 and order={short(ORDER)}"
-        got = _answered(answer, state, ORDER, where)
-        for name in state:
-            its, axes = parts[name]
-            if its == kind:
-                expected = _moved(state[name], ORDER, *axes)
-                where = f"in {name}, order={short(ORDER)}"
-                same(got[name], expected, where, note=note, dtype=True)
+    """Expect every tensor of this kind to be in order."""
+    state, parts = _kinds()
+    where = f"for three heads of 4 and order={short(ORDER)}"
+    got = _answered(answer, state, 3, ORDER, where)
+    for name in state:
+        its, axis = parts[name]
+        if its == kind:
+            expected = _moved(state[name], axis, 3, ORDER)
+            same(got[name], expected, f"in {name}, {where}", note=note, dtype=True)
 
 
-def _embeddings(answer):
-    """a word's vector has its features in the new order"""
-    _check(answer, "table", "A row is a word; the columns are features.")
+def _rows(answer):
+    """what makes queries, keys and values makes each head in its new place"""
+    _check(answer, "weight", "Rows 0 to 3 make head 0, rows 4 to 7 head 1: expected first.")
 
 
-def _readers(answer):
-    """what reads the stream finds each feature in its new place"""
-    _check(answer, "reader", "It reads the stream: its columns are features.")
+def _biases(answer):
+    """each head's biases go with it"""
+    _check(answer, "bias", "Numbers 0 to 3 are added to head 0, 4 to 7 to head 1: expected first.")
 
 
-def _writers(answer):
-    """what writes to the stream puts each feature in its new place"""
-    _check(answer, "writer", "It writes to the stream: its rows and its bias are features.")
+def _columns(answer):
+    """what collects the heads finds each in its new place"""
+    _check(answer, "collector", "It reads the heads: columns 0 to 3 head 0, columns 4 to 7 head 1.")
 
 
-def _norms(answer):
-    """gain and bias of a norm go with their features"""
-    _check(answer, "norm", "A norm has a gain and a bias per feature.")
-
-
-def _inside(answer):
-    """what is inside the heads and the feed-forward network stays"""
-    _check(answer, "inside", "These are not features of the stream.")
+def _others(answer):
+    """what has no heads stays"""
+    _check(answer, "other", "It neither makes heads nor reads them.")
 
 
 _SIZES = {
     "a post-norm model": {"norm": "post"},
-    "a pre-norm model of one layer": {"layers": 1},
+    "a model of one layer with 4 heads": {"layers": 1, "heads": 4},
     "a model with one table for both languages": {"tgt_vocab_size": 9, "share_embeddings": True},
-    "a model whose output has a matrix of its own": {"tie_output": False},
-    "a model with 6 words, d_model=6 and d_ff=6": {
-        "src_vocab_size": 6, "tgt_vocab_size": 6, "d_ff": 6
-    },
+    "a model with heads of one number": {"heads": 12},
+    "a model with one head, and d_ff=12": {"heads": 1, "d_ff": 12},
 }  # fmt: skip
-_OTHER = torch.tensor([5, 0, 3, 1, 2, 4])
 
 
 def _scores(model):
@@ -151,50 +138,52 @@ def _scores(model):
 
 @functools.cache
 def _running(name):
-    """A model in float64, its positions, its tensors, and what it says."""
+    """A model in float64, its tensors, and what it says."""
     model = _model(dtype=torch.float64, **_SIZES[name])
     state = {part: tensor.clone() for part, tensor in model.state_dict().items()}
-    return model, model.positions.table, state, _scores(model)
+    return model, state, _scores(model)
 
 
 def _computes(answer):
     """the model computes the same"""
-    for name, order in zip(_SIZES, (ORDER, _OTHER) * 3):
-        model, table, state, expected = _running(name)
+    for name in _SIZES:
+        model, state, expected = _running(name)
+        heads = model.config.num_heads
+        order = torch.arange(heads).roll(1)
         where = f"for {name}, order={short(order)}"
-        got = _answered(answer, state, order, where)
+        got = _answered(answer, state, heads, order, where)
         for part, tensor in got.items():
             wanted = tuple(state[part].shape)
             says = f"{where}, {part} is {described(tensor)}, expected the shape {wanted}"
             expect(isinstance(tensor, torch.Tensor) and tensor.shape == wanted, says)
             words = f"{where}, {part} is {tensor.dtype} now, and was torch.float64"
             expect(tensor.dtype == torch.float64, words)
+            if heads > 1 and part.endswith("self_attention.w_q.weight"):
+                stays = torch.equal(tensor, state[part])
+                expect(not stays, f"{where}, {part} is as it was, expected its heads to move")
         model.load_state_dict(got)
-        model.positions.table = table[:, order]
-        note = "Positions are in the new order, too."
-        same(_scores(model), expected, f"{where}, its scores", note=note)
+        same(_scores(model), expected, f"{where}, its scores")
 
 
-REORDER = Exercise(
+HEADS = Exercise(
     id="24.1",
-    title="a model's features in another order",
+    title="heads in another order",
     difficulty=2,
     minutes=12,
     statement=(
-        "Write `my_reorder(state, order)`: the tensors of a `Transformer`, by name, with the "
-        "features of the residual stream in another order, so that the model computes the same "
-        "(its positions, which are computed, not stored, are put in that order too). "
-        "The parts are called `src_embedding`, `tgt_embedding` and `output`; `w_q`, `w_k`, `w_v`, "
-        "`w_o`; `w_1`, `w_2`; and `norm` or, in a pre-norm model, `final_norm` too. A linear map's "
-        "weight is (outputs, inputs). What is inside the heads and the feed-forward network stays "
-        "where it is."
+        "Write `my_reorder_heads(state, num_heads, order)`: the tensors of a `Transformer`, by "
+        "name, with the heads of every attention in another order, so that the model computes the "
+        "same. Head `order[j]` goes to place j. A head is `d_model / num_heads` numbers side by "
+        "side in a query, a key or a value (chapter 06); its numbers stay together, and in their "
+        "order. `w_q`, `w_k` and `w_v` make the heads, `w_o` reads them, a linear map's weight is "
+        "(outputs, inputs), and the stream stays as it is."
     ),
     hint=(
-        "`name.split('.')[-2]` is the part. Ask of each axis of each tensor: are these features of "
-        "the stream?"
+        "`part, kind = name.split('.')[-2:]` says which map it is, and whether weight or bias. "
+        "Along which axis do heads lie? `unflatten` makes (heads, numbers) of that axis."
     ),
-    function=my_reorder,
-    tests=(_embeddings, _readers, _writers, _norms, _inside, _computes),
+    function=my_reorder_heads,
+    tests=(_rows, _biases, _columns, _others, _computes),
 )
 
 # 24.2 their ids in our order
@@ -251,4 +240,4 @@ WORDS = Exercise(
 )
 
 
-EXERCISES = (REORDER, WORDS)
+EXERCISES = (HEADS, WORDS)

@@ -152,6 +152,8 @@ def arrived(out, *inputs, module=None):
     named = [] if module is None else sorted(module.named_parameters())
     leaves = [*inputs, *(parameter for _, parameter in named)]
     names = [*(f"input {i + 1}" for i in range(len(inputs))), *(name for name, _ in named)]
-    found = torch.autograd.grad((out * weights).sum(), leaves, allow_unused=True)
+    found = [None] * len(leaves)
+    if out.requires_grad:
+        found = torch.autograd.grad((out * weights).sum(), leaves, allow_unused=True)
     pairs = zip(names, found, strict=True)
     return {name: "no gradient" if part is None else part for name, part in pairs}

@@ -5,26 +5,38 @@ import torch.nn.functional as F
 from torch import nn
 
 from tinytf.course.parts import Part, arrived, shapes, twin
-from tinytf.course.parts.ch05 import learned, wide
+from tinytf.course.parts.ch05 import dtypes, learned, wide
 
 
-def _cell(target, **named):
+def _cell(pair=False, **named):
     def run(cell, *states):
-        return twin(cell, 3, 4, **named)(wide(2, 3, seed=1), *states)
+        return twin(cell, 3, 6, **named)(wide(2, 3, seed=1), *states)
+
+    def single(cell):
+        out = cell(3, 6)(wide(2, 3, seed=1).float())
+        return dtypes(*out) if pair else dtypes(out)
 
     def gradients(cell):
-        module = twin(cell, 3, 4, **named)
-        x = learned(2, 3, seed=1)
+        module, x = twin(cell, 3, 6, **named), learned(2, 3, seed=1)
         out = module(x)
-        return arrived(out[0] if isinstance(out, tuple) else out, x, module=module)
+        return arrived(out[0] if pair else out, x, module=module)
 
-    two = (wide(2, 4, seed=2), wide(2, 4, seed=3))
-    state = two if target.endswith("LSTMCell") else two[0]
+    def further(cell):
+        module, leaves = twin(cell, 3, 6, **named), [learned(2, 6, seed=n) for n in (2, 3)]
+        if not pair:
+            return arrived(module(wide(2, 3, seed=1), leaves[0]), leaves[0])
+        h, c = module(wide(2, 3, seed=1), tuple(leaves))
+        return arrived(torch.cat([h, c]), *leaves)
+
+    two = (wide(2, 6, seed=2), wide(2, 6, seed=3))
+    state = two if pair else two[0]
     return {
         "its weights are counted": lambda cell: shapes(cell(3, 4)),
         "it reads a first word": lambda cell: run(cell),
         "it goes on from a state": lambda cell: run(cell, state),
+        "numbers are in float32": single,
         "gradients go back to the word and to every weight": gradients,
+        "gradients go back to the state before": further,
     }
 
 
@@ -83,13 +95,14 @@ def _noted(attention):
 
 
 class _Between(nn.Module):
-    """A context that depends on the decoder's state and on what was prepared."""
+    """A context of all that it is given: the decoder's state, what was prepared, words, a mask."""
 
     def prepare(self, states, mask):
-        return (states * mask[..., None]).sum(dim=1)
+        return states.masked_fill(~mask[..., None], 0.0).sum(dim=1)
 
     def forward(self, state, kept, states, mask):
-        return kept * state.sum(dim=-1, keepdim=True) + states[:, 0]
+        hidden = states.masked_fill(~mask[..., None], 0.5).sum(dim=1)
+        return kept * state.sum(dim=-1, keepdim=True) + states[:, 0] + hidden
 
 
 def _decoded(decoder, length=3):
@@ -97,6 +110,50 @@ def _decoded(decoder, length=3):
     x = learned(3, length, 5, seed=2)
     out, (state, kept) = module(x, states, _SHOWN)
     return [out, state, kept, *arrived(out, x, states, module=module).values()]
+
+
+def _carried_gradients(decoder):
+    module, states, x = (
+        twin(decoder, 5, 3, _Between()),
+        learned(3, 4, 6, seed=1),
+        wide(3, 2, 5, seed=2),
+    )
+    _, (state, kept) = module(x, states, _SHOWN)
+    return arrived(torch.cat([state.flatten(), kept.flatten()]), states)
+
+
+def _decoded_single(decoder):
+    states, x = wide(3, 4, 6, seed=1).float(), wide(3, 2, 5, seed=2).float()
+    module = decoder(5, 3, _Between())
+    out, (state, kept) = module(x, states, _SHOWN)
+    return dtypes(out, state, kept, *module.begin(states, _SHOWN))
+
+
+def _context_single(context):
+    module, states = context(3), wide(3, 4, 6, seed=1).float()
+    kept = module.prepare(states, _SHOWN)
+    return dtypes(kept, module(wide(3, 3, seed=2).float(), kept, states, _SHOWN))
+
+
+def _one_context(context):
+    module, states, mask = twin(context, 3), wide(1, 4, 6, seed=1), _SHOWN[2:]
+    kept = module.prepare(states, mask)
+    return [kept, module(wide(1, 3, seed=2), kept, states, mask)]
+
+
+def _v_started(attention):
+    """The bounds of v in two modules, whose memory nobody finds as it was left."""
+    made = [attention(900) for _ in range(2)]
+    bounds = [(30 * end).item() for module in made for end in module.v.detach().aminmax()]
+    same = torch.equal(made[0].v, made[1].v)
+    for module in made:
+        module.v.data.fill_(7.0)
+    return {"v · √H lies between": [f"{end:.1f}" for end in bounds], "both are the same": same}
+
+
+def _scored(f, dtype):
+    q, k, v = (x.to(dtype) for x in (wide(2, 3, seed=1), wide(2, 4, 3, seed=2), wide(3, seed=3)))
+    return dtypes(f(q, k, v, torch.tensor([[True, True, False, False], [True] * 4])))
 
 
 def _decoded_on(decoder):
@@ -110,9 +167,9 @@ def _decoded_on(decoder):
     return torch.cat([first, rest], dim=1)
 
 
-def _bias(cell):
+def _bias(cell, **named):
     torch.manual_seed(0)
-    return cell(3, 4, forget_bias=2.0).bias_ih.detach()
+    return cell(3, 4, **named).bias_ih.detach()
 
 
 class _Sum:
@@ -135,6 +192,11 @@ def _unrolled(f):
     return arrived(f(_Sum(), x), x)
 
 
+SIZE_KEPT = "… => self.input_size, self.hidden_size = (hidden_size, hidden_size)"
+ZEROS = "zeros are zeros in any dtype, and no gradient goes to a size"
+TWO_AXES = "there are two axes: the second is the last"
+COUNTS = "whole numbers that count words: exact, and without a gradient"
+
 PARTS = (
     Part(
         "tinytf.related.recurrent.RecurrentCell",
@@ -144,15 +206,46 @@ PARTS = (
             "it makes the zeros of the first state": lambda cell: cell(3, 4).zeros(
                 wide(2, 3, seed=1)
             ),
+            "the zeros of a word in float32 are made": lambda cell: dtypes(
+                cell(3, 4).zeros(wide(2, 3, seed=1).float())
+            ),
             "three maps of word and state are made": _projected,
         },
+        equivalent={
+            "… => return x.new_zeros(…).detach()": "zeros are made of nothing: no gradient there",
+            SIZE_KEPT: "only a check of arguments asks for the input's size",
+        },
     ),
-    Part("tinytf.related.recurrent.RNNCell", _cell("RNNCell")),
+    Part(
+        "tinytf.related.recurrent.RNNCell",
+        _cell(),
+        tolerance=1e-9,
+        equivalent={"… => h = self.zeros(x.detach()) …": ZEROS},
+    ),
     Part(
         "tinytf.related.recurrent.LSTMCell",
-        _cell("LSTMCell") | {"the forget gate starts open by its bias": _bias},
+        _cell(pair=True)
+        | {
+            "the forget gate starts open by its bias": lambda cell: _bias(cell, forget_bias=2.0),
+            "no forget bias is named": _bias,
+        },
+        tolerance=1e-9,
+        equivalent={
+            "… => h, c = (…x.detach()…": ZEROS,
+            "… => h, c = (self.zeros(x), self.zeros(x.float())) …": ZEROS,
+            "… => i, f, g, o = (from_x + from_h).chunk(4, dim=1)": TWO_AXES,
+        },
     ),
-    Part("tinytf.related.recurrent.GRUCell", _cell("GRUCell")),
+    Part(
+        "tinytf.related.recurrent.GRUCell",
+        _cell(),
+        tolerance=1e-9,
+        equivalent={
+            "… => h = self.zeros(x.detach()) …": ZEROS,
+            "… => (xr, xz, xn), (hr, hz, hn) = (from_x.chunk(3, dim=1), …": TWO_AXES,
+            "… => (xr, xz, xn), (hr, hz, hn) = (…, from_h.chunk(3, dim=1))": TWO_AXES,
+        },
+    ),
     Part(
         "tinytf.related.recurrent.unroll",
         {
@@ -178,7 +271,20 @@ PARTS = (
             "all sentences are shorter than the batch is wide": lambda encoder: twin(encoder, 5, 3)(
                 wide(3, 6, 5, seed=1), F.pad(_SHOWN, (0, 2))
             ),
+            "numbers are in float32": lambda encoder: dtypes(
+                encoder(5, 3)(wide(3, 4, 5, seed=1).float(), _SHOWN)
+            ),
+            "its `gru` is to be batch first": lambda encoder: {
+                "batch first": encoder(5, 3).gru.batch_first
+            },
             "gradients go back to every word and weight, and to no padding": _encoded,
+        },
+        equivalent={
+            "… => lengths = mask.sum(dim=1).cpu()….…()": COUNTS,
+            "… => lengths = mask.…().sum(dim=1).cpu()": COUNTS,
+            "… => packed = pack_padded_sequence(x, lengths.…(), …": COUNTS,
+            "… => lengths = mask.sum(dim=1)": "lengths must be moved from another device alone",
+            "… => …total_length=mask.size(1))": "a mask is as long as its sentences",
         },
     ),
     Part(
@@ -191,14 +297,35 @@ PARTS = (
             "it writes one word": lambda decoder: _decoded(decoder, 1),
             "it writes three, and gradients go back to all": _decoded,
             "it goes on from where it stopped": _decoded_on,
+            "numbers are in float32": _decoded_single,
+            "gradients go back by what goes on": _carried_gradients,
         },
-        tolerance=1e-8,
+        tolerance=1e-9,
+        equivalent={
+            "… => self.… = ….float()": "a new module is in float32 as it is",
+            "… => self.hidden, self.context = (hidden, context.float())": (
+                "a new module is in float32 as it is"
+            ),
+            "… => …mask.detach()…": "a boolean mask carries no gradient",
+            "… => state = self.cell(torch.cat([word, context], dim=1), state)": TWO_AXES,
+            "… => steps.append(torch.cat([state, context, word], dim=1))": TWO_AXES,
+        },
     ),
     Part(
         "tinytf.related.contexts.FixedContext",
         {
             "three sentences of unequal length stop where they end": _contexts,
+            "there is one sentence": _one_context,
+            "numbers are in float32": _context_single,
             "gradients go back to the states": _context_gradients,
+        },
+        tolerance=1e-9,
+        equivalent={
+            "… => last = ….detach()…": COUNTS,
+            "… => …, last.detach()]": COUNTS,
+            "… => …len(last.…())…": COUNTS,
+            "… => ahead = states[torch.arange(len(last)), last]": "an index may lie on the CPU",
+            "… => return torch.cat([…], dim=1)": TWO_AXES,
         },
     ),
     Part(
@@ -206,9 +333,13 @@ PARTS = (
         {
             "its weights are counted": lambda attention: shapes(attention(3)),
             "it mixes the states of three sentences, twice": _contexts,
+            "there is one sentence": _one_context,
+            "numbers are in float32": _context_single,
+            "`v` has not been trained": _v_started,
             "the function of its weights is replaced": _noted,
             "gradients go back to states, query and every weight": _context_gradients,
         },
+        equivalent={"… => …mask.detach()…": "a boolean mask carries no gradient"},
     ),
     Part(
         "tinytf.related.contexts.additive_weights",
@@ -225,6 +356,8 @@ PARTS = (
                 wide(3, seed=3),
                 torch.tensor([[False, False], [True, False]]),
             ),
+            "numbers are in float32": lambda f: _scored(f, torch.float32),
+            "numbers are in half precision": lambda f: _scored(f, torch.float16),
             "gradients go back to query, keys and v": lambda f: arrived(
                 f(
                     *(
@@ -238,6 +371,12 @@ PARTS = (
                 ),
                 *leaves,
             ),
+        },
+        tolerance=1e-9,
+        equivalent={
+            "… => …mask.detach()…": "a boolean mask carries no gradient",
+            "… => …torch.finfo(v.dtype).min)": "v has the dtype of the scores",
+            "… => return scores.softmax(dim=1)…": TWO_AXES,
         },
     ),
 )

@@ -8,6 +8,7 @@ from torch import nn
 
 from tinytf.course.expect import numbers
 from tinytf.course.parts import Part, arrived, shapes, twin
+from tinytf.course.parts.ch05 import dtypes
 
 CONTEXT = torch.tensor([[3, 4, 5, 0], [6, 3, 3, 9], [0, 0, 0, 7]])
 
@@ -61,11 +62,28 @@ def _loaded(tied, assign):
     return _one(model)
 
 
-def _emptied(model):
-    """Make every tensor anew, from a model without storage: on its own device it stays the same."""
-    model.to("meta").to_empty(device="cpu")
-    return _one(model)[:2]
+def _where(model):
+    return {"table": str(model.table.device), "output": str(model.output.weight.device)}
 
+
+def _moved(model):
+    model.to("meta")
+    return {**_where(model), "are one": model.output.weight is model.table}
+
+
+def _emptied(model, recurse=True):
+    """Make every tensor anew, from a model without storage: on its own device it stays the same."""
+    back = model.to("meta").to_empty(device="cpu", recurse=recurse)
+    one, count, _ = _one(model)
+    return {**_where(model), "are one": one, "parameters": count, "it is returned": back is model}
+
+
+def _cbow_start(model):
+    torch.manual_seed(0)
+    return f"{model(400, 64).vectors.std().item():.3f}"
+
+
+YES_OR_NO = "whether a word is there, 0 or 1: exact in any dtype"
 
 PARTS = (
     Part(
@@ -76,9 +94,16 @@ PARTS = (
             "a list of words is encoded": lambda t: t(WORDS).encode(["mat", "the"]),
             "ids are decoded": lambda t: t(WORDS).decode([3, 4, 5]),
             "<bos> and <pad> are among them": lambda t: t(WORDS).decode([1, 7, 0, 3, 0]),
+            "words come as a list": lambda t: list(t(list(WORDS)).tokens),
             "something stands behind <eos>": lambda t: t(WORDS).decode([1, 3, 4, 2, 5, 2, 0]),
             "ids come as a tensor": lambda t: t(WORDS).decode(torch.tensor([4, 2, 0])),
             "there are no ids": lambda t: t(WORDS).decode([]),
+        },
+        equivalent={
+            "… => words = text.split() if isinstance(text, str) else text": (
+                "a list of words is read as it is"
+            ),
+            "… => if i not in (BOS, PAD):": "the order of the two is nothing",
         },
     ),
     Part(
@@ -88,7 +113,12 @@ PARTS = (
             "rows come as tuples, one of them empty": lambda f: f([(4,), (), (9, 8)]),
             "there is one row": lambda f: f([[3, 4]]),
             "the ids are whole numbers": lambda f: str(f([[5], [6, 7]]).dtype),
+            "all rows are empty": lambda f: f([(), ()]),
+            "another device is asked for": lambda f: {
+                "device": str(f([[5], [6, 7]], torch.device("meta")).device)
+            },
         },
+        equivalent={"… => ….detach()": "whole numbers carry no gradient"},
     ),
     Part(
         "tinytf.text.merges.learn_merges",
@@ -130,8 +160,11 @@ PARTS = (
             "two sentences are embedded": lambda e: twin(e, 7, 5)(IDS),
             "the scale is given": lambda e: twin(e, 7, 5, scale=0.5)(IDS),
             "it starts with small numbers": _drawn,
+            "it is asked for its `vocab_size`": lambda e: {"vocab_size": e(7, 5).vocab_size},
+            "numbers are in float32": lambda e: dtypes(e(7, 5)(IDS)),
             "gradients go back to the rows": _embedded_gradients,
         },
+        equivalent={"… => …ids.detach()…": "ids are whole numbers and carry no gradient"},
     ),
     Part(
         "tinytf.embedding.TiedOutput",
@@ -139,10 +172,20 @@ PARTS = (
             "it is tied": lambda tied: _one(_tied(tied)),
             "it is not": lambda tied: _one(_echo(tied)),
             "it moves to float64": lambda tied: _one(_tied(tied).double()),
+            "it moves to another device": lambda tied: _moved(_tied(tied)),
+            "it was not tied, and moves to another device": lambda tied: _moved(_echo(tied)),
             "every tensor is made anew": lambda tied: _emptied(_tied(tied)),
+            "its own tensors are made anew, and not its parts'": lambda tied: [
+                _emptied(tie(tied), recurse=False) for tie in (_tied, _echo)
+            ],
             "it was not tied, and every tensor is made anew": lambda tied: _emptied(_echo(tied)),
             "a state is loaded": lambda tied: _loaded(tied, assign=False),
             "a state's own tensors are put in": lambda tied: _loaded(tied, assign=True),
+        },
+        equivalent={
+            "… => tied = getattr(self.output, 'weight') is self.table": (
+                "every output that is asked of here has a weight"
+            ),
         },
     ),
     Part(
@@ -152,6 +195,10 @@ PARTS = (
             "a sentence has one word": lambda f: list(f([[3, 4], [9], [6, 7, 8, 9]])),
             "the window is one word wide": lambda f: list(f([[3, 4, 5, 6], [7, 8]], 1)),
             "it is three words wide": lambda f: list(f([[3, 4, 5, 6, 7]], window=3)),
+            "both are tensors": lambda f: dtypes(*map(torch.clone, f([[3, 4, 5]]))),
+        },
+        equivalent={
+            "… => padded = [PAD] * window + row + [PAD] * window": "rows are lists of ids here"
         },
     ),
     Part(
@@ -159,10 +206,18 @@ PARTS = (
         {
             "its weights are counted": lambda model: shapes(model(10, 5)),
             "it starts": lambda model: model(10, 5).output.detach(),
+            "its vectors start": lambda model: {"standard deviation": _cbow_start(model)},
             "it reads contexts with padding": lambda model: twin(model, 10, 5)(CONTEXT),
             "three neighbours are missing": lambda model: twin(model, 10, 5)(CONTEXT[2:]),
             "a context is empty": lambda model: twin(model, 10, 5)(CONTEXT[:1] * 0),
+            "numbers are in float32": lambda model: dtypes(model(10, 5)(CONTEXT)),
             "gradients go back to both tables": _cbow_gradients,
+        },
+        equivalent={
+            "… => there = ….…()": YES_OR_NO,
+            "… => there = (context.…() != PAD).unsqueeze(-1)": YES_OR_NO,
+            "… => …there.…()…": YES_OR_NO,
+            "… => …self.vectors[context.detach()]…": "ids carry no gradient: rows of a table do",
         },
     ),
     Part(
@@ -179,6 +234,7 @@ PARTS = (
             "the pair stands once": lambda f: list(f([1, 2, 3], (1, 2), 9)),
             "the pair stands at the end, and twice": lambda f: list(f([1, 2, 3, 1, 2], (1, 2), 9)),
             "pairs overlap": lambda f: list(f([1, 1, 1, 2, 1, 1], (1, 1), 9)),
+            "half of it stands at the end": lambda f: list(f([3, 1], (1, 2), 9)),
             "the other way round is no pair": lambda f: list(f([2, 1, 2], (1, 2), 9)),
             "there is nothing": lambda f: list(f([], (1, 2), 9)),
         },
@@ -191,6 +247,9 @@ PARTS = (
             "merges build on merges": lambda f: list(f([1, 2, 3, 3, 3], MERGES)),
             "a text is given as a tuple": lambda f: list(f((1, 2, 1, 2), MERGES)),
             "it is done all over a text": lambda f: Counter(f([1, 2, 3] * 3 + [3, 3], MERGES)),
+        },
+        equivalent={
+            "ids = list(ids) => …": "what is given is read, never changed: a merge makes a new list"
         },
     ),
 )

@@ -10,11 +10,17 @@ from tinytf.course.parts import Part, arrived
 wide = functools.partial(numbers, dtype=torch.float64)
 HALF_HIDDEN = torch.tensor([[True, False, True, True], [False, False, False, False],
                             [True, True, False, True]])  # fmt: skip
+NOTHING_DROPPED = "a dropout of 0 drops nothing, in training or not"
 
 
 def learned(*shape, seed):
     """Numbers that ask for a gradient."""
     return wide(*shape, seed=seed).requires_grad_()
+
+
+def dtypes(*tensors):
+    """The names of their dtypes, for an answer that is to keep that of its input."""
+    return {"dtype": ", ".join(str(x.dtype).removeprefix("torch.") for x in tensors)}
 
 
 def _weights_gradients(f):
@@ -75,7 +81,15 @@ attention_weights = Part(
         ),
         "numbers are in half precision": _half,
         "gradients go back to queries and keys": _weights_gradients,
+        "there are no sentences and heads, and a mask of two axes": lambda f: f(
+            wide(3, 5, seed=1), wide(4, 5, seed=2), HALF_HIDDEN
+        ),
         "gradients go back past hidden keys, and none is NaN": _hidden_gradients,
+    },
+    equivalent={
+        "… => …~mask.detach()…": "a boolean mask carries no gradient",
+        "… => scores = q @ k.transpose(-2, -1) / math.sqrt(k.size(-1))": "q and k have one width",
+        "… => …torch.finfo(k.dtype).min)": "q and k have one dtype, that of the scores",
     },
 )
 
@@ -99,6 +113,11 @@ explicit_attention = Part(
         "weights are dropped, a quarter of them": _dropped,
         "gradients go back to queries, keys and values": _mix_gradients,
     },
+    equivalent={
+        "… => return F.dropout(attention_weights(q, k, mask), dropout) @ v": NOTHING_DROPPED,
+        "… => …training=dropout >= 0) @ v": NOTHING_DROPPED,
+        "… => …training=dropout > -1) @ v": NOTHING_DROPPED,
+    },
 )
 
 padding_mask = Part(
@@ -107,6 +126,11 @@ padding_mask = Part(
         "one sentence has one pad": lambda f: f(torch.tensor([[5, 7, 0]])),
         "two sentences differ in length": lambda f: f(torch.tensor([[5, 0, 0, 0], [3, 4, 9, 0]])),
         "the pad's id is 2": lambda f: f(torch.tensor([[5, 0, 2], [2, 2, 2]]), 2),
+    },
+    equivalent={
+        "… => …[:, None, None, :].detach()": "a boolean mask carries no gradient",
+        "… => …ids.detach()…": "ids are whole numbers and carry no gradient",
+        "… => …ids.float()…": "float32 holds the ids of sixteen million words exactly",
     },
 )
 
@@ -118,6 +142,7 @@ causal_mask = Part(
         "there are five": lambda f: f(5),
         "another device is asked for": lambda f: {"device": str(f(5, torch.device("meta")).device)},
     },
+    equivalent={"… => ….detach()": "a boolean mask carries no gradient"},
 )
 
 PARTS = (attention_weights, explicit_attention, padding_mask, causal_mask)

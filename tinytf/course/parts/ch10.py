@@ -5,7 +5,7 @@ from torch import nn
 
 from tinytf.attention import MultiHeadAttention
 from tinytf.course.parts import Part, arrived, shapes, twin
-from tinytf.course.parts.ch05 import learned, wide
+from tinytf.course.parts.ch05 import dtypes, learned, wide
 from tinytf.feedforward import FeedForward
 from tinytf.norm import RMSNorm
 
@@ -89,6 +89,11 @@ def _start(bound):
         size = (linear.weight.abs().max() / linear.weight.std()).item()
         return "within ±√3 standard deviations" if size < 1.8 else "beyond ±3" if size > 3 else size
 
+    def double(start):
+        parts = nn.Sequential(nn.Linear(4, 3), nn.LayerNorm(3)).double()
+        start(parts)
+        return {"biases": parts[0].bias.detach(), **dtypes(*parts.parameters())}
+
     def others(start):
         torch.manual_seed(0)
         parts = nn.ModuleDict({"table": nn.Embedding(5, 4), "norm": nn.LayerNorm(4)})
@@ -102,6 +107,7 @@ def _start(bound):
         "its biases are looked at": lambda start: drawn(start).bias.abs().max(),
         "its largest weight is looked at": largest,
         "a module has an embedding, a norm and a map": others,
+        "a map in float64 lies inside a module": double,
     }
     if not bound:
         scripts["another standard deviation is given"] = lambda start: spread(start, std=0.5)
@@ -126,8 +132,14 @@ def _scaled():
         same = all(p is old for p, old in zip(layer.parameters(), before))
         return same and all(p.requires_grad and p.is_leaf for p in layer.parameters())
 
+    def double(scale):
+        layer = twin(FeedForward, 4, 6)
+        scale(layer, 2)
+        return {name: p.detach() for name, p in layer.named_parameters()}
+
     return {
         "a layer is one of four": shares,
+        "its weights are in float64": double,
         "it is called twice": lambda scale: shares(scale, times=2),
         "the weights are to be trained after it": learns,
     }
@@ -142,29 +154,63 @@ def _block(f):
         module, x = twin(block, 5, 0.0), learned(2, 3, 5, seed=1)
         return arrived(module(x, lambda y: y.flip(1) * y), x, module=module)
 
-    def dropped(block):
-        module = twin(block, 5, 0.5, mode="train")
+    def dropped(block, *dropout):
+        module = twin(block, 5, *dropout, mode="train")
         torch.manual_seed(0)
-        return module(wide(2, 3, 5, seed=1), nn.Tanh())
+        return module(wide(6, 8, 5, seed=1), nn.Tanh())
+
+    def single(block):
+        given, module = [], block(5)
+        out = module(wide(2, 3, 5, seed=1).float(), lambda x: given.append(x) or x)
+        return dtypes(out, *given)
 
     return {
         "its weights are counted": lambda block: shapes(block(5)),
         "a sublayer is put in": run,
         "another norm is put in": lambda block: run(block, norm=RMSNorm),
-        "half of what the sublayer says is dropped": dropped,
+        "half of what the sublayer says is dropped": lambda block: dropped(block, 0.5),
+        "no dropout is named: a tenth is dropped": dropped,
+        "numbers are in float32": single,
         "a stack of these ends": lambda block: block.final_norm(5).__class__.__name__,
         "gradients go back to the stream and to the norm": gradients,
     }
 
 
+AT_LEAST = "squares are taken at least in float32, so in float64 too"
+ONE_DTYPE = "the weight has the dtype of x"
+
 PARTS = (
-    Part("tinytf.norm.layer_norm", _norm(biases=True, loud=100)),
-    Part("tinytf.norm.rms_norm", _norm(biases=False, loud=1000)),
+    Part(
+        "tinytf.norm.layer_norm",
+        _norm(biases=True, loud=100),
+        equivalent={
+            "… => variance = (x - mean.detach()).square().mean(dim=-1, keepdim=True)": (
+                "at the mean the variance is least: its gradient to the mean is zero"
+            )
+        },
+    ),
+    Part(
+        "tinytf.norm.rms_norm",
+        _norm(biases=False, loud=1000)
+        | {"numbers are huge, in float64": lambda f: f(wide(2, 4, seed=1) * 1e40, wide(4, seed=2))},
+        equivalent={
+            "… => wide = ….double()": AT_LEAST,
+            "… => mean_square = ….double()": AT_LEAST,
+            "… => wide = x.to(torch.promote_types(torch.float32, x.dtype))": "the order is nothing",
+            "… => wide = x.to(torch.promote_types(weight.dtype, torch.float32))": ONE_DTYPE,
+            "… => return (wide / …).to(weight.dtype) * weight": ONE_DTYPE,
+        },
+    ),
     Part("tinytf.norm.LayerNorm", _module()),
     Part("tinytf.norm.RMSNorm", _module()),
     Part("tinytf.initialisation.xavier", _start(bound=True), changes=("module",)),
     Part("tinytf.initialisation.normal", _start(bound=False), changes=("module",)),
     Part("tinytf.initialisation.scale_residual", _scaled(), changes=("module",)),
-    Part("tinytf.residual.PostNorm", _block("PostNorm")),
-    Part("tinytf.residual.PreNorm", _block("PreNorm")),
+    Part(
+        "tinytf.residual.PostNorm",
+        _block("PostNorm"),
+        tolerance=1e-9,
+        equivalent={"… => self.norm = norm(d_model).float()": "a new norm is in float32 as it is"},
+    ),
+    Part("tinytf.residual.PreNorm", _block("PreNorm"), tolerance=1e-9),
 )

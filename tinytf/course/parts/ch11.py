@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from tinytf.course.parts import Part, arrived, shapes, twin
-from tinytf.course.parts.ch05 import learned, wide
+from tinytf.course.parts.ch05 import dtypes, learned, wide
 from tinytf.feedforward import FeedForward
 
 
@@ -16,23 +16,34 @@ def _network(**named):
         module, x = twin(network, 4, 10), learned(2, 3, 4, seed=1)
         return arrived(module(x), x, module=module)
 
-    def dropped(network):
-        module = twin(network, 4, 10, dropout=0.5, mode="train")
+    def dropped(network, **dropout):
+        module = twin(network, 4, 10, **dropout, mode="train")
         torch.manual_seed(0)
         return module(wide(2, 3, 4, seed=1))
 
     return {
         "its weights are counted": lambda network: shapes(network(4, 10)),
         "it reads two sentences": run,
-        "half of the hidden units are dropped": dropped,
+        "half of the hidden units are dropped": lambda network: dropped(network, dropout=0.5),
+        "no dropout is named: nothing is dropped": dropped,
+        "its width is kept": lambda network: {"d_model": network(4, 10).d_model},
+        "numbers are in float32": lambda network: dtypes(
+            network(4, 10)(wide(2, 3, 4, seed=1).float())
+        ),
         "gradients go back to the tokens and to every weight": gradients,
     }
 
 
+def _contributions_gradients(f):
+    network, x = twin(FeedForward, 4, 10, activation=F.gelu), learned(2, 3, 4, seed=1)
+    return arrived(f(network, x), x, network.w_1.weight, network.w_2.weight)
+
+
 CURVE = {
-    "numbers are read": lambda f: f(torch.tensor([-2.0, -0.5, 0.0, 0.5, 2.0])),
-    "they are large, and far below zero": lambda f: f(torch.tensor([-30.0, 30.0, -5.0, 5.0])),
+    "numbers are read": lambda f: f(torch.tensor([-2.0, -0.5, 0.0, 0.5, 2.0]).double()),
+    "they are large, and far below zero": lambda f: f(torch.tensor([-30.0, 30, -5, 5]).double()),
     "they are many": lambda f: f(wide(3, 4, 5, seed=1)),
+    "they are in float32": lambda f: dtypes(f(torch.tensor([-2.0, -0.5, 0.0]))),
     "gradients go back": lambda f: arrived(f(x := learned(3, 4, seed=1)), x),
 }
 
@@ -45,14 +56,13 @@ PARTS = (
                 wide(2, 3, 4, seed=1)
             ),
             "there are no biases": lambda network: shapes(network(4, 10, bias=False)),
-            "its width and its activation are kept": lambda network: [
-                network(4, 10).d_model,
-                network(4, 10, activation=F.silu).activation(torch.tensor([-1.0, 2.0])),
-            ],
+            "its activation is kept": lambda network: network(4, 10, activation=F.silu).activation(
+                torch.tensor([-1.0, 2.0])
+            ),
         },
     ),
-    Part("tinytf.feedforward.gelu", CURVE),
-    Part("tinytf.feedforward.gelu_tanh", CURVE),
+    Part("tinytf.feedforward.gelu", CURVE, tolerance=1e-9),
+    Part("tinytf.feedforward.gelu_tanh", CURVE, tolerance=1e-9),
     Part("tinytf.feedforward.SwiGLU", _network()),
     Part(
         "tinytf.feedforward.gated_width",
@@ -69,15 +79,29 @@ PARTS = (
             "the activation is another": lambda f: f(
                 twin(FeedForward, 4, 10, activation=F.gelu), wide(3, 4, seed=1)
             ),
+            "numbers are in float32": lambda f: dtypes(
+                f(FeedForward(4, 10), wide(3, 4, seed=1).float())
+            ),
+            "gradients go back to the tokens and to both maps": _contributions_gradients,
         },
+        tolerance=1e-9,
     ),
     Part(
         "tinytf.interpret.ffn_units.mirrored",
         {
             "the mirror is an axis": lambda f: f(
-                torch.tensor([[1.0, 2.0]]), torch.tensor([3.0, 0.0]), torch.tensor([1.0, 0.0])
+                *(torch.tensor(x).double() for x in ([[1.0, 2.0]], [3.0, 0.0], [1.0, 0.0]))
             ),
             "it is any": lambda f: f(wide(2, 3, 5, seed=1), wide(5, seed=2), wide(5, seed=3)),
+            "numbers are in float32": lambda f: dtypes(
+                f(*(wide(*shape, seed=1).float() for shape in ((2, 5), (5,), (1,))))
+            ),
+        },
+        tolerance=1e-9,
+        equivalent={
+            "… => across = other - one": "the mirror is the same, whichever side it is seen from",
+            "… => across /= across.norm()": "in place on a difference that is the function's own",
+            "… => ….detach()…": "weights are changed by it, outside of any gradient",
         },
     ),
 )

@@ -7,7 +7,7 @@ from torch import nn
 from tinytf.attention import KeyValueCache
 from tinytf.blocks import DecoderLayer, LayerCache
 from tinytf.course.parts import Part, arrived, shapes, twin
-from tinytf.course.parts.ch05 import learned, wide
+from tinytf.course.parts.ch05 import dtypes, learned, wide
 from tinytf.masks import causal_mask
 from tinytf.norm import LayerNorm
 from tinytf.residual import PreNorm
@@ -36,10 +36,20 @@ def _gradients(layer):
     return arrived(module(x, memory, causal_mask(4), SEEN), x, memory, module=module)
 
 
-def _dropped(layer):
-    module = twin(layer, 6, 2, 10, dropout=0.5, mode="train")
+def _dropped(layer, **dropout):
+    module = twin(layer, 6, 2, 10, **dropout, mode="train")
     torch.manual_seed(0)
-    return module(*_tokens())
+    return module(wide(2, 14, 6, seed=1), wide(2, 5, 6, seed=2))
+
+
+def _single(module):
+    return dtypes(module(*(x.float() for x in _tokens())))
+
+
+def _stack_gradients(stack):
+    module = _stack(stack, LayerNorm(6))
+    x, memory = learned(2, 4, 6, seed=1), learned(2, 5, 6, seed=2)
+    return arrived(module(x, memory), x, memory, module=module)
 
 
 def _stack(stack, norm=None):
@@ -49,7 +59,8 @@ def _stack(stack, norm=None):
 def _stack_steps(stack):
     module, (x, memory) = _stack(stack), _tokens()
     cache = module.new_cache()
-    return [module(x[:, t : t + 1], memory, None, SEEN, cache) for t in range(4)]
+    steps = [module(x[:, t : t + 1], memory, None, SEEN, cache) for t in range(4)]
+    return [*steps, cache[0].self_attention.k, cache[2].cross_attention.v]
 
 
 def _kept(length=2, seed=1):
@@ -72,6 +83,8 @@ def _selected(pair, *rows):
     return [own.k, own.v, cross.k, cross.v]
 
 
+NEW = "a new module is in float32 as it is"
+
 PARTS = (
     Part(
         "tinytf.blocks.LayerCache",
@@ -80,6 +93,7 @@ PARTS = (
             "rows are selected: only those of self-attention": lambda pair: _selected(pair, 2, 0),
             "a row is selected twice": lambda pair: _selected(pair, 1, 1, 0),
         },
+        equivalent={"… => self.self_attention.select(rows.detach())": "rows carry no gradient"},
     ),
     Part(
         "tinytf.blocks.DecoderLayer",
@@ -92,10 +106,13 @@ PARTS = (
             "norms come first, and the activation is another": lambda layer: _run(
                 layer, causal_mask(4), SEEN, residual=PreNorm, activation=F.gelu
             ),
-            "half of what sublayers say is dropped": _dropped,
+            "half of what sublayers say is dropped": lambda layer: _dropped(layer, dropout=0.5),
+            "no dropout is named: a tenth is dropped": _dropped,
+            "numbers are in float32": lambda layer: _single(layer(6, 2, 10)),
             "words come one by one, with a cache": _steps,
             "gradients go back to both sides and to every weight": _gradients,
         },
+        equivalent={"… => self.… = ….float()": NEW},
     ),
     Part(
         "tinytf.blocks.Decoder",
@@ -107,6 +124,11 @@ PARTS = (
             ),
             "it ends in a norm": lambda stack: _stack(stack, LayerNorm(6))(*_tokens()),
             "words come one by one, with a cache for every layer": _stack_steps,
+            "numbers are in float32": lambda stack: _single(
+                stack([DecoderLayer(6, 2, 10)], LayerNorm(6))
+            ),
+            "gradients go back to both sides and to every weight": _stack_gradients,
         },
+        equivalent={"… => self.final_norm = final_norm.float()": NEW},
     ),
 )

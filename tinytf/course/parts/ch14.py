@@ -4,9 +4,10 @@ import torch
 from torch import nn
 
 from tinytf.course.parts import Part, arrived, frozen, says, shapes, twin
+from tinytf.course.parts.ch05 import dtypes, wide
 from tinytf.embedding import TiedOutput
 from tinytf.training.config import TrainingConfig
-from tinytf.training.losses import make_batch
+from tinytf.training.losses import Batch, make_batch
 from tinytf.transformer import Memory, Transformer, TransformerConfig
 
 SENTENCES = ([[5, 6, 7], [8], [9, 9, 9, 4]], [[3, 4], [5, 6, 7, 8, 3], [6]])
@@ -33,7 +34,11 @@ def _memory(memory):
 
 
 def _framed(frame, pad_id=0):
-    """The reader's frame around the parts of a package's Transformer."""
+    """The reader's frame around the parts of a package's Transformer, in float64."""
+    return twin(_around(frame), _config(dropout=0.0, pad_id=pad_id))
+
+
+def _around(frame):
 
     def framed(config):
         model, whole = frame(), Transformer(config)
@@ -43,7 +48,7 @@ def _framed(frame, pad_id=0):
         model.output = nn.Linear(config.d_model, config.tgt_vocab_size, bias=False)
         return model
 
-    return twin(framed, _config(dropout=0.0, pad_id=pad_id))
+    return framed
 
 
 def _batch(pad_id=0):
@@ -82,14 +87,32 @@ def _cached(frame):
     return [model.decode(tgt[:, t : t + 1], memory, cache) for t in range(5)]
 
 
+def _cached_padding(frame):
+    """Two sentences of which one begins with two pads."""
+    model, (src, _) = _framed(frame), _batch()
+    tgt = torch.tensor([[1, 3, 4, 5], [0, 0, 1, 7]])
+    memory, cache = model.encode(src[:2]), model.decoder.new_cache()
+    out = [model.decode(tgt[:, t : t + 1], memory, cache) for t in range(4)]
+    return _words(torch.cat(out, dim=1), tgt)
+
+
+def _frame_single(frame):
+    model, (src, tgt) = _around(frame)(_config(dropout=0.0)), _batch()
+    memory = model.encode(src)
+    return dtypes(memory.states, model.decode(tgt, memory), model(src, tgt))
+
+
 def _frame_gradients(frame):
     model, (src, tgt) = _framed(frame), _batch()
     return arrived(_words(model(src, tgt), tgt), module=model)
 
 
 def _table(frame):
-    model = _framed(frame)
-    return [torch.tensor(isinstance(model, TiedOutput)), model.table]
+    models = _around(frame)(_config()), _framed(frame)
+    return {
+        "it is a TiedOutput": isinstance(models[0], TiedOutput),
+        "its table is the target's": [m.table is m.tgt_embedding.weight for m in models],
+    }
 
 
 # The Transformer
@@ -125,6 +148,12 @@ def _rule(p):
     return " or ".join(near) or "another start"
 
 
+def _single(transformer, **choices):
+    model = _made(transformer, src_vocab_size=10, **choices)
+    src, tgt = _batch()
+    return dtypes(model(src % 10, tgt), *model.parameters())
+
+
 def _dropped(transformer):
     model = twin(transformer, _config(dropout=0.5), mode="train")
     torch.manual_seed(0)
@@ -146,9 +175,24 @@ def _ties(transformer):
 # Loss, optimiser, loop
 
 
-def _loss(f, smoothing=0.0):
-    loss, tokens = f(_model(), make_batch(*SENTENCES), smoothing)
+def _loss(f, *smoothing):
+    loss, tokens = f(_model(), make_batch(*SENTENCES), *smoothing)
     return [loss, torch.tensor(tokens)]
+
+
+def _scored(f):
+    """Whether the output map gives logits for padding as well."""
+    model, rows, batch = _model(), [], make_batch(*SENTENCES)
+    model.output.register_forward_hook(
+        lambda module, inputs, out: rows.append(out.numel() // out.size(-1))
+    )
+    f(model, batch)
+    return {"padding has logits": sum(rows) > batch.num_tokens}
+
+
+def _half_loss(f):
+    loss, _ = f(_model().bfloat16(), make_batch(*SENTENCES))
+    return dtypes(loss)
 
 
 def _gradients(f):
@@ -167,11 +211,42 @@ def _groups(f, **settings):
     ]
 
 
+def _stepped(f):
+    """The parameters after a step of the optimiser."""
+    model = twin(nn.Sequential, nn.Linear(3, 4), nn.LayerNorm(4))
+    optimizer = f(model, TrainingConfig(steps=10, warmup=1, lr=0.5))
+    model[1](model[0](wide(2, 3, seed=1))).pow(3).sum().backward()
+    optimizer.step()
+    return {name: p.detach() for name, p in model.named_parameters()}
+
+
+class _Elsewhere(torch.Tensor):
+    """Ids on another device, as it were: nothing is done with them before they are moved."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func in (torch.Tensor.to, torch.Tensor.cpu):
+            return args[0].as_subclass(torch.Tensor)
+        raise RuntimeError("Expected all tensors to be on the same device: a batch is on another")
+
+
+def _moved(f):
+    batch = Batch(*(part.as_subclass(_Elsewhere) for part in make_batch(*SENTENCES)))
+    (row,) = f(_model().train(), lambda step: batch, TrainingConfig(steps=1, warmup=1))
+    return torch.tensor(row["loss"])
+
+
+def _rows(f):
+    batch = make_batch(*SENTENCES)
+    rows = f(_model().train(), lambda step: batch, TrainingConfig(steps=2, warmup=1))
+    return [{name: type(value).__name__ for name, value in row.items()} for row in rows]
+
+
 def _trained(f, **settings):
     model = _model().train()
     config = TrainingConfig(**({"steps": 4, "warmup": 2, "lr": 0.02} | settings))
-    batches = [make_batch(*SENTENCES), make_batch(SENTENCES[1], SENTENCES[0])]
-    history = f(model, lambda step: batches[step % 2], config)
+    batches = [make_batch(*SENTENCES), make_batch(*reversed(SENTENCES)), make_batch([[5]], [[3]])]
+    history = f(model, lambda step: batches[step % 3], config)
     rows = [torch.tensor([row["step"], row["loss"]]) for row in history]
     return [*rows, *(p.detach() for p in model.parameters())]
 
@@ -179,6 +254,12 @@ def _trained(f, **settings):
 def _rates(*cases):
     return lambda f: [f(*case) for case in cases]
 
+
+NO_GRADIENT = "ids and masks carry no gradient"
+EXACT = "float32 holds the ids of sixteen million words exactly"
+ALIKE = "every layer's cache has the same length, and remembers padding as well"
+IN_FLOAT32 = "the loss is made of logits in float32 anyway"
+ONE_KERNEL = "one kernel or several take the same step, but for rounding"
 
 PARTS = (
     Part(
@@ -204,8 +285,20 @@ PARTS = (
             "a memory is given, and not made": _decoded,
             "the padding has the id 4": lambda f: _forward(f, 4),
             "words come one by one, with a cache": _cached,
+            "they do, and one sentence begins with padding": _cached_padding,
             "its table is the target's": _table,
+            "numbers are in float32": _frame_single,
             "gradients go back to every weight": _frame_gradients,
+        },
+        equivalent={
+            "… => mask = padding_mask(src, self.config.pad_id).detach()": NO_GRADIENT,
+            "… => return Memory(self.encoder(x, mask), mask.detach())": NO_GRADIENT,
+            "… => return Memory(self.encoder(x, mask.detach()), mask)": NO_GRADIENT,
+            "… => …src.detach()…": NO_GRADIENT,
+            "… => …tgt.detach()…": NO_GRADIENT,
+            "… => …padding_mask(….float(), self.config.pad_id)…": EXACT,
+            "… => first = cache[1].self_attention if cache else None": ALIKE,
+            "… => first = cache[-1].self_attention if cache else None": ALIKE,
         },
     ),
     Part(
@@ -221,6 +314,14 @@ PARTS = (
             "each weight starts by its rule": _start,
             "they start as GPT-2's": lambda f: _start(f, init="normal", norm="pre"),
             "half of what is said is dropped": _dropped,
+            "numbers are in float32": lambda f: {
+                "two tables": _single(f),
+                "one table": _single(f, share_embeddings=True),
+            },
+        },
+        equivalent={
+            "… => self.… = ….float()": "a new module is in float32 as it is",
+            "…c.… => …config.…": "c is another name of config",
         },
     ),
     Part(
@@ -235,9 +336,20 @@ PARTS = (
         {
             "targets are padded": _loss,
             "labels are smoothed": lambda f: _loss(f, 0.1),
+            "the model computes in bfloat16": _half_loss,
+            "logits are made": _scored,
             "gradients go back to every weight": _gradients,
         },
         tolerance=1e-5,
+        equivalent={
+            "… => real = (batch.tgt_out != PAD).detach()": NO_GRADIENT,
+            "… => …[real.detach()]…": NO_GRADIENT,
+            "… => logits = model.output(hidden[real]).float()": IN_FLOAT32,
+            "… => logits = model.output(hidden[real]).double()": IN_FLOAT32,
+            "… => loss = ….float()": IN_FLOAT32,
+            "… => return (loss.float(), logits.size(0))": IN_FLOAT32,
+            "… => loss = F.cross_entropy(logits.float().float(), …": IN_FLOAT32,
+        },
     ),
     Part(
         "tinytf.training.optimizer.adamw",
@@ -246,6 +358,11 @@ PARTS = (
             "the settings are others": lambda f: _groups(
                 f, lr=0.5, betas=(0.8, 0.9), eps=1e-6, weight_decay=0.3
             ),
+            "a step is taken": _stepped,
+        },
+        equivalent={
+            "… => …eps=config.eps)": ONE_KERNEL,
+            "… => …fused=False)": ONE_KERNEL,
         },
     ),
     Part(
@@ -264,7 +381,13 @@ PARTS = (
             "there is a floor, and training goes on": _rates(
                 (55, 0.5, 10, 100, 0.1), (100, 0.5, 10, 100, 0.1), (150, 0.5, 10, 100, 0.1)
             ),
-            "there is no warm-up, or nothing else": _rates((1, 0.5, 1, 4), (3, 0.5, 4, 4)),
+            "there is no warm-up, or nothing else": _rates(
+                (1, 0.5, 1, 4), (3, 0.5, 4, 4), (5, 0.5, 4, 4)
+            ),
+            "one step is left to fall": _rates((3, 0.5, 3, 4), (4, 0.5, 3, 4)),
+        },
+        equivalent={
+            "if step < warmup: => if step <= warmup:": "both branches give lr at the end of warm-up"
         },
     ),
     Part(
@@ -272,6 +395,8 @@ PARTS = (
         {
             "it takes one step": lambda f: _trained(f, steps=1, warmup=1),
             "it takes four, on batches in turn": _trained,
+            "rows are plain numbers": _rows,
+            "batches come from another device": _moved,
             "gradients are clipped hard": lambda f: _trained(f, clip=0.01),
             "labels are not smoothed": lambda f: _trained(f, label_smoothing=0.0),
             "the schedule is the paper's, and decay is strong": lambda f: _trained(
@@ -280,5 +405,10 @@ PARTS = (
         },
         tolerance=1e-5,
         changes=("model",),
+        equivalent={
+            "… => (loss.float() / tokens).backward()": "the loss is in float32 as it is",
+            "… => ….detach().item() / tokens})": "a number taken out carries no gradient",
+            "… => ….float().item() / tokens})": "the loss is in float32 as it is",
+        },
     ),
 )
