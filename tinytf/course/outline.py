@@ -70,7 +70,7 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "09", "RoPE and ALiBi",
-        "How can a score depend on the distance of two words alone?", 60,
+        "How can a score depend on the distance of two words alone?", 65,
         "positions (chapter 08), the layer of chapter 07",
     ),
     Chapter(
