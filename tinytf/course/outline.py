@@ -48,7 +48,7 @@ CHAPTERS = (  # in the order of reading
         "Python and a little PyTorch",
     ),
     Chapter(
-        "04", "Embeddings", "How does a number become a vector that means something?", 50,
+        "04", "Embeddings", "How does a number become a vector that means something?", 55,
         "tokens and their ids (03), Python and a little PyTorch",
     ),
     Chapter(
