@@ -43,9 +43,9 @@ class PositionalEncoding(nn.Module):
 class LearnedPositionalEncoding(nn.Module):
     """Add a learned vector to each token, one per position, then drop out.
 
-    The table starts as a normal of standard deviation 0.02. Source: Radford et al. 2018 (GPT);
-    the start is Hugging Face's (GPT-2's released code draws positions from N(0, 0.01²)); Vaswani et
-    al. 2017, section 3.5, compares the two.
+    The parameter `table` (max_len, d_model) starts as a normal of standard deviation 0.02. Source:
+    Radford et al. 2018 (GPT); the start is Hugging Face's (GPT-2's released code draws positions
+    from N(0, 0.01²)); Vaswani et al. 2017, section 3.5, compares the two.
     """
 
     def __init__(self, d_model: int, max_len: int, dropout: float = 0.1) -> None:

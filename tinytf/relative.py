@@ -90,11 +90,11 @@ def half_split_order(width: int) -> Tensor:
 
 
 def alibi_slopes(num_heads: int) -> Tensor:
-    """Give each head its slope: (H,), falling.
+    """Give each head its slope: (H,).
 
     For a power of two, 2^(-8/H), 2^(-16/H), … 2^-8. For other numbers, those of the power of two
-    below, then every other one of the power above. Source: Press et al. 2022, section 3 and the
-    authors' code (for other numbers).
+    below, then every other one of the power above, from its first on. Source: Press et al. 2022,
+    section 3 and the authors' code (for other numbers).
     """
     if num_heads < 1:
         raise ValueError(f"num_heads={num_heads} must be at least 1")

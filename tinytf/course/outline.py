@@ -48,7 +48,7 @@ CHAPTERS = (  # in the order of reading
         "Python and a little PyTorch",
     ),
     Chapter(
-        "04", "Embeddings", "How does a number become a vector that means something?", 50,
+        "04", "Embeddings", "How does a number become a vector that means something?", 55,
         "tokens and their ids (03), Python and a little PyTorch",
     ),
     Chapter(
@@ -70,7 +70,7 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "09", "RoPE and ALiBi",
-        "How can a score depend on the distance of two words alone?", 60,
+        "How can a score depend on the distance of two words alone?", 65,
         "positions (chapter 08), the layer of chapter 07",
     ),
     Chapter(

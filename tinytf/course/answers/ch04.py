@@ -114,6 +114,32 @@ GRADIENT = Answers(
             "or `no_grad` cuts that off.",
         ),
         WrongAnswer(
+            "on the CPU whatever the device",
+            lambda ids, grad, vocab_size: torch.zeros(
+                vocab_size, grad.size(-1), dtype=grad.dtype
+            ).index_add(0, ids.flatten(), grad.reshape(-1, grad.size(-1))),
+            "another device",
+            "`torch.zeros` stands on the CPU unless it is told otherwise; `grad.new_zeros` stands "
+            "where grad does.",
+        ),
+        WrongAnswer(
+            "a table per sentence",
+            lambda ids, grad, vocab_size: (
+                F.one_hot(ids.long(), vocab_size).to(grad.dtype).mT @ grad
+            ),
+            "the shape is (1, 3, 2)",
+            "There is one table for the whole batch: flatten B and T into one axis, over which the "
+            "product sums.",
+        ),
+        WrongAnswer(
+            "nothing for id 0",
+            lambda ids, grad, vocab_size: my_lookup_gradient(
+                ids, grad * (ids != 0)[..., None], vocab_size
+            ),
+            "for ids=[[2, 0]]",
+            "Here id 0 is a row like the others. Who wants padding left out masks the loss.",
+        ),
+        WrongAnswer(
             "grad taken to lie in order",
             lambda ids, grad, vocab_size: grad.new_zeros(vocab_size, grad.size(-1)).index_add(
                 0, ids.flatten(), grad.view(-1, grad.size(-1))
@@ -208,6 +234,20 @@ NEAREST = Answers(
             _variant(lambda v, q: v @ q),
             "Row 1 is long",
             "Without dividing by the norms long vectors win, and frequent words have long vectors.",
+        ),
+        WrongAnswer(
+            "opposite is near",
+            _variant(lambda v, q: _cosine(v, q).abs()),
+            "Row 4 is opposite",
+            "A cosine of −1 is the farthest there is: leave its sign.",
+        ),
+        WrongAnswer(
+            "cosines for ids",
+            lambda vectors, query, k: _cosine(vectors, vectors[query])[
+                my_nearest(vectors, query, k)
+            ],
+            "for vectors=",
+            "Asked for are the numbers of the rows: `topk` returns `values` and `indices`.",
         ),
         WrongAnswer(
             "includes the query",

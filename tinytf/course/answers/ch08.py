@@ -8,7 +8,6 @@ from tinytf.course.grading import Answers, WrongAnswer
 _NO_GRADIENT = "positions and angles have no gradient to lose"
 _FLOAT32 = "it is float32 already, or will be, or small whole numbers"
 _VERDICT = "neither a gradient nor more digits change what a test of values says"
-_MORE_DIGITS = "more digits on the way to float32"
 
 
 def _alike(line, why, *changes):
@@ -16,66 +15,60 @@ def _alike(line, why, *changes):
     return {f"{line} => {line.replace(old, new.replace('…', old), 1)}": why for old, new in changes}
 
 
-# 08.1 the table of sines and cosines
+# 08.1 the clock at any place
 
 
-def my_sinusoidal(max_len, d_model):
-    """The sinusoidal positions, (max_len, d_model).
+def my_sinusoids(positions, d_model):
+    """The sinusoid of each position: (…, d_model) for `positions` (…), which need not be whole.
 
     Column 2i holds sin(pos / 10000^(2i / d_model)), column 2i + 1 the cosine of the same angle.
     An odd d_model ends on a sine.
     """
-    position = torch.arange(max_len)[:, None]
-    angle = position / 10000 ** (torch.arange(0, d_model, 2) / d_model)  # (max_len, pairs)
-    table = torch.empty(max_len, d_model)
-    table[:, 0::2] = angle.sin()
-    table[:, 1::2] = angle.cos()[:, : d_model // 2]
-    return table
+    frequency = 10000 ** (-torch.arange(0, d_model, 2) / d_model)  # (pairs,)
+    angle = positions[..., None] * frequency  # (…, pairs)
+    rows = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)  # a sine, a cosine, …
+    return rows[..., :d_model]
 
 
-def _angles(max_len, d_model, power=-1.0):
-    return torch.arange(max_len)[:, None] * 10000.0 ** (
-        power * torch.arange(0, d_model, 2) / d_model
-    )
+def _angles(positions, d_model, power=-1.0, base=10000.0):
+    return positions[..., None] * base ** (power * torch.arange(0, d_model, 2) / d_model)
 
 
-def _table(angle, d_model):
-    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)[:, :d_model]
+def _rows(angle, d_model):
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)[..., :d_model]
 
 
-def _halves(max_len, d_model):
-    angle = _angles(max_len, d_model)
-    return torch.cat([angle.sin(), angle.cos()], dim=-1)[:, :d_model]
+def _halves(positions, d_model):
+    angle = _angles(positions, d_model)
+    return torch.cat([angle.sin(), angle.cos()], dim=-1)[..., :d_model]
 
 
-def _own_exponent(max_len, d_model):
-    angle = torch.arange(max_len)[:, None] / 10000 ** (torch.arange(d_model) / d_model)
-    table = angle.sin()
-    table[:, 1::2] = angle[:, 1::2].cos()
-    return table
+def _own_exponent(positions, d_model):
+    angle = positions[..., None] / 10000 ** (torch.arange(d_model) / d_model)
+    return torch.where(torch.arange(d_model) % 2 == 0, angle.sin(), angle.cos())
 
 
-def _odd_crash(max_len, d_model):
-    angle, table = _angles(max_len, d_model), torch.zeros(max_len, d_model)
-    table[:, 0::2], table[:, 1::2] = angle.sin(), angle.cos()
-    return table
+def _odd_crash(positions, d_model):
+    angle, rows = _angles(positions, d_model), torch.zeros(*positions.shape, d_model)
+    rows[..., 0::2], rows[..., 1::2] = angle.sin(), angle.cos()
+    return rows
 
 
-def _swapped(max_len, d_model):
-    angle = _angles(max_len, d_model)
-    return torch.stack([angle.cos(), angle.sin()], dim=-1).flatten(1)[:, :d_model]
+def _swapped(positions, d_model):
+    angle = _angles(positions, d_model)
+    return torch.stack([angle.cos(), angle.sin()], dim=-1).flatten(-2)[..., :d_model]
 
 
-def _from_one(max_len, d_model):
-    return _table(_angles(max_len + 1, d_model)[1:], d_model)
+def _counted(positions, d_model):
+    return my_sinusoids(torch.arange(positions.size(-1)).expand(positions.shape), d_model)
 
 
-SINUSOIDAL = Answers(
-    reference=my_sinusoidal,
+SINUSOIDS = Answers(
+    reference=my_sinusoids,
     wrong=(
         WrongAnswer(
             "frequencies divided",
-            lambda max_len, d_model: _table(_angles(max_len, d_model, 1.0), d_model),
+            lambda positions, d_model: _rows(_angles(positions, d_model, 1.0), d_model),
             "Pair i turns by",
             "The hands get faster from pair to pair, up to 10,000 radians a word. Positions are "
             "still unique and bounded, and a shift is still a matrix; but neighbours are not "
@@ -90,9 +83,21 @@ SINUSOIDAL = Answers(
         ),
         WrongAnswer(
             "i in place of 2i",
-            lambda max_len, d_model: _table(_angles(max_len, d_model, -0.5), d_model),
+            lambda positions, d_model: _rows(_angles(positions, d_model, -0.5), d_model),
             "Pair i turns by",
             "The exponent of pair i is 2i/d. With i/d the speeds end at 1/100 instead of 1/10000.",
+        ),
+        WrongAnswer(
+            "4i in place of 2i",
+            lambda positions, d_model: _rows(_angles(positions, d_model, -2.0), d_model),
+            "Pair i turns by",
+            "The exponent of pair i is 2i/d, and `torch.arange(0, d_model, 2)` holds 2i already.",
+        ),
+        WrongAnswer(
+            "another base",
+            lambda positions, d_model: _rows(_angles(positions, d_model, base=1000.0), d_model),
+            "Pair i turns by",
+            "The base is 10,000: hand i turns by 1 / 10000^(2i/d) radians per word.",
         ),
         WrongAnswer(
             "sines first, then cosines",
@@ -109,6 +114,20 @@ SINUSOIDAL = Answers(
             "`d_model // 2`.",
         ),
         WrongAnswer(
+            "an odd width made even",
+            lambda positions, d_model: my_sinusoids(positions, d_model + d_model % 2),
+            "One sine, no cosine",
+            "An odd width has a sine more than cosines: the last cosine goes.",
+        ),
+        WrongAnswer(
+            "the speeds of the next even width",
+            lambda positions, d_model: my_sinusoids(positions, d_model + d_model % 2)[
+                ..., :d_model
+            ],
+            "Three sines, two cosines",
+            "The width in the exponent is the width that was asked for, odd as it is.",
+        ),
+        WrongAnswer(
             "sine and cosine swapped",
             _swapped,
             "Column 0 is a sine",
@@ -116,87 +135,101 @@ SINUSOIDAL = Answers(
         ),
         WrongAnswer(
             "positions from 1",
-            _from_one,
+            lambda positions, d_model: my_sinusoids(positions + 1, d_model),
             "Column 0 is a sine",
             "Positions count from 0, so row 0 is 0, 1, 0, 1.",
         ),
         WrongAnswer(
+            "degrees",
+            lambda positions, d_model: my_sinusoids(torch.deg2rad(positions.float()), d_model),
+            "Pair i turns by",
+            "Angles are in radians, and so are `sin` and `cos`.",
+        ),
+        WrongAnswer(
+            "its own 0, 1, 2, …",
+            _counted,
+            "A row belongs to the number that was given",
+            "Take the places from `positions`: its first number need not be 0.",
+        ),
+        WrongAnswer(
+            "whole places only",
+            lambda positions, d_model: my_sinusoids(positions.long(), d_model),
+            "A row belongs to the number that was given",
+            "Between two places the hands stand in between: don't round, don't look rows up.",
+        ),
+        WrongAnswer(
+            "places below 0 turned over",
+            lambda positions, d_model: my_sinusoids(positions.abs(), d_model),
+            "A row belongs to the number that was given",
+            "Below 0 the hands have turned the other way: the sine changes its sign.",
+        ),
+        WrongAnswer(
+            "flattened",
+            lambda positions, d_model: my_sinusoids(positions.flatten(), d_model),
+            "the shape is (6, 4), expected (2, 3, 4)",
+            "Positions (B, T) give rows (B, T, d_model), to be added to words (B, T, d_model).",
+        ),
+        WrongAnswer(
             "transposed",
-            lambda max_len, d_model: my_sinusoidal(max_len, d_model).T,
+            lambda positions, d_model: my_sinusoids(positions, d_model).transpose(-1, -2),
             "the shape is (4, 3), expected (3, 4)",
-            "A row is a position, so that `table[:T]` can be added to (B, T, C).",
+            "A row is a position, so that it can be added to a word.",
         ),
         WrongAnswer(
             "positions in half precision",
-            lambda max_len, d_model: _table(
-                torch.arange(max_len).half().float()[:, None] * _angles(2, d_model)[1], d_model
-            ),
+            lambda positions, d_model: my_sinusoids(positions.half().float(), d_model),
             "Angles need float32",
             "float16 counts in twos from 2048 on, bfloat16 from 256 on: neighbours get one row.",
         ),
     ),
     equivalent={
         **_alike(
-            "position = torch.arange(max_len)[:, None]", _NO_GRADIENT, ("None]", "….detach()")
-        ),
-        **_alike("position = torch.arange(max_len)[:, None]", _FLOAT32, ("None]", "….float()")),
-        **_alike(
-            "position = torch.arange(max_len)[:, None]", _MORE_DIGITS, ("None]", "….double()")
-        ),
-        **_alike(
-            "angle = position / 10000 ** (torch.arange(0, d_model, 2) / d_model)",
+            "frequency = 10000 ** (-torch.arange(0, d_model, 2) / d_model)",
             _NO_GRADIENT,
-            ("position / 10000 ** (torch.arange(0, d_model, 2) / d_model)", "(…).detach()"),
-            ("position", "….detach()"),
+            ("10000 ** (-torch.arange(0, d_model, 2) / d_model)", "(…).detach()"),
         ),
         **_alike(
-            "angle = position / 10000 ** (torch.arange(0, d_model, 2) / d_model)",
+            "frequency = 10000 ** (-torch.arange(0, d_model, 2) / d_model)",
             _FLOAT32,
-            ("position / 10000 ** (torch.arange(0, d_model, 2) / d_model)", "(…).float()"),
-            ("position", "….float()"),
+            ("10000 ** (-torch.arange(0, d_model, 2) / d_model)", "(…).float()"),
         ),
         **_alike(
-            "angle = position / 10000 ** (torch.arange(0, d_model, 2) / d_model)",
-            _MORE_DIGITS,
-            ("position / 10000 ** (torch.arange(0, d_model, 2) / d_model)", "(…).double()"),
-        ),
-        **_alike("table = torch.empty(max_len, d_model)", _NO_GRADIENT, ("model)", "….detach()")),
-        **_alike("table = torch.empty(max_len, d_model)", _FLOAT32, ("model)", "….float()")),
-        **_alike(
-            "table[:, 0::2] = angle.sin()",
+            "angle = positions[..., None] * frequency",
             _NO_GRADIENT,
-            (")", "….detach()"),
-            ("table", "….detach()"),
-            ("angle", "….detach()"),
+            ("positions[..., None] * frequency", "(…).detach()"),
+            ("positions", "….detach()"),
+            ("frequency", "….detach()"),
         ),
         **_alike(
-            "table[:, 0::2] = angle.sin()",
+            "angle = positions[..., None] * frequency",
             _FLOAT32,
-            (")", "….float()"),
-            ("table", "….float()"),
-            ("angle", "….float()"),
+            ("positions[..., None] * frequency", "(…).float()"),
+            ("positions", "….float()"),
+            ("frequency", "….float()"),
         ),
-        **_alike("table[:, 0::2] = angle.sin()", _MORE_DIGITS, (")", "….double()")),
-        **_alike("table[:, 0::2] = angle.sin()", "a slice starts at 0", ("0", "")),
         **_alike(
-            "table[:, 1::2] = angle.cos()[:, :d_model // 2]",
+            "rows = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)",
             _NO_GRADIENT,
-            (" 2]", "….detach()"),
-            ("table", "….detach()"),
-            ("angle", "….detach()"),
+            ("(-2)", "….detach()"),
+            ("angle.sin", "angle.detach().sin"),
+            ("angle.cos", "angle.detach().cos"),
         ),
         **_alike(
-            "table[:, 1::2] = angle.cos()[:, :d_model // 2]",
+            "rows = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)",
             _FLOAT32,
-            (" 2]", "….float()"),
-            ("table", "….float()"),
-            ("angle", "….float()"),
+            ("(-2)", "….float()"),
+            ("angle.sin", "angle.float().sin"),
+            ("angle.cos", "angle.float().cos"),
         ),
         **_alike(
-            "table[:, 1::2] = angle.cos()[:, :d_model // 2]", _MORE_DIGITS, (" 2]", "….double()")
+            "return rows[..., :d_model]",
+            _NO_GRADIENT,
+            ("d_model]", "….detach()"),
+            ("rows", "….detach()"),
         ),
-        **_alike("return table", _NO_GRADIENT, ("table", "….detach()")),
-        **_alike("return table", _FLOAT32, ("table", "….float()")),
+        **_alike(
+            "return rows[..., :d_model]", _FLOAT32, ("d_model]", "….float()"), ("rows", "….float()")
+        ),
     },
 )
 
@@ -540,7 +573,7 @@ ADDED = Answers(
 
 
 ANSWERS = {
-    "08.1": SINUSOIDAL,
+    "08.1": SINUSOIDS,
     "08.2": TABLE_TEST,
     "08.3": ADDED,
 }

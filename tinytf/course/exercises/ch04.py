@@ -10,6 +10,7 @@ from tinytf.course.expect import (
     given,
     gradients,
     numbers,
+    travels,
 )
 from tinytf.course.grading import Exercise, hint
 
@@ -95,6 +96,11 @@ def _linear(answer):
     gradients(answer, _added, torch.tensor([[1, 0, 1], [2, 2, 1]]), numbers(2, 3, 2, seed=7), 4)
 
 
+def _where_grad_is(answer):
+    """it is made where its arguments are"""
+    travels(answer, torch.tensor([[1, 0, 1], [2, 2, 1]]), numbers(2, 3, 2, seed=10), 4)
+
+
 GRADIENT = Exercise(
     id="04.1",
     title="the gradient of a lookup",
@@ -104,13 +110,13 @@ GRADIENT = Exercise(
         "Training needs the way back: how does the loss change with the numbers of the table? "
         "Write `my_lookup_gradient(ids, grad, vocab_size)` without autograd. `ids` is (B, T); "
         "`grad` (B, T, C) says how the loss changes with each number that the lookup gave; the "
-        "result is (V, C), in the dtype of `grad`. A row that was not used gets 0; one that was "
-        "used several times gets the sum."
+        "result is (V, C), in the dtype and on the device of `grad`. A row that was not used gets "
+        "0; one that was used several times gets the sum."
     ),
     hint="The lookup is a product, one-hot × table. The gradient of `A @ W` in `W` is "
     "`A.T @ grad`. (Or look up `index_add`.)",
     function=my_lookup_gradient,
-    tests=(_first_row, _twice, _batch, _turned, _in_its_dtype, _by_itself, _linear),
+    tests=(_first_row, _twice, _batch, _turned, _in_its_dtype, _by_itself, _linear, _where_grad_is),
 )
 
 

@@ -1,4 +1,4 @@
-"""Chapter 08: the table of sines and cosines, a test of it, and positions added."""
+"""Chapter 08: sinusoids of any position, a test of the table, and positions added."""
 
 import math
 
@@ -16,11 +16,11 @@ from tinytf.course.expect import (
 )
 from tinytf.course.grading import Exercise, hint
 
-# 08.1 the table of sines and cosines
+# 08.1 the clock at any place
 
 
-def my_sinusoidal(max_len, d_model):
-    """The sinusoidal positions, (max_len, d_model).
+def my_sinusoids(positions, d_model):
+    """The sinusoid of each position: (…, d_model) for `positions` (…), which need not be whole.
 
     Column 2i holds sin(pos / 10000^(2i / d_model)), column 2i + 1 the cosine of the same angle.
     An odd d_model ends on a sine.
@@ -28,63 +28,83 @@ def my_sinusoidal(max_len, d_model):
     raise NotImplementedError
 
 
-def _values(max_len, d_model):
+def _sinusoids(positions, d_model):
     """Number by number, as the formula says."""
-    angle = [[p / 10000 ** ((j - j % 2) / d_model) for j in range(d_model)] for p in range(max_len)]
-    return torch.tensor(
-        [[math.cos(a) if j % 2 else math.sin(a) for j, a in enumerate(row)] for row in angle]
-    )
+    rows = [
+        [p / 10000 ** ((j - j % 2) / d_model) for j in range(d_model)]
+        for p in positions.flatten().tolist()
+    ]
+    values = [[math.cos(a) if j % 2 else math.sin(a) for j, a in enumerate(row)] for row in rows]
+    return torch.tensor(values).reshape(*positions.shape, d_model)
 
 
-def _sine_shape(answer):
-    """there is a row per position and a column per dimension"""
-    got = tensor(answer(3, 4), "for max_len=3, d_model=4")
-    message = f"for max_len=3, d_model=4, the shape is {tuple(got.shape)}, expected (3, 4)"
-    expect(got.shape == (3, 4), message)
+def _values(max_len, d_model):
+    """The paper's table."""
+    return _sinusoids(torch.arange(max_len), d_model)
+
+
+def _row_each(answer):
+    """each position gets a row, however they lie"""
+    for shape in ((3,), (2, 3), (2, 1, 3)):
+        got = tensor(answer(torch.ones(shape), 4), f"for positions of shape {shape}, d_model=4")
+        message = f"for positions of shape {shape}, d_model=4, the shape is {tuple(got.shape)}, "
+        expect(got.shape == (*shape, 4), message + f"expected {(*shape, 4)}")
 
 
 def _position_0(answer):
     """at position 0 sines are 0 and cosines are 1, in turn"""
     note = "Column 0 is a sine, column 1 the cosine of the same angle, and so on."
-    agrees(answer, _values, 1, 2, note=note)
-    agrees(answer, _values, 1, 4, note=note)
+    agrees(answer, _sinusoids, torch.tensor([0]), 2, note=note)
+    agrees(answer, _sinusoids, torch.tensor([0]), 4, note=note)
 
 
 def _frequencies(answer):
     """each pair turns more slowly than the one before"""
     note = "Pair i turns by 1 / 10000^(2i/d_model) radians per position."
-    agrees(answer, _values, 2, 2, note=note)
-    agrees(answer, _values, 2, 4, note=note)
-    agrees(answer, _values, 4, 6, note=note)
+    agrees(answer, _sinusoids, torch.tensor([0, 1]), 2, note=note)
+    agrees(answer, _sinusoids, torch.tensor([0, 1]), 4, note=note)
+    agrees(answer, _sinusoids, torch.tensor([0, 1, 2, 3]), 6, note=note)
+
+
+@hint("Which numbers does your function turn by: the places that it is given, or its own 0, 1, 2?")
+def _as_given(answer):
+    """places count as they are given, in any order, twice, halves and below 0"""
+    note = "A row belongs to the number that was given, wherever that stands."
+    agrees(answer, _sinusoids, torch.tensor([2]), 2, note=note)
+    agrees(answer, _sinusoids, torch.tensor([[3, 0, 3], [1, 1, 2]]), 4, note=note)
+    agrees(answer, _sinusoids, torch.tensor([2.5, -3.0]), 4, note=note)
 
 
 def _odd_width(answer):
     """an odd width ends on a sine"""
-    agrees(answer, _values, 2, 1, note="One sine, no cosine.")
-    agrees(answer, _values, 3, 5, note="Three sines, two cosines.")
+    agrees(answer, _sinusoids, torch.tensor([0, 1]), 1, note="One sine, no cosine.")
+    agrees(answer, _sinusoids, torch.tensor([0, 1, 2]), 5, note="Three sines, two cosines.")
 
 
 def _far_positions(answer):
     """position 3,000 is as right as position 3"""
-    agrees(answer, _values, 3001, 4, tolerance=5e-4, note="Angles need float32, at least.")
+    note = "Angles need float32, at least."
+    agrees(answer, _sinusoids, torch.tensor([2999, 3000]), 4, tolerance=5e-4, note=note)
 
 
-SINUSOIDAL = Exercise(
+SINUSOIDS = Exercise(
     id="08.1",
-    title="the table of sines and cosines",
+    title="the clock at any place",
     difficulty=2,
     minutes=12,
     statement=(
-        "Write `my_sinusoidal(max_len, d_model)`: the paper's table, a row per position. Column "
-        "2i is a sine, column 2i + 1 the cosine of the same angle. In float32, and for an odd "
-        "`d_model`, too."
+        "Write `my_sinusoids(positions, d_model)`: for `positions`, a tensor of any shape (…), the "
+        "row of each, (…, d_model). Column 2i is a sine, column 2i + 1 the cosine of the same "
+        "angle. Positions may be halves or lie below 0, and `d_model` may be odd; the answer is in "
+        "float32."
     ),
     hint=(
-        "`torch.arange(0, d_model, 2)` is 2i for every pair at once. Fill `table[:, 0::2]` and "
-        "`table[:, 1::2]`; for an odd width there is one cosine fewer."
+        "`torch.arange(0, d_model, 2)` is 2i for every pair at once, and `positions[..., None]` "
+        "has room for the pairs at its end. `torch.stack(…, dim=-1).flatten(-2)` puts two tensors "
+        "one number of each in turn; for an odd width there is one cosine fewer."
     ),
-    function=my_sinusoidal,
-    tests=(_sine_shape, _position_0, _frequencies, _odd_width, _far_positions),
+    function=my_sinusoids,
+    tests=(_row_each, _position_0, _frequencies, _as_given, _odd_width, _far_positions),
 )
 
 
@@ -353,4 +373,4 @@ ADDED = Exercise(
 )
 
 
-EXERCISES = (SINUSOIDAL, TABLE_TEST, ADDED)
+EXERCISES = (SINUSOIDS, TABLE_TEST, ADDED)

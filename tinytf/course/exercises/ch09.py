@@ -1,9 +1,8 @@
-"""Chapter 09: rotary positions, and linear biases."""
+"""Chapter 09: rotary scores by distance, and linear biases under a causal mask."""
 
 import math
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from tinytf.course.expect import (
     agrees,
@@ -15,246 +14,262 @@ from tinytf.course.expect import (
     tensor,
     travels,
 )
-from tinytf.course.grading import Exercise
+from tinytf.course.grading import Exercise, hint
 
-# 09.1 rotary positions
+# 09.1 scores by distance
 
 
-def my_rotate(x, start=0, base=10000.0):
-    """Turn each neighbouring pair of x by its position times the pair's frequency.
+def my_rope_scores(q, k, distances, base=10000.0):
+    """RoPE's scores of queries and keys (..., D) at each of these distances (N,): (..., N).
 
-    x is (..., T, D) with an even D, its first row at position `start`. Pair i, which is
-    (x[2i], x[2i + 1]), turns counterclockwise by position · base^(-2i / D). The result has the
-    dtype of x; angles are float32 even for half precision.
+    A distance is the place of the query minus that of the key. Pair i, which is (x[2i], x[2i + 1]),
+    turns counterclockwise by base^(-2i / D) per place. The result has the dtype and the device of
+    q; angles are float32 even for half precision.
     """
     raise NotImplementedError
 
 
-PAIR = torch.tensor([[1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 2.0]])
+def _scores(q, k, distances, base=10000.0):
+    """A distance and a pair at a time, each angle in Python's own numbers."""
+    columns = []
+    for distance in distances.tolist():
+        total = 0
+        for i in range(0, q.size(-1), 2):
+            angle = distance / base ** (i / q.size(-1))
+            c, s, a, b = math.cos(angle), math.sin(angle), q[..., i], q[..., i + 1]
+            total = total + (a * c - b * s) * k[..., i] + (a * s + b * c) * k[..., i + 1]
+        columns.append(total)
+    return torch.stack(columns, dim=-1)
 
 
-def _turned(x, start=0, base=10000.0):
-    """An element at a time, each angle in Python's own numbers."""
-    rows = []
-    for t in range(x.size(-2)):
-        row = []
-        for i in range(0, x.size(-1), 2):
-            angle = (start + t) / base ** (i / x.size(-1))
-            c, s, a, b = math.cos(angle), math.sin(angle), x[..., t, i], x[..., t, i + 1]
-            row += [a * c - b * s, a * s + b * c]
-        rows.append(torch.stack(row, dim=-1))
-    return torch.stack(rows, dim=-2)
+def _at_one_place(answer):
+    """at one place the score is the dot product"""
+    note = "Nothing has turned against anything else."
+    q, k = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
+    agrees(answer, _scores, q, k, torch.tensor([0]), note=note)
+    q, k = torch.tensor([1.0, 2.0, 0.0, 1.0]), torch.tensor([3.0, 4.0, 5.0, 6.0])
+    agrees(answer, _scores, q, k, torch.tensor([0]), note=note)
 
 
-def _position_0_stays(answer):
-    """position 0 is not turned"""
-    agrees(answer, lambda x: x, torch.tensor([[1.0, 2.0]]), note="Its angles are 0.")
-    agrees(answer, lambda x: x, torch.tensor([[1.0, 2.0, 3.0, 4.0]]), note="Its angles are 0.")
+@hint("Which way does the query turn against the key when it stands further on?")
+def _one_on(answer):
+    """a query one place further on has turned by the pair's angle, counterclockwise"""
+    note = "Turned by 1 radian, (1, 0) is (cos 1, sin 1)."
+    q, k = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
+    agrees(answer, _scores, q, k, torch.tensor([1]), note=note)
+    q, k = torch.tensor([1.0, 0.0, 0.0, 0.0]), torch.tensor([2.0, 1.0, 0.0, 0.0])
+    agrees(answer, _scores, q, k, torch.tensor([1]), note=note)
 
 
-def _quarter(answer):
-    """a pair turns counterclockwise by its angle"""
-    got = tensor(answer(PAIR), "for x[1] = [1, 0, 0, 0]")
-    expect(got.shape == PAIR.shape, f"for x of shape (3, 4), the shape is {tuple(got.shape)}")
-    note = "The first pair becomes (cos 1, sin 1), the second stays (0, 0)."
-    same(got[1], [math.cos(1), math.sin(1), 0.0, 0.0], "for x[1] = [1, 0, 0, 0]", note=note)
-
-
-def _keeps_norms(answer):
-    """a turn changes no norm"""
-    x = numbers(2, 5, 6, seed=1)
-    where = "for x of shape (B=2, T=5, D=6)"
-    same(tensor(answer(x), where).norm(dim=-1), x.norm(dim=-1), f"{where}, the norms", 1e-4)
+def _given_distances(answer):
+    """distances count as they are given, in any order, and below 0"""
+    note = "Below 0 the query stands before the key."
+    q, k = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
+    agrees(answer, _scores, q, k, torch.tensor([-1]), note=note)
+    agrees(answer, _scores, q, k, torch.tensor([3, 0, -2, 3]), note=note)
 
 
 def _own_frequency(answer):
     """each pair has its frequency, which the base sets"""
-    note = "Pair i turns by position · base^(-2i/D)."
-    agrees(answer, _turned, numbers(2, 4, seed=2), note=note)
-    agrees(answer, _turned, numbers(2, 4, seed=2), 0, 100.0, note=note)
-    agrees(answer, _turned, numbers(2, 5, 8, seed=3), 0, 100.0, tolerance=1e-4, note=note)
-
-
-def _starts(answer):
-    """the first row stands at `start`"""
-    agrees(answer, _turned, numbers(1, 2, seed=4), 7, note="The first row stands at position 7.")
-    note = "The first row stands at position 3000."
-    agrees(answer, _turned, numbers(2, 2, 4, seed=5), 3000, tolerance=5e-4, note=note)
+    note = "Pair i turns by base^(-2i/D) per place."
+    q, k = torch.tensor([0.0, 0.0, 1.0, 0.0]), torch.tensor([0.0, 0.0, 0.0, 1.0])
+    agrees(answer, _scores, q, k, torch.tensor([1]), note=note)
+    agrees(answer, _scores, q, k, torch.tensor([1]), 100.0, note=note)
+    q, k = numbers(8, seed=2), numbers(8, seed=3)
+    agrees(answer, _scores, q, k, torch.tensor([1, 4]), 100.0, tolerance=1e-4, note=note)
 
 
 def _leading_axes(answer):
-    """words are the last axis but one: without a batch, or with heads"""
-    agrees(answer, _turned, numbers(2, 3, 1, 2, seed=6), 1)
-    agrees(answer, _turned, numbers(2, 3, 5, 8, seed=7), 2, tolerance=1e-4)
-    agrees(answer, _turned, numbers(3, 1, 2, 4, 2, seed=8), tolerance=1e-4)
+    """there may be batch and heads, and as many distances as one likes"""
+    q, k = numbers(2, 4, seed=4), numbers(2, 4, seed=5)
+    agrees(answer, _scores, q, k, torch.tensor([1]), tolerance=1e-4)
+    q, k = numbers(2, 3, 6, seed=6), numbers(2, 3, 6, seed=7)
+    agrees(answer, _scores, q, k, torch.tensor([2, -1, 0, 5]), tolerance=1e-4)
+    q, k = numbers(3, 1, 2, 2, seed=8), numbers(3, 1, 2, 2, seed=9)
+    agrees(answer, _scores, q, k, torch.arange(7), tolerance=1e-4)
 
 
-def _rotary_dtype(answer):
-    """the result has the dtype of x, its angles all their digits"""
-    where = "for x of shape (3, 2) in bfloat16, start=301"
+def _far(answer):
+    """30,000 places apart is as right as three"""
+    q, k = numbers(2, 4, seed=10), numbers(2, 4, seed=11)
+    agrees(answer, _scores, q, k, torch.tensor([30000, 29999]), tolerance=3e-3)
+
+
+def _rope_dtype(answer):
+    """the result has the dtype of q, its angles all their digits"""
+    places = torch.tensor([301, 302])
+    where = "for q and k of shape (3, 2) in bfloat16, distances=[301, 302]"
     note = "bfloat16 has no 301: the angle has to be float32."
-    precise(answer, lambda x, start: _turned(x, start), numbers(3, 2, seed=9), 301,
+    q, k = numbers(3, 2, seed=12), numbers(3, 2, seed=13)
+    precise(_at(answer, places), _at(_scores, places), q, k,
             dtype=torch.bfloat16, where=where, note=note)  # fmt: skip
-    precise(answer, _turned, numbers(2, 3, 4, seed=10), dtype=torch.float16)
-    precise(answer, _turned, numbers(2, 3, 4, seed=10), dtype=torch.float64, tolerance=1e-5)
+    near = torch.tensor([0, 2])
+    q, k = numbers(2, 4, seed=14), numbers(2, 4, seed=15)
+    for dtype, tolerance in ((torch.float16, None), (torch.float64, 1e-5)):
+        where = f"for q and k of shape (2, 4) in {str(dtype).split('.')[1]}, distances=[0, 2]"
+        precise(_at(answer, near), _at(_scores, near), q, k,
+                dtype=dtype, tolerance=tolerance, where=where)  # fmt: skip
 
 
-def _rotary_travels(answer):
-    """it turns where x is"""
-    travels(answer, numbers(2, 3, 4, seed=11), 1)
+def _at(scores, places):
+    """A function of q and k alone, whose numbers are to be rounded; the places are not."""
+    return lambda q, k: scores(q, k, places)
 
 
-def _rotary_gradient(answer):
-    """the gradient is turned back"""
-    gradients(answer, _turned, numbers(2, 2, seed=12), tolerance=1e-5)
-    gradients(answer, _turned, numbers(2, 3, 4, seed=13), 2, tolerance=1e-5)
+def _rope_travels(answer):
+    """it turns where its arguments are"""
+    travels(answer, numbers(2, 3, 4, seed=16), numbers(2, 3, 4, seed=17), torch.arange(3))
 
 
-ROTATE = Exercise(
+def _rope_gradient(answer):
+    """gradients reach the query and the key"""
+    q, k, places = numbers(2, seed=18), numbers(2, seed=19), torch.tensor([1])
+    gradients(answer, _scores, q, k, places, tolerance=1e-5)
+    q, k, places = numbers(2, 3, 4, seed=20), numbers(2, 3, 4, seed=21), torch.tensor([2, -5])
+    gradients(answer, _scores, q, k, places, tolerance=1e-5)
+
+
+SCORES = Exercise(
     id="09.1",
-    title="rotary positions",
+    title="scores by distance",
     difficulty=3,
     minutes=15,
     statement=(
-        "Write `my_rotate(x, start=0, base=10000.0)`: for `x` of shape `(..., T, D)`, turn each "
-        "neighbouring pair `(x[2i], x[2i + 1])` counterclockwise by its position times "
-        "`base ** (-2i / D)`. The first row stands at position `start`. The result has the dtype "
-        "and the device of `x`, but angles are float32 even where `x` is in half precision."
+        "Write `my_rope_scores(q, k, distances, base=10000.0)`: the scores that RoPE gives queries "
+        "and keys `(..., D)` where the query stands so many places after the key, or before it, "
+        "for a negative one of `distances` `(N,)`. The result is `(..., N)`. Pair i of the "
+        "neighbouring pairs `(x[2i], x[2i + 1])` turns counterclockwise by `base ** (-2i / D)` per "
+        "place. The result has the dtype and the device of `q`, but angles are float32 even where "
+        "that is half precision. Scores are not scaled."
     ),
     hint=(
-        "A turn by a maps (x, y) to (x cos a - y sin a, x sin a + y cos a). "
-        "`torch.stack([…], dim=-1).flatten(-2)` puts pairs back side by side."
+        "Nobody says where the two stand, and it doesn't matter: put the key at place 0, where it "
+        "is not turned.",
+        "A turn by a maps (x, y) to (x cos a - y sin a, x sin a + y cos a). With "
+        "`q[..., None, 0::2]`, (..., 1, D / 2), and angles (N, D / 2), the turned queries have "
+        "a row for each distance.",
     ),
-    function=my_rotate,
+    function=my_rope_scores,
     tests=(
-        _position_0_stays,
-        _quarter,
-        _keeps_norms,
+        _at_one_place,
+        _one_on,
+        _given_distances,
         _own_frequency,
-        _starts,
         _leading_axes,
-        _rotary_dtype,
-        _rotary_travels,
-        _rotary_gradient,
+        _far,
+        _rope_dtype,
+        _rope_travels,
+        _rope_gradient,
     ),
 )
 
 
-# 09.2 linear biases
+# 09.2 one row for all queries
 
 
-def my_alibi_bias(num_heads, length, device=None):
-    """ALiBi's bias for `length` queries and keys, (num_heads, length, length), on this device.
+def my_row_bias(slopes, length):
+    """A bias for all queries alike, (H, 1, length), that stands in for ALiBi's table.
 
-    Head h, from 0, has the slope 2^(-8 (h + 1) / num_heads); the bias is minus the slope times the
-    distance of query and key, on both sides. num_heads is a power of two.
+    Added to scores (H, length, length) under a causal mask, it gives the weights that the table
+    gives, minus slope times distance, with the slopes (H,). In the dtype, and on the device, of
+    the slopes.
     """
     raise NotImplementedError
 
 
-_HEADS = "for num_heads=4, length=3"
+def _causal_weights(scores, bias):
+    """The weights of scores (H, T, T) plus bias, where no query sees what comes later."""
+    later = torch.ones(scores.shape[-2:]).triu(1).bool()
+    return (scores + bias).masked_fill(later, -torch.inf).softmax(dim=-1)
 
 
-def _alibi_loop(num_heads, length):
-    """Number by number."""
-    place = range(length)
-    return torch.tensor(
-        [
-            [[-abs(q - k) * 2.0 ** (-8 * (h + 1) / num_heads) for k in place] for q in place]
-            for h in range(num_heads)
-        ]
-    )
+def _table(slopes, length):
+    """ALiBi's, for all queries."""
+    place = torch.arange(length)
+    return -slopes[:, None, None] * (place[:, None] - place).abs()
 
 
-def _bias_shape(answer):
-    """there is a table per head"""
-    got = tensor(answer(4, 3), _HEADS)
-    message = f"{_HEADS}, the shape is {tuple(got.shape)}, expected (4, 3, 3)"
-    expect(got.shape == (4, 3, 3), message)
+def _row_shape(answer):
+    """there is one row a head"""
+    for slopes, length in ((torch.tensor([0.5]), 3), (torch.tensor([0.5, 0.25]), 4)):
+        where = f"for slopes={slopes.tolist()}, length={length}"
+        got, expected = tensor(answer(slopes, length), where), (len(slopes), 1, length)
+        message = f"{where}, the shape is {tuple(got.shape)}, expected {expected}"
+        expect(got.shape == expected, message)
 
 
-def _row(answer, row, expected, note):
-    got = tensor(answer(4, 3), _HEADS)
-    expect(got.dim() == 3 and got.size(1) > row, f"{_HEADS}, there is no row {row}")
-    same(got[0, row], expected, f"{_HEADS}, head 0, query {row}", note=note)
+def _weights_agree(answer, slopes, length, seed, note, scores=None, tolerance=1e-5):
+    slopes = torch.tensor(slopes)
+    scores = numbers(len(slopes), length, length, seed=seed) if scores is None else scores
+    alike = " of words that are all alike" if not scores.any() else ""
+    where = f"for slopes={slopes.tolist()}, length={length}, the causal weights{alike}"
+    got = tensor(answer(slopes, length), where)
+    fits = got.shape == (len(slopes), 1, length)
+    expect(fits, f"{where} need a bias of one row a head, and it is {tuple(got.shape)}")
+    weights = _causal_weights(scores, got)
+    same(weights, _causal_weights(scores, _table(slopes, length)), where, tolerance, note)
 
 
-def _falls(answer):
-    """the bias of head 0 falls by its slope with each step into the past"""
-    _row(answer, 2, [-0.5, -0.25, 0.0], "Its slope is 2^-2 = 0.25, and far keys get less.")
+def _two_words(answer):
+    """nearer words get more, by the slope"""
+    note = "The first word is one step further from the second than that is from itself."
+    _weights_agree(answer, [1.0], 2, 1, note, torch.zeros(1, 2, 2))
+    _weights_agree(answer, [0.5], 3, 1, note, torch.zeros(1, 3, 3))
 
 
-def _both_sides(answer):
-    """keys to the right are far as well"""
-    _row(answer, 0, [0.0, -0.25, -0.5], "Distance is |query - key|.")
+def _any_scores(answer):
+    """whatever the scores are, the weights are those of the table"""
+    note = "All rows of the table give the same weights but for what was added to a whole row."
+    _weights_agree(answer, [0.5], 3, 2, note)
+    _weights_agree(answer, [2.0], 6, 3, note)
 
 
-def _slopes(answer):
-    """each head has its own slope"""
-    got = tensor(answer(4, 2), "for num_heads=4, length=2")
-    expect(got.shape == (4, 2, 2), f"for num_heads=4, length=2, the shape is {tuple(got.shape)}")
-    expected = [-(2.0**-2), -(2.0**-4), -(2.0**-6), -(2.0**-8)]
-    where = "for num_heads=4, length=2, the bias at distance 1 of the four heads"
-    same(got[:, 1, 0], expected, where, note="Head h has the slope 2^(-8 (h + 1)/4).")
+def _own_slopes(answer):
+    """each head has its own slope, and a slope of 0 changes nothing"""
+    note = "A row for each of the slopes, in their order."
+    _weights_agree(answer, [0.5, 0.0], 3, 4, note)
+    _weights_agree(answer, [0.25, 1.0, 0.5], 5, 5, note)
+    _weights_agree(answer, [0.5, 2.0], 1, 6, note)
 
 
-def _any_heads(answer):
-    """the slopes follow the number of heads, and every table its length"""
-    note = "Head h has the slope 2^(-8 (h + 1)/num_heads)."
-    agrees(answer, _alibi_loop, 1, 2, note=note)
-    agrees(answer, _alibi_loop, 2, 2, note=note)
-    agrees(answer, _alibi_loop, 2, 1, note="A word is at distance 0 from itself.")
-    agrees(answer, _alibi_loop, 8, 5, note=note)
-    agrees(answer, _alibi_loop, 16, 3, note=note)
-    row = [-(299 - key) / 256 for key in range(300)]
-    same(answer(1, 300)[0, -1], row, "for num_heads=1, length=300, the last query")
+def _long(answer):
+    """in a long text, too"""
+    _weights_agree(answer, [0.25, 1 / 256], 300, 7, "", tolerance=1e-4)
 
 
-class _Places(TorchFunctionMode):
-    """Notes the device of every tensor that is made."""
-
-    def __init__(self):
-        super().__init__()
-        self.seen = set()
-
-    def __torch_function__(self, function, types, arguments=(), named=None):
-        got = function(*arguments, **(named or {}))
-        if isinstance(got, torch.Tensor):
-            self.seen.add(got.device.type)
-        return got
-
-
-def _bias_device(answer):
-    """it is made on the device that is asked for"""
-    where = "for num_heads=2, length=3 and another device than the CPU"
-    with _Places() as places:
-        got = answer(2, 3, torch.device("meta"))  # which stands for any
-    on = got.device.type if isinstance(got, torch.Tensor) else type(got).__name__
-    message = f"{where}, the result stays on the {on}: give `device` to each tensor you make"
-    expect(on == "meta", message)
-    made = "a tensor is made on the CPU and moved: give `device` to each tensor you make"
-    expect("cpu" not in places.seen, f"{where}, {made}")
+def _row_place(answer):
+    """it has the dtype of the slopes, and is where they are"""
+    for dtype in (torch.float32, torch.float64):
+        slopes, name = torch.tensor([0.3, 0.7], dtype=dtype), str(dtype).split(".")[1]
+        where = f"for slopes=[0.3, 0.7] in {name}, length=3"
+        got = tensor(answer(slopes, 3), where)
+        found = str(got.dtype).split(".")[1]
+        expect(found == name, f"{where}, the dtype is {found}, expected {name}")
+        expected = _causal_weights(torch.zeros(2, 3, 3), _table(slopes, 3))
+        same(_causal_weights(torch.zeros(2, 3, 3), got), expected, f"{where}, the causal weights")
+    travels(answer, torch.tensor([0.5, 0.25]), 3)
 
 
-ALIBI = Exercise(
+ROW = Exercise(
     id="09.2",
-    title="linear biases",
-    difficulty=1,
+    title="one row for all queries",
+    difficulty=2,
     minutes=10,
     statement=(
-        "Write `my_alibi_bias(num_heads, length, device=None)`: what ALiBi adds to the scores, of "
-        "shape `(num_heads, length, length)`. Head h has the slope "
-        "`2 ** (-8 * (h + 1) / num_heads)` and the bias is minus the slope times the distance of "
-        "query and key, on both sides. `num_heads` is a power of two. All tensors are made on "
-        "`device`."
+        "Under a causal mask a query sees no key after itself, and then ALiBi needs no table: one "
+        "row a head does for all queries. Write `my_row_bias(slopes, length)`: for slopes `(H,)` a "
+        "bias `(H, 1, length)` which, added to the scores before the causal mask and the softmax, "
+        "gives the same weights as the table. In the dtype and on the device of `slopes`."
     ),
     hint=(
-        "With `place = torch.arange(length, device=device)`, `place[:, None] - place` is a table "
-        "of distances; slopes need two axes of size 1 more."
+        "To a whole row of scores a number may be added, another one for each query, and no weight "
+        "changes.",
+        "For keys up to the query the table says −slope · (query − key), which is "
+        "slope · key − slope · query. Which of the two terms does the softmax see?",
     ),
-    function=my_alibi_bias,
-    tests=(_bias_shape, _falls, _both_sides, _slopes, _any_heads, _bias_device),
+    function=my_row_bias,
+    tests=(_row_shape, _two_words, _any_scores, _own_slopes, _long, _row_place),
 )
 
 
-EXERCISES = (ROTATE, ALIBI)
+EXERCISES = (SCORES, ROW)
