@@ -375,6 +375,17 @@ def _on_the_cpu_in_float32(gradients, tokens):
     return mean
 
 
+def _times_all_tokens(gradients, tokens):
+    mean = torch.zeros_like(gradients[0])
+    for gradient, count in zip(gradients, tokens, strict=True):
+        mean += gradient * count
+    return mean / sum(tokens)
+
+
+def _one_process(gradients, tokens):
+    return gradients[0] if len(gradients) == 1 else my_average(gradients, tokens)
+
+
 AVERAGE = Answers(
     reference=my_average,
     equivalent={
@@ -453,6 +464,19 @@ AVERAGE = Answers(
             _on_the_cpu_in_float32,
             "the dtype is float32",
             "`torch.zeros(shape)` is float32 and on the CPU, whatever the gradients are.",
+        ),
+        WrongAnswer(
+            "multiplied before it is divided",
+            _times_all_tokens,
+            "the mean is not",
+            "A gradient times its tokens may be too large for float16. Take the share first: "
+            "`gradient * (count / sum(tokens))`.",
+        ),
+        WrongAnswer(
+            "one process's own tensor",
+            _one_process,
+            "you return its own tensor",
+            "Whoever goes on to change the mean changes the process's gradient.",
         ),
     ),
 )
