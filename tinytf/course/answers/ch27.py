@@ -362,10 +362,10 @@ def my_average(gradients, tokens):
 
 def _in_place(gradients, tokens):
     total = gradients[0]
-    total *= tokens[0]
+    total *= tokens[0] / sum(tokens)
     for gradient, count in zip(gradients[1:], tokens[1:], strict=True):
-        total += gradient * count
-    return total / sum(tokens)
+        total += gradient * (count / sum(tokens))
+    return total
 
 
 def _on_the_cpu_in_float32(gradients, tokens):

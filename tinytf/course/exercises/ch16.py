@@ -99,6 +99,7 @@ def _first_step(answer):
 def _sizes(answer):
     """with any number of prefixes and tokens, however unlikely"""
     _step(answer, numbers(4, seed=1), numbers(4, 3, seed=2), note="More prefixes than tokens.")
+    _step(answer, numbers(3, seed=7), numbers(3, 3, seed=8), note="As many prefixes as tokens.")
     _step(answer, numbers(5, seed=3, scale=3), numbers(5, 40, seed=4))
     double = torch.float64
     _step(answer, numbers(2, seed=5, dtype=double), numbers(2, 3, seed=6, dtype=double))

@@ -352,6 +352,8 @@ def _none_chosen(answer):
     gradients(answer, _by_torch, _LOGITS, _STOOD, _READ, none)
     for logits in (_LOGITS, _LOGITS.double()):
         agrees(answer, _by_torch, logits, _STOOD, _READ, none)
+    where = "where no word is chosen and logits are in the thousands"
+    same(answer(1e4 * _LOGITS, _STOOD, _READ, none), 0.0, where)
 
 
 def _any_words(answer):

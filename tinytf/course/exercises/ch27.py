@@ -278,6 +278,7 @@ def _equal_shares(answer):
     _averages(answer, pair, [3, 3], note="(2 + 6) / 2.")
     alone = torch.tensor([2.0, -4.0])
     _averages(answer, [alone], [5], note="There is nobody to average with.")
+    alone = torch.nn.Parameter(alone, requires_grad=False)  # of which an answer gets no copy
     got = answer([alone], [5])
     message = "for one process, you return its own tensor, expected a new one: return a copy"
     expect(got is not alone and got.data_ptr() != alone.data_ptr(), message)
