@@ -230,11 +230,12 @@ def diagnose(exercise, verdicts):
         explained = against = 0
         beyond = {verdict.says for verdict in verdicts if verdict.found is not None}
         for verdict in its:
-            mine = seen.get(verdict.says)
-            if verdict.found is None or mine is None:
+            if verdict.found is None:
                 continue
             beyond.discard(verdict.says)
-            agree = alike(mine.found, verdict.found) and alike(mine.evidence, verdict.evidence)
+            mine = seen.get(verdict.says)  # None: what the caller gave is as it was, or not reached
+            agree = mine is not None and alike(mine.found, verdict.found)
+            agree = agree and alike(mine.evidence, verdict.evidence)
             explained += agree
             against += not agree
         if explained > against and explained >= len(beyond):
