@@ -356,6 +356,9 @@ def _words_in_order(answer):
           "A word is what is written.")  # fmt: skip
     where = "for `in to` against `int o` and n = 2"
     _pair(answer, (["in", "to"], [["int", "o"]], 2), (0, 1), where, "These are other words.")
+    where = "for the words `New York` and `is` against `New` and `York is`, and n = 2"
+    other = [["New", "York is"]]
+    _pair(answer, (["New York", "is"], other, 2), (0, 1), where, "These are other words.")
 
 
 def _same_word(answer):
