@@ -532,6 +532,12 @@ BREVITY = Answers(
             "This punishes words too many and forgives words too few.",
         ),
         WrongAnswer(
+            "divided in whole numbers",
+            _penalty(lambda c, r: math.exp(1 - r // c) if c < r else 1.0),
+            "10 words for 16",
+            "`//` rounds the ratio down to 1, and e^0 is no penalty: divide by `/`.",
+        ),
+        WrongAnswer(
             "the plain ratio",
             _penalty(lambda c, r: min(1, c / r)),
             "10 words for 16",

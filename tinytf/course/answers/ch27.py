@@ -107,6 +107,11 @@ def _one_largest(q, blocks):
     return mixed / total
 
 
+def _second_on(q, blocks):
+    next(blocks)
+    return my_streamed_attention(q, blocks)
+
+
 STREAM = Answers(
     reference=my_streamed_attention,
     equivalent={
@@ -207,6 +212,12 @@ STREAM = Answers(
             _streamed(mean=True),
             "All keys share one softmax",
             "Averaging the blocks' results gives each block the same say.",
+        ),
+        WrongAnswer(
+            "the first block used up",
+            _second_on,
+            "",
+            "`next(blocks)` takes a block away, also if only its shape is asked: it comes once.",
         ),
         WrongAnswer(
             "only the last block",

@@ -1,5 +1,7 @@
 """Answers to chapter 28: references and mistakes."""
 
+import copy
+
 import torch
 
 from tinytf.course.exercises.ch28 import LEAKS, MEAN, PROBE, SCORE
@@ -243,6 +245,13 @@ LEAKS_ANSWERS = Answers(
             "no longer removes it",
             "A handle removes its hook from the table it was put into, and that one you threw "
             "away. Remove your own by your own handles.",
+        ),
+        WrongAnswer(
+            "a copy is run",
+            lambda model, names, *inputs: my_outputs(copy.deepcopy(model), names, *inputs),
+            "a copy of the model runs",
+            "The pass has to go through the model itself: its gradients and its running means "
+            "belong there.",
         ),
         WrongAnswer(
             "one name a module",

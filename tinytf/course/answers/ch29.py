@@ -227,6 +227,8 @@ def _right(a, w, control, i, j):
 DONORS = Answers(
     reference=my_donors,
     equivalent={
+        "return torch.tensor(found, … => return found": "a list of whole numbers is taken, too",
+        "return torch.tensor(found, … => return torch.tensor(found)": "whole numbers are int64",
         "… => ….detach()…": "integers carry no gradient at all",
         "… => ….float()…": "numbers of words are exact in float32",
         "… => …len(words)…": "there is one word a sentence",

@@ -215,7 +215,7 @@ def _hole(answer):
 
 def _long(answer):
     """an answer may be long"""
-    for size in (6, 40):
+    for size in (6, 40, 200):
         start, end = torch.zeros(2, size)
         start[0], end[-1] = 3.0, 2.0
         note = f"From 0 to {size - 1} is 3 + 2 = 5: nothing was said about how long it may be."

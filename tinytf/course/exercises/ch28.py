@@ -131,10 +131,12 @@ def _o_others_stay(answer):
     message = f"{_W}, the handle of an earlier hook no longer removes it: leave `_forward_hooks` be"
     expect(not model.left._forward_hooks, message)
     whole = []
-    model.register_forward_hook(lambda module, inputs, out: whole.append(1))
+    model.register_forward_hook(lambda module, inputs, out: whole.append(module))
     answer(model, ["left"], X, Y)
     message = f"{_W}, a hook on the model itself runs {len(whole)} times, expected once"
     expect(len(whole) == 1, message + ": call `model(...)`")
+    message = f"{_W}, a copy of the model runs: run the model itself, whose pass keeps its graph"
+    expect(whole[0] is model, message)
 
 
 def _o_graph(answer):
