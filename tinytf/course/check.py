@@ -218,7 +218,9 @@ def diagnose(exercise, verdicts):
     """The named mistake that explains most of the tests that failed; None if none, or several do.
 
     It explains a test that both fail with the same results and the same words. What it does not
-    share counts against it: a test that it fails and the answer passes, or fails otherwise.
+    share counts against it: a test that it fails and the answer passes, or fails otherwise. It has
+    to explain more than that, and at least as many tests as the answer fails and it passes: half
+    alike is another mistake, and no name is better than a wrong one.
     """
     if not exercise.wrong:
         return None
@@ -226,14 +228,17 @@ def diagnose(exercise, verdicts):
     seen = {verdict.says: verdict for verdict in verdicts}
     for wrong, its in zip(exercise.wrong, _mistakes(exercise.id), strict=True):
         explained = against = 0
+        beyond = {verdict.says for verdict in verdicts if verdict.found is not None}
         for verdict in its:
-            mine = seen.get(verdict.says)
-            if verdict.found is None or mine is None:
+            if verdict.found is None:
                 continue
-            agree = alike(mine.found, verdict.found) and alike(mine.evidence, verdict.evidence)
+            beyond.discard(verdict.says)
+            mine = seen.get(verdict.says)  # None: what the caller gave is as it was, or not reached
+            agree = mine is not None and alike(mine.found, verdict.found)
+            agree = agree and alike(mine.evidence, verdict.evidence)
             explained += agree
             against += not agree
-        if explained > 0 and explained >= against:
+        if explained > against and explained >= len(beyond):
             scores.append((explained - against, explained, wrong))
     scores.sort(key=lambda score: score[:2], reverse=True)
     if not scores or (len(scores) > 1 and scores[0][:2] == scores[1][:2]):

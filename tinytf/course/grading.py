@@ -44,7 +44,8 @@ floods or exhausts memory is stopped (`course/contain.py`).
 **A mistake** is an `Answers(wrong=...)` entry: an answer that has it, a fragment of what the
 failing test says, and why. Nothing else: `check` runs each once and keeps, test by test, what it
 returned and which message it met. An answer that fails has the name of the mistake that explains
-most of its failing tests (same results, same words), and none where none does, or two do equally.
+most of its failing tests (same results, same words), and none where two do equally, or where
+half of what the mistake fails or the answer fails is otherwise: better no name than a wrong one.
 So a mistake has a name for everybody if one test isolates it: give that test an input where other
 mistakes make no difference.
 

@@ -159,6 +159,38 @@ def _one_backward(optimizer, batches, loss_and_tokens):
     optimizer.step()
 
 
+def _rate_divided(back):
+    def step(optimizer, batches, loss_and_tokens):
+        optimizer.zero_grad()
+        total = 0
+        for batch in batches:
+            loss, tokens = loss_and_tokens(batch)
+            loss.backward()
+            total += tokens
+        for group in optimizer.param_groups:
+            group["lr"] /= total
+        optimizer.step()
+        for group in optimizer.param_groups if back else ():
+            group["lr"] *= total
+
+    return step
+
+
+def _zeros_put_in(optimizer, batches, loss_and_tokens):
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            parameter.grad = parameter.detach() * 0
+    total = 0
+    for batch in batches:
+        loss, tokens = loss_and_tokens(batch)
+        loss.backward()
+        total += tokens
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            parameter.grad /= total
+    optimizer.step()
+
+
 ACCUMULATION = Answers(
     reference=accumulated_step,
     equivalent={
@@ -217,6 +249,26 @@ ACCUMULATION = Answers(
             _step_variant(zero_first=False),
             "A gradient of -5 was left over",
             "`backward` adds to what is there: the last step's gradient is still in it.",
+        ),
+        WrongAnswer(
+            "the rate divided, and left so",
+            _rate_divided(back=False),
+            "give the optimizer back as it was",
+            "The next step divides it again. Divide the gradients.",
+        ),
+        WrongAnswer(
+            "the rate divided for the step",
+            _rate_divided(back=True),
+            "for weight 0",
+            "Right for plain SGD alone: Adam divides a gradient by its own size, and decay goes "
+            "by the rate. Divide the gradients.",
+        ),
+        WrongAnswer(
+            "zeros put in for gradients",
+            _zeros_put_in,
+            "not even 0",
+            "A weight that no loss reaches has the gradient None, and is left alone; with a "
+            "gradient of 0 the optimizer decays it. `zero_grad()` puts None.",
         ),
         WrongAnswer(
             "no step",

@@ -259,6 +259,18 @@ STOP = Answers(
             "it may end *above*.",
         ),
         WrongAnswer(
+            "n to the power of alpha",
+            _bounded_by(lambda length, alpha, max_len: max_len**alpha),
+            "-10.1 / 5 = -2.02",
+            "The divisor is ((5 + n) / 6) to the power of alpha, not n itself.",
+        ),
+        WrongAnswer(
+            "it always may",
+            lambda log_prob, length, worst, alpha, max_len: True,
+            "it is below already and can only fall",
+            "Then the search never stops early, and the question saves nothing.",
+        ),
+        WrongAnswer(
             "alpha capped at 1",
             _up_to_one,
             "the divisor is 5² = 25",
@@ -321,6 +333,19 @@ def _searcher(past=True, look=2, ended_leave=True, cut=True, rank=None, tell=Non
     return search
 
 
+def _in_their_dictionary(follow, beam, alpha, max_len):
+    totals = {(): 0.0}
+
+    def grown(prefix):
+        found = follow(prefix)
+        for word in found:
+            found[word] += totals[prefix]
+            totals[(*prefix, word)] = found[word]
+        return found
+
+    return _searcher(past=False)(grown, beam, alpha, max_len)
+
+
 def _too_few_steps(follow, beam, alpha, max_len):
     return my_search(follow, beam, alpha, max_len - 1)
 
@@ -344,6 +369,13 @@ REPAIR = Answers(
             "of 'the cat sat <eos>', you get 0, expected -1.532",
             "A likely word after an unlikely beginning is still unlikely: a prefix grows by "
             "adding, `total + log_p`.",
+        ),
+        WrongAnswer(
+            "written into what `follow` gives",
+            _in_their_dictionary,
+            "which is not yours",
+            "A `follow` that looks things up gives the same dictionary again next time. Put the "
+            "sums into one of your own.",
         ),
         WrongAnswer(
             "only K looked at",

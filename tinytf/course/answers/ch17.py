@@ -171,6 +171,15 @@ def _masked_after(x, w_q, w_k, w_v, cache=None):
     return weights.tril(k.size(1) - q.size(1)) @ v, (k, v)
 
 
+def _low_number(x, w_q, w_k, w_v, cache=None):
+    q, k, v = x @ w_q, x @ w_k, x @ w_v
+    if cache is not None:
+        k, v = torch.cat([cache[0], k], dim=1), torch.cat([cache[1], v], dim=1)
+    scores = q @ k.mT / math.sqrt(q.size(-1))
+    allowed = torch.ones_like(scores, dtype=torch.bool).tril(k.size(1) - q.size(1))
+    return scores.masked_fill(~allowed, -1e4).softmax(dim=-1) @ v, (k, v)
+
+
 def _values_of_the_keys(x, w_q, w_k, w_v, cache=None):
     y, (k, _) = my_cached_attention(x, w_q, w_k, w_v, cache)
     return y, (k, k)
@@ -256,6 +265,12 @@ ATTENTION = Answers(
             _attention(scale=lambda x, q: 1.0),
             "for 3 positions at once and no cache, y",
             "Scores are divided by √D before the softmax.",
+        ),
+        WrongAnswer(
+            "a low number for -∞",
+            _low_number,
+            "all below -10,000",
+            "A score may be lower than any number that you choose, except -∞.",
         ),
         WrongAnswer(
             "masked after the softmax",
@@ -416,6 +431,16 @@ CLIPPED = Answers(
             "tuples.",
         ),
         WrongAnswer(
+            "capitals ignored",
+            lambda translation, references, n: my_clipped_matches(
+                [word.lower() for word in translation],
+                [[word.lower() for word in reference] for reference in references],
+                n,
+            ),
+            "A word is what is written",
+            "Whether `The` and `the` are one word is decided where a text is cut into words.",
+        ),
+        WrongAnswer(
             "n-grams side by side",
             lambda translation, references, n: _matcher(_either, step=n)(
                 translation, references, n
@@ -505,6 +530,12 @@ BREVITY = Answers(
             _penalty(lambda c, r: math.exp(min(0, 1 - c / r))),
             "10 words for 16",
             "This punishes words too many and forgives words too few.",
+        ),
+        WrongAnswer(
+            "divided in whole numbers",
+            _penalty(lambda c, r: math.exp(1 - r // c) if c < r else 1.0),
+            "10 words for 16",
+            "`//` rounds the ratio down to 1, and e^0 is no penalty: divide by `/`.",
         ),
         WrongAnswer(
             "the plain ratio",

@@ -258,6 +258,15 @@ def _square_left(ours, theirs):
     ours["self_attention.w_o.weight"] = theirs["attn.c_proj.weight"]
 
 
+def _as_stored(ours, theirs):
+    _square_left(ours, theirs)
+    parts = theirs["attn.c_attn.weight"].chunk(3, dim=1)
+    for x, part in zip("qkv", parts, strict=True):
+        ours[f"self_attention.w_{x}.weight"] = part
+    for name, own in (("mlp.c_fc", "feed_forward.w_1"), ("mlp.c_proj", "feed_forward.w_2")):
+        ours[f"{own}.weight"] = theirs[f"{name}.weight"]
+
+
 def _reshaped(ours, theirs):
     for name, own in (("mlp.c_fc", "feed_forward.w_1"), ("mlp.c_proj", "feed_forward.w_2")):
         matrix = theirs[f"{name}.weight"]
@@ -298,6 +307,12 @@ WEIGHTS = Answers(
         "read from a file has no gradient to lose",
     },
     wrong=(
+        WrongAnswer(
+            "nothing turned",
+            _slip(_as_stored),
+            "its shape does not show it",
+            "Theirs are (inputs, outputs), ours (outputs, inputs): every matrix has to be turned.",
+        ),
         WrongAnswer(
             "the square matrix not turned",
             _slip(_square_left),

@@ -277,6 +277,29 @@ DECAY = Answers(
             "it twice. `model.parameters()` gives it once.",
         ),
         WrongAnswer(
+            "a matrix of one row taken for a vector",
+            _grouped(lambda name, p: p.squeeze().dim() > 1),
+            "verdict.weight (1, 4) is in the wrong list",
+            "Count axes, not the long ones: a map to a single number is a matrix of one row.",
+        ),
+        WrongAnswer(
+            "frozen ones left out",
+            lambda model: tuple(
+                [p for p in part if p.requires_grad] for part in my_decay_groups(model)
+            ),
+            "frozen.weight (2, 2) is in the wrong list, or in none",
+            "Each parameter stands in one of the two; one that is frozen today may learn tomorrow.",
+        ),
+        WrongAnswer(
+            "buffers as well",
+            lambda model: (
+                my_decay_groups(model)[0],
+                [*my_decay_groups(model)[1], *(b for b in model.buffers() if b.dim() <= 1)],
+            ),
+            "that is no parameter of the model",
+            "Buffers, as the statistics of a batch norm, are stored and not learned.",
+        ),
+        WrongAnswer(
             "exactly two axes",
             _grouped(lambda name, p: p.dim() == 2),
             "for filters, images.weight (4, 3, 2, 2) is in the wrong list",

@@ -38,7 +38,9 @@ def my_top_p(logits, p, least=1):
     return logits.masked_fill(out, -math.inf)
 
 
-def _nucleus(enough=lambda total, p: total >= p, shift=True, back="scatter", order=True):
+def _nucleus(
+    enough=lambda total, p: total >= p, shift=True, back="scatter", order=True, spare=True
+):
     def answer(logits, p, least=1):
         ranked, ids = logits.sort(dim=-1, descending=True)
         if not order:
@@ -46,6 +48,8 @@ def _nucleus(enough=lambda total, p: total >= p, shift=True, back="scatter", ord
         out = enough(ranked.softmax(-1).cumsum(-1), p)
         if shift:
             out = torch.cat([torch.zeros_like(out[:, :1]), out[:, :-1]], dim=1)
+        if spare:
+            out[:, :least] = False
         if back == "row 0":
             logits[0, ids[out]] = -INF
             return logits
@@ -140,7 +144,7 @@ TOP_P = Answers(
         ),
         WrongAnswer(
             "least forgotten",
-            _nucleus(),
+            _nucleus(spare=False),
             "Two are asked for",
             "Where one token alone holds p, the others went, whatever `least` says.",
         ),

@@ -462,6 +462,16 @@ MASKED = Answers(
             "`logits.sum() * 0` does.",
         ),
         WrongAnswer(
+            "infinity times 0",
+            lambda logits, ids, read, chosen: (
+                my_masked_loss(logits, ids, read, chosen)
+                if chosen.any()
+                else (logits.exp() * 0).sum()
+            ),
+            "logits are in the thousands",
+            "`exp` of a large logit is infinite, and 0 times infinity is NaN.",
+        ),
+        WrongAnswer(
             "a plain number",
             lambda *given: my_masked_loss(*given).item(),
             "gradient",

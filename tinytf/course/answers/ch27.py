@@ -107,6 +107,11 @@ def _one_largest(q, blocks):
     return mixed / total
 
 
+def _second_on(q, blocks):
+    next(blocks)
+    return my_streamed_attention(q, blocks)
+
+
 STREAM = Answers(
     reference=my_streamed_attention,
     equivalent={
@@ -207,6 +212,12 @@ STREAM = Answers(
             _streamed(mean=True),
             "All keys share one softmax",
             "Averaging the blocks' results gives each block the same say.",
+        ),
+        WrongAnswer(
+            "the first block used up",
+            _second_on,
+            "",
+            "`next(blocks)` takes a block away, also if only its shape is asked: it comes once.",
         ),
         WrongAnswer(
             "only the last block",
@@ -362,10 +373,10 @@ def my_average(gradients, tokens):
 
 def _in_place(gradients, tokens):
     total = gradients[0]
-    total *= tokens[0]
+    total *= tokens[0] / sum(tokens)
     for gradient, count in zip(gradients[1:], tokens[1:], strict=True):
-        total += gradient * count
-    return total / sum(tokens)
+        total += gradient * (count / sum(tokens))
+    return total
 
 
 def _on_the_cpu_in_float32(gradients, tokens):
@@ -373,6 +384,17 @@ def _on_the_cpu_in_float32(gradients, tokens):
     for gradient, count in zip(gradients, tokens, strict=True):
         mean += gradient * (count / sum(tokens))
     return mean
+
+
+def _times_all_tokens(gradients, tokens):
+    mean = torch.zeros_like(gradients[0])
+    for gradient, count in zip(gradients, tokens, strict=True):
+        mean += gradient * count
+    return mean / sum(tokens)
+
+
+def _one_process(gradients, tokens):
+    return gradients[0] if len(gradients) == 1 else my_average(gradients, tokens)
 
 
 AVERAGE = Answers(
@@ -453,6 +475,19 @@ AVERAGE = Answers(
             _on_the_cpu_in_float32,
             "the dtype is float32",
             "`torch.zeros(shape)` is float32 and on the CPU, whatever the gradients are.",
+        ),
+        WrongAnswer(
+            "multiplied before it is divided",
+            _times_all_tokens,
+            "the mean is not",
+            "A gradient times its tokens may be too large for float16. Take the share first: "
+            "`gradient * (count / sum(tokens))`.",
+        ),
+        WrongAnswer(
+            "one process's own tensor",
+            _one_process,
+            "you return its own tensor",
+            "Whoever goes on to change the mean changes the process's gradient.",
         ),
     ),
 )

@@ -1,5 +1,7 @@
 """Answers to chapter 28: references and mistakes."""
 
+import copy
+
 import torch
 
 from tinytf.course.exercises.ch28 import LEAKS, MEAN, PROBE, SCORE
@@ -133,6 +135,38 @@ def _swallows(model, names, *inputs):
         return {}
 
 
+def _past_the_hooks(model, names, *inputs):
+    kept, handles = {}, []
+    try:
+        for name in names:
+            keep = lambda module, given, out, name=name: kept.update({name: out.detach()})  # noqa: E731
+            handles.append(model.get_submodule(name).register_forward_hook(keep))
+        model.forward(*inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return kept
+
+
+def _tables_exchanged(model, names, *inputs):
+    kept, before = {}, {m: type(m._forward_hooks)(m._forward_hooks) for m in model.modules()}
+    try:
+        for name in names:
+            keep = lambda module, given, out, name=name: kept.update({name: out.detach()})  # noqa: E731
+            model.get_submodule(name).register_forward_hook(keep)
+        model(*inputs)
+    finally:
+        for module, hooks in before.items():
+            module._forward_hooks = hooks
+    return kept
+
+
+def _named_by_module(model, names, *inputs):
+    named = {model.get_submodule(name): name for name in names}
+    kept = my_outputs(model, list(named.values()), *inputs)
+    return {name: kept[name] for name in named.values()}
+
+
 LEAKS_ANSWERS = Answers(
     reference=my_outputs,
     equivalent={
@@ -198,6 +232,32 @@ LEAKS_ANSWERS = Answers(
             _swallows,
             "you hide it",
             "`finally` cleans up and lets the error go on; `except` without `raise` hides it.",
+        ),
+        WrongAnswer(
+            "`forward` called by hand",
+            _past_the_hooks,
+            "a hook on the model itself runs 0 times",
+            "`model.forward(...)` goes past the hooks of the model itself; `model(...)` runs them.",
+        ),
+        WrongAnswer(
+            "the tables of hooks exchanged",
+            _tables_exchanged,
+            "no longer removes it",
+            "A handle removes its hook from the table it was put into, and that one you threw "
+            "away. Remove your own by your own handles.",
+        ),
+        WrongAnswer(
+            "a copy is run",
+            lambda model, names, *inputs: my_outputs(copy.deepcopy(model), names, *inputs),
+            "a copy of the model runs",
+            "The pass has to go through the model itself: its gradients and its running means "
+            "belong there.",
+        ),
+        WrongAnswer(
+            "one name a module",
+            _named_by_module,
+            "another name of `left`",
+            "A dictionary by modules keeps one name of each, and a module may have two.",
         ),
     ),
 )
@@ -281,6 +341,16 @@ MEAN_ANSWERS = Answers(
             _only_at_tokens,
             "100 is padding",
             "At every place, the statement says: the result then holds one vector.",
+        ),
+        WrongAnswer(
+            "padding multiplied by 0",
+            _replaced(
+                lambda z, real, head: (
+                    (z[:, head] * real[..., None]).sum(dim=(0, 1)) / real.sum().to(z.dtype)
+                )
+            ),
+            "hold NaN here",
+            "0 times NaN is NaN. Pick the tokens out: `z[:, head][real]`.",
         ),
     ),
 )

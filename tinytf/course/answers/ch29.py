@@ -128,6 +128,22 @@ def _detached(values, at):
     return my_transplant(values.detach(), at)
 
 
+def _blended(values, at):
+    def change(x):
+        there = (torch.arange(x.size(1)) == at[:, None])[..., None].to(x)
+        return x * (1 - there) + values.to(x) * there
+
+    return change
+
+
+def _difference_added(values, at):
+    def change(x):
+        there = (torch.arange(x.size(1)) == at[:, None])[..., None]
+        return x + there * (values.to(x) - x)
+
+    return change
+
+
 TRANSPLANT = Answers(
     reference=my_transplant,
     equivalent={
@@ -157,6 +173,15 @@ TRANSPLANT = Answers(
         WrongAnswer(
             "no gradient to the values", _detached, "no gradient reaches `values`",
             "Nothing asks for `detach` here.",
+        ),
+        WrongAnswer(
+            "blended by 0 and 1", _blended, "that holds infinity",
+            "0 times infinity is NaN, and 0 times NaN, too. Write the row in, or choose by "
+            "`torch.where`.",
+        ),
+        WrongAnswer(
+            "the difference added", _difference_added, "but for ±1e9",
+            "x + (v - x) is v only on paper: beside a huge x the digits of v are rounded away.",
         ),
     ),
 )  # fmt: skip
@@ -202,6 +227,8 @@ def _right(a, w, control, i, j):
 DONORS = Answers(
     reference=my_donors,
     equivalent={
+        "return torch.tensor(found, … => return found": "a list of whole numbers is taken, too",
+        "return torch.tensor(found, … => return torch.tensor(found)": "whole numbers are int64",
         "… => ….detach()…": "integers carry no gradient at all",
         "… => ….float()…": "numbers of words are exact in float32",
         "… => …len(words)…": "there is one word a sentence",

@@ -72,6 +72,32 @@ def _numpy(read, src, pad):
     return not bool(abs(gap.numpy()).max() <= 1e-3 * largest)
 
 
+def _padding_in_the_scale(read, src, pad):
+    gap, _ = _gap(read, src, pad)
+    return not bool(gap.abs().max() <= 1e-3 * read(src).abs().max())
+
+
+def _masked_by_product(read, src, pad):
+    real = (src != pad)[..., None].float()
+    before = read(src) * real
+    after = read(F.pad(src, (0, 3), value=pad))[:, : src.size(1)] * real
+    return not bool((after - before).abs().max() <= 1e-3 * before.abs().max())
+
+
+def _one_pad(read, src, pad):
+    real = src != pad
+    before = read(src)[real]
+    after = read(F.pad(src, (0, 1), value=pad))[:, : src.size(1)][real]
+    return not bool((after - before).abs().max() <= 1e-3 * before.abs().max())
+
+
+def _each_for_itself(read, src, pad):
+    real = src != pad
+    before = read(src)[real]
+    after = read(F.pad(src, (0, 3), value=pad))[:, : src.size(1)][real]
+    return not bool(((after - before).abs() <= 0.01 * before.abs()).all())
+
+
 def _turned(read, src, pad):
     return not my_pads_move(read, src, pad)
 
@@ -86,7 +112,6 @@ PADS = Answers(
         "… => return not gap <= …": "`not` of a tensor of one element is a bool as well",
         "… => …0.002 * …": "any limit between a ten-thousandth and a fiftieth is right",
         "… => …(0, 4)…": "the statement lets one append any number from three on",
-        "… => …(0, 2)…": "two pads move these encoders far enough, too",
         "… => …after.__isub__(before)…": "`after` is a copy of the answer's own",
         "… => …real.size(1)…": "the mask has the shape of the ids",
         "… => …before.abs_()…": "`before` is a copy, and read no more",
@@ -148,6 +173,31 @@ PADS = Answers(
             _numpy,
             "",
             "Outputs hang on the weights: stay with tensors, or `detach()` first.",
+        ),
+        WrongAnswer(
+            "the padding's outputs taken for the largest",
+            _padding_in_the_scale,
+            "a million at the places of the padding",
+            "The largest output is that of a token: take it of `before[real]`, like the gap.",
+        ),
+        WrongAnswer(
+            "the padding multiplied by 0",
+            _masked_by_product,
+            "NaN at the places of the padding",
+            "0 times NaN is NaN. Pick the real places out: `before[real]`.",
+        ),
+        WrongAnswer(
+            "one pad appended",
+            _one_pad,
+            "that a third pad moves",
+            "Some encoders stand a pad or two. The statement promises a change for three.",
+        ),
+        WrongAnswer(
+            "each output measured by itself",
+            _each_for_itself,
+            "at small outputs as well",
+            "Rounding is a share of the largest number in the sum: a small output may change by "
+            "much of itself. Compare the largest gap with the largest output.",
         ),
         WrongAnswer(
             "the verdict turned round",

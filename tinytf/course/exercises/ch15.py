@@ -206,6 +206,32 @@ def _frees(answer):
     expect(peak < 2 * alone or alone == 0, message)
 
 
+@hint("Divide the gradients, not the rate: other optimizers do more with a rate than multiply.")
+def _any_optimizer(answer):
+    """two steps of AdamW are those on big batches; its rate stays, and a weight without a loss"""
+
+    def two_steps(step):
+        parameters = _weights(seed=5)[0]
+        optimizer = torch.optim.AdamW(parameters, lr=0.1, weight_decay=0.5)
+        for batches in (_BATCHES[:2], _BATCHES[2:]):
+            step(optimizer, batches, lambda batch: _summed(parameters, batch))
+        return [p.detach() for p in parameters], optimizer.param_groups[0]["lr"]
+
+    def at_once(optimizer, batches, loss_and_tokens):
+        optimizer.zero_grad()
+        loss, tokens = loss_and_tokens(torch.cat(batches))
+        (loss / tokens).backward()
+        optimizer.step()
+
+    (got, rate), (wanted, _) = two_steps(answer), two_steps(at_once)
+    where = "after two steps of AdamW with a rate of 0.1 and decay"
+    expect(rate == 0.1, f"{where}, the rate is {rate:.3g}: give the optimizer back as it was")
+    note = "Where no loss reaches there is no gradient, not even 0, and AdamW leaves it alone."
+    same(got[2], wanted[2], f"{where}, for a weight not used", note=note)
+    for i in range(2):
+        same(got[i], wanted[i], f"{where}, for weight {i}")
+
+
 ACCUMULATION = Exercise(
     id="15.2",
     title="gradient accumulation",
@@ -220,7 +246,7 @@ ACCUMULATION = Exercise(
     hint="`backward` adds to `.grad`. Clear once, add up all batches, divide once by all tokens.",
     function=accumulated_step,
     changes=("optimizer",),
-    tests=(_one_batch, _even, _uneven, _starts_clean, _every_group, _frees),
+    tests=(_one_batch, _even, _uneven, _starts_clean, _every_group, _frees, _any_optimizer),
 )
 
 

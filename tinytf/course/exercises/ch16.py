@@ -99,6 +99,7 @@ def _first_step(answer):
 def _sizes(answer):
     """with any number of prefixes and tokens, however unlikely"""
     _step(answer, numbers(4, seed=1), numbers(4, 3, seed=2), note="More prefixes than tokens.")
+    _step(answer, numbers(3, seed=7), numbers(3, 3, seed=8), note="As many prefixes as tokens.")
     _step(answer, numbers(5, seed=3, scale=3), numbers(5, 40, seed=4))
     double = torch.float64
     _step(answer, numbers(2, seed=5, dtype=double), numbers(2, 3, seed=6, dtype=double))
@@ -338,6 +339,12 @@ def _past_counts(answer):
     """a beam of 2 sees through the trap: all words of a prefix count"""
     note = "The log-probability of a prefix is the sum over all of its words."
     _finds(answer, _language(CATS_AND_DOGS), 2, 0.0, 6, note)
+    logs = {prefix: _language(CATS_AND_DOGS)(prefix) for prefix in CATS_AND_DOGS}
+    before = {prefix: dict(row) for prefix, row in logs.items()}
+    answer(lambda prefix: logs.get(prefix, {END: 0.0}), 2, 0.0, 6)
+    changed = [prefix for prefix, row in logs.items() if row != before[prefix]]
+    message = f"you change the dictionary that `follow` gives for {changed}, which is not yours"
+    expect(not changed, message)
 
 
 def _one_beam(answer):
@@ -358,6 +365,7 @@ def _penalised(answer):
     """the score decides, not the log-probability"""
     for alpha in (0.0, 0.6, 1.0, 3.0):
         _finds(answer, _language(SEVEN), 2, alpha, 12, "Compare scores, divided by the penalty.")
+    _finds(answer, _language({(): {"so": 1.0}}), 1, 1.0, 3, "A certain sentence scores 0.")
 
 
 def _cut_off(answer):

@@ -235,6 +235,9 @@ def _any_sizes(answer):
         _whole(answer, x, *maps, cache, where=f"for 2 new after 4 ({str(dtype)[6:]})")
         _whole(answer, x[:, :1], *maps, cache)
         _whole(answer, 40 * x, *maps, cache, where="for scores in the hundreds", tolerance=1e-4)
+    low = 20 * PAST
+    where = "for scores that are all below -10,000"
+    _whole(answer, low, -200 * EYE, EYE, LEAN, where=where, tolerance=1e-4)
     flat = _flat(answer)
     gradients(flat, _flat(_attended), x, *maps, *cache)
     travels(flat, x, *maps, *cache)
@@ -349,8 +352,13 @@ def _words_in_order(answer):
     """an n-gram is a run of whole words in their order"""
     where = "for `cat the` against `the cat` and n = 2"
     _pair(answer, (["cat", "the"], [["the", "cat"]], 2), (0, 1), where, "The order counts.")
+    _pair(answer, (["The"], [["the"]], 1), (0, 1), "for `The` against `the` and n = 1",
+          "A word is what is written.")  # fmt: skip
     where = "for `in to` against `int o` and n = 2"
     _pair(answer, (["in", "to"], [["int", "o"]], 2), (0, 1), where, "These are other words.")
+    where = "for the words `New York` and `is` against `New` and `York is`, and n = 2"
+    other = [["New", "York is"]]
+    _pair(answer, (["New York", "is"], other, 2), (0, 1), where, "These are other words.")
 
 
 def _same_word(answer):

@@ -269,6 +269,9 @@ def _filters():
     parts = {"images": nn.Conv2d(3, 4, 2), "steps": nn.Conv1d(2, 3, 2, bias=False)}
     model = nn.ModuleDict(parts)
     model.register_parameter("temperature", nn.Parameter(torch.tensor(1.0)))
+    model["verdict"] = nn.Linear(4, 1)  # a matrix of one row is a matrix
+    model["frozen"] = nn.Linear(2, 2).requires_grad_(False)  # listed, too
+    model["running"] = nn.BatchNorm1d(2)  # with buffers, which are no parameters
     return model
 
 

@@ -215,7 +215,7 @@ def _hole(answer):
 
 def _long(answer):
     """an answer may be long"""
-    for size in (6, 40):
+    for size in (6, 40, 200):
         start, end = torch.zeros(2, size)
         start[0], end[-1] = 3.0, 2.0
         note = f"From 0 to {size - 1} is 3 + 2 = 5: nothing was said about how long it may be."
@@ -352,6 +352,8 @@ def _none_chosen(answer):
     gradients(answer, _by_torch, _LOGITS, _STOOD, _READ, none)
     for logits in (_LOGITS, _LOGITS.double()):
         agrees(answer, _by_torch, logits, _STOOD, _READ, none)
+    where = "where no word is chosen and logits are in the thousands"
+    same(answer(1e4 * _LOGITS, _STOOD, _READ, none), 0.0, where)
 
 
 def _any_words(answer):

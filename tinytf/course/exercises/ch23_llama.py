@@ -74,6 +74,8 @@ def _all_together(answer):
     _bytes(answer, 5, 10, 2, 30, 7, 4, expected=1680, note="12 · 5 · 7 · 4.")
     note = "This is Llama 3's smallest model after 8,192 tokens: a gibibyte."
     _bytes(answer, 32, 32, 8, 4096, 8192, expected=2**30, note=note)
+    note = "A million texts of a million tokens: no float holds this number."
+    _bytes(answer, 61, 3, 1, 3, 10**12, 10**6 + 1, expected=122 * 10**12 * (10**6 + 1), note=note)
 
 
 CACHE = Exercise(
@@ -163,6 +165,9 @@ def _kept(answer):
     """dtype, device and gradient stay with the rows"""
     precise(answer, _row_by_row, numbers(12, 5, seed=4), 2, dtype=torch.float64)
     precise(answer, _row_by_row, numbers(12, 5, seed=4), 2, dtype=torch.bfloat16)
+    thirds = torch.arange(12, dtype=torch.float64)[:, None] / 3
+    where = "for rows 0, 1/3, … 11/3 in float64 and 2 heads, to the last bit"
+    agrees(answer, _row_by_row, thirds, 2, where=where, tolerance=0)
     gradients(answer, _row_by_row, numbers(12, 5, seed=5), 2)
     travels(answer, numbers(12, 5, seed=5), 2)
 

@@ -276,7 +276,12 @@ def _equal_shares(answer):
     """equal shares count equally"""
     pair = [torch.tensor([2.0]), torch.tensor([6.0])]
     _averages(answer, pair, [3, 3], note="(2 + 6) / 2.")
-    _averages(answer, [torch.tensor([2.0, -4.0])], [5], note="There is nobody to average with.")
+    alone = torch.tensor([2.0, -4.0])
+    _averages(answer, [alone], [5], note="There is nobody to average with.")
+    alone = torch.nn.Parameter(alone, requires_grad=False)  # of which an answer gets no copy
+    got = answer([alone], [5])
+    message = "for one process, you return its own tensor, expected a new one: return a copy"
+    expect(got is not alone and got.data_ptr() != alone.data_ptr(), message)
 
 
 def _unequal_shares(answer):
@@ -299,6 +304,9 @@ def _kinds_of_gradients(answer):
     """the result has the gradients' dtype, and is where they are"""
     drawn = numbers(2, 3, 2, seed=2, dtype=torch.float64)
     _averages(answer, list(drawn), [1, 4], where="for gradients in float64")
+    half = [torch.tensor([400.0], dtype=torch.float16), torch.tensor([-80.0], dtype=torch.float16)]
+    note = "In float16, 400 · 900 is infinite; the mean is not."
+    _averages(answer, half, [900, 100], where="for [400] and [-80] in float16", note=note)
     travels(answer, list(drawn.float()), [1, 4], where="for two gradients of (3, 2)")
 
 

@@ -1,5 +1,7 @@
 """Exercises of chapter 28, Looking inside."""
 
+import math
+
 import torch
 from torch import nn
 
@@ -82,6 +84,10 @@ def _o_several(answer):
     )
     for name, value in wanted.items():
         same(got[name], value, f"{_W}, under the name `{name}`", dtype=True)
+    model.twin = model.left  # one module, two names
+    got = answer(model, ["left", "twin"], X, Y)
+    where = f"{_W}, and with `twin`, another name of `left`"
+    same(got, {"left": wanted["left"], "twin": wanted["left"]}, where)
     wide = _Sum().double()
     got = answer(wide, ["left"], X.double(), Y.double())
     same(got["left"], wide.left(X.double()).detach(), f"{_W} in float64", dtype=True)
@@ -113,7 +119,7 @@ def _o_others_stay(answer):
     """hooks that others have put there stay, and count"""
     model = _Sum()
     calls = []
-    model.left.register_forward_hook(lambda module, inputs, out: calls.append(1))
+    handle = model.left.register_forward_hook(lambda module, inputs, out: calls.append(1))
     model.right.register_forward_hook(lambda module, inputs, out: out * 2)
     before = _hooks(model)
     got = answer(model, ["left", "right"], X, Y)
@@ -121,6 +127,16 @@ def _o_others_stay(answer):
     expect(len(calls) == 1, f"{_W}, the model ran {len(calls)} times, expected once")
     doubled = 2 * _expected_outputs(_Sum())["right"]
     same(got["right"], doubled, f"{_W}, with an earlier hook that doubles `right`")
+    handle.remove()
+    message = f"{_W}, the handle of an earlier hook no longer removes it: leave `_forward_hooks` be"
+    expect(not model.left._forward_hooks, message)
+    whole = []
+    model.register_forward_hook(lambda module, inputs, out: whole.append(module))
+    answer(model, ["left"], X, Y)
+    message = f"{_W}, a hook on the model itself runs {len(whole)} times, expected once"
+    expect(len(whole) == 1, message + ": call `model(...)`")
+    message = f"{_W}, a copy of the model runs: run the model itself, whose pass keeps its graph"
+    expect(whole[0] is model, message)
 
 
 def _o_graph(answer):
@@ -264,12 +280,16 @@ def _m_others(answer):
 
 
 def _m_sizes(answer):
-    """for any sizes, and padding anywhere"""
+    """for any sizes, and padding anywhere, whatever stands there"""
     agrees(answer, _m_by_loop, numbers(2, 3, 3, 3, seed=2), _real(1, 3, width=3), 2)
     agrees(answer, _m_by_loop, numbers(1, 1, 1, 4, seed=3), _real(1, width=1), 0)
     agrees(answer, _m_by_loop, numbers(4, 2, 6, 1, seed=4), _real(6, 1, 3, 2, width=6), 1)
     holes = torch.tensor([[False, True, True], [False, False, True], [False, False, False]])
     agrees(answer, _m_by_loop, numbers(3, 2, 3, 2, seed=5), holes, 0)
+    spoilt = numbers(3, 2, 3, 2, seed=5).masked_fill(~holes[:, None, :, None], math.nan)
+    note = "Padded places hold NaN here, and 0 times NaN is NaN."
+    agrees(lambda *given: answer(*given)[:, 0], lambda *given: _m_by_loop(*given)[:, 0],
+           spoilt, holes, 0, note=note)  # fmt: skip
 
 
 def _m_kinds(answer):
@@ -491,10 +511,13 @@ def _p_shape(answer):
 
 def _p_enough(answer):
     """in half of the places or more there is something to find"""
-    share = _wanted(_texts(answer, 3)).any(dim=-1).float().mean().item()
-    expect(
-        share >= 0.5, f"{_P}, in {share:.2f} of the places a key is wanted, expected 0.5 or more"
-    )
+    for length in (LENGTH, 40, 64):
+        share = _wanted(_texts(answer, 3, N, length)).any(dim=-1).float().mean().item()
+        where = f"for n={N}, length={length}"
+        expect(
+            share >= 0.5,
+            f"{where}, in {share:.2f} of the places a key is wanted, expected 0.5 or more",
+        )
 
 
 def _p_distance(answer):

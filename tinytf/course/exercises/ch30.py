@@ -99,6 +99,16 @@ def _pads_do_not_count(answer):
 
     _verdict(answer, read, False, "an encoder that gives anything at the places of the padding")
 
+    def huge(src):
+        return _reader(torch.ones_like)(src).masked_fill((src == 0)[..., None], 1e6)
+
+    _verdict(answer, huge, True, "an ill encoder with a million at the places of the padding")
+
+    def no_number(src):
+        return _reader(_masked)(src).masked_fill((src == 0)[..., None], math.nan)
+
+    _verdict(answer, no_number, False, "a healthy encoder with NaN at the places of the padding")
+
 
 def _any_pad(answer):
     """the padding is the argument, whatever its number"""
@@ -129,6 +139,12 @@ def _one_place(answer):
 
             words = f"an encoder that is ill in row {b}, at place {t}, in number {c}"
             _verdict(answer, read, True, words, src)
+
+    def late(src):
+        out = _reader(_masked)(src)
+        return out + 0.021 * out.abs().max() * (src.size(1) > 7)
+
+    _verdict(answer, late, True, "an encoder that a third pad moves by 0.021 of the largest")
 
 
 def _sums_to_zero(answer):
@@ -164,7 +180,7 @@ def _no_number(answer):
 @hint("Rounding grows with the numbers: compare with the size of the outputs.")
 def _rounding(answer):
     """rounding is no illness, and a small change of small outputs is one"""
-    for scale in (1e-8, 1.0, 1e6):
+    for scale in (1e-12, 1e-8, 1.0, 1e6):
 
         def rounded(src, scale=scale):
             return _reader(_masked, scale)(src) + scale * 1e-5 * (src.size(1) - 5) / 3
@@ -179,6 +195,14 @@ def _rounding(answer):
         answer, lambda src: -_reader(_masked)(src).abs() - 1, False, "outputs that are all negative"
     )
     _verdict(answer, lambda src: 0 * _reader(_masked)(src), False, "outputs that are all 0")
+
+    def near_zero(src):  # beside large numbers a small one, and rounding of the large ones' size
+        out = _reader(_masked)(src)
+        out[..., 0] = 1e-3 * out[..., 0] + 9e-5 * out.abs().max() * (src.size(1) > 5)
+        return out
+
+    words = "an encoder that rounds by 0.00009 of the largest output, at small outputs as well"
+    _verdict(answer, near_zero, False, words)
     small = SRC[:1, :3]
     _verdict(answer, _reader(_masked), False, "nothing padded at first, healthy", small)
     _verdict(answer, _reader(torch.ones_like), True, "nothing padded at first, ill", small)
@@ -204,9 +228,9 @@ PADS = Exercise(
         "Write `my_pads_move(read, src, pad)`: True if an encoder is ill, False if it is healthy. "
         "`read` maps ids `(B, S)` to outputs `(B, S, C)`, for any S, and `src`, `(B, S)`, is "
         "filled up on the right with `pad`. Appending more `pad` must not change an output at any "
-        "place that holds a token; what an encoder gives at the padding nobody reads. A change "
-        "of up to a ten-thousandth of the largest output (in absolute value) is rounding; an ill "
-        "encoder changes one by a "
+        "place that holds a token; what an encoder gives at the padding, be it NaN, nobody reads. "
+        "A change of up to a ten-thousandth of the largest output at a token (in absolute value) "
+        "is rounding; an ill encoder changes one by a "
         "fiftieth of that at least, if three are appended, or gives something that is no number. "
         "It has to hold for outputs of any size. Your check is tried on twenty healthy encoders, "
         "on the translator of this chapter, and on ill ones of several kinds."
@@ -265,7 +289,7 @@ def _lengths(answer):
     """it runs at these lengths, and at no other"""
     got = _two_parts(answer)[1]
     whole = isinstance(got, list | tuple | set) and all(isinstance(n, int) for n in got)
-    expect(whole, f"the lengths are {short(got)}, expected a list of whole numbers")
+    expect(whole, f"the lengths are {got!r:.80}, expected a list of whole numbers")
     wrong = sorted(set(got) ^ {1, 8})
     if wrong:
         runs = "runs" if wrong[0] in (1, 8) else "ends in an error"
