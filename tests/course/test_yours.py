@@ -120,3 +120,18 @@ def test_a_build_copy_asks_for_the_readers():
         "from tinytf import EncoderLayer\nfrom tinytf import viz\nfrom tinytf.course import yours\n"
         "\nEncoderLayer = yours(EncoderLayer)\n\nlayer = 3"
     )
+
+
+def test_record_looks_into_attention_that_a_reader_wrote():
+    from tinytf.course.building import graded
+    from tinytf.course.parts import parts
+    from tinytf.inspect import weights_of
+
+    def own(q, k, v, mask=None, dropout=0.0):
+        return explicit_attention(q, k, v, mask, dropout)
+
+    with pytest.raises(TypeError, match="does not say"):
+        weights_of(own)
+    assert graded(parts()["tinytf.attention.explicit_attention"], own).passed
+    q = torch.randn(1, 2, 3, 4)
+    assert weights_of(own)(q, q).shape == (1, 2, 3, 3)

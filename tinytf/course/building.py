@@ -19,6 +19,7 @@ import sys
 import textwrap
 from dataclasses import replace
 
+from tinytf.attention import attention_weights, explicit_attention, fused_attention
 from tinytf.course.check import UNTOUCHED, grade
 from tinytf.course.display import BAD, GOOD, QUIET, block, inline, show, sign
 from tinytf.course.grading import Exercise
@@ -82,6 +83,8 @@ def graded(part, definition, seconds=30.0, until_wrong=False):
     result = grade(exercise, definition, seconds, until_wrong)
     if result.problems and all("NotImplementedError" in found for _, found in result.problems):
         result = replace(result, status="not yet", reason="still to be written")
+    if result.passed:
+        _let_look_inside(part.package, definition)
     return result
 
 
@@ -97,7 +100,17 @@ def stand_in(package, names):
     linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
     names = {**vars(sys.modules[package.__module__]), **names}
     exec(compile(code, file, "exec", flags=_TYPES_UNREAD, dont_inherit=True), names)
+    _let_look_inside(package, names[package.__name__])
     return names[package.__name__]
+
+
+def _let_look_inside(package, version):
+    """Say which weights a version of an attention function mixes by, for `tinytf.record`.
+
+    That knows the package's own functions, and would refuse a reader's.
+    """
+    if package in (fused_attention, explicit_attention):
+        version.weights = attention_weights
 
 
 class _Unchecked(ast.NodeTransformer):

@@ -161,7 +161,8 @@ def saved():
 
     class Kept:
         def __init__(self, tensor):
-            self.tensor, self.size = tensor, tensor.numel()
+            self.tensor = tensor.detach()  # a node's own output would keep the node alive
+            self.size = tensor.numel()
             count.now += self.size
             count.peak = max(count.peak, count.now)
 
