@@ -26,6 +26,9 @@ LONG = "It says in a sentence what it does, and in this one why it is good for y
 
 
 assert len(LONG) >= 80
+by_parts_here = pytest.mark.skipif(
+    not hasattr(F, "linear_cross_entropy"), reason="this torch has only the whole"
+)
 
 
 def test_the_loss_is_that_of_the_next_token():
@@ -44,7 +47,7 @@ def test_the_loss_is_that_of_the_next_token():
     assert next_token_loss(decided_gpt(0, dtype=torch.bfloat16), batch)[0].dtype == torch.float32
 
 
-@pytest.mark.skipif(not hasattr(F, "linear_cross_entropy"), reason="this torch has only the whole")
+@by_parts_here
 def test_loss_and_gradients_part_by_part_are_those_of_the_whole(monkeypatch):
     ids = torch.randint(11, (5, 9))
     batch = TextBatch(ids[:, :-1], ids[:, 1:])
@@ -190,6 +193,7 @@ def test_hooks_on_the_output_fire_and_replace_acts(count):
     assert abs(changed - before) > 0.1
 
 
+@by_parts_here
 @counts
 def test_a_plain_output_is_worked_out_by_parts_where_that_gains(count, monkeypatch):
     asked = []
