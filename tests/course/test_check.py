@@ -127,7 +127,7 @@ def test_a_right_answer_that_draws_or_prints_is_right(capsys):
 @pytest.mark.parametrize("exercise", EXERCISES, ids=by_id)
 def test_no_check_changes_the_callers_random_numbers(exercise):
     before = torch.get_rng_state()
-    grade(exercise, lambda *_, **__: torch.rand(1))
+    grade(exercise, lambda *_, **__: torch.rand(1), until_wrong=True)
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -312,7 +312,9 @@ def test_until_wrong_stops_early(doubled):
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=by_id)
 def test_a_check_is_quick(exercise):
-    grade(exercise, exercise.reference)  # loads what it needs
-    start = time.process_time()
-    grade(exercise, exercise.reference)
-    assert time.process_time() - start < 2
+    def seconds():
+        start = time.process_time()
+        grade(exercise, exercise.reference)
+        return time.process_time() - start
+
+    assert seconds() < 2 or seconds() < 2  # the first may load what it needs

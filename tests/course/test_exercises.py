@@ -71,7 +71,7 @@ def test_stub_is_not_yet(exercise):
 @pytest.mark.parametrize("exercise", EXERCISES, ids=by_id)
 def test_nonsense_is_refused_politely(exercise):
     for junk in ("a string", {}, object(), 7, [[1], [2, 3]], True):
-        result = grade(exercise, lambda *_, junk=junk: junk)
+        result = grade(exercise, lambda *_, junk=junk: junk, until_wrong=True)
         assert not result.passed, junk
         assert "Traceback" not in result.text, junk
 
