@@ -264,7 +264,7 @@ LEAKS_ANSWERS = Answers(
 )
 
 
-# 28.2 a mean over the wrong axis
+# 28.3 a mean over the wrong axis
 
 
 def my_mean_ablated(z, real, head):
@@ -357,7 +357,7 @@ MEAN_ANSWERS = Answers(
 )
 
 
-# 28.3 find the head
+# 28.2 find the head
 
 
 _MARKS = "marks and ids carry no gradient"

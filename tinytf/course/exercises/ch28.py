@@ -226,7 +226,7 @@ LEAKS = Exercise(
 )  # fmt: skip
 
 
-# 28.2 a mean over the wrong axis
+# 28.3 a mean over the wrong axis
 
 
 def my_mean_ablated(z, real, head):
@@ -301,7 +301,7 @@ def _m_kinds(answer):
 
 
 MEAN = Exercise(
-    id="28.2",
+    id="28.3",
     title="a mean over the wrong axis",
     difficulty=2,
     minutes=10,
@@ -322,7 +322,7 @@ MEAN = Exercise(
 )
 
 
-# 28.3 find the head
+# 28.2 find the head
 
 
 def my_induction_score(weights, ids):
@@ -434,7 +434,7 @@ def _s_kinds(answer):
 
 
 SCORE = Exercise(
-    id="28.3",
+    id="28.2",
     title="the score that finds the head",
     difficulty=3,
     minutes=15,
@@ -704,4 +704,4 @@ BACKUP = Exercise(
 )
 
 
-EXERCISES = (LEAKS, MEAN, SCORE, PROBE, BACKUP)
+EXERCISES = (LEAKS, SCORE, MEAN, PROBE, BACKUP)
