@@ -127,7 +127,7 @@ def draw_stories():
         "decoder. In story C an arrow leads from tired to cat, and one from cat to the decoder.",
     )  # fmt: skip
     stories = {
-        "A: `it` collects": ([("tired", "it"), ("cat", "it")], ["it"]),
+        "A: “it” collects": ([("tired", "it"), ("cat", "it")], ["it"]),
         "B: first which, then what": ([], ["tired", "cat"]),
         "C: the right noun is marked": ([("tired", "cat")], ["cat"]),
     }
