@@ -470,7 +470,7 @@ CULPRIT = Answers(
             "A model that is well is \"healed\" by every patch.",
         ),
         WrongAnswer(
-            "the nearest", _moved_most, "you return 'output'",
+            "the nearest", _moved_most, "Its parts compute what",
             "Some patch always comes nearest; the question is whether the answer is healed.",
         ),
         WrongAnswer(
