@@ -564,11 +564,8 @@ def _found(answer, said, broken, names, expected, note="", good=None, x=XS):
 
 def _k_one(answer):
     """and one in its code"""
-    for block in ("first", "second"):
-        broken = _Small(**{block: "act"})
-        _found(answer, f"{block}.act computes another function", broken, NAMES, f"{block}.act")
-        broken = _Small(**{block: "w_1"})
-        _found(answer, f"{block}.w_1 forgets its bias", broken, NAMES, f"{block}.w_1")
+    _found(answer, "first.act computes another function", _Small(first="act"), NAMES, "first.act")
+    _found(answer, "second.w_1 forgets its bias", _Small(second="w_1"), NAMES[2:], "second.w_1")
 
 
 def _k_weights(answer):
@@ -584,9 +581,7 @@ def _k_weights(answer):
 def _k_first(answer):
     """behind the bug everything heals it; the first is the culprit"""
     note = "Whatever comes later is computed from it, and heals the answer, too."
-    for block in WHOLE[:2]:
-        _found(answer, f"{block}.act computes another function", _Small(**{block: "act"}), WHOLE,
-               block, note)  # fmt: skip
+    _found(answer, "first.act computes another function", _Small(first="act"), WHOLE, "first", note)
     _found(answer, "the norm has another eps", _Small(norm=True), WHOLE, "norm", note)
 
 
@@ -594,8 +589,8 @@ def _k_residual(answer):
     """the culprit may be a whole block, where none of its parts is"""
     note = "Its parts compute what they should; the sum around them is missing."
     said = "the second block forgets to add its input"
-    _found(answer, said, _Small(second="residual"), [*NAMES, *WHOLE], "second", note)
-    _found(answer, said, _Small(second="residual"), NAMES, None, note)
+    _found(answer, said, _Small(second="residual"), [*NAMES[3:], *WHOLE[1:]], "second", note)
+    _found(answer, said, _Small(second="residual"), NAMES[4:], None, note)
 
 
 def _k_between(answer):
@@ -605,11 +600,10 @@ def _k_between(answer):
         "the answer is still wrong."
     )
     said = "something is added between the two blocks"
-    _found(answer, said, _Small(wrong=0.3), [*NAMES, *WHOLE], "second",
+    _found(answer, said, _Small(wrong=0.3), [*NAMES[3:], *WHOLE[1:]], "second",
            f"second.w_1 is not it. {note}")  # fmt: skip
     said = "first.w_1 and second.act are broken, both"
     two = _Small(first="w_1", second="act")
-    _found(answer, said, two, [*NAMES, *WHOLE], "second", f"first.w_1 is not it. {note}")
     _found(answer, said, two, NAMES, None, f"first.w_1 is not it. {note}")
 
 
