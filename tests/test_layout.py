@@ -23,6 +23,7 @@ OF_SOMETHING_ELSE = {
     "course/test_browser.py": "a chapter in JupyterLab",
     "course/test_form_checks.py": "the checks in test_notebooks_form.py",
     "course/test_notebooks_form.py": "the saved notebooks",
+    "interpret/test_transformer_lens.py": "the tools of interpret/ against an independent library",
     "viz/test_explorer_page.py": "the explorer in a browser",
     "viz/test_palette.py": "the colours of style.py, for every kind of eye",
     "training/test_compiled.py": "whole runs of compiled models",

@@ -47,6 +47,20 @@ def test_the_shipped_translator_asks_the_adjective(translator, twins):
     assert shares == pytest.approx(1, abs=0.1)
 
 
+def test_counts_differ_in_one_number(translator):
+    runs = following.count_runs(translator, Phrasebook(), 150)
+    rows, words = torch.arange(len(runs.at)), translator.source.tokens
+    assert len(rows) > 5
+    assert ((runs.first != runs.second).sum(dim=1) == 1).all()
+    one, two = (source[rows, runs.places["number"]] for source in (runs.first, runs.second))
+    assert {words[i] for i in torch.cat([one, two]).tolist()} <= {"two", "three", "four", "five"}
+    assert (one != two).all()
+    said = {translator.target.tokens[i] for i in torch.cat([runs.right, runs.wrong]).tolist()}
+    assert said <= {"两", "三", "四", "五"}
+    assert (runs.ask(translator.model, runs.first) > 0).all()
+    assert (runs.ask(translator.model, runs.second) < 0).all()
+
+
 def test_an_example_of_the_explorer_has_every_place(translator, twins):
     example = following.explored(translator, twins[2])
     maps = example["maps"]

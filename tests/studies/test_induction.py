@@ -5,9 +5,11 @@ import torch
 import torch.nn.functional as F
 
 from tinytf import studies
+from tinytf.inspect import record
 from tinytf.studies.induction import (
     AttentionOnly,
     LearnedPlaces,
+    explored,
     grow,
     induction_places,
     previous_score,
@@ -49,6 +51,19 @@ def test_previous_score_reads_one_back():
     weights = torch.zeros(1, 2, 3, 3)
     weights[0, 0, 1, 0], weights[0, 0, 2, 1], weights[0, 1, 2, 2] = 1.0, 0.5, 1.0
     assert previous_score(weights).tolist() == [0.75, 0.0]
+
+
+def test_an_example_of_the_explorer_says_who_reads_what(model):
+    ids = torch.tensor([3, 1, 4, 3, 1])
+    example = explored(model, ids)
+    assert example["read"] == ["3", "1", "4", "3", "1"]
+    assert example["target"] == ["1", "4", "3", "1", "?"]
+    weights = example["attention"]["decoder"]
+    assert weights.shape == (2, 4, 5, 5)
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 4, 5))
+    with record(model) as seen:
+        model(ids[None])
+    assert torch.equal(weights[1], seen["layers.1"][0])
 
 
 def test_rows_of_the_study(model):

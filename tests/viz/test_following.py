@@ -11,6 +11,7 @@ from tinytf.viz.following import (
     draw_lens,
     draw_patch,
     draw_route,
+    draw_stories,
     draw_sum,
     lens_table,
     part_bars,
@@ -32,6 +33,7 @@ def test_drawings_say_what_they_show():
         said(draw_patch("tired", "wide"))
     )
     assert {"it", "tired", "cross-attention 0", "cross-attention 1"} <= set(said(draw_route()))
+    assert said(draw_stories()).count("decoder says 猫") == 3
 
 
 def test_a_lens_table_has_a_word_in_each_cell():

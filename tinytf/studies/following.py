@@ -27,8 +27,8 @@ from tinytf.training.trainer import Trainer, TrainingConfig
 from tinytf.transformer import Transformer
 
 __all__ = [
-    "TwinRuns", "donors", "explored", "follow", "following", "more_twins", "parts_by_sublayer",
-    "reader", "start", "steps_of", "strangers", "sublayers_of", "twin_runs",
+    "TwinRuns", "count_runs", "donors", "explored", "follow", "following", "more_twins",
+    "parts_by_sublayer", "reader", "start", "steps_of", "strangers", "sublayers_of", "twin_runs",
 ]  # fmt: skip
 
 MEMORY = "encoder.final_norm"  # what the decoder reads of the encoder
@@ -90,6 +90,40 @@ def more_twins(book: Phrasebook, known: Sequence[tuple[Pair, Pair]], n: int, see
     """Draw `n` twins or fewer, none of whose sentences is among the `known` ones."""
     there = {pair.english for two in known for pair in two}
     return [two for two in book.twins(n, seed) if not there & {pair.english for pair in two}]
+
+
+NUMBERS = {"two": "three", "three": "two", "four": "five", "five": "four"}
+
+
+def _recounted(book: Phrasebook, pair: Pair) -> tuple[Pair, int, int] | None:
+    """The pair with another number, and where in source and target it stands; None without one."""
+    at = [i for i, word in enumerate(pair.source) if word in NUMBERS]
+    if len(at) != 1:
+        return None
+    words = list(pair.source)
+    words[at[0]] = NUMBERS[words[at[0]]]
+    other = book.translate(" ".join(words))
+    differ = [i for i, two in enumerate(zip(pair.target, other.target)) if two[0] != two[1]]
+    alike = len(other.target) == len(pair.target) and len(differ) == 1
+    return (other, at[0], differ[0]) if alike else None
+
+
+def count_runs(translator: Translator, book: Phrasebook, n: int, seed: int = 7) -> TwinRuns:
+    """Make pairs of n test sentences that hold a number: each with it, and with another one.
+
+    What is asked is the number's Chinese word. Sentences without a number, or with two, are left.
+    """
+    drawn = book.sample(n, "test", seed=seed)
+    kept = [(pair, found) for pair in drawn if (found := _recounted(book, pair))]
+    batch = batch_of(translator, [pair for pair, _ in kept])
+    other = batch_of(translator, [found[0] for _, found in kept])
+    device = translator.model.device
+    number, at = torch.tensor([found[1:] for _, found in kept], device=device).T
+    rows = torch.arange(len(kept), device=device)
+    last = (batch.src != 0).sum(dim=1) - 1
+    places = {"number": number, "next word": number + 1, "<eos>": last}
+    right, wrong = batch.tgt_out[rows, at], other.tgt_out[rows, at]
+    return TwinRuns(batch.src, other.src, batch.tgt_in, at, right, wrong, places)
 
 
 def sublayers_of(model: Transformer) -> list[str]:

@@ -17,6 +17,7 @@ from tinytf.studies.optimise import optimise
 __all__ = [
     "AttentionOnly",
     "LearnedPlaces",
+    "explored",
     "grow",
     "growth",
     "induction",
@@ -97,6 +98,24 @@ def repeat_loss(model: nn.Module, ids: Tensor, known: Tensor) -> Tensor:
     """Give the mean loss of the tokens that can be known, in nats."""
     asked = known[:, :-1]
     return F.cross_entropy(model(ids)[:, :-1][asked], ids[:, 1:][asked])
+
+
+@torch.no_grad()
+def explored(model: AttentionOnly, ids: Tensor) -> dict:
+    """Run a model on one text, ids (T,): an example of the attention explorer.
+
+    A row is the token that is read; what it goes on to is the next one, and "?" behind the last.
+    """
+    with record(model) as seen:
+        model(ids[None])
+    tokens = [str(token) for token in ids.tolist()]
+    weights = torch.cat([seen[f"layers.{i}"] for i in range(len(model.layers))])  # (L, H, T, T)
+    return {
+        "source": tokens,
+        "target": [*tokens[1:], "?"],
+        "read": tokens,
+        "attention": {"decoder": weights.cpu()},
+    }
 
 
 def previous_score(weights: Tensor) -> Tensor:

@@ -117,6 +117,38 @@ def draw_route():
     return d.ax
 
 
+def draw_stories():
+    """Draw three ways in which the noun that `it` stands for could be found; returns the Axes."""
+    d = Diagram(
+        16.2, 5.6,
+        "Three times the words cat, wall, it, tired of the source, and above them the decoder, "
+        "which says 猫. In story A arrows lead from tired and from cat to it, and from it to the "
+        "decoder. In story B arrows lead from tired to the decoder, and then from cat to the "
+        "decoder. In story C an arrow leads from tired to cat, and one from cat to the decoder.",
+    )  # fmt: skip
+    stories = {
+        "A: “it” collects": ([("tired", "it"), ("cat", "it")], ["it"]),
+        "B: first which, then what": ([], ["tired", "cat"]),
+        "C: the right noun is marked": ([("tired", "cat")], ["cat"]),
+    }
+    for i, (name, (inside, read)) in enumerate(stories.items()):
+        left = 0.4 + 5.5 * i
+        d.text(left + 2.2, 5.25, name)
+        top = d.box(left + 2.2, 4.1, "decoder says 猫", role="output")
+        words = {}
+        for j, word in enumerate(("cat", "wall", "it", "tired")):
+            used = word in read or any(word in pair for pair in inside)
+            x = left + 0.5 + 1.2 * j
+            words[word] = d.box(x, 1.7, word, role="memory", size=(0.95, 0.7), faint=not used)
+        for start, end in inside:
+            bend = -0.45 if start == "tired" else 0.45
+            d.arrow(words[start].bottom, words[end].bottom, bend=bend, role="attention")
+        for order, word in enumerate(read, 1):
+            said = f"{order}" if len(read) > 1 else None
+            d.arrow(words[word].top, top.bottom, said, role="value" if word == "cat" else "query")
+    return d.ax
+
+
 def lens_table(rows, tokens, words, chances, ax=None, title=None):
     """Write what the lens reads into a table: a row a layer, the first at the bottom; the Axes.
 

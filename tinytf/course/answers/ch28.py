@@ -1,10 +1,11 @@
 """Answers to chapter 28: references and mistakes."""
 
 import copy
+import itertools
 
 import torch
 
-from tinytf.course.exercises.ch28 import LEAKS, MEAN, PROBE, SCORE
+from tinytf.course.exercises.ch28 import BACKUP, LEAKS, MEAN, PROBE, SCORE
 from tinytf.course.grading import Answers, WrongAnswer
 
 # 28.1 a hook that leaks
@@ -263,7 +264,7 @@ LEAKS_ANSWERS = Answers(
 )
 
 
-# 28.2 a mean over the wrong axis
+# 28.3 a mean over the wrong axis
 
 
 def my_mean_ablated(z, real, head):
@@ -356,7 +357,7 @@ MEAN_ANSWERS = Answers(
 )
 
 
-# 28.3 find the head
+# 28.2 find the head
 
 
 _MARKS = "marks and ids carry no gradient"
@@ -559,9 +560,119 @@ PROBE_ANSWERS = Answers(
 )
 
 
+# 28.5 the smallest set that is needed
+
+
+def my_smallest_set(heads, works):
+    """Find the fewest of `heads` without which `works` says False: a list, or None.
+
+    works(silenced) runs the model without the heads of the list `silenced`.
+    """
+    from itertools import combinations
+
+    for size in range(len(heads) + 1):
+        for silenced in combinations(heads, size):
+            if not works(list(silenced)):
+                return list(silenced)
+    return None
+
+
+def _by_sizes(sizes):
+    def answer(heads, works):
+        for size in sizes(len(heads)):
+            for silenced in itertools.combinations(heads, size):
+                if not works(list(silenced)):
+                    return list(silenced)
+        return None
+
+    return answer
+
+
+def _one_after_another(heads, works):
+    """Silence more and more of them."""
+    for size in range(len(heads) + 1):
+        if not works(heads[:size]):
+            return heads[:size]
+    return None
+
+
+def _given_back(heads, works):
+    """Silence all, and give back those that are not missed."""
+    gone = list(heads)
+    if works(gone):
+        return None
+    for head in heads:
+        fewer = [other for other in gone if other != head]
+        if not works(fewer):
+            gone = fewer
+    return gone
+
+
+def _each_needed(heads, works):
+    """All that are missed when they alone are gone."""
+    return [head for head in heads if not works([head])] or None
+
+
+BACKUP_ANSWERS = Answers(
+    reference=my_smallest_set,
+    equivalent={
+        "return None => (nothing)": "a function that comes to its end returns None",
+        "for size in … => …+ 1 + 1…": "there is no set of more heads than there are",
+        "for size in … => …+ 2…": "there is no set of more heads than there are",
+        "if not … => …works(silenced)…": "a tuple names the same heads",
+    },
+    wrong=(
+        WrongAnswer(
+            "each head alone",
+            _by_sizes(lambda n: range(min(n, 1) + 1)),
+            "Each of the two alone can go",
+            "One at a time finds nobody where two do the same work.",
+        ),
+        WrongAnswer(
+            "all that are missed alone",
+            _each_needed,
+            "Each of the two alone can go",
+            "One at a time finds nobody where two do the same work.",
+        ),
+        WrongAnswer(
+            "one after another",
+            _one_after_another,
+            "expected ['0.1']",
+            "Those that stand before the needed one are in the set, and nobody needs them gone.",
+        ),
+        WrongAnswer(
+            "all away, and some back",
+            _given_back,
+            "speaks against the answer",
+            "What is left can't be made smaller, but it need not be the smallest; and where a head "
+            "speaks against the answer, the model may work without all.",
+        ),
+        WrongAnswer(
+            "never asked as it is",
+            _by_sizes(lambda n: range(1, n + 1)),
+            "It fails as it is",
+            "Size 0 comes first: a model that fails anyway says nothing about its heads.",
+        ),
+        WrongAnswer(
+            "the largest first",
+            _by_sizes(lambda n: range(n, -1, -1)),
+            "expected",
+            "Sets of many heads break the model, too; the smallest is found from below.",
+        ),
+        WrongAnswer(
+            "never all of them",
+            _by_sizes(range),
+            "expected ['0.0', '0.1', '1.0', '1.1']",
+            "range(n) ends before n: the set of all heads is one, too.",
+        ),
+    ),
+)
+
+
 ANSWERS = {
     LEAKS.id: LEAKS_ANSWERS,
     MEAN.id: MEAN_ANSWERS,
     SCORE.id: SCORE_ANSWERS,
     PROBE.id: PROBE_ANSWERS,
+    BACKUP.id: BACKUP_ANSWERS,
 }

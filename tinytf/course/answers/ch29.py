@@ -231,6 +231,7 @@ DONORS = Answers(
         "return torch.tensor(found, … => return torch.tensor(found)": "whole numbers are int64",
         "… => ….detach()…": "integers carry no gradient at all",
         "… => ….float()…": "numbers of words are exact in float32",
+        "return … => return torch.tensor(found)": "whole numbers become int64 anyway",
         "… => …len(words)…": "there is one word a sentence",
         "for step … => for step in range(0, …": "a sentence has not another word than itself",
         "for step … => for step in range(len(…": "a sentence has not another word than itself",
@@ -343,4 +344,145 @@ PROBE = Answers(
 )  # fmt: skip
 
 
-ANSWERS = {"29.1": DECIDED, "29.2": TRANSPLANT, "29.3": DONORS, "29.4": PROBE}
+# 29.5 patch the bug
+
+
+def my_culprit(good, broken, names, x):
+    """Name the first module of `names` by whose output `broken` is healed on x, or None.
+
+    good, broken: two models of the same modules. Both stay as they are.
+    """
+
+    def run(model, name, hook):
+        handle = model.get_submodule(name).register_forward_hook(hook)
+        try:
+            return model(x)
+        finally:
+            handle.remove()
+
+    def healed(answer):
+        return torch.allclose(answer, good(x), rtol=0, atol=1e-4)
+
+    if healed(broken(x)):
+        return None
+    kept = {}
+    for name in names:
+        run(good, name, lambda module, inputs, out: kept.update(out=out))
+        if healed(run(broken, name, lambda module, inputs, out: kept["out"])):
+            return name
+    return None
+
+
+def _output(model, name, x, given=None):
+    kept = {}
+
+    def hook(module, inputs, out):
+        kept["out"] = out
+        return given
+
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    try:
+        return model(x), kept["out"]
+    finally:
+        handle.remove()
+
+
+def _alike(a, b):
+    return torch.allclose(a, b, rtol=0, atol=1e-4)
+
+
+def _differs_first(good, broken, names, x):
+    for name in names:
+        if not _alike(_output(good, name, x)[1], _output(broken, name, x)[1]):
+            return name
+    return None
+
+
+def _healers(good, broken, names, x):
+    pairs = [(name, _output(good, name, x)[1]) for name in names]
+    return [name for name, out in pairs if _alike(_output(broken, name, x, out)[0], good(x))]
+
+
+def _last(good, broken, names, x):
+    agree = _alike(broken(x), good(x))
+    return None if agree else (_healers(good, broken, names, x) or [None])[-1]
+
+
+def _without_asking(good, broken, names, x):
+    return (_healers(good, broken, names, x) or [None])[0]
+
+
+def _moved_most(good, broken, names, x):
+    if _alike(broken(x), good(x)):
+        return None
+    gaps = {}
+    for name in names:
+        out = _output(good, name, x)[1]
+        gaps[name] = (_output(broken, name, x, out)[0] - good(x)).abs().mean().item()
+    return min(gaps, key=gaps.get)
+
+
+def _by_weights(good, broken, names, x):
+    """Copy each module's weights over."""
+    if _alike(broken(x), good(x)):
+        return None
+    for name in names:
+        module = broken.get_submodule(name)
+        kept = {key: value.clone() for key, value in module.state_dict().items()}
+        module.load_state_dict(good.get_submodule(name).state_dict())
+        healed = _alike(broken(x), good(x))
+        module.load_state_dict(kept)
+        if healed:
+            return name
+    return None
+
+
+def _leaves_hooks(good, broken, names, x):
+    found = my_culprit(good, broken, names, x)
+    if found:
+        broken.get_submodule(found).register_forward_hook(lambda module, inputs, out: None)
+    return found
+
+
+CULPRIT = Answers(
+    reference=my_culprit,
+    equivalent={
+        "return None => (nothing)": "a function that comes to its end returns None",
+        "… => ….detach()…": "nothing is differentiated here",
+        "… => …(x.detach())…": "nothing is differentiated here",
+        "return torch.allclose(…) => return torch.allclose(good(x), answer, …)": (
+            "without a relative part it is the same both ways"
+        ),
+    },
+    wrong=(
+        WrongAnswer(
+            "the first that differs", _differs_first, "is not it",
+            "That accuses right where there is one bug and its module is in the list. A patch "
+            "also says when it is not so.",
+        ),
+        WrongAnswer(
+            "the last that heals", _last, "Whatever comes later",
+            "Everything through which the whole answer passes heals it, the bug before it "
+            "included.",
+        ),
+        WrongAnswer(
+            "never asked whether anything is wrong", _without_asking, "There is nothing to heal",
+            "A model that is well is \"healed\" by every patch.",
+        ),
+        WrongAnswer(
+            "the nearest", _moved_most, "Its parts compute what",
+            "Some patch always comes nearest; the question is whether the answer is healed.",
+        ),
+        WrongAnswer(
+            "weights are compared", _by_weights, "computes another function",
+            "A bug in the code is in no weight. Exchange what the module puts out.",
+        ),
+        WrongAnswer(
+            "a hook is left", _leaves_hooks, "a hook is left",
+            "Remove the handle, in a `finally`.",
+        ),
+    ),
+)  # fmt: skip
+
+
+ANSWERS = {"29.1": DECIDED, "29.2": TRANSPLANT, "29.3": DONORS, "29.4": PROBE, "29.5": CULPRIT}

@@ -226,7 +226,7 @@ LEAKS = Exercise(
 )  # fmt: skip
 
 
-# 28.2 a mean over the wrong axis
+# 28.3 a mean over the wrong axis
 
 
 def my_mean_ablated(z, real, head):
@@ -301,7 +301,7 @@ def _m_kinds(answer):
 
 
 MEAN = Exercise(
-    id="28.2",
+    id="28.3",
     title="a mean over the wrong axis",
     difficulty=2,
     minutes=10,
@@ -322,7 +322,7 @@ MEAN = Exercise(
 )
 
 
-# 28.3 find the head
+# 28.2 find the head
 
 
 def my_induction_score(weights, ids):
@@ -434,7 +434,7 @@ def _s_kinds(answer):
 
 
 SCORE = Exercise(
-    id="28.3",
+    id="28.2",
     title="the score that finds the head",
     difficulty=3,
     minutes=15,
@@ -583,4 +583,125 @@ PROBE = Exercise(
     tests=(_p_shape, _p_enough, _p_distance, _p_even, _p_order),
 )
 
-EXERCISES = (LEAKS, MEAN, SCORE, PROBE)
+
+# 28.5 the smallest set that is needed
+
+
+def my_smallest_set(heads, works):
+    """Find the fewest of `heads` without which `works` says False: a list, or None.
+
+    works(silenced) runs the model without the heads of the list `silenced`.
+    """
+    raise NotImplementedError
+
+
+FOUR = ["0.0", "0.1", "1.0", "1.1"]
+
+
+def _model(heads, groups, rescued=()):
+    """A model that fails where all heads of a group are gone, unless a set of `rescued` is, too."""
+
+    def works(silenced):
+        where = f"your answer asks about {silenced!r}"
+        expect(not isinstance(silenced, str), f"{where}: give a list of heads, with one in it too")
+        gone = list(silenced)
+        unknown = [head for head in gone if head not in heads]
+        expect(not unknown, f"{where}, and {unknown} are no heads of this model, {heads}")
+        expect(len(set(gone)) == len(gone), f"{where}, which names a head twice")
+        lost = any(set(group) <= set(gone) for group in groups)
+        return not lost or any(set(group) <= set(gone) for group in rescued)
+
+    return works
+
+
+def _asked(answer, heads, groups, expected, note="", rescued=()):
+    said = f"for a model with the heads {heads}"
+    if groups:
+        said += ", which fails where " + " or ".join(f"all of {list(g)}" for g in groups) + " are"
+    else:
+        said += ", which never fails, whatever is"
+    said += " silenced"
+    if rescued:
+        said += f", but not where {list(rescued[0])} is, too"
+    got = answer(list(heads), _model(heads, groups, rescued))
+    note = f" {note}" if note else ""
+    expect(got == expected, f"{said}, you return {got!r}, expected {expected!r}.{note}")
+
+
+def _b_one(answer):
+    """one head that is needed is found"""
+    _asked(answer, FOUR, [["0.1"]], ["0.1"])
+    _asked(answer, FOUR, [["1.1"]], ["1.1"])
+
+
+def _b_pair(answer):
+    """two that back each other up are found together, and nobody else"""
+    note = "Each of the two alone can go."
+    _asked(answer, FOUR, [["0.1", "1.1"]], ["0.1", "1.1"], note)
+    _asked(answer, FOUR, [["0.0", "1.0"]], ["0.0", "1.0"], note)
+
+
+def _b_many(answer):
+    """three and more, up to all"""
+    six = [f"1.{h}" for h in range(6)]
+    _asked(answer, six, [["1.1", "1.3", "1.4"]], ["1.1", "1.3", "1.4"])
+    _asked(answer, FOUR, [FOUR], FOUR)
+    _asked(answer, six, [six[1:]], six[1:])
+    _asked(answer, ["2.7"], [["2.7"]], ["2.7"])
+
+
+def _b_smallest(answer):
+    """of several sets, the smallest"""
+    note = "Three would do as well; two are fewer."
+    _asked(answer, FOUR, [["0.0", "0.1", "1.0"], ["1.0", "1.1"]], ["1.0", "1.1"], note)
+    five = ["a", "b", "c", "d", "e"]
+    _asked(answer, five, [["a", "b", "c"], ["b", "d", "e"], ["c", "e"]], ["c", "e"], note)
+
+
+def _b_ties(answer):
+    """of several of one size, the first in the order of the list"""
+    note = "As `itertools.combinations` goes: those with the first head come first."
+    _asked(answer, FOUR, [["0.1", "1.0"], ["0.0", "1.1"]], ["0.0", "1.1"], note)
+    _asked(answer, ["z", "y", "x", "a"], [["y", "a"], ["y", "x"]], ["y", "x"], note)
+
+
+def _b_back_again(answer):
+    """also where the answer comes back when still more heads are gone"""
+    note = "Head 1.1 speaks against the answer: without it the rest is enough again."
+    _asked(answer, FOUR, [["0.0", "1.0"]], ["0.0", "1.0"], note, rescued=[["1.1"]])
+    _asked(answer, FOUR, [["0.1"]], ["0.1"], note, rescued=[["1.1"]])
+
+
+def _b_none(answer):
+    """None where the model works without all of them, and [] where it fails with all"""
+    _asked(answer, FOUR, [], None)
+    _asked(answer, [], [], None)
+    _asked(answer, FOUR, [[]], [], "It fails as it is: no head need go.")
+
+
+BACKUP = Exercise(
+    id="28.5",
+    title="who backs up whom",
+    difficulty=2,
+    minutes=10,
+    statement=(
+        "That four heads back each other up we found by luck: they stand in one layer. Write the "
+        "search that needs none. `my_smallest_set(heads, works)` gets a list of heads, and a "
+        "function: `works(silenced)` runs the model without the heads of the list `silenced`, and "
+        "says True if it still answers right. Return the smallest set of heads without which it "
+        "does not, as a list in the order of `heads`. Of several sets of one size take the one "
+        "that `itertools.combinations(heads, size)` gives first. Return [] if the model fails "
+        "with all of its heads, and None if it works without any.\n\n"
+        "Nothing says that losing more heads does more harm: one of them may speak against the "
+        "answer."
+    ),
+    hint=(
+        "First no head, then each alone, then each pair, and so on: the first set that breaks the "
+        "model is the smallest."
+    ),
+    function=my_smallest_set,
+    tests=(_b_one, _b_pair, _b_many, _b_smallest, _b_ties, _b_back_again, _b_none),
+)
+
+
+EXERCISES = (LEAKS, SCORE, MEAN, PROBE, BACKUP)

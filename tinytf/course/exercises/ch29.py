@@ -3,6 +3,7 @@
 import math
 
 import torch
+from torch import nn
 
 from tinytf.course.expect import agrees, expect, gradients, numbers, same, tensor
 from tinytf.course.grading import Exercise, hint
@@ -317,6 +318,9 @@ def _c_many(answer):
         words = numbers(count, seed=seed + 50).abs().mul(3).long()
         for control in (True, False):
             agrees(answer, _next_that_fits, answers, words, control)
+    got = answer(ANSWERS, WORDS, True)
+    expect(isinstance(got, torch.Tensor), f"{_FIVE}, you return {type(got).__name__}, no tensor")
+    expect(got.dtype == torch.int64, f"{_FIVE}, the dtype is {got.dtype}, expected torch.int64")
 
 
 DONORS = Exercise(
@@ -478,4 +482,179 @@ PROBE = Exercise(
 )
 
 
-EXERCISES = (DECIDED, TRANSPLANT, DONORS, PROBE)
+# 29.5 patch the bug
+
+
+def my_culprit(good, broken, names, x):
+    """Name the first module of `names` by whose output `broken` is healed on x, or None.
+
+    good, broken: two models of the same modules. Both stay as they are.
+    """
+    raise NotImplementedError
+
+
+class _Block(nn.Module):
+    """x + w_2(gelu(w_1(x))), with a bug that is named: in its code, or in what it adds to."""
+
+    def __init__(self, seed, bug=""):
+        super().__init__()
+        self.w_1, self.w_2 = _Linear(4, 6, seed, bug == "w_1"), _Linear(6, 4, seed + 1)
+        self.act = nn.ReLU() if bug == "act" else nn.GELU()
+        self.bug = bug
+
+    def forward(self, x):
+        out = self.w_2(self.act(self.w_1(x)))
+        return out if self.bug == "residual" else x + out
+
+
+class _Linear(nn.Linear):
+    """A map whose code forgets its bias if it is `broken`; the weights tell nothing."""
+
+    def __init__(self, width, out, seed, broken=False):
+        super().__init__(width, out)
+        self.broken = broken
+        for i, part in enumerate(self.parameters()):
+            part.data.copy_(numbers(*part.shape, seed=seed + 10 * i, shift=0.5 * i))
+
+    def forward(self, x):
+        return super().forward(x) - (self.bias if self.broken else 0)
+
+
+class _Small(nn.Module):
+    """Two blocks, a norm and an output, with `bugs`; `wrong` times 0 to 3 is added in between."""
+
+    def __init__(self, wrong=0.0, norm=False, **bugs):
+        super().__init__()
+        self.first, self.second = (
+            _Block(i, bugs.get(name, "")) for i, name in enumerate(("first", "second"), 1)
+        )
+        self.norm, self.output = nn.LayerNorm(4), _Linear(4, 3, 5)
+        self.norm.eps = 0.5 if norm else 1e-5
+        self.wrong = wrong
+
+    def forward(self, x):
+        return self.output(self.norm(self.second(self.first(x) + self.wrong * torch.arange(4))))
+
+
+NAMES = ["first.w_1", "first.act", "first.w_2", "second.w_1", "second.act", "second.w_2"]
+WHOLE = ["first", "second", "norm", "output"]
+XS = numbers(2, 3, 4, seed=3)
+
+
+def _state(model):
+    hooks = {n: [*m._forward_hooks, *m._forward_pre_hooks] for n, m in model.named_modules()}
+    kept = {name: value.clone() for name, value in model.state_dict().items()}
+    return hooks, kept, {name: module.training for name, module in model.named_modules()}
+
+
+def _found(answer, said, broken, names, expected, note="", good=None, x=XS):
+    good = good or _Small()
+    before = [_state(model) for model in (good, broken)]
+    got = answer(good, broken, list(names), x)
+    where = f"for a model in which {said}, names={list(names)}"
+    note = f" {note}" if note else ""
+    expect(got == expected, f"{where}, you return {got!r}, expected {expected!r}.{note}")
+    for which, model, (hooks, kept, modes) in zip(("good", "broken"), (good, broken), before):
+        hooks_now, kept_now, modes_now = _state(model)
+        expect(hooks_now == hooks, f"{where}, a hook is left in `{which}`, or taken away")
+        alike = all(torch.equal(kept_now[name], value) for name, value in kept.items())
+        expect(alike, f"{where}, you change the weights of `{which}`")
+        expect(modes_now == modes, f"{where}, you change the mode of `{which}`")
+
+
+def _k_one(answer):
+    """and one in its code"""
+    _found(answer, "first.act computes another function", _Small(first="act"), NAMES, "first.act")
+    _found(answer, "second.w_1 forgets its bias", _Small(second="w_1"), NAMES[2:], "second.w_1")
+
+
+def _k_weights(answer):
+    """a bug in one module's weights is found; both models stay as they are"""
+    broken = _Small()
+    broken.second.w_2.weight.data[1, 2] += 0.5
+    _found(answer, "one weight of second.w_2 is wrong", broken, NAMES, "second.w_2")
+    broken.train()
+    _found(answer, "one weight of second.w_2 is wrong", broken, NAMES, "second.w_2",
+           good=_Small().eval())  # fmt: skip
+
+
+def _k_first(answer):
+    """behind the bug everything heals it; the first is the culprit"""
+    note = "Whatever comes later is computed from it, and heals the answer, too."
+    _found(answer, "first.act computes another function", _Small(first="act"), WHOLE, "first", note)
+    _found(answer, "the norm has another eps", _Small(norm=True), WHOLE, "norm", note)
+
+
+def _k_residual(answer):
+    """the culprit may be a whole block, where none of its parts is"""
+    note = "Its parts compute what they should; the sum around them is missing."
+    said = "the second block forgets to add its input"
+    _found(answer, said, _Small(second="residual"), [*NAMES[3:], *WHOLE[1:]], "second", note)
+    _found(answer, said, _Small(second="residual"), NAMES[4:], None, note)
+
+
+def _k_between(answer):
+    """what differs is not yet what is broken: only what heals counts"""
+    note = (
+        "It puts out something else than in the good model, but with the good output in its place "
+        "the answer is still wrong."
+    )
+    said = "something is added between the two blocks"
+    _found(answer, said, _Small(wrong=0.3), [*NAMES[3:], *WHOLE[1:]], "second",
+           f"second.w_1 is not it. {note}")  # fmt: skip
+    said = "first.w_1 and second.act are broken, both"
+    two = _Small(first="w_1", second="act")
+    _found(answer, said, two, NAMES, None, f"first.w_1 is not it. {note}")
+
+
+def _k_none(answer):
+    """None where the models agree already"""
+    note = "There is nothing to heal: any patch would seem to do it."
+    _found(answer, "nothing is wrong", _Small(), NAMES, None, note)
+    positive = numbers(2, 3, 4, seed=3).abs() * 9 + 20
+    good, broken = nn.Sequential(nn.LeakyReLU(0.1)), nn.Sequential(nn.ReLU())
+    _found(answer, "the difference does not show for this x", broken, ["0"], None, note, good,
+           positive)  # fmt: skip
+
+
+def _k_exact(answer):
+    """equal is what lies within 1e-4, and nothing else"""
+    note = "Equal means: within 1e-4, everywhere, however large the answer is."
+    for shift, expected in ((3e-3, "output"), (1.5e-4, "output"), (5e-5, None)):
+        good, broken = _Small().double(), _Small().double()
+        for model, more in ((good, 0), (broken, shift)):
+            model.output.bias.data += torch.tensor([0.0, 900.0 + more, 0.0])
+        said = f"one bias of the output is {shift} too large, in float64"
+        _found(answer, said, broken, WHOLE, expected, note, good, XS.double())
+
+
+CULPRIT = Exercise(
+    id="29.5",
+    title="patch the bug",
+    difficulty=3,
+    minutes=15,
+    statement=(
+        "Patching finds more than answers. You have a model that works, `good`, and a copy, "
+        "`broken`, in which somebody has changed one thing: a weight, or a line of code. Every "
+        "module behind the bug puts out something else, so comparing outputs accuses many. But a "
+        "patch accuses one. Run `broken` with one module's output replaced by what that module "
+        "puts out in `good`, for the same x: if the answer is healed, the bug is not behind it.\n\n"
+        "Write `my_culprit(good, broken, names, x)`. `names` are modules of both models, in the "
+        "order in which they run, each once; their outputs are tensors. Return the first name "
+        "whose patch alone makes `broken(x)` equal to `good(x)`, everywhere within 1e-4; None if "
+        "no patch does, and also if the two agree already. Afterwards both models are as before: "
+        "weights, modes, and no hook of yours (use hooks of PyTorch; `record` and `replace` would "
+        "do as well)."
+    ),
+    hint=(
+        "A hook that returns a tensor replaces the module's output. For each name: one run of "
+        "`good` with a hook that keeps the output, one of `broken` with a hook that returns it.",
+        "`torch.allclose(a, b, rtol=0, atol=1e-4)` compares. Before the loop, compare without any "
+        "patch.",
+    ),
+    function=my_culprit,
+    tests=(_k_weights, _k_one, _k_first, _k_residual, _k_between, _k_none, _k_exact),
+)
+
+
+EXERCISES = (DECIDED, TRANSPLANT, DONORS, PROBE, CULPRIT)
