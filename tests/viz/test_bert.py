@@ -5,7 +5,7 @@ import torch
 from matplotlib import pyplot as plt
 
 from tinytf.viz import CYCLE, group_dots, input_card, tag_bars
-from tinytf.viz.bert import draw_bert, draw_heads, draw_masked_words
+from tinytf.viz.bert import draw_bert, draw_heads, draw_masked_words, draw_two_steps
 from tinytf.viz.spoken import spoken
 
 
@@ -74,3 +74,10 @@ def test_the_heads_say_what_they_read():
     ax = draw_heads()
     assert {"a class for the text", "a tag for each word", "first and last word"} <= set(texts(ax))
     assert "classifier reads the state of [CLS] alone" in spoken(ax.figure)
+
+
+def test_the_same_body_stands_in_both_steps():
+    ax = draw_two_steps()
+    assert texts(ax).count("BERT's body") == 2
+    assert {"copy", "a head for words", "a new head for tags"} <= set(texts(ax))
+    assert "copies the body to the right half" in spoken(ax.figure)

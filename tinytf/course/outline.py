@@ -115,16 +115,16 @@ CHAPTERS = (  # in the order of reading
         "Transformer (14), its cache (17)",
     ),
     Chapter(
-        "19", "Pretraining", "How does a model learn from nothing but text?", 95,
+        "19", "Pretraining", "How does a model learn from nothing but text?", 105,
         "GPT (chapter 18), the training loop (15), byte-pair encoding (03)",
     ),
     Chapter(
-        "20", "Sampling", "Which of the likely tokens do we write down?", 105,
+        "20", "Sampling", "Which of the likely tokens do we write down?", 110,
         "a GPT that continues a text (chapters 18, 19), and the cache (17)",
     ),
     Chapter(
         "21", "BERT",
-        "What can an encoder learn from plain text, and what is it good for?", 105,
+        "What can an encoder learn from plain text, and what is it good for?", 115,
         "residuals and norms (10), the encoder and its masked words (12), a training loop (15)",
     ),
     Chapter(

@@ -8,7 +8,10 @@ from matplotlib.patches import Rectangle
 from .diagram import Diagram
 from .style import CYCLE, INK, as_array, label, new_axes
 
-__all__ = ["draw_bert", "draw_heads", "draw_masked_words", "group_dots", "input_card", "tag_bars"]
+__all__ = [
+    "draw_bert", "draw_heads", "draw_masked_words", "draw_two_steps", "group_dots", "input_card",
+    "tag_bars",
+]  # fmt: skip
 
 BEGINS, INSIDE = INK, "#9aa3ad"  # apart from every line's colour
 
@@ -130,6 +133,37 @@ def draw_bert():
     states = d.box(16.2, 2.6, "states", "(B, S, C)", role="output", size=(1.6, None))
     for start, end in ((total, norm), (norm, encoder), (encoder, states)):
         d.arrow(start, end)
+    return d.ax
+
+
+def draw_two_steps():
+    """Draw how a body is pretrained on plain text and tuned on few labels; returns the Axes."""
+    d = Diagram(
+        16.8, 7.4,
+        alt="Two halves. Left, pretraining: many sentences nobody has marked, one word of each "
+        "hidden, go through BERT's body, and a head for words above says which word was hidden. "
+        "An arrow copies the body to the right half, fine-tuning: a few sentences in which a date "
+        "is marked go through the copied body, and a new head above it says of each word whether "
+        "it is a date.",
+    )  # fmt: skip
+    halves = (
+        (3.9, "pretraining, once", "12,000 sentences, nobody has marked them",
+         "the cat [MASK] asleep", "a head for words", "which word was hidden?", "was"),
+        (12.9, "fine-tuning, for each task", "32 sentences, each word marked",
+         "he came on 2 march", "a new head for tags", "which words are a date?", "2 march"),
+    )  # fmt: skip
+    bodies = []
+    for x, step, data, example, head, asks, answer in halves:
+        d.text(x, 7.0, step, size=14)
+        read = d.box(x, 0.9, f"{data}\n{example}", role="input", size=(6.6, None))
+        body = d.box(x, 3.0, "BERT's body", "(B, S) -> (B, S, C)", role="encoder", size=(6.6, 1.7))
+        top = d.box(x, 4.85, head, role="attention" if bodies else "output", size=(3.4, None))
+        says = d.box(x, 6.2, f"{asks}  {answer}", role="loss", size=(6.6, None))
+        d.arrow(read, body)
+        d.arrow(body, top)
+        d.arrow(top, says)
+        bodies.append(body)
+    d.arrow(*bodies, text="copy")
     return d.ax
 
 
