@@ -7,7 +7,7 @@ import torch
 from tinytf.attention import KeyValueCache
 from tinytf.blocks import EncoderLayer
 from tinytf.course.parts import Part, arrived, frozen, says, shapes, twin
-from tinytf.course.parts.ch05 import learned, wide
+from tinytf.course.parts.ch05 import dtypes, learned, wide
 from tinytf.embedding import TiedOutput
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.norm import LayerNorm
@@ -32,13 +32,9 @@ def _gradients(stack):
     return arrived(module(x)[:, 2], x, module=module)
 
 
-def _dtype(x):
-    return str(x.dtype).removeprefix("torch.")
-
-
 def _single(stack):
     """The dtype of what comes out, where everything is in float32."""
-    return {"dtype": _dtype(stacked(stack).float()(wide(2, 4, 6, seed=1).float()))}
+    return dtypes(stacked(stack).float()(wide(2, 4, 6, seed=1).float()))
 
 
 # Padding
@@ -115,8 +111,7 @@ def _table(frame):
 def _frame_single(frame):
     model = _framed(frame).float()
     return {
-        "logits": _dtype(model(IDS)),
-        "hidden states": _dtype(model.decode(IDS)),
+        **dtypes(model(IDS), model.decode(IDS)),
         "`table` is the embedding's": model.table is model.embedding.weight,
     }
 
@@ -280,7 +275,7 @@ PARTS = (
             "its weights are counted": lambda f: shapes(_made(f)),
             "they are, with two matrices": lambda f: shapes(_made(f, tie_output=False)),
             "they are in float32": lambda f: {
-                name: _dtype(p) for name, p in sorted(_made(f).named_parameters())
+                name: str(p.dtype) for name, p in sorted(_made(f).named_parameters())
             },
             "it is tied, or not": _ties,
             "it says where it is, and keeps its config": _where,

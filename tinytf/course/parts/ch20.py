@@ -5,7 +5,7 @@ import math
 import torch
 
 from tinytf.course.parts import Part
-from tinytf.course.parts.ch05 import wide
+from tinytf.course.parts.ch05 import dtypes, wide
 from tinytf.decoding.generate import pad_left
 from tinytf.decoding.sampling import Sampling
 from tinytf.gpt import GPT, GPTConfig
@@ -43,11 +43,6 @@ def _rule(*settings):
             f, settings[0]
         ),
     }
-
-
-def dtypes(*tensors):
-    """The names of their dtypes, for an answer that is to keep that of its input."""
-    return {"dtype": ", ".join(str(x.dtype).removeprefix("torch.") for x in tensors)}
 
 
 def _left(f, *given):

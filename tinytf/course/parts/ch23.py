@@ -6,8 +6,7 @@ import torch
 
 from tinytf.attention import KeyValueCache, explicit_attention
 from tinytf.course.parts import Part, arrived, frozen, says, shapes, twin
-from tinytf.course.parts.ch05 import learned, wide
-from tinytf.course.parts.ch20 import dtypes
+from tinytf.course.parts.ch05 import dtypes, learned, wide
 from tinytf.gpt import DecoderOnly
 from tinytf.llama import LlamaConfig
 from tinytf.masks import CAUSAL, causal_mask

@@ -3,7 +3,7 @@
 import torch
 
 from tinytf.course.parts import Part, arrived, shapes, twin
-from tinytf.course.parts.ch20 import dtypes
+from tinytf.course.parts.ch05 import dtypes
 from tinytf.related.marian import MarianConfig
 from tinytf.transformer import Transformer, TransformerConfig
 

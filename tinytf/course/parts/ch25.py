@@ -6,8 +6,7 @@ import math
 import torch
 
 from tinytf.course.parts import Part, arrived, frozen, shapes, twin
-from tinytf.course.parts.ch05 import wide
-from tinytf.course.parts.ch20 import dtypes
+from tinytf.course.parts.ch05 import dtypes, wide
 from tinytf.related.vit import ImageConfig
 
 IMAGES = torch.arange(2 * 2 * 4 * 6, dtype=torch.float64).reshape(2, 2, 4, 6)
