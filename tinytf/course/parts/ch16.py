@@ -306,7 +306,6 @@ PARTS = (
             "… => ….topk(beam, dim=1)": TWO_AXES,
             "… => …reshape(-1, 1)…": "a copy is made if it must be",
             "… => …tokens.float() == EOS": EXACT,
-            "… => …ids.float()[…": EXACT,
             "… => …beams.float()[…": EXACT,
         },
     ),
