@@ -30,9 +30,10 @@ def generate(
 ) -> Tensor:
     """Continue prompts ids (B, T) by up to `max_new_tokens`: returns (B, T + N), prompts included.
 
-    Without `sampling`, each step takes the likeliest token; with it, a token is drawn from the
-    logits it returns, by `generator` if one is given. A row that has said `end_id` is finished and
-    filled up with `end_id`; all rows being finished ends the run early, so N ≤ max_new_tokens.
+    What is returned has the dtype of `ids`. Without `sampling`, each step takes the likeliest
+    token; with it, a token is drawn from the logits it returns, by `generator` if one is given. A
+    row that has said `end_id` is finished and filled up with `end_id`; all rows being finished ends
+    the run early, so N ≤ max_new_tokens.
 
     Prompts of different lengths stand in one batch if the shorter ones begin with padding, and
     `mask` says so: (B, 1, 1, T) as `padding_mask` makes it. `pad_left` makes both. Each row is then

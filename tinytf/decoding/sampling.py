@@ -78,7 +78,8 @@ def top_p(logits: Tensor, p: float) -> Tensor:
 def min_p(logits: Tensor, p: float) -> Tensor:
     """Keep the tokens at least p times as likely as the likeliest of their row of logits (..., V).
 
-    Raises ValueError if p is not in (0, 1]. Source: Nguyen et al. 2024.
+    Probabilities are in float32 at least. Raises ValueError if p is not in (0, 1]. Source: Nguyen
+    et al. 2024.
     """
     _check_share("min_p", p)
     _check_logits(logits)

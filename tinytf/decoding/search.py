@@ -32,8 +32,8 @@ LONGEST = 64  # tokens of output, where the caller names no limit
 def next_scores(model: Seq2Seq, ids: Tensor, memory: Memory, cache: list | None = None) -> Tensor:
     """Score the token after ids (B, T), of which a cache has seen all but the last: (B, V).
 
-    <pad> and <bos> are no words: their score is -inf. Raises ValueError, naming the step, where
-    scores are NaN.
+    Scores are in float32. <pad> and <bos> are no words: their score is -inf. Raises ValueError,
+    naming the step, where scores are NaN.
     """
     decode = compiled_method(model, "decode")
     hidden = decode(ids if cache is None else ids[:, -1:], memory, cache)

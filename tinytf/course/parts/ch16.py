@@ -4,7 +4,7 @@ import torch
 
 from tinytf.course.expect import numbers
 from tinytf.course.parts import Part, twin
-from tinytf.course.parts.ch05 import wide
+from tinytf.course.parts.ch05 import dtypes, wide
 from tinytf.decoding.search import Hypothesis
 from tinytf.text.words import EOS
 from tinytf.transformer import Transformer, TransformerConfig
@@ -48,6 +48,28 @@ def _half(f):
     model = _model().bfloat16()
     scores = f(model, torch.tensor([[1, 4, 5]]), model.encode(SOURCES[:1]))
     return str(scores.dtype)
+
+
+def _read(f, **named):
+    """Whether a step reads more than one word: with the cache it must not, without it must."""
+    model, lengths = _model(1), []
+    model.decoder.register_forward_hook(lambda module, given, out: lengths.append(out.size(1)))
+    f(model, SOURCES, max_len=4, **named)
+    return max(lengths) > 1
+
+
+def _work(f):
+    return {
+        "words that were read are read again": _read(f),
+        "they are, without a cache": _read(f, use_cache=False),
+    }
+
+
+READ_ALIKE = "a number in a tensor is read as one"
+EXACT = "float32 has every id of a vocabulary"
+SEARCHED = "a search asks for no gradient"
+ONE_DEVICE = "all is on one device here"
+TWO_AXES = "of two axes the last is 1"
 
 
 def _both(ending):
@@ -95,11 +117,23 @@ def _beams(f, ending=False, **named):
     }
 
 
+def _kinds(f):
+    """What a hypothesis is made of: of those that end, and of those that are cut."""
+    rows = [h for model in _both(True) for row in f(model, SOURCES, max_len=3) for h in row]
+    ids = {f"{type(h.ids).__name__} of {type(word).__name__}" for h in rows for word in h.ids}
+    numbers = {type(number).__name__ for h in rows for number in (h.log_prob, h.score)}
+    return {"ids": sorted(ids), "log-probabilities and scores": sorted(numbers)}
+
+
 def _finished(f, beam=2):
     done = []
     for ids, log_prob in (([5, 2], -1.0), ([5, 6, 7, 2], -1.1), ([2], -3.0), ([8, 2], -0.5)):
         f(done, ids, log_prob, 0.6, beam)
-    return {"words": [list(h.ids) for h in done], "scores": torch.tensor([h.score for h in done])}
+    return {
+        "words": [list(h.ids) for h in done],
+        "log-probabilities": torch.tensor([h.log_prob for h in done]),
+        "scores": torch.tensor([h.score for h in done]),
+    }
 
 
 ONE = Hypothesis([2], -1.0, -1.0)
@@ -142,6 +176,13 @@ PARTS = (
             "the model computes in half precision": _half,
         },
         tolerance=1e-4,
+        equivalent={
+            "… => …detach()…": SEARCHED,
+            "… => ….float().float()": "they are in float32 already",
+            "… => return scores.float()": "they are in float32 already",
+            "… => scores.float()[:, [PAD, BOS]] = -torch.inf": "they are in float32 already",
+            "… => scores[:, [BOS, PAD]] = -torch.inf": "the order of the two is nothing",
+        },
     ),
     Part(
         "tinytf.decoding.search.greedy",
@@ -151,6 +192,16 @@ PARTS = (
             "nothing is cached": lambda f: _written(f, use_cache=False),
             "rows end at different steps": lambda f: _written(f, ending=True),
             "the model is in training, with dropout": _words_while_training,
+            "its work is counted": _work,
+        },
+        equivalent={
+            "… => …detach()…": SEARCHED,
+            "… => running &= token != EOS": "in place on what is the function's own",
+            "… => … torch.ones(…, dtype=torch.bool)": ONE_DEVICE,
+            "… => … torch.ones(…, device=model.device)": ONE_DEVICE,
+            "… => …argmax(dim=1)": TWO_AXES,
+            "… => …token.float() != EOS…": "float32 has every id of a vocabulary",
+            "… => …running.float().any()…": "a number is true where it is not 0",
         },
     ),
     Part(
@@ -159,12 +210,23 @@ PARTS = (
             "one sentence has two beams": lambda f: list(
                 f(torch.tensor([[-1.0, -2.0]]), torch.log_softmax(wide(2, 3, seed=1), -1))
             ),
+            "numbers are in float32": lambda f: dtypes(
+                f(torch.tensor([[-1.0, -2.0]]), torch.log_softmax(torch.eye(2, 3), -1))[0]
+            ),
             "two sentences have three": lambda f: list(
                 f(wide(2, 3, seed=1), torch.log_softmax(wide(6, 7, seed=2), -1))
             ),
             "there are fewer words than beams": lambda f: list(
                 f(torch.tensor([[0.0, -torch.inf]]), torch.log_softmax(wide(2, 1, seed=1), -1))
             ),
+        },
+        tolerance=1e-9,
+        equivalent={
+            "… => …detach()…": SEARCHED,
+            "… => …topk(min(2 * beam, beam * vocab))": "the last axis is where it looks unasked",
+            "… => …topk(…, dim=1)": TWO_AXES,
+            "… => …log_probs.size(1)…": TWO_AXES,
+            "… => …log_probs.reshape(-1, beam, vocab)…": "a copy is made if it must be",
         },
     ),
     Part(
@@ -192,6 +254,18 @@ PARTS = (
             "length counts for nothing": _for_nothing,
             "there are two sentences": _two_sentences,
             "there are not yet enough": _too_few,
+            "there is one beam": lambda f: [
+                bool(f([[LONG]], torch.tensor([[alive]]), 1, 1.0, 7)) for alive in (-3.2, -2.5)
+            ],
+        },
+        equivalent={
+            "… => …detach()…": SEARCHED,
+            "… => bounds = alive[:, 0] / length_penalty(max_len, alpha)": (
+                "tensors can be compared too"
+            ),
+            "… => …alive.float()…": "what a beam has summed is in float32",
+            "… => …zip(finished, bounds)…": "there is a bound for each sentence",
+            "… => …strict=False)…": "there is a bound for each sentence",
         },
     ),
     Part(
@@ -204,8 +278,35 @@ PARTS = (
             "some end and some live on": lambda f: _beams(f, ending=True, alpha=1.0),
             "there are more beams than words": lambda f: _beams(f, ending=True, beam=12, max_len=1),
             "all is settled before the limit": lambda f: _steps(f, beam=2, alpha=0.0),
+            "it is, and a long sentence is favoured": lambda f: [
+                _steps(f, beam=2, alpha=alpha) for alpha in (0.6, 1.0)
+            ],
             "the model is in training, with dropout": _beams_while_training,
+            "its work is counted": lambda f: {"words that were read are read again": _read(f)},
+            "ids are to be a list, scores plain numbers": _kinds,
         },
         tolerance=1e-4,
+        equivalent={
+            "… => …detach()…": SEARCHED,
+            "… => alive = torch.full((src.size(0), beam), -torch.inf…)": ONE_DEVICE,
+            "… => alive = torch.full(…).…()": "0 and -inf are the same in any dtype",
+            "… => first = torch.arange(…)[:, None]": "all is on one device, and counted alike",
+            "… => …isfinite().nonzero():": READ_ALIKE,
+            "… => …isfinite()).nonzero():": READ_ALIKE,
+            "… => prefix = ids[b * beam + beams[b, c], 1:].tolist()": READ_ALIKE,
+            "… => log_probs = ….float()": "they are in float32 already",
+            "… => log_probs = ….double()": "in float64 sums are no less exact",
+            "… => log_probs = ….log_softmax(dim=1)": TWO_AXES,
+            "… => …alive.float()…": "they are in float32 already",
+            "… => …best.float()…": "they are in float32 already",
+            "… => …log_probs.float())": "they are in float32 already",
+            "… => alive[:, -1] = 0.0": "whichever of equal beams begins",
+            "… => finished = [[] for _ in first]": "there is a row for each sentence",
+            "… => ….topk(beam)": "the last axis is where it looks unasked",
+            "… => ….topk(beam, dim=1)": TWO_AXES,
+            "… => …reshape(-1, 1)…": "a copy is made if it must be",
+            "… => …tokens.float() == EOS": EXACT,
+            "… => …beams.float()[…": EXACT,
+        },
     ),
 )

@@ -2,17 +2,30 @@
 
 import torch
 
-from tinytf.course.parts import Part
-from tinytf.course.parts.ch05 import wide
+from tinytf.course.parts import Part, arrived
+from tinytf.course.parts.ch05 import learned, wide
 
 CATS = [["the", "cat", "is", "on", "the", "mat"], ["there", "is", "a", "cat", "on", "the", "mat"]]
 
 
 def _filled(cache):
     first = cache.append(wide(2, 3, 1, 4, seed=1), wide(2, 3, 1, 4, seed=2))
-    second = cache.append(wide(2, 3, 2, 4, seed=3), wide(2, 3, 2, 4, seed=4))
+    second = cache.append(wide(2, 3, 4, 4, seed=3), wide(2, 3, 4, 4, seed=4))
     names = ("first, all keys", "first, all values", "second, all keys", "second, all values")
-    return dict(zip(names, (*first, *second), strict=True))
+    found = dict(zip(names, (*first, *second), strict=True))
+    return found | {"len(cache)": torch.tensor(len(cache))}
+
+
+def _new(cache):
+    mine = cache()
+    told = {f"cache.{name} is None": getattr(mine, name) is None for name in ("k", "v", "padding")}
+    return {"len(cache)": torch.tensor(len(mine))} | told
+
+
+def _gradients(cache):
+    mine, parts = cache(), [learned(2, 3, n, 4, seed=n + s) for n in (1, 2) for s in (1, 5)]
+    mine.append(*parts[:2])
+    return arrived(torch.cat(mine.append(*parts[2:])), *parts)
 
 
 def _selected(cache):
@@ -27,7 +40,7 @@ def _noted(cache):
     """The rows of what a decoder has noted about padding."""
     mine = cache()
     _filled(mine)
-    mine.padding = torch.tensor([[True, True, True], [False, True, True]])[:, None, None]
+    mine.padding = torch.tensor([[True] * 5, [False] * 2 + [True] * 3])[:, None, None]
     mine.select(torch.tensor([1, 0, 1]))
     return mine.padding
 
@@ -55,11 +68,17 @@ PARTS = (
     Part(
         "tinytf.attention.KeyValueCache",
         {
-            "it is new": lambda cache: torch.tensor(len(cache())),
+            "it is new": _new,
             "positions are added one after another": lambda cache: _filled(cache()),
             "rows of the batch are kept": _selected,
             "rows are kept, and padding was noted": _noted,
             "rows are kept before anything is there": _empty,
+            "gradients go back to what was added, old and new": _gradients,
+        },
+        tolerance=1e-9,
+        equivalent={
+            "… => …rows.detach()…": "rows are whole numbers and carry no gradient",
+            "… => self.padding = self.padding[rows].detach()": "booleans carry no gradient",
         },
     ),
     Part(
@@ -89,6 +108,7 @@ PARTS = (
             "two are equally near": lambda f: torch.tensor(f(4, [list("abcde"), list("abc")])),
             "there is one": lambda f: torch.tensor(f(9, [list("abc")])),
         },
+        equivalent={"… => …(abs(length - other), other))": "a distance has no direction"},
     ),
     Part(
         "tinytf.metrics.bleu.brevity_penalty",
@@ -97,6 +117,7 @@ PARTS = (
             "there are as many, or more": lambda f: torch.tensor([f(16, 16), f(20, 16)]),
             "there are none": lambda f: torch.tensor(f(0, 3)),
         },
+        equivalent={"… => if length > reference_length:": "for as many it is e to the 0, 1"},
     ),
     Part(
         "tinytf.metrics.bleu.ngram_precisions",
@@ -105,6 +126,12 @@ PARTS = (
             "some do not": lambda f: torch.tensor(f([5, 0, 0, 0], [6, 5, 4, 0])),
             "those are smoothed": lambda f: torch.tensor(f([5, 0, 0, 0], [6, 5, 4, 0], "exp")),
             "nothing matches, smoothed": lambda f: torch.tensor(f([0, 0], [6, 5], "exp")),
+        },
+        equivalent={
+            "… => …zip(matches, totals):": "there are as many of both",
+            "… => …strict=False):": "there are as many of both",
+            "… => …and credit and…": "what has no n-gram at all comes last",
+            "… => …if matched else 0.0)": "without a match it is 0 too",
         },
     ),
     Part(
@@ -131,6 +158,14 @@ PARTS = (
             "a translation is empty": lambda f: _scored(
                 f, [[], list("abcd")], [[list("ab")], [list("abcde")]]
             ),
+            "few of many words match": lambda f: _scored(
+                f, [list("abcd") + ["x"] * 150], [[list("abcd")]]
+            ),
+        },
+        equivalent={
+            "… => …zip(translations, references):": "there are as many of both",
+            "… => …strict=False):": "there are as many of both",
+            "… => return BLEU(…)": "a list says what a tuple says",
         },
     ),
 )

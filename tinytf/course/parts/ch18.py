@@ -7,7 +7,7 @@ import torch
 from tinytf.attention import KeyValueCache
 from tinytf.blocks import EncoderLayer
 from tinytf.course.parts import Part, arrived, frozen, says, shapes, twin
-from tinytf.course.parts.ch05 import learned, wide
+from tinytf.course.parts.ch05 import dtypes, learned, wide
 from tinytf.embedding import TiedOutput
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.norm import LayerNorm
@@ -32,8 +32,14 @@ def _gradients(stack):
     return arrived(module(x)[:, 2], x, module=module)
 
 
+def _single(stack):
+    """The dtype of what comes out, where everything is in float32."""
+    return dtypes(stacked(stack).float()(wide(2, 4, 6, seed=1).float()))
+
+
 # Padding
 
+NO_GRADIENT = "a boolean mask carries no gradient"
 ROWS = torch.tensor([[True, True, True, True], [False, False, True, True]])[:, None, None]
 LATER = torch.tensor([[True], [False]])[:, None, None]
 
@@ -100,6 +106,14 @@ def _padded(frame):
 def _table(frame):
     model = _framed(frame)
     return [isinstance(model, TiedOutput), model.table is model.embedding.weight, str(model.device)]
+
+
+def _frame_single(frame):
+    model = _framed(frame).float()
+    return {
+        **dtypes(model(IDS), model.decode(IDS)),
+        "`table` is the embedding's": model.table is model.embedding.weight,
+    }
 
 
 def _frame_gradients(frame):
@@ -170,7 +184,9 @@ PARTS = (
             "two rows of four, one padded on the left": lambda f: f(ROWS, 4),
             "only the two newest ask": lambda f: f(ROWS, 2),
             "only the newest asks": lambda f: f(ROWS, 1),
+            "padding is on another device": lambda f: {"device": str(f(ROWS.to("meta"), 3).device)},
         },
+        equivalent={"… => …detach()…": NO_GRADIENT},
     ),
     Part(
         "tinytf.gpt.CausalStack",
@@ -182,6 +198,7 @@ PARTS = (
             "a row begins with padding": lambda stack: stacked(stack)(
                 wide(2, 4, 6, seed=1), padding=ROWS
             )[ROWS[:, 0, 0]],
+            "numbers are in float32": _single,
             "gradients go back to what came before, and to every weight": _gradients,
         },
     ),
@@ -197,6 +214,12 @@ PARTS = (
             "a step is repeated before anything was appended": _repeated,
             "the mask that it is given stays as it is": _left,
         },
+        equivalent={
+            "… => …detach()…": NO_GRADIENT,
+            "… => …len(….float())…": "a dtype changes no length",
+            "… => … and bool(mask.float().all()):": "all ones is what all True is",
+            "… => … and mask.all():": "`and` in an `if` asks for the truth itself",
+        },
     ),
     Part(
         "tinytf.blocks.token_positions",
@@ -206,6 +229,11 @@ PARTS = (
             "padding stands between": lambda f: f(
                 torch.tensor([[[[False, True, False, True, True]]]]), 3
             ),
+        },
+        equivalent={
+            "… => …detach()…": NO_GRADIENT,
+            "… => …[:, -1, 0, -length:]": "the last of one row is the first",
+            "… => …[:, 0, -1, -length:]": "the last of one row is the first",
         },
     ),
     Part(
@@ -230,13 +258,25 @@ PARTS = (
             "tokens come in parts, with a cache": _steps,
             "a row begins with padding": _padded,
             "a padded prompt goes on, with a cache": lambda f: _steps(f, padded=True),
+            "numbers are in float32": _frame_single,
             "gradients go back to every weight": _frame_gradients,
+        },
+        equivalent={
+            "… => …ids.detach()…": "ids are whole numbers and carry no gradient",
+            "… => …padding.detach()…": NO_GRADIENT,
+            "… => start = len(first) if first else 0": "an empty cache is false, and 0 long",
+            "… => first = cache[1] if cache else None": "all layers' caches hold the same tokens",
+            "… => first = cache[-1] if cache else None": "all layers' caches hold the same tokens",
         },
     ),
     Part(
         "tinytf.gpt.GPT",
         {
             "its weights are counted": lambda f: shapes(_made(f)),
+            "they are, with two matrices": lambda f: shapes(_made(f, tie_output=False)),
+            "they are in float32": lambda f: {
+                name: str(p.dtype) for name, p in sorted(_made(f).named_parameters())
+            },
             "it is tied, or not": _ties,
             "it says where it is, and keeps its config": _where,
             "it reads two rows": lambda f: _gpt(f)(IDS),
@@ -249,6 +289,11 @@ PARTS = (
             ),
             "half of what is said is dropped": _dropped,
             "gradients go back to every weight": _whole_gradients,
+        },
+        equivalent={
+            "…gpt2…": "published weights are read by the package alone",
+            "… => self….float()": "modules are made in float32",
+            "… => normal(self)": "0.02 is what `normal` takes by default",
         },
     ),
 )

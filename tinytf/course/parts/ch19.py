@@ -10,6 +10,8 @@ from tinytf.text.bpe import ByteBPE
 from tinytf.training.config import TrainingConfig
 from tinytf.training.losses import TextBatch
 
+WHOLE = "ids and places carry no gradient"
+ROUNDED = "float32 is exact enough to train in"
 SIZES = {"vocab_size": 11, "d_model": 8, "num_heads": 2, "num_layers": 1, "max_len": 6}
 
 
@@ -58,6 +60,11 @@ def _trained(f, **settings):
     return [*rows, *(p.detach() for p in model.parameters())]
 
 
+def _kinds(f):
+    history = f(GPT(GPTConfig(**SIZES)), _batches, TrainingConfig(steps=1, warmup=1))
+    return {name: type(number).__name__ for name, number in history[0].items()}
+
+
 PARTS = (
     Part(
         "tinytf.data.corpus.encode_documents",
@@ -65,7 +72,11 @@ PARTS = (
             "there is one text": lambda f: f(_tokenizer(), ["hello"]),
             "there are three, one of them empty": lambda f: f(_tokenizer(), ["he", "", "a\nhel"]),
             "texts come one by one": lambda f: f(_tokenizer(), iter(["hi", "\u4f60\u597d"])),
+            "it is to be a tensor": lambda f: {
+                "a tensor": isinstance(f(_tokenizer(), ["he"]), torch.Tensor)
+            },
         },
+        equivalent={"… => ….detach()": WHOLE},
     ),
     Part(
         "tinytf.data.blocks.TextBlocks",
@@ -76,8 +87,21 @@ PARTS = (
             "a batch is larger than an epoch": lambda f: _starts(f, _ids(20), 5, 7),
             "the seed is another": lambda f: _starts(f, _ids(60), 5, 3, seed=4),
             "a step is asked for again": _again,
+            "a step of a later epoch is asked for first": lambda f: [
+                torch.tensor(f(_ids(60), 5, 3).starts(step)) for step in (4, 5, 8)
+            ],
             "it says how many batches an epoch has": _per_epoch,
             "ids are small whole numbers": lambda f: _drawn(f, _ids(20).to(torch.uint8), 4, 2),
+        },
+        equivalent={
+            "… => …detach()…": WHOLE,
+            "… => …(ids.float(), length, size, seed)": "float32 has every id of a vocabulary",
+            "… => …len(ids.float())…": "a dtype changes no length",
+            "… => …order.float()[place])…": "a place is a whole number again",
+            "… => …self.length * order[place])": "a number in a tensor is read as one",
+            "… => offset = torch.randint(…": "a number in a tensor is read as one",
+            "… => self._drawn: … = (-…": "no epoch has that number, and nothing of it is read",
+            "… => if self._drawn != epoch:": "what is drawn anew comes out the same",
         },
     ),
     Part(
@@ -92,8 +116,16 @@ PARTS = (
             ),
             "labels are smoothed": lambda f: _trained(f, label_smoothing=0.2),
             "its optimiser has other settings": lambda f: _trained(f, betas=(0.5, 0.7), eps=0.01),
+            "rows are to hold plain numbers": _kinds,
         },
         tolerance=1e-5,
+        equivalent={
+            "… => micro = [batches(first + i) for i in range(…": "all is on one device here",
+            "… => …detach().item()…": "a number carries no gradient",
+            "… => total += loss.float().item()": ROUNDED,
+            "… => …norm.float().item()…": ROUNDED,
+            "… => (loss.float() / tokens).backward()": ROUNDED,
+        },
         changes=("model",),
     ),
 )

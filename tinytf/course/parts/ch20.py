@@ -5,7 +5,7 @@ import math
 import torch
 
 from tinytf.course.parts import Part
-from tinytf.course.parts.ch05 import wide
+from tinytf.course.parts.ch05 import dtypes, wide
 from tinytf.decoding.generate import pad_left
 from tinytf.decoding.sampling import Sampling
 from tinytf.gpt import GPT, GPTConfig
@@ -13,11 +13,14 @@ from tinytf.support.randomness import seeded
 
 TEXT = torch.tensor([[1, 2, 3, 1, 2, 3, 1, 2], [4, 4, 4, 4, 4, 5, 6, 7]])
 FEW = torch.tensor([[2.0, 1.0, 0.5, -1.0]])
-TIES = torch.tensor([[1.0, 3.0, 1.0, 1.0, 0.0], [2.0, 2.0, 2.0, 2.0, 2.0]])
+TIES = torch.tensor(
+    [[1.0, 3.0, 1.0, 1.0, 0.0], [2.0, 2.0, 2.0, 2.0, 2.0], [1.0, 1.0, 0.0, 3.0, 4.0]]
+)
+HALF = math.log(0.5)
 RULED_OUT = torch.tensor([[1.0, -math.inf, 0.5, -math.inf]])
 
 
-def _rule(*settings, dtype=True):
+def _rule(*settings):
     scripts = {}
     for setting in settings:
         scripts |= {
@@ -27,18 +30,61 @@ def _rule(*settings, dtype=True):
             f"there are 3 rows of 20, with {setting}": lambda f, s=setting: f(
                 wide(3, 20, seed=1) * 3, s
             ),
+            f"there are 2 texts of 3 rows, with {setting}": lambda f, s=setting: f(
+                torch.cat([wide(2, 3, 5, seed=1), torch.zeros(2, 3, 2)], dim=-1), s
+            ),
+            f"there is one row and no batch, with {setting}": lambda f, s=setting: f(TIES[0], s),
         }
-    return scripts
+    return scripts | {
+        f"numbers are in half precision, with {settings[0]}": lambda f: dtypes(
+            f(FEW.half(), settings[0])
+        ),
+        f"the logits that it is given stay as they are, with {settings[0]}": lambda f: _left(
+            f, settings[0]
+        ),
+    }
+
+
+def _left(f, *given):
+    """The logits that were given, after the call."""
+    logits = TIES.clone()
+    f(logits, *given)
+    return logits
+
+
+NOT_TRAINED = "nothing is trained through a rule of sampling"
+WHOLE = "whole numbers carry no gradient"
+ONE_DEVICE = "all is on one device here"
+NO_LESS = "in float64 sums are no less exact"
+TWO_AXES = "of two axes the last is 1"
+CLOSE = torch.tensor(
+    [[0.5, 1.0, 1.0 + 1e-12]], dtype=torch.float64
+)  # one, for who reads it in float32
 
 
 def _drawn(f):
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(5)
     return torch.stack([f(wide(4, 6, seed=1), generator) for _ in range(50)])
+
+
+def _drawn_unasked(f):
+    torch.manual_seed(3)
+    return torch.stack([f(wide(4, 6, seed=1)) for _ in range(20)])
 
 
 def _penalised(*settings):
     said = torch.tensor([[1, 1, 3], [0, 2, 2]])
     return {
+        "numbers are in half precision": lambda f: dtypes(
+            f(wide(2, 5, seed=1).half(), said, settings[0])
+        ),
+        "numbers are in float32": lambda f: dtypes(
+            f(wide(2, 5, seed=1).float(), said, settings[0])
+        ),
+        "the logits that it is given stay as they are": lambda f: _left(
+            f, torch.tensor([[1], [0], [2]]), settings[1]
+        ),
+    } | {
         f"tokens were said before, with {setting}": lambda f, s=setting: f(
             wide(2, 5, seed=1), said, s
         )
@@ -66,6 +112,9 @@ def _settings():
         "penalty, temperature and top-p are set": lambda rules: run(
             rules, repetition_penalty=3.0, temperature=0.4, top_p=0.9
         ),
+        "all are set, in float32": lambda rules: dtypes(
+            rules(**all_of_them)(wide(2, 5, seed=1).float(), SAID)
+        ),
         "what was set is read": lambda rules: [rules(top_k=3).top_k, rules(min_p=0.1).min_p],
     }
 
@@ -78,17 +127,30 @@ def _chosen(rule):
     return run
 
 
+def _chosen_unasked(choose):
+    torch.manual_seed(2)
+    rule = Sampling(temperature=2.0)
+    return torch.stack([choose(wide(2, 5, seed=1), SAID, rule) for _ in range(20)])
+
+
+def _model(vocab_size=11, **choices):
+    """A small model of 8 positions, sure of itself, in training mode."""
+    with seeded(0):
+        model = GPT(
+            GPTConfig(vocab_size, d_model=8, num_heads=2, num_layers=2, max_len=8, **choices)
+        )
+    for table in model.parameters():
+        table.data.mul_(3)
+    return model.train()
+
+
 def _continued(tokens=4, keep=None, padded=False, **settings):
     """Continue prompts with a small model of 8 positions, by a rule if there are settings."""
 
     def run(generate):
-        with seeded(0):
-            model = GPT(GPTConfig(11, d_model=8, num_heads=2, num_layers=2, max_len=8))
-        for table in model.parameters():
-            table.data.mul_(3)
+        model = _model()
         rule = Sampling(**settings) if settings else None
         ids, mask = pad_left([[1, 5, 2], [7]]) if padded else (PROMPTS, None)
-        model.train()
 
         def text(use_cache):
             more = {"generator": torch.Generator().manual_seed(3), "use_cache": use_cache}
@@ -99,45 +161,232 @@ def _continued(tokens=4, keep=None, padded=False, **settings):
     return run
 
 
+def _unended(generate, *given, **named):
+    """Nothing ends a row."""
+    torch.manual_seed(4)
+    return generate(_model(tie_output=False), PROMPTS, 6, *given, **named)
+
+
+def _ended(generate):
+    """Both rows have ended after three of seven tokens, and no generator is given."""
+    return generate(_model(), torch.tensor([[1], [2]]), 7, end_id=10)
+
+
+def _read(generate, **named):
+    """How many tokens of a row the model reads to say four more."""
+    model, lengths = _model(), []
+    model.embedding.register_forward_hook(lambda module, given, out: lengths.append(out.size(1)))
+    generate(model, PROMPTS, 4, **named)
+    return sum(lengths)
+
+
+def _work(generate):
+    return {
+        "what is read is kept": _read(generate) <= 7,
+        "every context is read, without a cache": _read(generate, use_cache=False) >= 18,
+    }
+
+
+def _behind_padding(generate, prompts, tokens, pads=range(11), **named):
+    """Whatever id stands for padding, also one that would be said."""
+    out = {}
+    for pad in pads:
+        ids, mask = pad_left(prompts, pad)
+        rule = Sampling(presence_penalty=9.0, top_k=1)
+        said = generate(_model(), ids, tokens, rule, mask=mask, **named)
+        out[f"padding is {pad}"] = said[:, ids.size(1) :]
+    return out
+
+
+def _float64(generate):
+    """What a model in float64 says, and its dtype then."""
+    model = _model().double()
+    return [generate(model, PROMPTS, 3), model.table.detach()]
+
+
+def _finely(generate):
+    """Scores of a model that differ by a hundred thousandth of themselves."""
+    model = _model(tie_output=False)
+    with torch.no_grad():
+        model.output.weight.copy_(model.output.weight[:1] * (1 + 1e-5 * torch.arange(11)[:, None]))
+    return generate(model, torch.arange(11)[:, None], 1)
+
+
 PARTS = (
     Part(
         "tinytf.metrics.repetition.distinct_ngrams",
-        {f"n is {n}": lambda f, n=n: f(TEXT, n) for n in (1, 2, 4, 8)},
+        {f"n is {n}": lambda f, n=n: f(TEXT, n) for n in (1, 2, 4, 8)}
+        | {"ids are large": lambda f: f(torch.tensor([[2**24, 2**24 + 1, 2**24]]), 1)},
+        equivalent={
+            "… => …detach()…": WHOLE,
+            "… => windows = ids.unfold(1, n, 1).double()": "float64 tells all ids apart",
+            "… => return (….float()": "shares are in float32 already",
+            "… => return torch.tensor(counts)…": ONE_DEVICE,
+            "… => …device=windows.device)…": ONE_DEVICE,
+        },
     ),
     Part(
         "tinytf.metrics.repetition.repeated_ngrams",
         {f"n is {n}": lambda f, n=n: f(TEXT, n) for n in (1, 4)}
         | {"nothing is said of n": lambda f: f(TEXT)},
+        equivalent={
+            "… => …detach()…": WHOLE,
+            "… => return (….float()": "shares are in float32 already",
+        },
     ),
     Part(
         "tinytf.metrics.repetition.entropy",
         {
-            "all are as likely": lambda f: f(torch.zeros(1, 4)),
-            "some are ruled out": lambda f: f(RULED_OUT),
+            "all are as likely": lambda f: f(torch.zeros(1, 4).double()),
+            "some are ruled out": lambda f: f(RULED_OUT.double()),
             "there are 3 rows": lambda f: f(wide(3, 20, seed=1) * 3),
+            "there are 2 texts of 3 rows": lambda f: f(wide(2, 3, 5, seed=1)),
+            "there is one row and no batch": lambda f: f(wide(5, seed=1)),
+            "all of a row are ruled out": lambda f: {
+                "it is NaN": f(torch.tensor([[0.0, 1.0], [-math.inf, -math.inf]])).isnan()
+            },
+            "numbers are in float32": lambda f: dtypes(f(FEW)),
         },
-        tolerance=1e-5,
+        tolerance=1e-9,
+        equivalent={
+            "… => …detach()…": NOT_TRAINED,
+            "… => …masked_fill(logits == -torch.inf, 1.0)…": "it is multiplied by a 0",
+            "… => …masked_fill(log_p == -torch.inf, …": "both are -inf for the same tokens",
+            "… => …(logits.float() == -torch.inf…": "what is so low adds nothing either",
+        },
     ),
     Part(
         "tinytf.decoding.sampling.sample",
         {
             "50 times a generator draws": _drawn,
             "only one token is possible": lambda f: f(torch.tensor([[-math.inf, 0.0, -math.inf]])),
+            "there is only one token": lambda f: f(torch.zeros(2, 1)),
+            "no generator is given": _drawn_unasked,
+        },
+        equivalent={
+            "… => …detach()…": NOT_TRAINED,
+            "if generator is not None: / probs = probs.to(generator.device) => (nothing)": (
+                ONE_DEVICE
+            ),
+            "probs = probs.to(generator.device) => …": "on one device, rounding changes no draw",
+            "… => return torch.multinomial(probs, 1, generator=generator)[:, 0]": ONE_DEVICE,
+            "… => return torch.multinomial(probs, 1, generator=generator)[:, 0].to()": ONE_DEVICE,
+            "… => ….to(probs.device)": ONE_DEVICE,
+            "… => …[:, -1]…": "there is one column",
+            "… => probs = wide(logits).softmax(dim=1)": TWO_AXES,
+            "… => probs = ….softmax(dim=-1)…": "rounding a probability changes no draw",
+            "… => …multinomial(probs.float(), …": "rounding a probability changes no draw",
         },
     ),
-    Part("tinytf.decoding.sampling.temperature", _rule(0.5, 1.0, 2.0)),
-    Part("tinytf.decoding.sampling.top_k", _rule(1, 2, 3)),
-    Part("tinytf.decoding.sampling.top_p", _rule(0.5, 0.9, 1)),
-    Part("tinytf.decoding.sampling.min_p", _rule(0.1, 0.5)),
-    Part("tinytf.decoding.sampling.presence_penalty", _penalised(0.5, 2.0)),
-    Part("tinytf.decoding.sampling.repetition_penalty", _penalised(1.0, 1.5)),
-    Part("tinytf.decoding.sampling.Sampling", _settings()),
+    Part(
+        "tinytf.decoding.sampling.temperature",
+        _rule(0.5, 1.0, 2.0),
+        equivalent={"… => …detach()…": NOT_TRAINED},
+    ),
+    Part(
+        "tinytf.decoding.sampling.top_k",
+        _rule(1, 2, 3)
+        | {
+            "the last place of 2051 goes to one of many": lambda f: f(torch.zeros(1, 2100), 2051),
+            "two differ by little, in float64": lambda f: f(CLOSE, 1),
+            "two tie, in float64": lambda f: f(CLOSE[:, [0, 2, 2]], 1),
+        },
+        equivalent={
+            "… => …detach()…": NOT_TRAINED,
+            "… => last = logits.topk(k)…": "the last axis is where it looks unasked",
+            "… => last = ….double()": "what is equal stays equal in float64",
+            "… => room = ….float()": "float32 counts to 16 million",
+            "… => room = ….double()": "float64 counts even further",
+            "… => …room.float()…": "float32 counts to 16 million",
+            "… => …ties.float().cumsum(…": "float32 counts to 16 million",
+        },
+    ),
+    Part(
+        "tinytf.decoding.sampling.top_p",
+        _rule(0.5, 0.9, 1)
+        | {
+            "exactly half is held by two": lambda f: f(torch.zeros(2, 4), 0.5),
+            "p is 1, and a token hardly counts": lambda f: f(torch.tensor([[0.0, -99.0]]), 1),
+            "3001 of 4096 are just enough": lambda f: f(torch.zeros(1, 4096), 3000.5 / 4096),
+            "they are, in half precision": lambda f: f(torch.zeros(1, 4096).half(), 3000.5 / 4096),
+            "one of two is just not enough, in float64": lambda f: f(
+                torch.zeros(1, 2).double(), 0.5 + 1e-9
+            ),
+        },
+        equivalent={
+            "… => …detach()…": NOT_TRAINED,
+            "… => return logits": "nobody changes what is returned",
+            "… => total = ….double()": NO_LESS,
+            "… => ranked, order = wide(logits).sort(descending=True, stable=True)": (
+                "the last axis is where it looks unasked"
+            ),
+            "… => enough = (total >= p).roll(1)": "what rolls into a row is overwritten",
+            "… => …masked_fill(enough.scatter(…": "every place is written anew",
+            "… => …ones_like(enough).scatter(…": "every place is written anew",
+        },
+    ),
+    Part(
+        "tinytf.decoding.sampling.min_p",
+        _rule(0.1, 0.5, 1.0)
+        | {
+            "one is just too unlikely": lambda f: f(torch.tensor([[0.0, HALF - 1e-5]]), 0.5),
+            "it is, in float64": lambda f: f(
+                torch.tensor([[0.0, HALF - 1e-9]], dtype=torch.float64), 0.5
+            ),
+            "one is too unlikely by half precision's last digit": lambda f: f(
+                torch.tensor([[0.0, HALF - 2e-4]]).half(), 0.5
+            ),
+        },
+        equivalent={
+            "… => …detach()…": NOT_TRAINED,
+            "… => probs = wide(logits).softmax(dim=-1).double()": NO_LESS,
+        },
+    ),
+    Part(
+        "tinytf.decoding.sampling.presence_penalty",
+        _penalised(0.5, 2.0),
+        tolerance=1e-9,
+        equivalent={
+            "… => …detach()…": NOT_TRAINED,
+            "… => …seen_tokens(logits.float(), ids)…": "only the shape is read",
+        },
+    ),
+    Part(
+        "tinytf.decoding.sampling.repetition_penalty",
+        _penalised(1.0, 1.5),
+        tolerance=1e-9,
+        equivalent={
+            "… => …detach()…": NOT_TRAINED,
+            "… => …seen_tokens(logits.float(), ids)…": "only the shape is read",
+            "… => …where(logits >= 0, …": "a logit of 0 stays 0 either way",
+            "… => …where(logits.float() > 0, …": "float32 keeps the sign",
+        },
+    ),
+    Part(
+        "tinytf.decoding.sampling.Sampling",
+        _settings(),
+        tolerance=1e-9,
+        equivalent={"… => …detach()…": NOT_TRAINED},
+    ),
     Part(
         "tinytf.decoding.generate.choose",
         {
             "there is no rule": lambda choose: choose(wide(2, 5, seed=1), SAID),
+            "there is no rule, and a generator": lambda choose: choose(
+                wide(2, 5, seed=1), SAID, None, torch.Generator().manual_seed(1)
+            ),
+            "tokens tie, and there is no rule": lambda choose: choose(TIES, SAID),
+            "two differ by little, in float64": lambda choose: choose(CLOSE, SAID[:1]),
+            "there is a rule, and no generator": _chosen_unasked,
             "a rule takes the likeliest": _chosen(Sampling(top_k=1)),
             "a rule looks at what was said": _chosen(Sampling(presence_penalty=2.0)),
+        },
+        equivalent={
+            "… => …detach()…": NOT_TRAINED,
+            "… => return sample(sampling(logits.float(), ids), generator)": (
+                "rounding a probability changes no draw"
+            ),
+            "… => return logits.argmax(dim=1)": TWO_AXES,
         },
     ),
     Part(
@@ -153,6 +402,51 @@ PARTS = (
             "a penalty must not count the padding": _continued(
                 padded=True, presence_penalty=5.0, top_k=1
             ),
+            "three prompts stand behind padding of any id": lambda f: _behind_padding(
+                f, [[1, 5, 2, 3], [7], [6, 6]], 2
+            ),
+            "the window is full, and padding in it": lambda f: _behind_padding(
+                f, [[1, 5, 2, 3, 9, 10, 1], [7, 8]], 4, pads=[0], keep=7
+            ),
+            "nothing ends a row": _unended,
+            "nothing does, and a rule draws without a generator": lambda f: _unended(
+                f, Sampling(temperature=2.0)
+            ),
+            "nothing does, and a generator draws": lambda f: _unended(
+                f, Sampling(temperature=2.0), generator=torch.Generator().manual_seed(6)
+            ),
+            "all rows have ended early": _ended,
+            "its work is counted": _work,
+            "ids are 32 bits long": lambda f: f(_model(), PROMPTS.int(), 2, end_id=4),
+            "the vocabulary has 3001 tokens": lambda f: f(
+                _model(3001, tie_output=False), PROMPTS, 4, end_id=4
+            ),
+            "the model is in float64": _float64,
+            "scores differ by little": _finely,
+        },
+        equivalent={
+            "… => …detach()…": "text is written without gradients",
+            "… => … torch.ones(…, dtype=torch.bool)": ONE_DEVICE,
+            "… => … torch.ones(…, device=model.device)": ONE_DEVICE,
+            "… => …len(ids.float())…": "a dtype changes no length",
+            "… => hidden = decode(new, cache, padding)": "a padding of None is none",
+            "… => hidden = decode(new, cache) if new is None else …": "a padding of None is none",
+            "… => …torch.where(mask[:, -1, 0]…": "the last of one is the first",
+            "… => …torch.where(mask[:, 0, -1]…": "the last of one is the first",
+            "… => logits = ….double()": NO_LESS,
+            "… => logits = ….float().float()": "they are in float32 already",
+            "… => logits = model.output(hidden[:, -1])": "what chooses takes any floats",
+            "… => token = choose(logits.float(), …": "they are in float32 already",
+            "… => token = ….float()": "float32 has every id of a vocabulary",
+            "… => token = ….double()": "float64 has every id of a vocabulary",
+            "… => token = torch.where(running, token.float(), end_id)": (
+                "float32 has every id of a vocabulary"
+            ),
+            "… => …token.float()…": "float32 has every id of a vocabulary",
+            "… => …running.float().any()…": "a number is true where it is not 0",
+            "… => if not running.any():": "where nothing ends a row, all run on",
+            "… => if keep is not None and (not running.any()):": "it is not None any more",
+            "… => if use_cache is not None and (not running.any()):": "it is never None",
         },
     ),
 )

@@ -13,6 +13,20 @@ def _draws(seed):
     return torch.Generator().manual_seed(seed)
 
 
+def _tensors(*parts):
+    return {"tensors": [isinstance(part, torch.Tensor) for part in parts]}
+
+
+WHOLE = "ids and choices carry no gradient"
+EXACT = "float32 has every id of a vocabulary"
+AS_MANY = "there are as many of both"
+READ_ALIKE = "a number in a tensor is read as one"
+ONE_DEVICE = "all is on one device here"
+NEVER = "a draw is hardly ever the share itself"
+ROUNDED = "float32 is what is drawn; rounding it changes hardly a draw"
+LENGTH = "a dtype changes no length"
+
+
 def _noise(*places, length=9):
     """True at these places."""
     noise = torch.zeros(length, dtype=torch.bool)
@@ -58,6 +72,16 @@ PARTS = (
             "sentinels come from a range": lambda f: _both(
                 f(WORDS, _noise(2, 5), range(90, 80, -1))
             ),
+            "both are to be tensors": lambda f: _tensors(*f(WORDS, _noise(2, 5), MARKS)),
+        },
+        equivalent={
+            "… => …detach()…": WHOLE,
+            "… => …zip(ids.tolist(), noise.tolist()):": AS_MANY,
+            "… => …strict=False):": AS_MANY,
+            "… => …zip(ids, noise.tolist(), …": READ_ALIKE,
+            "… => …zip(ids.tolist(), noise, …": READ_ALIKE,
+            "… => …ids.float().tolist()…": EXACT,
+            "… => …noise.float().tolist()…": "a number is true where it is not 0",
         },
     ),
     Part(
@@ -75,6 +99,13 @@ PARTS = (
             "nothing was written": lambda f: f(
                 torch.tensor([11, 99, 13]), torch.tensor([], dtype=torch.long), MARKS
             ),
+            "it is to be a tensor": lambda f: _tensors(_put_back(f, [11, 99, 13], [99, 12, 40])),
+        },
+        equivalent={
+            "… => …detach()…": WHOLE,
+            "… => … ({mark: [] for mark in sentinels}, None)": "sentinels are whole numbers here",
+            "… => …float().tolist():": EXACT,
+            "… => return target.new_tensor(row)": "both are of one dtype here",
         },
     ),
     Part(
@@ -83,17 +114,28 @@ PARTS = (
             "there is one piece": lambda f: _drawn(f, 5, 1),
             "every piece has length 1": lambda f: _drawn(f, 4, 4),
             "nine things are cut into three": lambda f: _drawn(f, 9, 3),
+            "lengths are to be whole numbers": lambda f: {
+                "kinds": sorted({type(length).__name__ for length in f(9, 3, _draws(0))})
+            },
         },
+        equivalent={"… => …detach()…": WHOLE},
     ),
     Part(
         "tinytf.training.denoising.span_noise",
         {
             "a text has two tokens": lambda f: _drawn(f, 2),
+            "a text has 5 tokens": lambda f: _drawn(f, 5),
             "a text has 13 tokens": lambda f: _drawn(f, 13),
             "a text has 60 tokens": lambda f: _drawn(f, 60),
             "share and mean length are others": lambda f: _drawn(f, 30, share=0.4, mean_length=1.5),
             "the pattern is rolled": lambda f: _drawn(f, 30, share=0.4, roll=True),
             "all but one would go": lambda f: _drawn(f, 4, share=0.99, mean_length=9.0),
+        },
+        equivalent={
+            "… => …detach()": WHOLE,
+            "… => …zip(keep, drop):": AS_MANY,
+            "… => …strict=False):": AS_MANY,
+            "… => shift = torch.randint(…": READ_ALIKE,
         },
     ),
     Part(
@@ -103,6 +145,7 @@ PARTS = (
             "share and mean length are others": lambda f: _corrupted(f, share=0.1, mean_length=2.0),
             "the pattern is rolled": lambda f: _corrupted(f, share=0.1, roll=True),
         },
+        equivalent={"… => …detach()…": WHOLE, "… => …len(ids.float())…": LENGTH},
     ),
     Part(
         "tinytf.training.denoising.mask_words",
@@ -114,6 +157,16 @@ PARTS = (
                 f(WORDS, 50, _draws(0), 1.0),
             ],
         },
+        equivalent={
+            "… => …detach()…": WHOLE,
+            "… => …len(ids.float())…": LENGTH,
+            "… => drawn = torch.rand(…).to(ids.device).…()": ROUNDED,
+            "… => drawn = torch.rand(len(ids), generator=generator)": ONE_DEVICE,
+            "… => drawn = torch.rand(len(ids), generator=generator).to()": ONE_DEVICE,
+            "… => drawn = ….to(generator.device)": ONE_DEVICE,
+            "… => …drawn <= share…": NEVER,
+            "… => …drawn.float() < share…": ROUNDED,
+        },
     ),
     Part(
         "tinytf.training.denoising.delete_words",
@@ -121,6 +174,15 @@ PARTS = (
             "nothing is said but the text": lambda f: _drawn(f, WORDS),
             "the share is another": lambda f: _drawn(f, LONG, share=0.6),
             "all would go": lambda f: _drawn(f, WORDS, share=1.0),
+        },
+        equivalent={
+            "… => …detach()…": WHOLE,
+            "… => …len(ids.float())…": LENGTH,
+            "… => …kept.float().any():": "a number is true where it is not 0",
+            "… => kept = … > share": NEVER,
+            "… => return ids[kept]": ONE_DEVICE,
+            "… => return ids[kept.to()]": ONE_DEVICE,
+            "… => return ids[kept.to(generator.device)]": ONE_DEVICE,
         },
     ),
     Part(
@@ -133,11 +195,24 @@ PARTS = (
                 f, torch.tensor([11, 5, 12, 6, 13, 14]), [5, 6]
             ),
             "there is one sentence": lambda f: _drawn(f, WORDS, [5]),
+            "the last one has one word": lambda f: _drawn(f, torch.tensor([11, 12, 5, 13]), [5]),
+        },
+        equivalent={
+            "… => …detach()…": WHOLE,
+            "… => …len(ids.float())…": LENGTH,
+            "… => …ids.float().tolist()…": EXACT,
+            "… => …if token in ends and …": "ends are listed here",
+            "… => order = torch.randperm(len(sentences), generator=generator)": READ_ALIKE,
         },
     ),
     Part(
         "tinytf.training.denoising.rotate_document",
         {"a text is rotated": lambda f: _drawn(f, WORDS)},
+        equivalent={
+            "… => …detach()…": WHOLE,
+            "… => …len(ids.float())…": LENGTH,
+            "… => first = torch.randint(…": READ_ALIKE,
+        },
     ),
     Part(
         "tinytf.training.denoising.infill_spans",
@@ -147,6 +222,16 @@ PARTS = (
                 f, LONG, 50, share=0.5, mean_length=1.0
             ),
             "nothing is to go": lambda f: _drawn(f, WORDS, 50, share=0.0),
+            "the mean length is a whole number": lambda f: _drawn(f, WORDS, 50, mean_length=2),
+            "it is to be a tensor": lambda f: _tensors(f(WORDS, 50, _draws(0))),
+        },
+        equivalent={
+            "… => …detach()…": WHOLE,
+            "… => …len(ids.float())…": LENGTH,
+            "… => …int(ids.float()[at]))": EXACT,
+            "… => …else ids[at])": READ_ALIKE,
+            "… => …zip(places, lengths)), [], 0)": AS_MANY,
+            "… => …strict=False)), [], 0)": AS_MANY,
         },
     ),
 )

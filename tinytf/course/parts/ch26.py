@@ -11,8 +11,12 @@ BILL = [Product("scores", 12, 5, 7, 3), Product("maps", 1, 2, 3, 4), Product("sc
 
 
 def _totals(products):
-    """Operations by part, and the bytes moved, whatever the order of the products."""
-    return {**flops(products), "bytes moved": traffic(products)}
+    """Operations by part, the bytes moved, and the products, whatever their order."""
+    listed = sorted(
+        f"{p.part}: {p.times} times ({p.rows}, {p.inner}) @ ({p.inner}, {p.columns})"
+        for p in products
+    )
+    return {**flops(products), "bytes moved": traffic(products), "products": listed}
 
 
 PARTS = (
@@ -27,6 +31,7 @@ PARTS = (
                 for name in ("part", "times", "rows", "inner", "columns")
             ],
         },
+        equivalent={"… => m, k, n = …": "the three matrices are summed, in any order"},
     ),
     Part(
         "tinytf.metrics.cost.flops",
@@ -43,6 +48,16 @@ PARTS = (
             "several texts are read": lambda f: _totals(f(SMALL, 5, 4)),
             "some tokens were read before": lambda f: _totals(f(SMALL, 3, 2, cached=7)),
             "one token of each text is scored": lambda f: _totals(f(SMALL, 5, 2, scored=1)),
+        },
+        equivalent={
+            "… => layer = [Product('attention', …": "products come in any order",
+            "… => layer = [Product('projections', 1, rows, c.d_model, 3 * c.d_model), …": (
+                "products come in any order"
+            ),
+            "… => return [output, *layer * c.num_layers]": "products come in any order",
+            "… => rows, keys, width = (batch * length, c.d_model // c.num_heads, …": (
+                "scores and the mix of values change places"
+            ),
         },
     ),
     Part(
