@@ -28,8 +28,8 @@ from tinytf.course.notebooks import tree
 from tinytf.course.parts import parts
 
 __all__ = [
-    "MODES", "build_copy", "built", "graded", "graduations", "imported_parts", "mode", "part_of",
-    "read_copy", "stand_in", "target_of",
+    "MODES", "Unchecked", "build_copy", "built", "graded", "graduations", "imported_parts", "mode",
+    "part_of", "read_copy", "stand_in", "target_of",
 ]  # fmt: skip
 
 MODES = ("read", "build")
@@ -95,7 +95,7 @@ def stand_in(package, names):
     is left out, as it is on the page.
     """
     tree = ast.parse(textwrap.dedent(inspect.getsource(package)))
-    code = ast.unparse(_Unchecked().visit(tree))
+    code = ast.unparse(Unchecked().visit(tree))
     file = f"<{package.__module__}.{package.__qualname__}, standing in>"
     linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
     names = {**vars(sys.modules[package.__module__]), **names}
@@ -113,7 +113,7 @@ def _let_look_inside(package, version):
         version.weights = attention_weights
 
 
-class _Unchecked(ast.NodeTransformer):
+class Unchecked(ast.NodeTransformer):
     """Takes out functions called check_… or _check…, and calls of them."""
 
     def visit_FunctionDef(self, node):

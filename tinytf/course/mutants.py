@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import torch
 
+from tinytf.course.building import Unchecked
+
 _SWAPS = {
     ast.Add: [ast.Sub], ast.Sub: [ast.Add], ast.Mult: [ast.Div, ast.Add], ast.Div: [ast.Mult],
     ast.FloorDiv: [ast.Div, ast.Mult], ast.Mod: [ast.FloorDiv], ast.Pow: [ast.Mult],
@@ -47,7 +49,7 @@ def mutants(function, helpers=True, checks=True):
     module = inspect.getmodule(function)
     for name in [function.__name__, *(_helpers(function, module) if helpers else ())]:
         tree = _tree(vars(module)[name])
-        tree = tree if checks else ast.fix_missing_locations(_Unchecked().visit(tree))
+        tree = tree if checks else ast.fix_missing_locations(_Unasked().visit(tree))
         before, seen = ast.unparse(tree), {ast.dump(tree)}
         for mutant in _changed(tree):
             try:
@@ -71,27 +73,14 @@ def mutants(function, helpers=True, checks=True):
 
 def unchecked(function):
     """The function or class without what only refuses arguments."""
-    tree = ast.fix_missing_locations(_Unchecked().visit(_tree(function)))
+    tree = ast.fix_missing_locations(_Unasked().visit(_tree(function)))
     scope = dict(vars(inspect.getmodule(function)))
     exec(compile(ast.unparse(tree), "<unchecked>", "exec"), scope)
     return scope[function.__name__]
 
 
-class _Unchecked(ast.NodeTransformer):
-    """Takes out functions called check_… or _check…, calls of them, and `if …: raise …`."""
-
-    def visit_FunctionDef(self, node):
-        """Drop a check; elsewhere what is in it."""
-        if _checks(node.name):
-            return None
-        self.generic_visit(node)
-        node.body = node.body or [ast.Pass()]
-        return node
-
-    def visit_Expr(self, node):
-        """Drop a statement that only calls a check."""
-        called = getattr(node.value, "func", None)
-        return None if _checks(getattr(called, "id", getattr(called, "attr", ""))) else node
+class _Unasked(Unchecked):
+    """Takes out checks as a page does, and `if …: raise …`."""
 
     def visit_If(self, node):
         """Drop what only raises."""
@@ -100,10 +89,6 @@ class _Unchecked(ast.NodeTransformer):
         self.generic_visit(node)
         node.body = node.body or [ast.Pass()]
         return node
-
-
-def _checks(name):
-    return name.startswith(("check_", "_check"))
 
 
 def _tree(function):
