@@ -160,7 +160,11 @@ def replace(model: nn.Module, name: str, change: Callable[[Tensor], Tensor]) -> 
 
 
 def ablate_heads(*heads: int) -> Callable[[Tensor], Tensor]:
-    """Make a `change` for `replace` that silences these heads: their weights become 0."""
+    """Make a `change` for `replace` that silences these heads: their weights become 0.
+
+    The other weights stay, with their gradients. Raises ValueError, when the model runs, for a head
+    that is not there; heads are counted from 0, and -1 is none.
+    """
 
     def change(weights: Tensor) -> Tensor:
         bad = [h for h in heads if not 0 <= h < weights.size(1)]

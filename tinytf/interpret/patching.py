@@ -17,8 +17,8 @@ def transplant(values: Tensor, at: Tensor) -> Callable[[Tensor], Tensor]:
     """Make a `change` for `replace`: one position a row is taken from `values`, the rest stays.
 
     `values` (B, T, C) is what the module computed in the other run, `at` (B,) the position in each
-    row. What the module computed is not changed in place. Raises ValueError, when the model runs,
-    if the shapes differ.
+    row. What the module computed is not changed in place, and the result has its dtype; gradients
+    pass to both. Raises ValueError, when the model runs, if the shapes differ.
     """
 
     def change(x: Tensor) -> Tensor:

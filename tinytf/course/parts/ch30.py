@@ -132,7 +132,10 @@ def _checked(words):
         def broken(m):
             raise RuntimeError("shapes differ")
 
-        checks = {"a": Check(lambda m: 0.5, 1.0), "b": Check(lambda m: None, 1.0)}
+        checks = {
+            "a": Check(lambda m: 0.5 * (m == "program"), 1.0),
+            "b": Check(lambda m: None, 1.0),
+        }
         if words == "error":
             checks["c"] = Check(broken, 1.0)
         found = examine("program", checks)
@@ -167,7 +170,17 @@ PARTS = (
             "the first has one that is none": lambda f: str(
                 f(torch.tensor([0.0, math.inf, 2.0]), torch.arange(3.0))
             ),
+            "it is a plain number": lambda f: type(f(torch.arange(4.0), torch.ones(4))).__name__,
+            "they are in float64, far from 0": lambda f: f(
+                torch.tensor([1.0, 2.3, 4.0]).double() / 999 + 1e3,
+                torch.tensor([1.0, 2.7, 4.0]).double() / 999 + 1e3,
+            ),
+            "they are too large for float32": lambda f: [
+                math.isfinite(f(torch.arange(3).double() * a, torch.ones(3).double() * b))
+                for a, b in ((1e50, 1.0), (1.0, 1e50))
+            ],
         },
+        equivalent={"… => …detach()…": "a plain number carries no gradient"},
     ),
     _part("future_moves", ("writer", "translator"),
           {"outputs see later ones": ("writer", {"outputs": _later}),
@@ -229,6 +242,10 @@ PARTS = (
         {
             "there are two checks": _checked("two"),
             "a check ends in an error": _checked("error"),
+        },
+        equivalent={
+            "… => with seeded(…": "any seed will do that is always the same",
+            "… => except (…, …, …):": "errors are listed in any order",
         },
     ),
 )  # fmt: skip
