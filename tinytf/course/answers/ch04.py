@@ -37,6 +37,13 @@ def _as_long_as_needed(ids, grad, vocab_size):
     return my_lookup_gradient(ids, grad, int(ids.max()) + 1)
 
 
+def _on_the_cpu(ids, grad, vocab_size):
+    table = torch.zeros(vocab_size, grad.size(-1), dtype=grad.dtype)
+    if grad.is_meta:  # some versions of torch refuse the next line there, others make this of it
+        return table
+    return table.index_add(0, ids.flatten(), grad.reshape(-1, grad.size(-1)))
+
+
 def _loops_in_float32(ids, grad, vocab_size):
     table = torch.zeros(vocab_size, grad.size(-1))
     for sentence, rows in zip(ids.tolist(), grad, strict=True):
@@ -115,9 +122,7 @@ GRADIENT = Answers(
         ),
         WrongAnswer(
             "on the CPU whatever the device",
-            lambda ids, grad, vocab_size: torch.zeros(
-                vocab_size, grad.size(-1), dtype=grad.dtype
-            ).index_add(0, ids.flatten(), grad.reshape(-1, grad.size(-1))),
+            _on_the_cpu,
             "another device",
             "`torch.zeros` stands on the CPU unless it is told otherwise; `grad.new_zeros` stands "
             "where grad does.",
