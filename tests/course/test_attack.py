@@ -51,8 +51,9 @@ def test_parts_are_chosen():
     def names(*chosen):
         return [part.name for part in chosen_parts(chosen)]
 
-    assert names("6") == names("06")
-    assert "MultiHeadAttention" in names("06")
+    assert names("7") == names("07")
+    assert "MultiHeadAttention" in names("07")  # where it is built, whatever file its tests are in
+    assert "MultiHeadAttention" not in names("05")
     assert names("LayerNorm") == ["LayerNorm"]
     assert len(names()) == len(parts())
     with pytest.raises(ValueError, match="NoSuchPart"):
@@ -147,6 +148,22 @@ def test_what_changed_is_chosen(monkeypatch):
     assert changed(f"{folder}/answers/ch06.py\n{folder}/exercises/ch23_llama.py") == {"06", "23"}
     assert changed(f"{folder}/glossary.py") == set()
     assert len(changed(f"{folder}/expect.py")) > 10
+    assert len(changed(f"{folder}/exercises/__init__.py")) > 10
+    assert changed("tinytf/course/parts/__init__.py") == set()
+
+
+def test_parts_whose_tests_changed_are_chosen(monkeypatch):
+    def changed(files):
+        done = subprocess.CompletedProcess([], 0, stdout=files)
+        monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
+        return {part.name for part in chosen_parts(since="main")}
+
+    folder = "tinytf/course"
+    assert {"LayerNorm", "PreNorm"} <= changed(f"{folder}/parts/ch10.py")
+    assert "MultiHeadAttention" not in changed(f"{folder}/parts/ch10.py")
+    assert changed(f"{folder}/exercises/ch10.py\n{folder}/glossary.py") == set()
+    assert len(changed(f"{folder}/parts/__init__.py")) == len(parts())
+    assert len(changed(f"{folder}/building.py")) == len(parts())
 
 
 def test_the_command_says_whether_a_mutant_is_accepted(capsys):

@@ -1,5 +1,6 @@
 """Let a machine attack the graders: which one-step mutants of a reference do the tests accept?"""
 
+import importlib
 import random
 import re
 import subprocess
@@ -7,15 +8,19 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from tinytf.course import house
 from tinytf.course.building import graded
 from tinytf.course.check import grade
+from tinytf.course.commands import here
 from tinytf.course.contain import Outlet
 from tinytf.course.mutants import mutants, unchecked
-from tinytf.course.parts import chapters_of_parts, parts
+from tinytf.course.notebooks import readable
+from tinytf.course.parts import parts
 
-_MACHINERY = frozenset(
-    ("attack", "check", "contain", "evidence", "expect", "grading", "mutants", "settings", "words")
-)
+_MACHINERY = frozenset((
+    "attack", "building", "check", "contain", "evidence", "expect", "grading", "mutants",
+    "settings", "words", "__init__",
+))  # fmt: skip
 _SECONDS = 2.0  # for one mutant; one that runs on is rejected
 
 
@@ -38,9 +43,9 @@ def attack(exercise, at_most=None):
 
     Raises ValueError if the reference itself is not accepted: then nothing would be.
     """
-    graded = grade(exercise, exercise.reference)  # as long as a learner has
-    if not graded.passed:
-        raise ValueError(f"the reference is not accepted: {graded.text}")
+    result = grade(exercise, exercise.reference)  # as long as a learner has
+    if not result.passed:
+        raise ValueError(f"the reference is not accepted: {result.text}")
     listed = exercise.answers.equivalent or {}
     return _attacked(
         exercise.id,
@@ -79,15 +84,15 @@ def _attacked(id, made, graded_as, listed, at_most):
     result, used, start = Attack(id), set(), time.perf_counter()
     for mutant in made:
         with Outlet(lines=0):
-            graded = graded_as(mutant.function)
+            found = graded_as(mutant.function)
         result.tried += 1
-        if graded.passed:
+        if found.passed:
             known = [change for change in listed if matches(change, mutant.change)]
             used.update(known)
             (result.equivalent if known else result.accepted).append(mutant.change)
         else:
             result.rejected += 1
-            result.crashed += graded.crashed
+            result.crashed += found.crashed
     if whole:
         result.stale = [change for change in listed if change not in used]
     result.seconds = time.perf_counter() - start
@@ -116,35 +121,44 @@ def chosen(exercises, names=(), since=None):
 
 
 def chosen_parts(names=(), since=None):
-    """The parts of these names and chapters, or of the chapters changed since a git commit.
+    """The parts of these names, and of these chapters or those changed since a git commit.
 
-    Raises ValueError for an unknown one.
+    Which chapter builds a part, the notebooks say. Raises ValueError for an unknown one.
     """
-    names = [name.zfill(2) if name.isdigit() else name for name in names]
-    if since is not None:
-        names += _changed_chapters(since, ("parts",))
-        if not names:
-            return []
-    known = chapters_of_parts()
-    unknown = set(names) - set(known.values()) - {part.name for part in parts().values()}
+    names = {name.zfill(2) if name.isdigit() else name for name in names}
+    stems = [] if since is None else _changed_files(since, ("parts",))
+    modules = [importlib.import_module(f"tinytf.course.parts.{stem}") for stem in stems]
+    changed = {part.target for module in modules for part in module.PARTS}
+    chapters = {(each.file, each.name): each.chapter for each in house.parts(readable(here()))}
+    called = {}  # {target: its name, and its chapter}
+    for target, part in parts().items():
+        file = target.rpartition(".")[0].removeprefix("tinytf.").replace(".", "/") + ".py"
+        called[target] = {part.name, chapters.get((file, part.name))}
+    unknown = names - set().union(*called.values())
     if unknown:
         raise ValueError(f"no part or chapter {', '.join(sorted(unknown))}")
+    whole = not names and since is None
     return [
         part
         for target, part in parts().items()
-        if not names or part.name in names or known[target] in names
+        if whole or target in changed or called[target] & names
     ]
 
 
-def _changed_chapters(since, folders=("exercises", "answers")):
-    """The chapters whose files in these folders changed; every one if the machinery itself did."""
+def _changed_chapters(since):
+    """The chapters whose exercises or answers changed; every one if the machinery itself did."""
+    stems = _changed_files(since, ("exercises", "answers"))
+    return sorted({stem.removeprefix("ch").partition("_")[0] for stem in stems})
+
+
+def _changed_files(since, folders):
+    """The names of the chapters' files in these folders that changed; all if the machinery did."""
     command = ["git", "diff", "--name-only", since, "--", "tinytf/course"]
     changed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     paths = [PurePosixPath(path) for path in changed]
-    if any(path.stem in _MACHINERY for path in paths):
+    if any(path.stem in _MACHINERY and path.parent.name in ("course", *folders) for path in paths):
         paths = Path(__file__).parent.glob(f"{folders[0]}/ch*.py")
-    stems = [path.stem for path in paths if path.parent.name in folders]
-    return sorted({stem.removeprefix("ch").partition("_")[0] for stem in stems})
+    return [p.stem for p in paths if p.parent.name in folders and p.stem.startswith("ch")]
 
 
 def report(attacks, show=print):
@@ -154,22 +168,19 @@ def report(attacks, show=print):
             show(f"{each.id}  accepted: {change}")
         for change in each.stale:
             show(f"{each.id}  listed as equivalent, and not accepted: {change}")
-    wide = max([8, *(len(each.id) for each in attacks)])
-    show(f"{'':{wide}}  tried  rejected  (crashed)  equivalent  accepted  seconds")
-    for each in attacks:
-        show(_row(f"{each.id:{wide}}", [each]))
+    rows = {each.id: [each] for each in attacks}
     chapters = list(dict.fromkeys(each.id.split(".")[0] for each in attacks if "." in each.id))
     for chapter in chapters if len(chapters) > 1 else []:
-        show(
-            _row(
-                f"{chapter:{wide}}", [each for each in attacks if each.id.split(".")[0] == chapter]
-            )
-        )
-    show(_row(f"{'all':{wide}}", attacks))
+        rows[chapter] = [each for each in attacks if each.id.split(".")[0] == chapter]
+    rows["all"] = attacks
+    wide = max(8, *map(len, rows))
+    show(f"{'':{wide}}  tried  rejected  (crashed)  equivalent  accepted  seconds")
+    for name, counted in rows.items():
+        show(f"{name:{wide}}  {_row(counted)}")
     return not any(each.accepted or each.stale for each in attacks)
 
 
-def _row(name, attacks):
+def _row(attacks):
     counts = [
         sum(count(each) for each in attacks)
         for count in (
@@ -178,4 +189,4 @@ def _row(name, attacks):
             lambda each: each.seconds,
         )
     ]  # fmt: skip
-    return "{}  {:5}  {:8}  {:9}  {:10}  {:8}  {:7.1f}".format(name, *counts)
+    return "{:5}  {:8}  {:9}  {:10}  {:8}  {:7.1f}".format(*counts)

@@ -28,8 +28,8 @@ from tinytf.course.notebooks import tree
 from tinytf.course.parts import parts
 
 __all__ = [
-    "MODES", "Unchecked", "build_copy", "built", "graded", "graduations", "imported_parts", "mode",
-    "part_of", "read_copy", "stand_in", "target_of",
+    "MODES", "Unchecked", "build_copy", "built", "graded", "graduations", "imported_parts",
+    "let_look_inside", "mode", "part_of", "read_copy", "stand_in", "target_of",
 ]  # fmt: skip
 
 MODES = ("read", "build")
@@ -61,6 +61,8 @@ def built(definition, target):
     """
     part = parts()[part_of(definition.__name__, target)]
     result = graded(part, definition)
+    if result.passed:
+        let_look_inside(part.package, definition)
     stands = definition if result.passed else stand_in(part.package, sys._getframe(1).f_globals)
     stand(stands, result)
     _show(part, result)
@@ -83,8 +85,6 @@ def graded(part, definition, seconds=30.0, until_wrong=False):
     result = grade(exercise, definition, seconds, until_wrong)
     if result.problems and all("NotImplementedError" in found for _, found in result.problems):
         result = replace(result, status="not yet", reason="still to be written")
-    if result.passed:
-        _let_look_inside(part.package, definition)
     return result
 
 
@@ -100,11 +100,11 @@ def stand_in(package, names):
     linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
     names = {**vars(sys.modules[package.__module__]), **names}
     exec(compile(code, file, "exec", flags=_TYPES_UNREAD, dont_inherit=True), names)
-    _let_look_inside(package, names[package.__name__])
+    let_look_inside(package, names[package.__name__])
     return names[package.__name__]
 
 
-def _let_look_inside(package, version):
+def let_look_inside(package, version):
     """Say which weights a version of an attention function mixes by, for `tinytf.record`.
 
     That knows the package's own functions, and would refuse a reader's.

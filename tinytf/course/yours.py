@@ -15,7 +15,13 @@ import re
 from functools import cache
 from pathlib import Path
 
-from tinytf.course.building import graded, imported_parts, stand_in, target_of
+from tinytf.course.building import (
+    graded,
+    imported_parts,
+    let_look_inside,
+    stand_in,
+    target_of,
+)
 from tinytf.course.display import GOOD, QUIET, block, inline, show, sign
 from tinytf.course.graduate import runs_on
 from tinytf.course.notebooks import Notebook, NotebookError, notebooks, source, tree
@@ -101,6 +107,7 @@ def _judge(name, module, names, passed):
         return
     if graded(part, names[name]).passed:
         passed[name] = names[name]
+        let_look_inside(part.package, names[name])
     else:
         passed.pop(name, None)
         names[name] = stand_in(part.package, names)

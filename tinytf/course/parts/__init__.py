@@ -95,14 +95,6 @@ def parts():
     return {part.target: part for module in modules for part in module.PARTS}
 
 
-@functools.cache
-def chapters_of_parts():
-    """The chapter in whose file each part stands, {target: "06"}."""
-    names = sorted(found.name for found in pkgutil.iter_modules(__path__))
-    modules = {name: importlib.import_module(f"{__name__}.{name}") for name in names}
-    return {part.target: name[2:4] for name, module in modules.items() for part in module.PARTS}
-
-
 def without_parts(target):
     """Whether this graduate is no stub: a study's own model, a helper of a page, a constant."""
     module, _, name = target.rpartition(".")
