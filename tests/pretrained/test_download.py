@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import threading
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -58,7 +59,8 @@ class Site:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.host = f"http://127.0.0.1:{self.server.server_port}"
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        serve = partial(self.server.serve_forever, poll_interval=0.01)
+        self.thread = threading.Thread(target=serve, daemon=True)
         self.thread.start()
 
     def answer(self, request, announce=None, cut=None, extra=b"", ranged=True):

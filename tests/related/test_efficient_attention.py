@@ -80,11 +80,11 @@ def test_tiles_that_nobody_may_see_are_not_computed():
 
 def test_sums_of_tiles_are_in_float32():
     q, k, v = (x.detach().bfloat16() for x in heads(600, batch=1))
-    k, v = torch.zeros_like(k), torch.ones_like(v)
+    q, k, v = q[:, :, :2], torch.zeros_like(k), torch.ones_like(v)
     out = tiled_attention(q, k, v, tile=1)
     assert out.dtype == torch.bfloat16
     assert (out == 1).all()
-    state = q.new_zeros(1, 3, 600, 1).float(), *(torch.ones(1, 3, 600, n) for n in (1, 5))
+    state = q.new_zeros(1, 3, 2, 1).float(), *(torch.ones(1, 3, 2, n) for n in (1, 5))
     assert all(x.dtype == torch.float32 for x in add_tile(state, q, k, v))
 
 
