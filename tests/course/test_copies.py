@@ -1,6 +1,10 @@
 """A reader's own copies: what they wrote is kept, what they only ran follows the chapter."""
 
 import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -87,6 +91,41 @@ def test_start_copies_once_and_update_brings_what_is_new(folder, capsys):
     assert run(folder, "start", "--no-open", "--update") == 0
     assert texts(json.loads(mine(folder).read_text()))[-2:] == ["y = 5  # mine", "z = 3"]
     assert "1 cells new, 0 changed, 0 gone" in capsys.readouterr().out
+
+
+def git(where, *words):
+    who = {f"GIT_{role}_{part}": "reader@example.org"
+           for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}  # fmt: skip
+    clean = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    done = subprocess.run(["git", "-C", str(where), *words], capture_output=True, text=True,
+                          env={**os.environ, **who, **clean})  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_git_pull_never_meets_a_reader_s_copy(folder, tmp_path_factory):
+    ignored = (Path(__file__).parents[2] / ".gitignore").read_text()
+    (folder / ".gitignore").write_text(ignored)
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "first")
+    reader = tmp_path_factory.mktemp("reader") / "tinytf"
+    git(reader.parent, "clone", "-q", str(folder), "tinytf")
+    run(reader, "start", "--no-open")
+    written = json.loads(mine(reader).read_text())
+    written["cells"][2] |= {"source": ["y = 5  # mine"], "outputs": [output("5")]}
+    mine(reader).write_text(json.dumps(written))
+    assert git(reader, "status", "--porcelain") == ""  # working leaves the course as it was
+    newer = chapter(*FIRST["cells"][:2], cell("b", "y = 20"), cell("c", "z = 3"))
+    (folder / "notebooks" / "07_it.ipynb").write_text(json.dumps(newer))
+    git(folder, "commit", "-qam", "second")
+    git(reader, "pull", "-q", "--ff-only")
+    assert json.loads((reader / "notebooks" / "07_it.ipynb").read_text()) == newer
+    assert json.loads(mine(reader).read_text()) == written
+    assert run(reader, "start", "--no-open", "--update") == 0
+    assert texts(json.loads(mine(reader).read_text()))[-2:] == ["y = 5  # mine", "z = 3"]
+    assert git(reader, "status", "--porcelain") == ""
 
 
 def test_a_copy_that_is_no_notebook_is_left_and_named(folder, capsys):
