@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tinytf.course import teaching
 from tinytf.course.__main__ import main
+from tinytf.course.release import teaching
 from tinytf.course.release.notes import html
 
 FOLDER = Path(__file__).parents[3] / "notebooks"

@@ -2,11 +2,11 @@
 
 from html import escape
 
-from tinytf.course import teaching
-from tinytf.course.facts import facts, problems
-from tinytf.course.syllabus import rendered
-from tinytf.course.teachers_page import index, page, sheet
-from tinytf.course.teaching import FOLDER, NotesError, read
+from tinytf.course.release import teaching
+from tinytf.course.release.facts import facts, problems
+from tinytf.course.release.syllabus import rendered
+from tinytf.course.release.teachers_page import index, page, sheet
+from tinytf.course.release.teaching import FOLDER, NotesError, read
 from tinytf.support.files import write_atomically
 
 __all__ = ["edition", "html", "teachers_edition"]

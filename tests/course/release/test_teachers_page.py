@@ -3,12 +3,12 @@
 from functools import cache
 from pathlib import Path
 
-from tinytf.course.facts import facts
 from tinytf.course.notebooks import notebooks
-from tinytf.course.teachers_page import index, page, sheet
-from tinytf.course.teaching import NAMED, read, written
+from tinytf.course.release.facts import facts
+from tinytf.course.release.teachers_page import index, page, sheet
+from tinytf.course.release.teaching import NAMED, read, written
 
-FOLDER = Path(__file__).parents[2] / "notebooks"
+FOLDER = Path(__file__).parents[3] / "notebooks"
 
 
 @cache

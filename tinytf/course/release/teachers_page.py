@@ -5,7 +5,7 @@
 
 import re
 
-from tinytf.course.teaching import NAMED
+from tinytf.course.release.teaching import NAMED
 
 _LETTERS = "ABCDEFG"
 

@@ -2,8 +2,8 @@
 
 import json
 
-from tinytf.course.facts import facts
 from tinytf.course.notebooks import Notebook
+from tinytf.course.release.facts import facts
 
 
 def cell(id, source, *outputs, kind=None):

@@ -29,7 +29,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-FOLDER = Path(__file__).parent / "notes"
+FOLDER = Path(__file__).parents[1] / "notes"
 NAMED = re.compile(r"\{(#[\w-]+|\d\d[-.]\w+)\}")
 _SECTIONS = ("Aims", "What goes wrong", "45 minutes", "90 minutes", "Discuss", "Quiz")
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tinytf.course.facts import facts, problems
 from tinytf.course.notebooks import notebooks
 from tinytf.course.outline import CHAPTERS
-from tinytf.course.teachers_page import page
-from tinytf.course.teaching import NAMED, NotesError, parse, read, written
+from tinytf.course.release.facts import facts, problems
+from tinytf.course.release.teachers_page import page
+from tinytf.course.release.teaching import NAMED, NotesError, parse, read, written
 
-FOLDER = Path(__file__).parents[2] / "notebooks"
+FOLDER = Path(__file__).parents[3] / "notebooks"
 WRITTEN = written()
 MODEL = WRITTEN["05"].read_text(encoding="utf-8")
 

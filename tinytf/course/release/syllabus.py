@@ -12,7 +12,7 @@ import re
 from typing import NamedTuple
 
 from tinytf.course.outline import CHAPTERS
-from tinytf.course.teaching import NotesError
+from tinytf.course.release.teaching import NotesError
 
 _TABLE = re.compile(r"^\{(\d+) weeks\}\n((?:.+\n?)+)", flags=re.M)
 
