@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from browser_support import offline_browser
@@ -55,6 +56,13 @@ def test_code_is_cut_between_statements_and_nothing_is_lost():
     assert code.chunks("x = 1") == ["x = 1"]
 
 
+def test_no_line_of_code_is_left_alone():
+    text = "\n".join(f"x{i} = {i}" for i in range(code.LINES + 2))
+    assert code.chunks(text) == [text]
+    more = "\n".join(f"x{i} = {i}" for i in range(code.LINES + code.SPARE + 1))
+    assert [piece.count("\n") + 1 for piece in code.chunks(more)] == [code.LINES, code.SPARE + 1]
+
+
 @pytest.mark.parametrize("number", ["05", "10", "18"])
 def test_no_code_of_a_chapter_is_lost_or_too_long(number):
     notebook = Notebook(next((ROOT / "notebooks").glob(f"{number}_*.ipynb")))
@@ -98,6 +106,28 @@ def test_a_deck_has_question_answer_notes_and_no_solution(tmp_path):
     before, after = slides[2].body.split('<div class="fragment">')
     assert "measured" not in before
     assert "measured: <b>one</b>" in after
+
+
+def test_the_installing_cell_is_unseen_and_a_figure_takes_the_words_that_lead_to_it(tmp_path):
+    picture = {"output_type": "display_data", "metadata": {},
+               "data": {"image/png": "iVBORw0KGgo=", "text/plain": "Three boxes."}}  # fmt: skip
+    text = lambda words: {"cell_type": "markdown", "metadata": {}, "source": words}  # noqa: E731
+    cells = [
+        text("# 05 T"), text("## S"), text("First words stand under the heading."),
+        {"cell_type": "code", "metadata": {}, "id": "install", "source": "raise 1", "outputs": []},
+        text("### The whole of it\n\nThe whole computation in one picture, with its numbers:"),
+        {"cell_type": "code", "metadata": {}, "id": "it", "source": "draw(it)",
+         "outputs": [picture]},
+        text("*What does it show? Three boxes.*"),
+    ]  # fmt: skip
+    path = tmp_path / "05_t.ipynb"
+    path.write_text(json.dumps({"cells": cells}))
+    slides = Deck(Notebook(path), SimpleNamespace(save=lambda _: ("it.png", 2, 1))).all()
+    assert [slide.look for slide in slides] == ["chapter", "section", "figure"]
+    lead, rest = slides[2].body.split("<img")
+    assert "in one picture" in lead
+    assert "Three boxes" in rest
+    assert not any("raise 1" in slide.body for slide in slides)
 
 
 MEASURE = """() => {

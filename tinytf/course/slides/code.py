@@ -4,20 +4,21 @@ import ast
 import functools
 
 LINES = 15  # of code on one slide
+SPARE = 4  # so many more are set smaller, rather than left alone on the next
 
 
 def chunks(text, longest=LINES):
-    """Code in pieces of at most `longest` lines where its statements allow it.
+    """Code in pieces of about `longest` lines, at most SPARE more, where its statements allow it.
 
     It is cut between statements, those at the top before those inside; a statement longer than
     that stays whole.
     """
     lines = text.strip("\n").splitlines()
-    if len(lines) <= longest:
+    if len(lines) <= longest + SPARE:
         return ["\n".join(lines)]
     cuts = _cuts(text.strip("\n"))
     found, start = [], 0
-    while len(lines) - start > longest:
+    while len(lines) - start > longest + SPARE:
         within = [cut for cut in cuts if start < cut[1] <= start + longest]
         later = [cut for cut in cuts if cut[1] > start + longest]
         if not within and not later:

@@ -24,6 +24,7 @@ _LEAD = 4  # lines of text that stand under a section's heading
 _ROOM = code.LINES + 3  # lines of code, or what is as high, on a slide of code and words
 _REMARK = 7
 _FEW = 45  # characters
+_UNSEEN = ("install", "setup")  # cells that say nothing of the chapter
 
 
 class Slide(NamedTuple):
@@ -57,7 +58,7 @@ class Deck:
                 self.text(main)
                 if side:
                     break
-            elif cell["cell_type"] == "code" and text.strip() and cell.get("id") != "setup":
+            elif cell["cell_type"] == "code" and text.strip() and cell.get("id") not in _UNSEEN:
                 self.code(cell)
         return list(remarks_joined(self.slides))
 
@@ -181,9 +182,9 @@ class Deck:
 
 
 def remarks_joined(slides):
-    """The slides, a remark of a line or two set under the code that it follows.
+    """The slides, a remark of a line or two set under its code, or over the figure it leads to.
 
-    One of a few words that follows no code is only said: it goes to the next slide's notes.
+    One of a few words that has neither is only said: it goes to the next slide's notes.
     """
     found, said = [], ""
     for slide in slides:
@@ -198,11 +199,25 @@ def remarks_joined(slides):
         ):
             body, notes = last.body + slide.body, last.notes + slide.notes
             found[-1] = last._replace(body=body, notes=notes, size=last.size + size)
+        elif leads_to(last, slide):
+            body, notes = last.body + slide.body, last.notes + slide.notes
+            found[-1] = slide._replace(body=body, notes=notes)
         elif slide.look == "text" and len(re.sub(r"<[^>]+>", "", slide.body).strip()) < _FEW:
             said = slide.notes
         else:
             found.append(slide)
     return found
+
+
+def leads_to(words_before, slide):
+    """Whether a slide is a picture and the one before it has only a remark for it."""
+    return (
+        words_before is not None
+        and slide.look == "figure"
+        and "<img" in slide.body
+        and (words_before.look, words_before.title) == ("text", slide.title)
+        and words(words_before.body) < _REMARK
+    )
 
 
 def words(body):
