@@ -21,8 +21,8 @@ from tinytf.course.slides.fitting import TALL, cut, height, lines, packed
 
 _SIDE_ROADS = re.compile(r"(?m)^(?=## (?:Further|Read next)\b)")
 _LEAD = 4  # lines of text that stand under a section's heading
-_ROOM = code.LINES + 3  # lines of code, or what is as high, on a slide of code and words
-_REMARK = 7
+_ROOM = code.LINES + 7  # lines of code, or what is as high, on a slide of code and words
+_REMARK = 9
 _FEW = 45  # characters
 _UNSEEN = ("install", "setup")  # cells that say nothing of the chapter
 
