@@ -53,7 +53,7 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "05", "Scaled dot-product attention",
-        "How does one word look up what it needs in the others?", 90,
+        "How does one word look up what it needs in the others?", 95,
         "a word is a vector (chapter 04)",
     ),
     Chapter(

@@ -85,6 +85,11 @@ attention_weights = Part(
             wide(3, 5, seed=1), wide(4, 5, seed=2), HALF_HIDDEN
         ),
         "gradients go back past hidden keys, and none is NaN": _hidden_gradients,
+        "a hidden score is far above those that are seen": lambda f: f(
+            torch.ones(1, 1),
+            torch.tensor([[0.0], [-2e4], [-2e4]]),
+            torch.tensor([[False, True, True]]),
+        ),
     },
     equivalent={
         "… => …~mask.detach()…": "a boolean mask carries no gradient",
