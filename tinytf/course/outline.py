@@ -57,7 +57,7 @@ CHAPTERS = (  # in the order of reading
         "a word is a vector (chapter 04)",
     ),
     Chapter(
-        "06", "Multi-head attention", "Why look several times at once?", 65,
+        "06", "Multi-head attention", "Why look several times at once?", 70,
         "attention and its masks (chapter 05)",
     ),
     Chapter(
