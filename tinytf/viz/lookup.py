@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from .diagram import Diagram
-from .style import as_array
+from .style import as_array, label
 
 
 def draw_maps(x, maps, words):
@@ -44,7 +44,10 @@ def draw_steps(q, k, v, mask=None, words=None, keys=None):
     """
     q, k, v = (as_array(x, name, ndim=2) for x, name in ((q, "q"), (k, "k"), (v, "v")))
     hidden = None if mask is None else as_array(mask, "mask", ndim=2) == 0
-    words = [f"word {t}" for t in range(len(q))] if words is None else list(words)
+    words = (
+        [f"word {t}" for t in range(len(q))] if words is None else [label(word) for word in words]
+    )
+    keys = keys and [label(word) for word in keys]
     scores = q @ k.T / math.sqrt(q.shape[1])
     seen = scores if hidden is None else np.where(hidden, -np.inf, scores)
     weights = np.exp(seen - seen.max(axis=1, keepdims=True))
