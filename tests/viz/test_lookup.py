@@ -33,3 +33,19 @@ def test_rows_can_have_names_and_the_drawing_is_described():
     ax = lookup.draw_steps(X[:2], X[:2], X[:2], words=["it", "was"])
     assert {"it", "was"} <= set(words_of(ax))
     assert "rows sum to 1" in spoken(ax.figure)
+
+
+def test_rows_of_v_can_be_another_sentence():
+    q, k, v = torch.randn(2, 2), torch.randn(3, 2), torch.randn(3, 1)
+    found = words_of(lookup.draw_steps(q, k, v, words=["x", "y"], keys=["the", "cat", "sat"]))
+    assert {"the", "cat", "sat"} <= set(found)
+    assert f"{(attention_weights(q, k) @ v)[1, 0]:.2f}".replace("-", "−") in found
+
+
+def test_maps_are_drawn_with_what_they_make():
+    maps = {"Q": torch.eye(2), "K": torch.eye(2).flip(0), "V": torch.tensor([[1.0, 2], [3, 5]])}
+    ax = lookup.draw_maps(X, maps, ["a", "b", "c"])
+    found = words_of(ax)
+    assert found.count("a") == 4  # X, Q, K and V
+    assert {"W_V (2, 2)", "V (3, 2)", "7"} <= set(found)
+    assert "is V, [[1.0, 2.0], [3.0, 5.0], [4.0, 7.0]]" in spoken(ax.figure)

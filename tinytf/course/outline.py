@@ -53,11 +53,11 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "05", "Scaled dot-product attention",
-        "How does one word look up what it needs in the others?", 90,
+        "How does one word look up what it needs in the others?", 95,
         "a word is a vector (chapter 04)",
     ),
     Chapter(
-        "06", "Multi-head attention", "Why look several times at once?", 65,
+        "06", "Multi-head attention", "Why look several times at once?", 70,
         "attention and its masks (chapter 05)",
     ),
     Chapter(

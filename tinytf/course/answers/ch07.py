@@ -18,7 +18,7 @@ def my_multi_head(x, memory, w_q, w_k, w_v, w_o, num_heads):
         y.unflatten(-1, (num_heads, -1)).transpose(1, 2)  # (B, T, C) -> (B, H, T, D)
         for y in (x @ w_q, memory @ w_k, memory @ w_v)
     )
-    weights = (q @ k.mT / math.sqrt(q.size(-1))).softmax(-1)  # (B, H, T, S)
+    weights = (q @ k.mT / q.size(-1) ** 0.5).softmax(-1)  # (B, H, T, S)
     return (weights @ v).transpose(1, 2).flatten(2) @ w_o  # (B, H, T, D) -> (B, T, C)
 
 
@@ -69,7 +69,7 @@ def _by_exp(scores):
     return scores.exp() / scores.exp().sum(-1, keepdim=True)
 
 
-_WEIGHTS = "weights = (q @ k.mT / math.sqrt(q.size(-1))).softmax(-1)"
+_WEIGHTS = "weights = (q @ k.mT / q.size(-1) ** 0.5).softmax(-1)"
 
 MULTI = Answers(
     reference=my_multi_head,

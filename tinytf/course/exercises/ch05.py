@@ -155,6 +155,9 @@ def _half_precision(answer):
     q, k = numbers(3, 4, seed=1), numbers(3, 4, seed=2)
     precise(answer, _plain, q, k, dtype=torch.float16)
     precise(answer, _plain, q, k, LONELY, dtype=torch.float16)
+    precise(
+        answer, _plain, 8 * q.abs(), -8 * k.abs(), LONELY, dtype=torch.float16
+    )  # all far below 0
     precise(answer, _plain, q, k, LONELY, dtype=torch.float64)
 
 

@@ -54,8 +54,9 @@ def _dropped(f):
     }
 
 
-def _half(f):
+def _half(f, far=1):
     q, k = wide(1, 2, 3, 8, seed=1).half(), wide(1, 2, 4, 8, seed=2).half()
+    q, k = (q, k) if far == 1 else (far * q.abs(), -far * k.abs())
     found = f(q, k, HALF_HIDDEN[None, None])
     return {"dtype": str(found.dtype), "values": found.float()}
 
@@ -80,11 +81,17 @@ attention_weights = Part(
             wide(2, 4, seed=1) * 100, wide(3, 4, seed=2) * 100
         ),
         "numbers are in half precision": _half,
+        "numbers are in half precision, and every score is far below 0": lambda f: _half(f, far=8),
         "gradients go back to queries and keys": _weights_gradients,
         "there are no sentences and heads, and a mask of two axes": lambda f: f(
             wide(3, 5, seed=1), wide(4, 5, seed=2), HALF_HIDDEN
         ),
         "gradients go back past hidden keys, and none is NaN": _hidden_gradients,
+        "a hidden score is far above those that are seen": lambda f: f(
+            torch.ones(1, 1),
+            torch.tensor([[0.0], [-2e4], [-2e4]]),
+            torch.tensor([[False, True, True]]),
+        ),
     },
     equivalent={
         "… => …~mask.detach()…": "a boolean mask carries no gradient",
