@@ -35,7 +35,7 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "01", "Recurrent networks",
-        "What does a network remember that reads one word after another?", 45,
+        "What does a network remember that reads one word after another?", 55,
         "Python and a little PyTorch",
     ),
     Chapter(

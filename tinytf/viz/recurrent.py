@@ -5,7 +5,7 @@ from itertools import pairwise
 from .diagram import Diagram
 from .style import COLOURS, label
 
-__all__ = ["draw_gates", "draw_reach", "draw_two_networks", "draw_unrolled"]
+__all__ = ["draw_gates", "draw_gru", "draw_reach", "draw_two_networks", "draw_unrolled"]
 
 QUIET = "#6b7280"
 STEP = 1.65  # units from word to word of two networks
@@ -37,40 +37,97 @@ def draw_unrolled(words, vectors, states):
     return d
 
 
-def draw_gates():
-    """Draw an LSTM's step: c goes straight through, multiplied once and added to once."""
-    d = Diagram(
-        13.6, 5.6,
-        "One step of an LSTM. The state c goes from left to right along the top: it is multiplied "
-        "by the forget gate, then i times the candidate g is added. All four of f, i, g and o are "
-        "made of the word and of h. The new h is o times tanh of the new c.",
-    )  # fmt: skip
+def draw_gates(gates=3):
+    """Draw an LSTM's step: c goes straight through, multiplied once and added to once.
+
+    `gates` is how many are there yet: 1 the forget gate, 2 the input gate too, 3 all.
+    """
+    d = Diagram(13.6, 5.6, _GATES[gates])
     old = d.box(1.0, 4.6, "$c_{t-1}$", role="memory")
     keep = d.box(4.3, 4.6, "×", size=(0.7, 0.62))
-    add = d.box(7.2, 4.6, "+", size=(0.7, 0.62))
     new = d.box(12.5, 4.6, "$c_t$", role="memory")
-    d.arrow(old, keep)
-    d.arrow(keep, add)
-    d.arrow(add, new)
     forget = d.box(4.3, 2.7, "σ(f)", shape="0 to 1", role="mask")
-    write = d.box(6.5, 2.7, "σ(i)", shape="0 to 1", role="mask")
-    candidate = d.box(8.1, 2.7, "tanh g", shape="−1 to 1")
-    show = d.box(10.0, 2.7, "σ(o)", shape="0 to 1", role="mask")
+    d.arrow(old, keep)
     d.arrow(forget, keep)
-    mixed = d.box(7.2, 3.65, "×", size=(0.6, 0.42))
-    d.arrow(write.top, (7.05, 3.42))
-    d.arrow(candidate.top, (7.35, 3.42))
-    d.arrow(mixed, add)
-    both = d.box(6.9, 0.9, "four maps of $x_t$ and $h_{t-1}$", role="encoder", size=(6.6, 0.7))
-    h = d.box(12.5, 2.7, "$h_t$", role="encoder")
-    for gate in (forget, write, candidate, show):
+    mapped = [forget]
+    last = keep
+    if gates > 1:
+        last = d.box(7.2, 4.6, "+", size=(0.7, 0.62))
+        d.arrow(keep, last)
+        write = d.box(6.5, 2.7, "σ(i)", shape="0 to 1", role="mask")
+        candidate = d.box(8.1, 2.7, "tanh g", shape="−1 to 1")
+        mixed = d.box(7.2, 3.65, "×", size=(0.6, 0.42))
+        d.arrow(write.top, (7.05, 3.42))
+        d.arrow(candidate.top, (7.35, 3.42))
+        d.arrow(mixed, last)
+        mapped += [write, candidate]
+    d.arrow(last, new)
+    if gates > 2:
+        show = d.box(10.0, 2.7, "σ(o)", shape="0 to 1", role="mask")
+        h = d.box(12.5, 2.7, "$h_t$", role="encoder")
+        d.arrow(show, h, "×")
+        d.arrow(new, h, "tanh")
+        mapped += [show]
+    maps = ("one map", "three maps", "four maps")[gates - 1]
+    both = d.box(6.9, 0.9, f"{maps} of $x_t$ and $h_{{t-1}}$", role="encoder", size=(6.6, 0.7))
+    for gate in mapped:
         d.arrow((gate.x, both.top[1]), gate.bottom)
-    d.arrow(show, h, "×")
-    d.arrow(new, h, "tanh")
     word = d.box(1.0, 0.45, "$x_t$", role="embedding")
     past = d.box(1.0, 1.4, "$h_{t-1}$", role="encoder")
     d.arrow(word.right, (3.55, 0.75))
     d.arrow(past.right, (3.55, 1.05))
+    return d
+
+
+_GATES = {
+    1: "One step of an LSTM, first part. The state c goes from left to right along the top and is "
+    "multiplied once on its way, by the forget gate, which is made of the word and of h.",
+    2: "One step of an LSTM, second part. As before, c is multiplied by the forget gate; then i "
+    "times the candidate g is added to it. All three of f, i and g are made of the word and of h.",
+    3: "One step of an LSTM. The state c goes from left to right along the top: it is multiplied "
+    "by the forget gate, then i times the candidate g is added. All four of f, i, g and o are "
+    "made of the word and of h. The new h is o times tanh of the new c.",
+}
+
+
+def draw_gru():
+    """Draw a GRU's step: h goes straight through, and what is kept makes room for the rest."""
+    d = Diagram(
+        13.6, 5.6,
+        "One step of a GRU. The state h goes from left to right along the top: it is multiplied by "
+        "the update gate z, then 1 minus z times the candidate n is added. The candidate is made "
+        "of the word and of the old state, and the reset gate r multiplies the state's part of it.",
+    )  # fmt: skip
+    old = d.box(1.0, 4.6, "$h_{t-1}$", role="encoder")
+    keep = d.box(4.3, 4.6, "×", size=(0.7, 0.62))
+    add = d.box(8.9, 4.6, "+", size=(0.7, 0.62))
+    new = d.box(12.5, 4.6, "$h_t$", role="encoder")
+    for a, b in pairwise((old, keep, add, new)):
+        d.arrow(a, b)
+    update = d.box(4.3, 2.9, "σ(z)", shape="0 to 1", role="mask")
+    room = d.box(6.4, 2.9, "1 − σ(z)", role="mask")
+    d.arrow(update, keep)
+    d.arrow(update, room)
+    mixed = d.box(8.9, 3.8, "×", size=(0.6, 0.42))
+    d.arrow(room.top, mixed.left)
+    d.arrow(mixed, add)
+    candidate = d.box(8.9, 2.9, "$n$", shape="−1 to 1", size=(1.9, 0.9))
+    d.arrow(candidate, mixed)
+    both = d.box(7.9, 0.6, "three maps of $x_t$ and $h_{t-1}$", role="encoder", size=(8.6, 0.7))
+    heard = d.box(9.5, 1.75, "×", size=(0.6, 0.42))
+    reset = d.box(11.4, 1.75, "σ(r)", shape="0 to 1", role="mask")
+    d.arrow((update.x, both.top[1]), update.bottom)
+    d.arrow((8.3, both.top[1]), (8.3, candidate.bottom[1]))
+    d.text(7.75, 1.75, "$W_n x_t$", size=10)
+    d.arrow((heard.x, both.top[1]), heard.bottom)
+    d.text(10.3, 1.2, "$U_n h_{t-1}$", size=10)
+    d.arrow(heard.top, (heard.x, candidate.bottom[1]))
+    d.arrow((reset.x, both.top[1]), reset.bottom)
+    d.arrow(reset, heard)
+    word = d.box(1.0, 0.35, "$x_t$", role="embedding")
+    past = d.box(1.0, 1.4, "$h_{t-1}$", role="encoder")
+    d.arrow(word.right, (3.55, 0.5))
+    d.arrow(past.right, (3.55, 0.8))
     return d
 
 
