@@ -5,6 +5,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from tinytf.viz.recurrent import (
+    draw_average,
     draw_gates,
     draw_gru,
     draw_reach,
@@ -44,6 +45,10 @@ def inside(drawing):
         draw_gru,
         lambda: draw_two_networks(SOURCE, TARGET),
         lambda: draw_two_networks(SOURCE, TARGET, [0.1, 0.2, 0.7]),
+        lambda: draw_two_networks(SOURCE, TARGET, [0.1, 0.2, 0.7], 3),
+        lambda: draw_average(
+            [[2.0, 0.0], [4, 4]], [[1.0, 0], [2, 2]], [1, -1], [0.5, -1], [0.8, 0.2]
+        ),
         draw_reach,
         lambda: draw_reach(4),
     ],
@@ -55,6 +60,8 @@ def inside(drawing):
         "gru",
         "one vector",
         "attention",
+        "step 3",
+        "average",
         "reach",
         "reach of 4",
     ],

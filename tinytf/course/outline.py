@@ -40,7 +40,7 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "02", "From recurrence to attention",
-        "Why did models stop reading one word after another?", 85,
+        "Why did models stop reading one word after another?", 90,
         "the GRU cell and `unroll` (01)",
     ),
     Chapter(

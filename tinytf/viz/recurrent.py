@@ -5,7 +5,14 @@ from itertools import pairwise
 from .diagram import Diagram
 from .style import COLOURS, label
 
-__all__ = ["draw_gates", "draw_gru", "draw_reach", "draw_two_networks", "draw_unrolled"]
+__all__ = [
+    "draw_average",
+    "draw_gates",
+    "draw_gru",
+    "draw_reach",
+    "draw_two_networks",
+    "draw_unrolled",
+]
 
 QUIET = "#6b7280"
 STEP = 1.65  # units from word to word of two networks
@@ -131,18 +138,18 @@ def draw_gru():
     return d
 
 
-def draw_two_networks(source, target, weights=None):
+def draw_two_networks(source, target, weights=None, step=2):
     """Draw an encoder and a decoder: one vector between them, or a look at every state.
 
-    `source` and `target` are words; with `weights` (one for each source word) the decoder's second
-    step looks at all states, the more the thicker the line. Returns the Diagram.
+    `source` and `target` are words; with `weights` (one for each source word) the decoder's step
+    number `step` (from 1) looks at all states, the more the thicker the line. Returns the Diagram.
     """
     left = 0.9
     first = left + STEP * len(source) + 1.2
     d = Diagram(
         first + STEP * len(target) - 0.7, 5.4 if weights else 4.4,
         f"An encoder reads {' '.join(source)}, a decoder writes {len(target)} Chinese words: "
-        + _between(source, weights),
+        + _between(source, weights, step),
     )  # fmt: skip
     encoder = _row(d, left, source, source, "h", "encoder")
     read = ["<bos>", *map(label, target[:-1])]
@@ -152,19 +159,19 @@ def draw_two_networks(source, target, weights=None):
         d.arrow((x, state.top[1]), (x, 2.95 if weights else 3.75))
         d.text(x, 3.2 if weights else 4.0, label(word), size=10)
     if weights:
-        _look(d, encoder, decoder[1], weights)
+        _look(d, encoder, decoder[step - 1], weights)
     else:
         _feed(d, encoder[-1], decoder)
     return d
 
 
-def _between(source, weights):
+def _between(source, weights, step):
     if not weights:
         return "the encoder's last state becomes one vector, which feeds every decoder step."
     most = source[max(range(len(source)), key=weights.__getitem__)]
     return (
-        "its second step has a line to every encoder state, the thicker the larger its weight, and "
-        f"the thickest goes to {most}; their weighted sum is the step's context."
+        f"its step {step} has a line to every encoder state, the thicker the larger its weight, "
+        f"and the thickest goes to {most}; their weighted sum is the step's context."
     )
 
 
@@ -206,6 +213,48 @@ def _look(d, encoder, state, weights):
         )  # fmt: skip
         d.text(place.x - 0.38, 2.5, f"{weight:.2f}", size=9)
     d.arrow(context.right, (state.x - 0.2, state.top[1]), bend=-0.15, role="attention")
+
+
+def draw_average(states, keys, query, scores, weights):
+    """Draw one step of attention by hand: a row a state, its key, score, weight and share.
+
+    All are plain numbers; `scores` and `weights` hold one for each state. Returns the Diagram.
+    """
+    shares = [[w * number for number in state] for w, state in zip(weights, states, strict=True)]
+    context = [sum(column) for column in zip(*shares, strict=True)]
+    count = len(states)
+    d = Diagram(
+        14.0, 2.7 + 1.1 * count,
+        f"One step of attention over {count} states, a row each. The state gives a key, key and "
+        "query give a score, softmax over all scores gives the weight, and weight times state is "
+        f"its share. The shares add up to the context, {_numbers(context)}.",
+    )  # fmt: skip
+    columns = (1.2, 4.0, 7.2, 9.8, 12.5)
+    names = ("state $h_j$", "key $U h_j$", "score $e_j$", "weight $α_j$", "$α_j h_j$")
+    for x, name in zip(columns, names, strict=True):
+        d.text(x, 2.2 + 1.1 * count, name, color=QUIET)
+    asks = d.box(columns[1], 0.6, "query $W s$", shape=_numbers(query), role="query")
+    total = d.box(columns[4], 0.6, "context", shape=_numbers(context), role="attention")
+    d.text(columns[4] - 1.0, 1.35, "sum")
+    rows = []
+    for j in range(count):
+        y = 1.05 + 1.1 * (count - j)
+        row = [
+            d.box(columns[0], y, _numbers(states[j]), role="encoder"),
+            d.box(columns[1], y, _numbers(keys[j]), role="key"),
+            d.box(columns[2], y, _numbers([scores[j]])[1:-1]),
+            d.box(columns[3], y, f"{weights[j]:.2f}", role="attention"),
+            d.box(columns[4], y, _numbers(shares[j]), role="encoder"),
+        ]
+        for k, (a, b) in enumerate(pairwise(row)):
+            d.arrow(a, b, ("U", None, None, None)[k])
+        d.arrow(asks.right, row[2].left)
+        rows.append(row)
+    d.frame([row[2] for row in rows] + [row[3] for row in rows])
+    added = d.frame([row[4] for row in rows])
+    d.text((columns[2] + columns[3]) / 2, 1.25, "softmax over all rows", size=9)
+    d.arrow(added, total)
+    return d
 
 
 def draw_reach(words=6):
