@@ -44,7 +44,7 @@ CHAPTERS = (  # in the order of reading
         "the GRU cell and `unroll` (01)",
     ),
     Chapter(
-        "03", "Tokens", "How does text become numbers?", 70,
+        "03", "Tokens", "How does text become numbers?", 75,
         "Python and a little PyTorch",
     ),
     Chapter(
