@@ -4,7 +4,14 @@ import matplotlib
 import matplotlib.pyplot as plt
 import pytest
 
-from tinytf.viz.recurrent import draw_gates, draw_reach, draw_two_networks, draw_unrolled
+from tinytf.viz.recurrent import (
+    draw_average,
+    draw_gates,
+    draw_gru,
+    draw_reach,
+    draw_two_networks,
+    draw_unrolled,
+)
 from tinytf.viz.spoken import spoken
 
 matplotlib.use("Agg")
@@ -32,13 +39,32 @@ def inside(drawing):
     "draw",
     [
         lambda: draw_unrolled(SOURCE, [[1, 0], [0, 1], [1, 1]], [[0.5, 0.25], [-0.5, 1], [0, 0]]),
+        lambda: draw_gates(1),
+        lambda: draw_gates(2),
         draw_gates,
+        draw_gru,
         lambda: draw_two_networks(SOURCE, TARGET),
         lambda: draw_two_networks(SOURCE, TARGET, [0.1, 0.2, 0.7]),
+        lambda: draw_two_networks(SOURCE, TARGET, [0.1, 0.2, 0.7], 3),
+        lambda: draw_average(
+            [[2.0, 0.0], [4, 4]], [[1.0, 0], [2, 2]], [1, -1], [0.5, -1], [0.8, 0.2]
+        ),
         draw_reach,
         lambda: draw_reach(4),
     ],
-    ids=["unrolled", "gates", "one vector", "attention", "reach", "reach of 4"],
+    ids=[
+        "unrolled",
+        "one gate",
+        "two gates",
+        "gates",
+        "gru",
+        "one vector",
+        "attention",
+        "step 3",
+        "average",
+        "reach",
+        "reach of 4",
+    ],
 )
 def test_everything_stands_on_the_page_and_is_said(draw):
     drawing = draw()

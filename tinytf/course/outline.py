@@ -35,16 +35,16 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "01", "Recurrent networks",
-        "What does a network remember that reads one word after another?", 45,
+        "What does a network remember that reads one word after another?", 55,
         "Python and a little PyTorch",
     ),
     Chapter(
         "02", "From recurrence to attention",
-        "Why did models stop reading one word after another?", 85,
+        "Why did models stop reading one word after another?", 90,
         "the GRU cell and `unroll` (01)",
     ),
     Chapter(
-        "03", "Tokens", "How does text become numbers?", 70,
+        "03", "Tokens", "How does text become numbers?", 75,
         "Python and a little PyTorch",
     ),
     Chapter(

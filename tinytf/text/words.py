@@ -144,7 +144,7 @@ def written_out(word: str) -> list[str]:
 
 
 def pad_batch(rows: Sequence[Sequence[int]], device: torch.device | None = None) -> Tensor:
-    """Stack rows of ids of different lengths: (B, longest), filled up with <pad> on the right.
+    """Stack rows of ids of different lengths: (B, longest), whole numbers, <pad> on the right.
 
     Raises ValueError for an empty batch.
     """

@@ -5,7 +5,14 @@ from itertools import pairwise
 from .diagram import Diagram
 from .style import COLOURS, label
 
-__all__ = ["draw_gates", "draw_reach", "draw_two_networks", "draw_unrolled"]
+__all__ = [
+    "draw_average",
+    "draw_gates",
+    "draw_gru",
+    "draw_reach",
+    "draw_two_networks",
+    "draw_unrolled",
+]
 
 QUIET = "#6b7280"
 STEP = 1.65  # units from word to word of two networks
@@ -37,36 +44,41 @@ def draw_unrolled(words, vectors, states):
     return d
 
 
-def draw_gates():
-    """Draw an LSTM's step: c goes straight through, multiplied once and added to once."""
-    d = Diagram(
-        13.6, 5.6,
-        "One step of an LSTM. The state c goes from left to right along the top: it is multiplied "
-        "by the forget gate, then i times the candidate g is added. All four of f, i, g and o are "
-        "made of the word and of h. The new h is o times tanh of the new c.",
-    )  # fmt: skip
+def draw_gates(gates=3):
+    """Draw an LSTM's step: c goes straight through, multiplied once and added to once.
+
+    `gates` is how many are there yet: 1 the forget gate, 2 the input gate too, 3 all.
+    """
+    d = Diagram(13.6, 5.6, _GATES[gates])
     old = d.box(1.0, 4.6, "$c_{t-1}$", role="memory")
     keep = d.box(4.3, 4.6, "×", size=(0.7, 0.62))
-    add = d.box(7.2, 4.6, "+", size=(0.7, 0.62))
     new = d.box(12.5, 4.6, "$c_t$", role="memory")
-    d.arrow(old, keep)
-    d.arrow(keep, add)
-    d.arrow(add, new)
     forget = d.box(4.3, 2.7, "σ(f)", shape="0 to 1", role="mask")
-    write = d.box(6.5, 2.7, "σ(i)", shape="0 to 1", role="mask")
-    candidate = d.box(8.1, 2.7, "tanh g", shape="−1 to 1")
-    show = d.box(10.0, 2.7, "σ(o)", shape="0 to 1", role="mask")
+    d.arrow(old, keep)
     d.arrow(forget, keep)
-    mixed = d.box(7.2, 3.65, "×", size=(0.6, 0.42))
-    d.arrow(write.top, (7.05, 3.42))
-    d.arrow(candidate.top, (7.35, 3.42))
-    d.arrow(mixed, add)
-    both = d.box(6.9, 0.9, "four maps of $x_t$ and $h_{t-1}$", role="encoder", size=(6.6, 0.7))
-    h = d.box(12.5, 2.7, "$h_t$", role="encoder")
-    for gate in (forget, write, candidate, show):
+    mapped = [forget]
+    last = keep
+    if gates > 1:
+        last = d.box(7.2, 4.6, "+", size=(0.7, 0.62))
+        d.arrow(keep, last)
+        write = d.box(6.5, 2.7, "σ(i)", shape="0 to 1", role="mask")
+        candidate = d.box(8.1, 2.7, "tanh g", shape="−1 to 1")
+        mixed = d.box(7.2, 3.65, "×", size=(0.6, 0.42))
+        d.arrow(write.top, (7.05, 3.42))
+        d.arrow(candidate.top, (7.35, 3.42))
+        d.arrow(mixed, last)
+        mapped += [write, candidate]
+    d.arrow(last, new)
+    if gates > 2:
+        show = d.box(10.0, 2.7, "σ(o)", shape="0 to 1", role="mask")
+        h = d.box(12.5, 2.7, "$h_t$", role="encoder")
+        d.arrow(show, h, "×")
+        d.arrow(new, h, "tanh")
+        mapped += [show]
+    maps = ("one map", "three maps", "four maps")[gates - 1]
+    both = d.box(6.9, 0.9, f"{maps} of $x_t$ and $h_{{t-1}}$", role="encoder", size=(6.6, 0.7))
+    for gate in mapped:
         d.arrow((gate.x, both.top[1]), gate.bottom)
-    d.arrow(show, h, "×")
-    d.arrow(new, h, "tanh")
     word = d.box(1.0, 0.45, "$x_t$", role="embedding")
     past = d.box(1.0, 1.4, "$h_{t-1}$", role="encoder")
     d.arrow(word.right, (3.55, 0.75))
@@ -74,18 +86,70 @@ def draw_gates():
     return d
 
 
-def draw_two_networks(source, target, weights=None):
+_GATES = {
+    1: "One step of an LSTM, first part. The state c goes from left to right along the top and is "
+    "multiplied once on its way, by the forget gate, which is made of the word and of h.",
+    2: "One step of an LSTM, second part. As before, c is multiplied by the forget gate; then i "
+    "times the candidate g is added to it. All three of f, i and g are made of the word and of h.",
+    3: "One step of an LSTM. The state c goes from left to right along the top: it is multiplied "
+    "by the forget gate, then i times the candidate g is added. All four of f, i, g and o are "
+    "made of the word and of h. The new h is o times tanh of the new c.",
+}
+
+
+def draw_gru():
+    """Draw a GRU's step: h goes straight through, and what is kept makes room for the rest."""
+    d = Diagram(
+        13.6, 5.6,
+        "One step of a GRU. The state h goes from left to right along the top: it is multiplied by "
+        "the update gate z, then 1 minus z times the candidate n is added. The candidate is made "
+        "of the word and of the old state, and the reset gate r multiplies the state's part of it.",
+    )  # fmt: skip
+    old = d.box(1.0, 4.6, "$h_{t-1}$", role="encoder")
+    keep = d.box(4.3, 4.6, "×", size=(0.7, 0.62))
+    add = d.box(8.9, 4.6, "+", size=(0.7, 0.62))
+    new = d.box(12.5, 4.6, "$h_t$", role="encoder")
+    for a, b in pairwise((old, keep, add, new)):
+        d.arrow(a, b)
+    update = d.box(4.3, 2.9, "σ(z)", shape="0 to 1", role="mask")
+    room = d.box(6.4, 2.9, "1 − σ(z)", role="mask")
+    d.arrow(update, keep)
+    d.arrow(update, room)
+    mixed = d.box(8.9, 3.8, "×", size=(0.6, 0.42))
+    d.arrow(room.top, mixed.left)
+    d.arrow(mixed, add)
+    candidate = d.box(8.9, 2.9, "$n$", shape="−1 to 1", size=(1.9, 0.9))
+    d.arrow(candidate, mixed)
+    both = d.box(7.9, 0.6, "three maps of $x_t$ and $h_{t-1}$", role="encoder", size=(8.6, 0.7))
+    heard = d.box(9.5, 1.75, "×", size=(0.6, 0.42))
+    reset = d.box(11.4, 1.75, "σ(r)", shape="0 to 1", role="mask")
+    d.arrow((update.x, both.top[1]), update.bottom)
+    d.arrow((8.3, both.top[1]), (8.3, candidate.bottom[1]))
+    d.text(7.75, 1.75, "$W_n x_t$", size=10)
+    d.arrow((heard.x, both.top[1]), heard.bottom)
+    d.text(10.3, 1.2, "$U_n h_{t-1}$", size=10)
+    d.arrow(heard.top, (heard.x, candidate.bottom[1]))
+    d.arrow((reset.x, both.top[1]), reset.bottom)
+    d.arrow(reset, heard)
+    word = d.box(1.0, 0.35, "$x_t$", role="embedding")
+    past = d.box(1.0, 1.4, "$h_{t-1}$", role="encoder")
+    d.arrow(word.right, (3.55, 0.5))
+    d.arrow(past.right, (3.55, 0.8))
+    return d
+
+
+def draw_two_networks(source, target, weights=None, step=2):
     """Draw an encoder and a decoder: one vector between them, or a look at every state.
 
-    `source` and `target` are words; with `weights` (one for each source word) the decoder's second
-    step looks at all states, the more the thicker the line. Returns the Diagram.
+    `source` and `target` are words; with `weights` (one for each source word) the decoder's step
+    number `step` (from 1) looks at all states, the more the thicker the line. Returns the Diagram.
     """
     left = 0.9
     first = left + STEP * len(source) + 1.2
     d = Diagram(
         first + STEP * len(target) - 0.7, 5.4 if weights else 4.4,
         f"An encoder reads {' '.join(source)}, a decoder writes {len(target)} Chinese words: "
-        + _between(source, weights),
+        + _between(source, weights, step),
     )  # fmt: skip
     encoder = _row(d, left, source, source, "h", "encoder")
     read = ["<bos>", *map(label, target[:-1])]
@@ -95,19 +159,19 @@ def draw_two_networks(source, target, weights=None):
         d.arrow((x, state.top[1]), (x, 2.95 if weights else 3.75))
         d.text(x, 3.2 if weights else 4.0, label(word), size=10)
     if weights:
-        _look(d, encoder, decoder[1], weights)
+        _look(d, encoder, decoder[step - 1], weights)
     else:
         _feed(d, encoder[-1], decoder)
     return d
 
 
-def _between(source, weights):
+def _between(source, weights, step):
     if not weights:
         return "the encoder's last state becomes one vector, which feeds every decoder step."
     most = source[max(range(len(source)), key=weights.__getitem__)]
     return (
-        "its second step has a line to every encoder state, the thicker the larger its weight, and "
-        f"the thickest goes to {most}; their weighted sum is the step's context."
+        f"its step {step} has a line to every encoder state, the thicker the larger its weight, "
+        f"and the thickest goes to {most}; their weighted sum is the step's context."
     )
 
 
@@ -149,6 +213,48 @@ def _look(d, encoder, state, weights):
         )  # fmt: skip
         d.text(place.x - 0.38, 2.5, f"{weight:.2f}", size=9)
     d.arrow(context.right, (state.x - 0.2, state.top[1]), bend=-0.15, role="attention")
+
+
+def draw_average(states, keys, query, scores, weights):
+    """Draw one step of attention by hand: a row a state, its key, score, weight and share.
+
+    All are plain numbers; `scores` and `weights` hold one for each state. Returns the Diagram.
+    """
+    shares = [[w * number for number in state] for w, state in zip(weights, states, strict=True)]
+    context = [sum(column) for column in zip(*shares, strict=True)]
+    count = len(states)
+    d = Diagram(
+        14.0, 2.7 + 1.1 * count,
+        f"One step of attention over {count} states, a row each. The state gives a key, key and "
+        "query give a score, softmax over all scores gives the weight, and weight times state is "
+        f"its share. The shares add up to the context, {_numbers(context)}.",
+    )  # fmt: skip
+    columns = (1.2, 4.0, 7.2, 9.8, 12.5)
+    names = ("state $h_j$", "key $U h_j$", "score $e_j$", "weight $α_j$", "$α_j h_j$")
+    for x, name in zip(columns, names, strict=True):
+        d.text(x, 2.2 + 1.1 * count, name, color=QUIET)
+    asks = d.box(columns[1], 0.6, "query $W s$", shape=_numbers(query), role="query")
+    total = d.box(columns[4], 0.6, "context", shape=_numbers(context), role="attention")
+    d.text(columns[4] - 1.0, 1.35, "sum")
+    rows = []
+    for j in range(count):
+        y = 1.05 + 1.1 * (count - j)
+        row = [
+            d.box(columns[0], y, _numbers(states[j]), role="encoder"),
+            d.box(columns[1], y, _numbers(keys[j]), role="key"),
+            d.box(columns[2], y, _numbers([scores[j]])[1:-1]),
+            d.box(columns[3], y, f"{weights[j]:.2f}", role="attention"),
+            d.box(columns[4], y, _numbers(shares[j]), role="encoder"),
+        ]
+        for k, (a, b) in enumerate(pairwise(row)):
+            d.arrow(a, b, ("U", None, None, None)[k])
+        d.arrow(asks.right, row[2].left)
+        rows.append(row)
+    d.frame([row[2] for row in rows] + [row[3] for row in rows])
+    added = d.frame([row[4] for row in rows])
+    d.text((columns[2] + columns[3]) / 2, 1.25, "softmax over all rows", size=9)
+    d.arrow(added, total)
+    return d
 
 
 def draw_reach(words=6):

@@ -356,6 +356,12 @@ PARTS = (
                 wide(3, seed=3),
                 torch.tensor([[False, False], [True, False]]),
             ),
+            "a word that is hidden is far louder than those that are shown": lambda f: f(
+                torch.tensor([[0.0]], dtype=torch.float64),
+                torch.tensor([[[-9.0], [9.0], [-8.0]]], dtype=torch.float64),
+                torch.tensor([3e4], dtype=torch.float64),
+                torch.tensor([[True, False, True]]),
+            ),
             "numbers are in float32": lambda f: _scored(f, torch.float32),
             "numbers are in half precision": lambda f: _scored(f, torch.float16),
             "gradients go back to query, keys and v": lambda f: arrived(

@@ -244,6 +244,9 @@ PARTS = (
         {
             "nothing is known": lambda f: list(f([5, 6], MERGES)),
             "the merge learned first goes first": lambda f: list(f([2, 1, 2, 3], MERGES)),
+            "the merges stand in another order than they were learned in": lambda f: list(
+                f([2, 1, 2, 3], dict(reversed(MERGES.items())))
+            ),
             "merges build on merges": lambda f: list(f([1, 2, 3, 3, 3], MERGES)),
             "a text is given as a tuple": lambda f: list(f((1, 2, 1, 2), MERGES)),
             "it is done all over a text": lambda f: Counter(f([1, 2, 3] * 3 + [3, 3], MERGES)),
