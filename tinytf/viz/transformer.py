@@ -256,7 +256,7 @@ def confidence(shares, losses, ax=None):
 
 def who_looks(masks):
     """Draw {title: (boolean mask, who, at what)} side by side; returns the Axes, in order."""
-    axes = plt.subplots(1, len(masks), figsize=(4 * len(masks), 3.6))[1]
+    axes = plt.subplots(1, len(masks), figsize=(4 * len(masks), 3.6), squeeze=False)[1][0]
     for ax, (title, (mask, who, what)) in zip(axes, masks.items(), strict=True):
         heatmap(mask.float(), who, what, ax, mask=mask, colorbar=None, annotate=False)
         ax.set(title=title, xlabel="looked at", ylabel="who looks")
