@@ -312,7 +312,9 @@ PARTS = (
             ),
             "the output has a matrix of its own": lambda f: _run(f, tie_output=False),
             "each weight starts by its rule": _start,
-            "so does an output of its own": lambda f: _start(f, tie_output=False),
+            "each weight starts by its rule, the output untied": lambda f: _start(
+                f, tie_output=False
+            ),
             "they start as GPT-2's": lambda f: _start(f, init="normal", norm="pre"),
             "half of what is said is dropped": _dropped,
             "numbers are in float32": lambda f: {
