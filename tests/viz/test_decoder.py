@@ -3,6 +3,7 @@
 import matplotlib
 import matplotlib.pyplot as plt
 import pytest
+from matplotlib.patches import FancyArrowPatch
 
 from tinytf import viz
 from tinytf.viz.spoken import spoken
@@ -73,3 +74,11 @@ def test_what_comes_before_a_change_must_not_move(changed, may):
 def test_a_change_is_one_of_the_inputs():
     with pytest.raises(ValueError, match="input 4 is none of the 4"):
         viz.draw_leak_test(4, 4)
+
+
+def test_only_the_newest_column_is_computed():
+    ax = viz.draw_newest_column(["<bos>", "a", "b"], num_layers=2)
+    words = [text.get_text() for text in ax.texts]
+    assert words.count("layer 2") == 3
+    into = [arrow for arrow in ax.patches if isinstance(arrow, FancyArrowPatch)]
+    assert len(into) == 2 * 2 + 2 + 1  # from each kept word at each layer, upwards, and out

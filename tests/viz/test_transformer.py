@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from matplotlib.colors import to_rgb
+from matplotlib.patches import FancyArrowPatch
 
 from tinytf.viz.spoken import spoken
 from tinytf.viz.style import COLOURS
@@ -13,6 +15,8 @@ from tinytf.viz.transformer import (
     draw_teacher_forcing,
     draw_training_step,
     draw_transformer,
+    draw_unfolded,
+    score_to_loss,
     warm_up_curves,
     who_looks,
 )  # fmt: skip
@@ -28,6 +32,24 @@ def test_the_frame_says_shapes_and_what_is_missing():
     assert "(B, T, V)" in written(ax)
     assert "Still placeholders: encoder and decoder." in spoken(ax.figure)
     assert "placeholders" not in spoken(draw_transformer().figure)
+
+
+def test_every_decoder_layer_reads_the_memory():
+    ax = draw_unfolded(3, {"memory": (2, 5, 64)})
+    words = written(ax)
+    assert words.count("cross-") == 3
+    assert "decoder layer 3, (B, T, C)" in words
+    assert "encoder layer 1, (2, 5, 64)" in words
+    into = [arrow for arrow in ax.patches if arrow.get_edgecolor()[:3] == to_rgb(COLOURS["memory"])
+            and isinstance(arrow, FancyArrowPatch)]  # fmt: skip
+    assert len(into) == 3
+
+
+def test_the_loss_stands_over_the_right_words_bar():
+    left, right = score_to_loss({"a": 0.0, "b": 0.0, "c": -1e3}, "b")
+    assert [bar.get_height() for bar in left.patches] == [0.0, 0.0, -1e3]
+    assert [bar.get_height() for bar in right.patches] == [0.5, 0.5, 0.0]
+    assert "−ln 0.5 = 0.693" in written(right)
 
 
 def test_what_is_said_is_read_one_place_later():

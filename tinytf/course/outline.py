@@ -93,7 +93,7 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "14", "The Transformer",
-        "How do the parts become one model, and what is it asked for?", 80,
+        "How do the parts become one model, and what is it asked for?", 85,
         "residuals and norms (10), the layers of encoder and decoder (12, 13)",
     ),
     Chapter(

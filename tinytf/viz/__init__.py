@@ -15,6 +15,7 @@ from .decoder import (
     draw_decoder_layer,
     draw_layer_cache,
     draw_leak_test,
+    draw_newest_column,
     verdicts,
 )  # fmt: skip
 from .decoding import beam_tree
@@ -62,6 +63,7 @@ __all__ = [
     "draw_decoder_layer",
     "draw_layer_cache",
     "draw_leak_test",
+    "draw_newest_column",
     "draw_norm_places",
     "draw_shortcut",
     "explore",

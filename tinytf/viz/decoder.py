@@ -180,6 +180,39 @@ def draw_layer_cache(words, source):
     return d.ax
 
 
+def draw_newest_column(words, num_layers=3):
+    """Draw a stack as columns, one a word: only the last is computed, the others are read.
+
+    Returns the Axes.
+    """
+    last = len(words) - 1
+    d = Diagram(
+        3.2 * len(words) + 3.4, 1.5 * num_layers + 2.1,
+        f"{len(words)} columns of {num_layers} layers, over the words "
+        f"{', '.join(map(label, words))}. All but the last column are pale, and arrows lead from "
+        "them, at each layer, into the last, the only one that is computed.",
+    )  # fmt: skip
+    columns = []
+    for t, word in enumerate(words):
+        x, old = 3.9 + 3.2 * t, t < last
+        column = [d.box(x, 0.65, label(word), role="embedding", size=(1.8, 0.65), faint=old)]
+        for level in range(1, num_layers + 1):
+            column.append(d.box(x, 0.65 + 1.5 * level, f"layer {level}", role="decoder",
+                                size=(1.8, 0.75), faint=old))  # fmt: skip
+        columns.append(column)
+    newest = columns[-1]
+    for level in range(1, num_layers + 1):
+        d.arrow(newest[level - 1], newest[level])
+        for column in columns[:-1]:
+            d.arrow(column[level - 1].top, newest[level].left, role="memory")
+    top = 1.5 * num_layers + 1.7
+    d.arrow(newest[-1].top, (newest[-1].x, top))
+    d.text(2.6, 0.65, "words", align="right")
+    d.text((columns[0][0].x + columns[-2][0].x) / 2 if last else 3.9, top, "done, and kept")
+    d.text(newest[-1].x, top + 0.2, "computed now")
+    return d.ax
+
+
 def draw_leak_test(length=5, changed=2):
     """Draw which of `length` outputs may move when one input is changed; returns the Axes."""
     if not 0 <= changed < length:

@@ -1,10 +1,11 @@
 """Drawings of the whole Transformer, of what it reads and must say, and of a training step."""
 
 import matplotlib.pyplot as plt
+import numpy as np
 
 from tinytf.viz.attention import heatmap
 from tinytf.viz.curves import learning_curve
-from tinytf.viz.diagram import Diagram
+from tinytf.viz.diagram import SMALL, Diagram
 from tinytf.viz.statistics import lines
 from tinytf.viz.style import COLOURS, CYCLE, MASKED, label
 
@@ -55,6 +56,93 @@ def draw_transformer(placeholders=(), shapes=None):
     d.arrow(stacks["decoder"], output)
     d.arrow(memory.bottom, (12.3, 1.6), "keys and values", dashed=pale["decoder"], role="memory")
     return d.ax
+
+
+def draw_unfolded(num_layers=2, shapes=None):
+    """Draw the layers inside encoder and decoder, and the memory on its way; returns the Axes.
+
+    `shapes` maps "src", "memory", "tgt", "hidden", "logits" to what is written there, by default
+    the letters of the course.
+    """
+    letters = {
+        "src": "(B, S)", "tgt": "(B, T)", "memory": "(B, S, C)", "hidden": "(B, T, C)",
+        "logits": "(B, T, V)",
+    }  # fmt: skip
+    shapes = letters | {name: str(tuple(shape)) for name, shape in (shapes or {}).items()}
+    cell, apart, first = 1.65, 0.35, 5.2  # a sublayer, the way to the next, the first one's side
+    widest = 3 * cell + 2 * apart
+    d = Diagram(
+        first + num_layers * (widest + 1.0) + 2.7, 7.1,
+        alt=f"Above, {num_layers} encoder layers in a row, each of self-attention and "
+        f"feed-forward, after the last of them the memory. Below, {num_layers} decoder layers, "
+        "each of masked self-attention, cross-attention and feed-forward. An arrow leads from the "
+        "memory to the cross-attention of every decoder layer. The output map gives logits.",
+    )  # fmt: skip
+    masked = ("masked\nself-\nattention", "attention")
+    attention, cross = ("self-\nattention", "attention"), ("cross-\nattention", "memory")
+    forward = ("feed-\nforward", "feedforward")
+    rows = {
+        "encoder": (5.4, "src", "memory", (attention, forward)),
+        "decoder": (1.75, "tgt", "hidden", (masked, cross, forward)),
+    }
+    ends, readers = {}, []
+    for part, (y, ids, states, sublayers) in rows.items():
+        start = d.box(1.1, y, ids, shapes[ids], role="input", size=(1.6, 1.15))
+        last = d.box(3.5, y, "embedding\n+ positions", shapes[states], role="embedding",
+                     size=(2.2, 1.35))  # fmt: skip
+        d.arrow(start, last)
+        side = first
+        for number in range(1, num_layers + 1):
+            boxes = []
+            for text, role in sublayers:
+                box = d.box(side + cell / 2, y, text, role=role, size=(cell, 1.35))
+                d.arrow(last, box)
+                boxes.append(box)
+                last, side = box, side + cell + apart
+            readers += boxes[1:2] if part == "decoder" else []
+            around = d.frame(boxes, role=part, margin=0.2)
+            above = y + 1.15 if part == "encoder" else y - 1.15
+            d.text(around.x, above, f"{part} layer {number}, {shapes[states]}", size=SMALL + 1)
+            side += 1.0 - apart
+        ends[part] = last
+    x = first + num_layers * (widest + 1.0) + 1.35
+    output = d.box(x, 1.75, "output map\nlogits", shapes["logits"], role="output", size=(2.3, 1.35))
+    d.arrow(ends["decoder"], output)
+    memory = d.box(x, 5.4, "Memory", shapes["memory"], role="memory", size=(2.3, 1.15))
+    d.arrow(ends["encoder"], memory)
+    rail, far = 3.6, readers[0].x
+    line = {"color": COLOURS["memory"], "linewidth": 1.5, "zorder": 1}
+    d.ax.plot([x, x, far], [memory.bottom[1], rail, rail], **line)
+    for reader in readers:
+        d.arrow((reader.x, rail), reader, role="memory")
+    d.text((readers[-1].x + x) / 2, rail, "keys and values", size=SMALL, backed=True)
+    return d.ax
+
+
+def score_to_loss(logits, right):
+    """Draw {word: logit} and the probabilities made of them; returns the two Axes.
+
+    The bar of the word `right` is dark, and the loss stands over its probability.
+    """
+    scores = np.array(list(logits.values()))
+    shares = np.exp(scores - scores.max())
+    shares /= shares.sum()
+    axes = plt.subplots(1, 2, figsize=(9, 2.9))[1]
+    words, place = [label(word) for word in logits], list(logits).index(right)
+    colors = [CYCLE[0] if word == right else MASKED for word in logits]
+    for ax, title, values in zip(axes, ("logits", "probabilities"), (scores, shares), strict=True):
+        bars = ax.bar(words, values, color=colors, edgecolor=COLOURS["plain"])
+        ax.bar_label(bars, fmt="%.3g", padding=2)
+        ax.set_title(title)
+        ax.margins(y=0.2)
+        ax.grid(False, axis="x")
+    axes[0].axhline(0, color=COLOURS["plain"], linewidth=1)
+    loss = -np.log(shares[place])
+    axes[1].annotate(
+        f"−ln {shares[place]:.3g} = {loss:.3g}", (place, shares[place]), xytext=(0, 22),
+        textcoords="offset points", ha="center",
+    )  # fmt: skip
+    return list(axes)
 
 
 def draw_teacher_forcing(source, reads, says, pinyin=None):
@@ -168,7 +256,7 @@ def confidence(shares, losses, ax=None):
 
 def who_looks(masks):
     """Draw {title: (boolean mask, who, at what)} side by side; returns the Axes, in order."""
-    axes = plt.subplots(1, len(masks), figsize=(4 * len(masks), 3.6))[1]
+    axes = plt.subplots(1, len(masks), figsize=(4 * len(masks), 3.6), squeeze=False)[1][0]
     for ax, (title, (mask, who, what)) in zip(axes, masks.items(), strict=True):
         heatmap(mask.float(), who, what, ax, mask=mask, colorbar=None, annotate=False)
         ax.set(title=title, xlabel="looked at", ylabel="who looks")

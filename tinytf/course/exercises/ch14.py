@@ -316,7 +316,7 @@ SMOOTHED_LOSS = Exercise(
         "Write `smoothed_loss(logits, targets, epsilon, pad_id)`: the cross-entropy with a target "
         "distribution that puts $1-\\epsilon$ on the right word and shares $\\epsilon$ equally "
         "among all $V$ words, averaged over the real tokens of the whole batch. It is a tensor to "
-        "call `backward` on, and stands logits of any size."
+        "call `backward` on, has the logits' dtype, and stands logits of any size."
     ),
     hint="`log_softmax`, `gather` for the target, `mean(-1)` for the shared part, then `[real]`.",
     function=smoothed_loss,

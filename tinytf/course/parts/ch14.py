@@ -1,4 +1,4 @@
-"""Chapters 15 and 15: the Transformer, what it is trained for, and how."""
+"""Chapters 14 and 15: the Transformer, what it is trained for, and how."""
 
 import torch
 from torch import nn
@@ -312,6 +312,9 @@ PARTS = (
             ),
             "the output has a matrix of its own": lambda f: _run(f, tie_output=False),
             "each weight starts by its rule": _start,
+            "each weight starts by its rule, the output untied": lambda f: _start(
+                f, tie_output=False
+            ),
             "they start as GPT-2's": lambda f: _start(f, init="normal", norm="pre"),
             "half of what is said is dropped": _dropped,
             "numbers are in float32": lambda f: {
