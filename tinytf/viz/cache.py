@@ -1,4 +1,4 @@
-"""Drawings of the key-value cache: which scores repeat, and what prefill and a step compute."""
+"""Drawings of the key-value cache: which scores repeat, what is kept, what each call computes."""
 
 from matplotlib.patches import Rectangle
 
@@ -49,6 +49,46 @@ def draw_prefill(words, prompt):
         f"{len(words) - prompt} steps after it computes a single row, which is one longer each "
         "time; what stands above it is not computed again.",
     )  # fmt: skip
+
+
+def draw_kept(words):
+    """Draw what one layer keeps of `words` while the last of them is computed: keys and values.
+
+    A column a word; the keys and values of the earlier ones are pale, their queries struck out.
+    Raises ValueError for fewer than two words.
+    """
+    last = len(words) - 1
+    if last < 1:
+        raise ValueError(f"{len(words)} words: nothing is kept yet")
+    wide = 1.75
+    d = Diagram(
+        wide * len(words) + 2.1, 6.9,
+        alt=f"A column for each of {len(words)} words, with its key and its value, which the cache "
+        "of the layer holds. Only the newest word has a query. It meets all "
+        f"{len(words)} keys, and the values are added up to what the word gets. "
+        f"The {last} older queries are struck out.",
+    )  # fmt: skip
+    kept, size = [], (1.0, 0.62)
+    places = [1.9 + wide * i for i in range(len(words))]
+    answer = d.box(places[-1], 6.3, "what it gets", role="output", size=(1.9, 0.62))
+    for i, (x, word) in enumerate(zip(places, words, strict=True)):
+        old = i < last
+        d.box(x, 0.55, word, role="input", size=(1.35, 0.62), faint=old)
+        query = d.box(x, 1.65, f"q{i}", role="query", size=size, faint=old)
+        if old:
+            d.ax.plot(
+                [x - 0.5, x + 0.5], [1.4, 1.9], color=COLOURS["mask"], linewidth=1.3, zorder=4
+            )
+        key = d.box(x, 3.3, f"k{i}", role="key", size=size, faint=old)
+        value = d.box(x, 4.25, f"v{i}", role="value", size=size, faint=old)
+        kept += [key, value]
+        corner = (answer.x - 0.6, answer.y - 0.31)
+        d.arrow(value.top, corner if old else answer.bottom, role="value")
+    for key in kept[::2]:
+        d.arrow(query.top, key.bottom, role="query")
+    d.frame(kept, margin=0.22)
+    d.text(0.95, 3.78, "the cache", align="right", size=10)
+    return d.ax
 
 
 def _kinds(size, old, kind):

@@ -182,6 +182,7 @@ PARTS = (
         {
             "nothing is padding": lambda f: f(None, 3),
             "two rows of four, one padded on the left": lambda f: f(ROWS, 4),
+            "a batch of one row, padded": lambda f: f(ROWS[1:], 4),
             "only the two newest ask": lambda f: f(ROWS, 2),
             "only the newest asks": lambda f: f(ROWS, 1),
             "padding is on another device": lambda f: {"device": str(f(ROWS.to("meta"), 3).device)},
