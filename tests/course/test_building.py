@@ -6,6 +6,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+import torch
 from nbclient import NotebookClient
 
 from tinytf.course import building
@@ -14,6 +15,7 @@ from tinytf.course.building import build_copy, built, mode
 from tinytf.course.graduate import outcome
 from tinytf.feedforward import FeedForward
 from tinytf.llama import LlamaConfig
+from tinytf.training import denoising
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 QUICK = ("05",)  # the others: TINYTF_MODE=build
@@ -134,6 +136,17 @@ def test_an_error_is_told_with_its_case(capsys):
     built(gelu, "tinytf.feedforward")
     said = capsys.readouterr().out
     assert "when numbers are read, `return x.nothing` raises AttributeError" in said
+
+
+def test_what_torch_has_not_implemented_is_no_stub(capsys):
+    def infill_spans(ids, mask_id, generator, share=0.3, mean_length=3.0):
+        torch.poisson(torch.tensor(mean_length))  # not for whole numbers
+        return denoising.infill_spans(ids, mask_id, generator, share, mean_length)
+
+    built(infill_spans, "tinytf.training.denoising")
+    said = capsys.readouterr().out
+    assert "still to be written" not in said
+    assert "not implemented for 'Long'" in said
 
 
 def test_a_stub_is_stood_in_for_among_the_notebooks_own_names(capsys):

@@ -83,7 +83,9 @@ def graded(part, definition, seconds=30.0, until_wrong=False):
         changes=part.changes,
     )
     result = grade(exercise, definition, seconds, until_wrong)
-    if result.problems and all("NotImplementedError" in found for _, found in result.problems):
+    # torch raises it too, for what it can't do with a dtype: not the stub's own line
+    stub = "`raise NotImplementedError"
+    if result.problems and all(stub in found for _, found in result.problems):
         result = replace(result, status="not yet", reason="still to be written")
     return result
 

@@ -35,7 +35,9 @@ def graduate(local_object, target):
         _same_value(local_object, counterpart, target)
         return
     if result := outcome(local_object):
-        yours = f"`{name}` graduates: yours passes all {len(result.held)} tests"
+        count = len(result.held)
+        tests = "its test" if count == 1 else f"all {count} tests"
+        yours = f"`{name}` graduates: yours passes {tests}"
         sentence = (
             yours
             if result.passed

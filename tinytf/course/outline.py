@@ -124,11 +124,11 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "21", "BERT",
-        "What can an encoder learn from plain text, and what is it good for?", 115,
+        "What can an encoder learn from plain text, and what is it good for?", 95,
         "residuals and norms (10), the encoder and its masked words (12), a training loop (15)",
     ),
     Chapter(
-        "22", "Three families", "Encoder, decoder or both: which for which task?", 100,
+        "22", "Three families", "Encoder, decoder or both: which for which task?", 90,
         "the Transformer (chapter 14) and its training (15), GPT (18), masked words (21)",
     ),
     Chapter(

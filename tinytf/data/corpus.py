@@ -3,7 +3,8 @@
 import ast
 import functools
 import sysconfig
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +30,9 @@ HELD_OUT = (
     "typesmethods",
     "unary",
 )
+
+
+_HOLDS_STATEMENTS = (ast.stmt, ast.ExceptHandler, ast.match_case)
 
 
 class Corpus(NamedTuple):
@@ -78,10 +82,22 @@ def _docstrings(folder: Path) -> tuple[str, ...]:
             tree = ast.parse(path.read_bytes())
         except (SyntaxError, ValueError):  # a few files are wrong on purpose
             continue
-        for node in ast.walk(tree):
+        for node in _statements(tree):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 found[ast.get_docstring(node) or ""] = None
     return tuple(found)
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """Give a module and its statements in the order of `ast.walk`, and no expression."""
+    nodes: deque[ast.AST] = deque([tree])
+    while nodes:
+        node = nodes.popleft()
+        for name in node._fields:
+            part = getattr(node, name, None)
+            if isinstance(part, list) and part and isinstance(part[0], _HOLDS_STATEMENTS):
+                nodes.extend(part)
+        yield node
 
 
 def encode_documents(tokenizer: ByteBPE, documents: Iterable[str]) -> Tensor:

@@ -149,3 +149,29 @@ def draw_rescoring(left, candidates, right, chances):
         d.arrow(before, after, "×")
         d.arrow(after, share)
     return d.ax
+
+
+def draw_prompts(prompts):
+    """Draw prompts side by side, and below each, in another colour, how it is to go on.
+
+    prompts: {name: (lines, continuation)}; the last line is the one that is continued. Returns the
+    Axes.
+    """
+    most = max(len(lines) for lines, _ in prompts.values())
+    wide, high = 6.0, 0.5 * most + 0.4
+    d = Diagram(
+        wide * len(prompts), high + 2.6,
+        alt=" ".join(
+            f"{name}: the prompt reads {' / '.join(lines)}, and the model goes on: {answer}."
+            for name, (lines, answer) in prompts.items()
+        ),
+    )  # fmt: skip
+    for i, (name, (lines, answer)) in enumerate(prompts.items()):
+        x = wide * (i + 0.5)
+        d.text(x, high + 2.2, name, size=12)
+        prompt = d.box(x, high / 2 + 1.6, "", role="decoder", size=(wide - 0.5, high))
+        for k, line in enumerate(lines):
+            y = prompt.top[1] - 0.5 * (k + 0.5) - 0.2
+            d.text(x - wide / 2 + 0.5, y, line, align="left", size=12)
+        d.arrow(prompt, d.box(x, 0.5, answer, role="weights", size=(2.6, 0.7)), "goes on")
+    return d.ax

@@ -122,7 +122,7 @@ def _word_loss(loss, chosen=CHOSEN):
 
 def _tag_loss(loss):
     logits = learned(2, 4, 3, seed=5)
-    out = loss(logits, torch.tensor([[-1, 0, 2, -1], [1, -1, -1, -1]]))
+    out = loss(logits, torch.tensor([[-1, 0, 2, -1], [1, -1, -100, -2]]))
     return [out, arrived(out, logits)]
 
 

@@ -173,6 +173,7 @@ PARTS = (
         {
             "nothing is said but the text": lambda f: _drawn(f, WORDS),
             "the share is another": lambda f: _drawn(f, LONG, share=0.6),
+            "one alone is left": lambda f: _drawn(f, WORDS, share=0.85),
             "all would go": lambda f: _drawn(f, WORDS, share=1.0),
         },
         equivalent={
