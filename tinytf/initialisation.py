@@ -18,9 +18,10 @@ WRITERS = ("w_o", "w_2")  # what the maps that write to the residual stream are 
 
 
 def xavier(module: nn.Module) -> None:
-    """Draw linear weights from ±sqrt(6 / (inputs + outputs)), which keeps variance if these agree.
+    """Draw linear weights evenly between ±sqrt(6 / (inputs + outputs)).
 
-    Biases become 0. Source: Glorot and Bengio 2010, equation 16.
+    This keeps variance where inputs and outputs agree. Biases become 0. Source: Glorot and
+    Bengio 2010, equation 16.
     """
     for part in module.modules():
         if isinstance(part, nn.Linear):

@@ -74,7 +74,7 @@ CHAPTERS = (  # in the order of reading
         "positions (chapter 08), the layer of chapter 07",
     ),
     Chapter(
-        "10", "Residuals and normalisation", "What keeps a deep stack trainable?", 100,
+        "10", "Residuals and normalisation", "What keeps a deep stack trainable?", 95,
         "chapters 03 to 09, and what a gradient is",
     ),
     Chapter(
@@ -83,7 +83,7 @@ CHAPTERS = (  # in the order of reading
         "attention (05 to 07), residuals and norms (10)",
     ),
     Chapter(
-        "12", "The encoder", "What does each layer add to a word?", 85,
+        "12", "The encoder", "What does each layer add to a word?", 90,
         "attention (05 to 07), positions (08), residuals and norms (10), the feed-forward network "
         "(11)",
     ),

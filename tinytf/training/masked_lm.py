@@ -31,7 +31,8 @@ def mask_tokens(
     at random, and the rest stays as it is, so that the encoder can't trust a word it reads. Words
     are the ids from 3 up to mask_id - 1: <pad>, <bos> and <eos> are never chosen and never drawn,
     and a drawn word may be the one that stood there. A sentence may have no chosen word. What is
-    drawn depends on the generator alone, not on the device of `ids`, which are left as they are.
+    drawn depends on the generator alone, not on the device of `ids`, which are left as they are;
+    what is read has their dtype.
     Raises ValueError for shares outside [0, 1] or that sum to more than 1, for ids not of rank 2
     and for ids from `mask_id` on. Source: Devlin et al. 2019 (BERT), section 3.1, appendix A.1.
     """
