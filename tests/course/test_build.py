@@ -273,6 +273,11 @@ def test_what_is_the_same_is_kept_output_by_output():
     assert texts(settle(outputs("1.15"), never_run)) == ["1.15"]
 
 
+def test_an_edited_cell_shows_what_it_says_now():
+    new = outputs("0 < 1e-07", source="claim(0, '<', 1e-7)")
+    assert texts(settle(new, outputs("0 < 1e-06", source="claim(0, '<', 1e-6)"))) == ["0 < 1e-07"]
+
+
 def test_what_varies_is_kept_while_the_committed_source_is_the_same():
     new = outputs("5 a second", tags=["varies"])
     assert texts(settle(new, outputs("900 a second"))) == ["900 a second"]

@@ -123,9 +123,9 @@ def run(notebook, folder, note=lambda number: None):
 def settle(fresh, *earlier):
     """Put into `fresh` the outputs of earlier versions that its own are the same as, in substance.
 
-    An output is looked for in the cell of the same id, in the versions in turn: git's last commit
-    before the file as it lies there, so that runs in an editor leave no trace. What a cell with the
-    tag `varies` shows is taken from the first version alone.
+    An output is looked for in the cell of the same id and source, in the versions in turn: git's
+    last commit before the file as it lies there, so that runs in an editor leave no trace. What a
+    cell with the tag `varies` shows is taken from the first version alone.
     """
     versions = [{cell.id: cell for cell in version.cells} for version in earlier]
     for cell in fresh.cells:
@@ -133,7 +133,9 @@ def settle(fresh, *earlier):
             continue
         varies = VARIES in cell.metadata.get("tags", [])
         kept = [cells.get(cell.id) for cells in (versions[:1] if varies else versions)]
-        kept = [old for old in kept if old and old.cell_type == "code" and old.execution_count]
+        kept = [
+            old for old in kept if old and old.source == cell.source and old.get("execution_count")
+        ]
         for old in kept:
             if same_cell(cell, old):
                 cell.outputs = deepcopy(old.outputs)
