@@ -50,15 +50,18 @@ def trainer(parallel="ddp", crew=None, accumulate=2, recompute=False, dropout=0.
 
 
 class Calls(TorchDispatchMode):
-    """Counts what is sent between processes, by the name of the operation."""
+    """Counts what is sent between processes, by the name of the operation: calls, and bytes."""
 
     def __init__(self):
         super().__init__()
-        self.counts = Counter()
+        self.counts, self.bytes = Counter(), Counter()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if func.namespace == "c10d":
             self.counts[func._opname] += 1
+            whole = {"_allgather_base_": args[0], "_reduce_scatter_base_": args[1]}
+            tensors = args[0] if func._opname == "allreduce_" else [whole.get(func._opname)]
+            self.bytes[func._opname] += sum(t.nbytes for t in tensors if t is not None)
         return func(*args, **(kwargs or {}))
 
 
@@ -80,7 +83,8 @@ def begin(crew: Team, name: str, folder: Path) -> None:
     numbers = {"bytes": state_of(run)}
     run.run(save_to=folder / f"end.{name}", log_every=1)
     if crew.world_size == 2:
-        numbers |= {f"sent {n}": sent(parallel, crew, n) for n in (1, 3)}
+        for n in (1, 3):
+            numbers[f"sent {n}"], numbers[f"bytes {n}"] = sent(parallel, crew, n)
         for kind in ("drawn", "recomputed"):
             dropping = trainer(parallel, crew, recompute=kind == "recomputed", dropout=0.3)
             dropping.run(until=2)
@@ -88,13 +92,13 @@ def begin(crew: Team, name: str, folder: Path) -> None:
     (folder / f"numbers.{name}.{crew.rank}").write_text(json.dumps(numbers))
 
 
-def sent(parallel: str, crew: Team, accumulate: int) -> Counter[str]:
+def sent(parallel: str, crew: Team, accumulate: int) -> tuple[Counter[str], Counter[str]]:
     """Count what a step of so many batches sends; the first step also finds out what to send."""
     run = trainer(parallel, crew, accumulate)
     run.run(until=1)
     with Calls() as calls:
         run.run(until=2)
-    return calls.counts
+    return calls.counts, calls.bytes
 
 
 def go_on(crew: Team, name: str, folder: Path) -> None:

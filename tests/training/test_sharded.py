@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from sharding_worker import READS, trainer
+from sharding_worker import READS, SIZES, trainer
 
 from tinytf.gpt import GPT, GPTConfig
+from tinytf.metrics.scaling import memory_per_gpu, sent_per_step
 from tinytf.training import checkpointing
 from tinytf.training.distributed import Team
 from tinytf.training.sharded import gathered, local, part_of, shard, whole
@@ -110,11 +111,36 @@ def test_a_sharded_process_keeps_its_part_of_everything(left, name):
     (alone,) = counts(left, "1ddp")
     held = [numbers["bytes"] for numbers in counts(left, name)]
     for part, size in alone["bytes"].items():
-        if name.endswith("ddp") and "fsdp" not in name:
+        if "fsdp" not in name:
             assert [each[part] for each in held] == [size] * len(held)
         else:
             assert sum(each[part] for each in held) == size
             assert max(each[part] for each in held) < 1.02 * size / len(held)
+
+
+# ---- what is counted by hand is what is used: numbers of 8 bytes here, of 4 in the formulas
+
+
+@needs_fork
+@pytest.mark.parametrize("name", READS)
+def test_the_formula_of_memory(left, name):
+    want = memory_per_gpu(GPTConfig(**SIZES), int(name[0]), name[1:])
+    for numbers in counts(left, name):
+        for part, size in numbers["bytes"].items():
+            assert size == pytest.approx(2 * want[part], rel=0.02)  # parts of rows are no parts
+
+
+@needs_fork
+@pytest.mark.parametrize("name", ["2ddp", "2fsdp"])
+@pytest.mark.parametrize("batches", [1, 3])
+def test_the_formula_of_what_is_sent(left, name, batches):
+    """In a ring of two, a sum of s bytes sends s, to fetch or to add up in parts sends s / 2."""
+    want = 2 * sent_per_step(GPTConfig(**SIZES), 2, name[1:], batches)
+    for numbers in counts(left, name):
+        found = numbers[f"bytes {batches}"]
+        parts = found.get("_allgather_base_", 0) + found.get("_reduce_scatter_base_", 0)
+        sums = found["allreduce_"] if "fsdp" not in name else 0
+        assert sums + parts / 2 == pytest.approx(want, rel=0.02)
 
 
 # ---- alone
