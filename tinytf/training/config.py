@@ -32,7 +32,7 @@ class TrainingConfig:
     precision: str = "float32"  # or "bfloat16" (weights stay float32), or "auto", the faster here
     attention: str = "fused"  # or "explicit", the same outputs to rounding, or "auto"
     parallel: str = "ddp"  # where there are several processes: or "fsdp", which shards the model
-    recompute: bool = False  # activation checkpointing: less memory, a third more time
+    recompute: bool = False  # activation checkpointing: less memory, a pass more
     seed: int = 0  # of dropout; batches and initial weights have their own
 
     def __post_init__(self) -> None:
