@@ -1,15 +1,19 @@
 """A small slice of the campaign of faults; `python -m tests.faults` runs all of it."""
 
 import os
+import signal
 import time
 
 import pytest
 from faults import specimens
 from faults.files import try_files
+from faults.nodes import NEAR, STEPS, Job, differs
 from faults.processes import FAULTS, try_processes
 from faults.report import BAD, Case, table
 
-from tinytf.cli import train
+from tinytf.cli import pretrain, train
+from tinytf.gpt import GPT
+from tinytf.training import checkpointing
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 
@@ -35,6 +39,24 @@ def test_stopped_runs_lose_nothing(tmp_path, monkeypatch):
     cases = list(try_processes(tmp_path, seed=7, count=count, until=time.monotonic() + 600))
     assert len(cases) == count
     assert_nothing_is_lost(cases)
+
+
+def test_a_killed_node_leaves_its_work_to_the_other(tmp_path, monkeypatch):
+    """Two nodes, sharded; one is killed in the midst, and what is left goes on from the file."""
+    job = Job(tmp_path / "job", "fsdp", least=1)
+    try:
+        assert job.wait_for(15)
+        assert job.out.exists()
+    finally:
+        job.kill_node("b")
+        ended = job.wait()
+    words = (job.folder / "a.words").read_text()
+    assert ended == [0, -signal.SIGKILL], words[-2000:]
+    assert "of 2 lost another one in step" in words  # so it was not alone before
+    assert checkpointing.read(job.out)[1]["step"] == STEPS
+    monkeypatch.setattr(pretrain, "GPT", lambda config: GPT(config).double())
+    assert pretrain.main(job.arguments(tmp_path / "whole")) == 0
+    assert differs(job.out, tmp_path / "whole") < NEAR
 
 
 # ---- the campaign can see what it looks for

@@ -175,6 +175,17 @@ def test_the_warm_up_fits_a_short_run(steps, warmup, monkeypatch, tmp_path):
     assert seen == [warmup]
 
 
+def test_a_run_goes_on_by_itself_and_in_another_way(run, tmp_path, graded, monkeypatch):
+    """`--resume auto` begins where there is no file; how a step is computed may change."""
+    assert run("--resume", "auto", out="whole") == 0
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, PhrasebookBatches, 3)
+        assert run("--resume", "auto") == 130
+    assert run("--resume", "auto", "--recompute", "--parallel", "fsdp") == 0
+    assert_same_file(tmp_path / "run", tmp_path / "whole")
+    assert checkpointing.read(tmp_path / "run")[1]["training"]["recompute"]
+
+
 def test_a_run_from_before_pools_could_be_chosen_goes_on(run, tmp_path, capsys):
     run("--pool", "50", "--steps", "4")
     held, header = checkpointing.read(tmp_path / "run")

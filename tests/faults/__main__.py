@@ -1,5 +1,7 @@
 """Break files and kill processes for some minutes: `python -m tests.faults --minutes 15`.
 
+`python -m tests.faults --nodes 20` kills processes and nodes of jobs of two nodes instead.
+
 Every fault is drawn from --seed. A load of a broken file must raise CheckpointError or give what
 the file meant; a run that is stopped in any way must go on to the bits of one that was not.
 Prints a table by kind and ends with status 1 if anything was lost, crashed or raised raw.
@@ -17,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from .files import try_files
+from .nodes import try_nodes
 from .processes import try_processes
 from .report import BAD, Case, table
 
@@ -31,12 +34,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=15.0, help="at most")
     parser.add_argument("--files", type=int, default=1200, help="broken files, at most")
     parser.add_argument("--processes", type=int, default=240, help="stopped processes, at most")
+    parser.add_argument("--nodes", type=int, default=0, help="jobs of two nodes, and nothing else")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     begun = time.monotonic()
     found: list[Case] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if options.nodes:
+            options.files = options.processes = 0
+        for case in try_nodes(folder / "nodes", options.seed, options.nodes):
+            _note(case, found)
         # half of the time for each; what the first leaves is the second's
         middle = begun + 30 * options.minutes
         until = begun + 60 * options.minutes

@@ -282,7 +282,7 @@ class Others(Team):
     def total(self, values, device):
         return [self.votes]
 
-    def wrap(self, model, objective):
+    def wrap(self, model, objective, parallel):
         return objective
 
 

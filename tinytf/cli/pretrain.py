@@ -69,7 +69,8 @@ def build_on(
     blocks = TextBlocks(ids, model_config.max_len, batch_size, config.seed)
     with seeded(config.seed):
         model = GPT(model_config).to(choose_device(device))
-    return Trainer(model, blocks, config, next_token_loss, team), Writer(model, tokenizer)
+    plain = team.spare(model, config.parallel) if team else model
+    return Trainer(model, blocks, config, next_token_loss, team), Writer(plain, tokenizer)
 
 
 def evaluate(writer: Writer, documents: list[str]) -> float:
@@ -110,7 +111,7 @@ def _command(options: argparse.Namespace) -> int:
         raise ValueError(f"--evaluate-every must be at least 1, got {options.evaluate_every}")
     with (
         team(choose_device(options.device)) as (crew, device),
-        run_files(options, crew.is_main),
+        run_files(options, crew, device),
     ):
         return _pretrain(options, crew, device)
 
@@ -128,6 +129,8 @@ def _pretrain(options: argparse.Namespace, crew: Team, device: torch.device) -> 
             "accumulate": options.accumulate,
             "precision": options.precision,
             "attention": options.attention,
+            "parallel": options.parallel,
+            "recompute": options.recompute,
             "seed": options.seed,
         }
     )
@@ -140,6 +143,8 @@ def _pretrain(options: argparse.Namespace, crew: Team, device: torch.device) -> 
     where = options.text or "the manual (each version of Python has its own)"
     resume(trainer, options, header, {"text": f"on another text than {where}"})
     finished = _train(trainer, writer, held_out, header, options)
+    if finished:
+        trainer.weights_into(writer.model)
     if not crew.is_main:
         return 0 if finished else 130
     if not finished:
@@ -178,6 +183,8 @@ def _train(
                     save_every=options.save_every,
                     header=header,
                 )
+                if until < steps:
+                    trainer.weights_into(writer.model)
                 if until < steps and trainer.team.is_main:
                     found = evaluate(writer, held_out)
                     bar.write(f"step {until}: {found:.3f} bits per byte on held-out text")

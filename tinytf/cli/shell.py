@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from tinytf.support.files import CheckpointError, plain_words, try_to_write
 from tinytf.support.locks import sole_writer
-from tinytf.training.distributed import TeamError
+from tinytf.training.distributed import Team, TeamError
 from tinytf.training.trainer import Trainer
 
 __all__ = ["add_run_options", "attempt", "check_options", "resume", "run_files", "say_stopped"]
@@ -27,7 +29,18 @@ def add_run_options(parser: argparse.ArgumentParser, out: Path, warmup: int) -> 
     parser.add_argument("--attention", choices=["auto", "fused", "explicit"], default="fused")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", choices=["cpu", "cuda", "mps"], help="default: the best here")
-    parser.add_argument("--resume", action="store_true", help="go on from the file at --out")
+    parser.add_argument(
+        "--resume", nargs="?", const="file", choices=["file", "auto"],
+        help="go on from the file at --out; with `auto`, begin if there is none, as torchrun needs "
+        "it, which starts the same command again",
+    )  # fmt: skip
+    parser.add_argument(
+        "--parallel", choices=["ddp", "fsdp"], default="ddp",
+        help="of several processes each has the whole model, or (fsdp) a part of it",
+    )  # fmt: skip
+    parser.add_argument(
+        "--recompute", action="store_true", help="activation checkpointing: less memory, more time"
+    )
     parser.add_argument("--save-every", type=float, default=60.0, help="seconds")
     parser.add_argument("--export", type=Path, help="also write the weights alone, in float16")
 
@@ -66,14 +79,17 @@ def check_options(options: argparse.Namespace) -> None:
 
 
 @contextmanager
-def run_files(options: argparse.Namespace, is_main: bool) -> Iterator[None]:
+def run_files(options: argparse.Namespace, team: Team, device: torch.device) -> Iterator[None]:
     """Keep --out for this run alone, once it is seen that all it will write can be written.
 
-    In a team only the main process does so. Raises CheckpointError or ValueError before anything is
-    computed.
+    In a team only the main process does so; with `--resume auto` it is the one to say whether there
+    is a file. Raises CheckpointError or ValueError before anything is computed.
     """
     out, export = options.out, options.export
-    if is_main:
+    if options.resume == "auto":
+        (there,) = team.total([team.is_main and out.exists()], device)
+        options.resume = "file" if there else None
+    if team.is_main:
         named = {"--out": out, "--export": export, "--text": getattr(options, "text", None)}
         _check_different({name: path for name, path in named.items() if path is not None})
         if options.resume and not out.exists():

@@ -60,8 +60,9 @@ def build(
                 }
             )
         ).to(choose_device(device))
+    plain = team.spare(model, config.parallel) if team else model
     trainer = Trainer(model, batches, config, team=team)
-    return trainer, Translator(model, batches.source, batches.target)
+    return trainer, Translator(plain, batches.source, batches.target)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -89,7 +90,7 @@ def _command(options: argparse.Namespace) -> int:
     check_options(options)
     with (
         team(choose_device(options.device)) as (crew, device),
-        run_files(options, crew.is_main),
+        run_files(options, crew, device),
     ):
         return _train(options, crew, device)
 
@@ -102,6 +103,8 @@ def _train(options: argparse.Namespace, crew: Team, device: torch.device) -> int
         min_lr=options.min_lr,
         precision=options.precision,
         attention=options.attention,
+        parallel=options.parallel,
+        recompute=options.recompute,
         seed=options.seed,
     )
     trainer, translator = build(config, options.batch_size, device, crew, options.pool)
@@ -121,6 +124,7 @@ def _train(options: argparse.Namespace, crew: Team, device: torch.device) -> int
         except KeyboardInterrupt:
             bar.close()
             return say_stopped(trainer, options.out) if crew.is_main else 130
+    trainer.weights_into(translator.model)
     if not crew.is_main:
         return 0
     pairs = Phrasebook().sample(2000, "validation", seed=1)

@@ -12,6 +12,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from tinytf.support.files import CheckpointError, plain_words, write_atomically
+from tinytf.training.sharded import part_of
 
 __all__ = [
     "CheckpointError",
@@ -165,7 +166,7 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         raise CheckpointError("the weights do not fit the model: " + "; ".join(faults))
     with torch.no_grad():
         for name, own in model_tensors(model).items():
-            own.copy_(tensors[name])
+            own.copy_(part_of(tensors[name], own))
 
 
 def weight_faults(

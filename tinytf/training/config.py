@@ -31,6 +31,8 @@ class TrainingConfig:
     accumulate: int = 1  # batches per step
     precision: str = "float32"  # or "bfloat16" (weights stay float32), or "auto", the faster here
     attention: str = "fused"  # or "explicit", the same outputs to rounding, or "auto"
+    parallel: str = "ddp"  # where there are several processes: or "fsdp", which shards the model
+    recompute: bool = False  # activation checkpointing: less memory, a pass more
     seed: int = 0  # of dropout; batches and initial weights have their own
 
     def __post_init__(self) -> None:
@@ -56,6 +58,7 @@ class TrainingConfig:
             ("schedule", ("cosine", "constant", "inverse_sqrt")),
             ("precision", ("float32", "bfloat16", "auto")),
             ("attention", ("fused", "explicit", "auto")),
+            ("parallel", ("ddp", "fsdp")),
         ):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name}={getattr(self, name)!r} is not one of {known}")

@@ -1,10 +1,12 @@
-"""Data-parallel training: several processes, each with the whole model and a share of every batch.
+"""Data-parallel training: several processes, each with a share of every batch.
 
-PyTorch's DistributedDataParallel adds the gradients up; what is here makes the sum that of the
-whole batch to rounding, also where the shares are uneven (Li et al. 2020). Started by
-`torchrun --nproc-per-node N -m tinytf pretrain …` (or `.train`), on one machine or on several.
+PyTorch adds the gradients up; what is here makes the sum that of the whole batch to rounding, also
+where the shares are uneven. Under DistributedDataParallel (DDP, Li et al. 2020) each process has
+the whole model, under `fully_shard` (FSDP2) a part of it (`sharded`). Started by `torchrun
+--nproc-per-node N -m tinytf pretrain …` (or `train`), on one machine or on several.
 """
 
+import copy
 import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +17,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
+
+from tinytf.training.sharded import shard
 
 __all__ = ["Team", "TeamError", "team"]
 
@@ -50,7 +54,7 @@ class Team:
         """Return this process's rows of a batch, and what its loss counts: 1, or 0 where none is.
 
         Row r belongs to process r mod world_size, so all rows are taken, each once. A process
-        without a row computes the first one and throws its loss away: DDP needs every process at
+        without a row computes the first one and throws its loss away: every process is needed at
         every step.
         """
         if self.alone:
@@ -58,17 +62,35 @@ class Team:
         first, counts = (self.rank, 1.0) if self.rank < len(batch[0]) else (0, 0.0)
         return type(batch)(*(part[first :: self.world_size] for part in batch)), counts
 
-    def wrap(self, model: nn.Module, objective: Objective) -> Objective:
+    def wrap(self, model: nn.Module, objective: Objective, parallel: str = "ddp") -> Objective:
         """Bind an objective to a model, so that its backward pass adds up all gradients.
 
-        The main process's weights become everybody's.
+        The main process's weights become everybody's. With `parallel="fsdp"` the model is sharded,
+        in place, and can be called through what is returned alone.
         """
         if self.alone:
             return functools.partial(objective, model)
-        return DistributedDataParallel(_Bound(model, objective))
+        bound = _Bound(model, objective)
+        if parallel == "fsdp":
+            shard(bound, model)
+            return bound
+        # gradients lie in the buffers they are sent from: else there would be two of each
+        return DistributedDataParallel(bound, gradient_as_bucket_view=True)
+
+    def spare(self, model: nn.Module, parallel: str = "ddp") -> nn.Module:
+        """Give the main process a copy of a model that `wrap` will shard, to judge and to export.
+
+        Where the model will not be sharded, or not by the main process, it is the model itself.
+        """
+        sharded = parallel == "fsdp" and not self.alone
+        return copy.deepcopy(model) if sharded and self.is_main else model
 
     def adding_up(self, bound: Objective, now: bool) -> AbstractContextManager:
         """Say whether backward passes inside send gradients: all but a step's last keep them."""
+        if hasattr(bound, "set_requires_gradient_sync"):  # what FSDP2 gives a module
+            bound.set_requires_gradient_sync(now)
+            bound.set_is_last_backward(now)
+            return nullcontext()
         return nullcontext() if self.alone or now else bound.no_sync()
 
     def total(self, values: Sequence[float], device: torch.device) -> list[float]:
@@ -100,7 +122,7 @@ class Team:
 
 
 class _Bound(nn.Module):
-    """A model and its objective in one module, which is what DDP wraps."""
+    """A model and its objective in one module, which is what DDP wraps and FSDP2 shards."""
 
     def __init__(self, model: nn.Module, objective: Objective) -> None:
         super().__init__()

@@ -16,10 +16,14 @@ if TYPE_CHECKING:
 __all__ = ["load_run", "save_run"]
 
 ROW = ("step", "loss", "lr", "grad_norm", "seconds")  # of the history
+FREE = ("parallel", "recompute")  # settings that a resumed run may change: the steps are the same
 
 
 def save_run(run: "Trainer", path: str | Path, header: dict[str, Any]) -> None:
-    """Write weights, optimiser, random state, configurations and history to one file."""
+    """Write weights, optimiser, random state, configurations and history to one file.
+
+    In a team all must call it, and the main process writes.
+    """
     own = {
         "model": asdict(run.model.config),
         "training": asdict(run.config),
@@ -27,7 +31,8 @@ def save_run(run: "Trainer", path: str | Path, header: dict[str, Any]) -> None:
         "history": run.history,
         "unlogged": run.unlogged,
     }
-    save_training_state(path, run.model, run.optimizer, run.step, own | header, run.random)
+    entries, writes = own | header, run.team.is_main
+    save_training_state(path, run.model, run.optimizer, run.step, entries, run.random, writes)
 
 
 def load_run(run: "Trainer", path: str | Path) -> dict[str, Any]:
@@ -73,7 +78,7 @@ def _check_settings(run: "Trainer", header: Mapping[str, Any], name: str) -> dic
     choices = {"precision": ("float32", "bfloat16"), "attention": ("fused", "explicit")}
     for key in run.measured:  # as they were when the run began
         mine[key] = saved[key] if saved[key] in choices[key] else mine[key]
-    if differ := [key for key in mine if mine[key] != saved.get(key)]:
+    if differ := [key for key in mine if mine[key] != saved.get(key) and key not in FREE]:
         theirs = {key: saved.get(key) for key in differ}
         kinds = all(type(value) is type(mine[key]) for key, value in theirs.items())
         show = str if kinds else repr  # '12' is not 12

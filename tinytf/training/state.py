@@ -17,6 +17,7 @@ from tinytf.training.checkpointing import (
     weight_faults,
     write,
 )
+from tinytf.training.sharded import gathered, part_of
 
 __all__ = ["TrainingState", "check_state", "load_training_state", "save_training_state"]
 
@@ -28,12 +29,14 @@ def save_training_state(
     step: int,
     header: Mapping[str, Any] | None = None,
     random: Mapping[str, Tensor] | None = None,
+    writes: bool = True,
 ) -> None:
     """Write a model, its optimiser and the step to one file, for a training loop of your own.
 
     `header` is anything else that JSON can hold. The random state that dropout draws from goes with
     them (default: torch's own, as it is now). The optimiser's settings, such as its rate, are
-    not kept. Raises CheckpointError if it could not be written, or if a weight is not finite.
+    not kept. Of several processes one `writes`; what is sharded over them is made whole, for which
+    all must call. Raises CheckpointError if it could not be written, or if a weight is not finite.
     """
     named = model_tensors(model)
     tensors = {f"model/{name}": tensor for name, tensor in named.items()}
@@ -48,6 +51,9 @@ def save_training_state(
     if random is None:
         random = random_state(_device(model))
     tensors |= {f"random/{kind}": state for kind, state in random.items()}
+    tensors = gathered(tensors, keep=writes)
+    if not writes:
+        return
     own = {"kind": "training", "step": step, "without_moments": without}
     write(path, tensors, own | dict(header or {}))
 
@@ -87,7 +93,10 @@ class TrainingState(NamedTuple):
         optimizer.state.clear()
         for name, parameter in model_tensors(model).items():
             if name in self.moments:
-                optimizer.state[parameter] = self.moments[name]
+                optimizer.state[parameter] = {
+                    key: part_of(value, parameter) if isinstance(value, Tensor) else value
+                    for key, value in self.moments[name].items()
+                }
 
 
 def check_state(
@@ -168,7 +177,10 @@ def _fresh_moments(optimizer: torch.optim.Optimizer) -> dict[Tensor, dict[str, A
     twin._optimizer_step_pre_hooks, twin._optimizer_step_post_hooks = {}, {}
     twin.state, twin.param_groups, pairs = defaultdict(dict), [], []
     for group in optimizer.param_groups:
-        shadows = [torch.empty_like(p, device="meta").requires_grad_() for p in group["params"]]
+        shadows = [  # of a sharded parameter's whole shape
+            torch.empty(p.shape, dtype=p.dtype, device="meta").requires_grad_()
+            for p in group["params"]
+        ]
         for shadow in shadows:
             shadow.grad = torch.empty_like(shadow)
         plainly = {key: False for key in ("fused", "foreach", "capturable") if key in group}

@@ -32,7 +32,7 @@ def add_up_gradients(
         with team.adding_up(objective, now=i == len(micro) - 1):
             with autocast(precision, device):
                 loss, _ = objective(rows, label_smoothing)
-            # DDP divides the sum of gradients by the number of processes
+            # DDP and FSDP2 divide the sum of gradients by the number of processes
             (loss * (counts * team.world_size) / tokens).backward()
         total += counts * loss.item()
     (total,) = team.total([total], device)

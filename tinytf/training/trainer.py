@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,15 @@ from tinytf.support.modes import training_as_found
 from tinytf.support.randomness import random_state, seeded, set_random_state
 from tinytf.text.words import PAD
 from tinytf.training.autotune import choose_attention, choose_training_precision
+from tinytf.training.checkpointing import load_weights, model_tensors
 from tinytf.training.config import TrainingConfig
 from tinytf.training.distributed import Team
 from tinytf.training.losses import Batch, TextBatch, for_compiled, sequence_loss
 from tinytf.training.optimizer import adamw
 from tinytf.training.precision import InFloat32, attending
+from tinytf.training.recompute import recomputing
 from tinytf.training.run_file import load_run, save_run
+from tinytf.training.sharded import gathered, whole
 from tinytf.training.step import add_up_gradients, check_finite
 
 __all__ = ["InFloat32", "Trainer", "TrainingConfig"]
@@ -64,7 +67,13 @@ class Trainer:
         self.model, self.batches, self.config = model, batches, config
         if is_compiled(model):
             objective = for_compiled(objective)
-        self.objective = self.team.wrap(model, objective)
+        if "attention" in self.measured:  # before the model is wrapped, which may shard it
+            first, smoothing = batches(0), config.label_smoothing
+            attention = choose_attention(
+                model, first, objective, smoothing, config.precision, self.team
+            )
+            self.config = replace(config, attention=attention)
+        self.objective = self.team.wrap(model, objective, config.parallel)
         self.optimizer = adamw(model, config)
         self.step = 0
         self.saved_step: int | None = None  # of the file last saved or loaded
@@ -73,12 +82,6 @@ class Trainer:
         self.unlogged = (0.0, 0)  # loss and tokens since the last row
         with seeded(config.seed):
             self.random = random_state(model.device)
-        if "attention" in self.measured:
-            first, smoothing = batches(0), config.label_smoothing
-            attention = choose_attention(
-                model, first, objective, smoothing, config.precision, self.team
-            )
-            self.config = replace(config, attention=attention)
 
     def learning_rate(self, step: int) -> float:
         """Give the learning rate of a step, counted from 1."""
@@ -102,9 +105,17 @@ class Trainer:
         """
         until = self.config.steps if until is None else until
         started, saved = time.perf_counter() - self.seconds, time.perf_counter()
+        first = self.step
         pause = 0.0 if self.team.alone else 2.0  # torchrun passes on a signal that all have had
         with self._set_up(), deferred_interrupt(pause) as interrupted:
-            while self.step < until and not self._agreed(bool(interrupted)):
+            while self.step < until:
+                due = save_to and self.step > first and time.perf_counter() - saved > save_every
+                stop, save = self._agreed(bool(interrupted), bool(due))
+                if save:
+                    self.save(save_to, **(header or {}))
+                    saved = time.perf_counter()
+                if stop:
+                    break
                 with self.team.words(self.step):
                     loss, tokens, norm = self._train_step()
                 self.step += 1
@@ -117,9 +128,6 @@ class Trainer:
                     self._log(norm)
                     if bar is not None:
                         bar.set_postfix_str(f"loss {self.history[-1]['loss']:.3f}", refresh=False)
-                if save_to and time.perf_counter() - saved > save_every:
-                    self.save(save_to, **(header or {}))
-                    saved = time.perf_counter()
             if save_to:
                 self.save(save_to, **(header or {}))
         if interrupted or self.step < until:
@@ -136,15 +144,21 @@ class Trainer:
             with (
                 training_as_found(self.model),
                 attending(self.model, self.config.attention, in_float32),
+                recomputing(self.model) if self.config.recompute else nullcontext(),
             ):
                 yield
         finally:
             set_random_state(outside, device)
 
-    def _agreed(self, stop: bool) -> bool:
-        """Say whether any process of the team is to stop: all do so after the same step."""
+    def _agreed(self, stop: bool, save: bool) -> tuple[bool, bool]:
+        """Say whether any process is to stop, and whether the main one finds it time to save.
+
+        All then do so after the same step, whatever their clocks say.
+        """
         with self.team.words(self.step):
-            return sum(self.team.total([stop], self.model.device)) > 0
+            flags = [stop, save and self.team.is_main]
+            stops, saves = self.team.total(flags, self.model.device)
+        return stops > 0, saves > 0
 
     def _log(self, norm: float) -> None:
         """Add a row to the history: the mean loss since the row before."""
@@ -172,7 +186,7 @@ class Trainer:
         settings = (c.label_smoothing, c.precision)
         total, tokens = add_up_gradients(self.objective, micro, *settings, team)
         check_finite("loss", total, step, lr)
-        norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), c.clip))
+        norm = float(whole(nn.utils.clip_grad_norm_(self.model.parameters(), c.clip)))
         check_finite("gradient's norm", norm, step, lr)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
@@ -182,11 +196,22 @@ class Trainer:
     def save(self, path: str | Path, **header: Any) -> None:
         """Write weights, optimiser, random state, configurations and history to one file.
 
-        In a team only the main process writes.
+        In a team all must call it, and the main process writes.
         """
-        if self.team.is_main:
+        with self.team.words(self.step):
             save_run(self, path, header)
         self.saved_step = self.step
+
+    def weights_into(self, model: nn.Module) -> None:
+        """Bring the weights as they are now, whole, to another model of the same configuration.
+
+        In a team all must call it; only the main process's model is changed. Nothing is done where
+        it is the very model that is trained.
+        """
+        with self.team.words(self.step):  # those of a sharded model take part all the same
+            weights = gathered(model_tensors(self.model), keep=self.team.is_main)
+        if self.team.is_main and model is not self.model:
+            load_weights(model, weights)
 
     def load(self, path: str | Path) -> dict[str, Any]:
         """Take up a run where `save` left it, and return the file's header.
