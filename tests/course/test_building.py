@@ -9,10 +9,11 @@ import pytest
 import torch
 from nbclient import NotebookClient
 
-from tinytf.course import building
+from tinytf.course import building, stubs
 from tinytf.course.__main__ import main
-from tinytf.course.building import build_copy, built, mode
+from tinytf.course.building import built, mode
 from tinytf.course.graduate import outcome
+from tinytf.course.stubs import build_copy
 from tinytf.feedforward import FeedForward
 from tinytf.llama import LlamaConfig
 from tinytf.training import denoising
@@ -40,7 +41,7 @@ def run(notebook):
 def test_a_chapter_runs_from_top_to_bottom_in_build_mode(number, solved):
     seen = run(build_copy(chapter(number), solved))
     assert {one["status"] for one in seen} <= {"passed" if solved else "not yet"}
-    assert len(seen) == sum(map(len, building._definition_cells(chapter(number)["cells"]).values()))
+    assert len(seen) == sum(map(len, stubs._definition_cells(chapter(number)["cells"]).values()))
 
 
 def notebook(*sources):
@@ -58,48 +59,9 @@ PAGE = (
 )
 
 
-def test_only_the_last_definition_before_it_graduates_becomes_a_stub():
-    how, *cells = build_copy(notebook(*PAGE))["cells"]
-    assert "What you are to write, in this order: `gelu`." in "".join(how["source"])
-    assert "".join(cells[1]["source"]) == PAGE[1]
-    assert "".join(cells[3]["source"]) == PAGE[3]
-    stub = "".join(cells[2]["source"])
-    assert "raise NotImplementedError" in stub
-    assert "erf" not in stub
-    assert "Hendrycks and Gimpel" in stub  # the package's description
-    assert stub.endswith('gelu = built(gelu, "tinytf.feedforward")')
-
-
-@pytest.mark.parametrize(
-    ("said", "asked"),
-    [
-        ("Return it. Raises ValueError if a.b is 3.5. Source: X.", "Return it. Source: X."),
-        ("Return it.\n\nShapes.\n\nRaises ValueError for\nrank 3.", "Return it.\n\nShapes."),
-        ("Raises a number to a power.", "Raises a number to a power."),
-        ("It raises the price.", "It raises the price."),
-    ],
-)
-def test_errors_are_not_asked_of_the_reader(said, asked):
-    assert building._asked(said) == asked
-
-
-def test_no_stub_of_a_chapter_promises_an_error():
-    cells = build_copy(chapter("05"))["cells"]
-    stubs = ["".join(cell["source"]) for cell in cells if "= built(" in "".join(cell["source"])]
-    assert len(stubs) > 2
-    assert not any("Raises" in stub for stub in stubs)
-
-
 def test_a_config_that_only_checks_itself_can_stand_in():
     made = building.stand_in(LlamaConfig, {"PRESETS": {"mine": {"d_model": 7}}})
     assert made.preset("mine").d_model == 7  # which the package's own would refuse
-
-
-def test_the_copy_has_no_outputs_and_leaves_the_chapter_as_it_was():
-    before = chapter("05")
-    cells = build_copy(before)["cells"]
-    assert before == chapter("05")
-    assert not any(cell.get("outputs") for cell in cells)
 
 
 def test_what_passes_is_used_and_graduates(capsys):

@@ -10,7 +10,7 @@ import torch
 from tinytf import EncoderLayer, MultiHeadAttention
 from tinytf.attention import explicit_attention
 from tinytf.course import yours
-from tinytf.course.building import build_copy, imported_parts
+from tinytf.course.stubs import build_copy, imported_parts
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 IMPORTS = "import math\nimport torch\nfrom torch import nn\n"

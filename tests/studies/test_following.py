@@ -8,6 +8,7 @@ from tinytf.course.answers.ch29 import ANSWERS
 from tinytf.data.phrasebook import Phrasebook
 from tinytf.studies import following, load
 from tinytf.studies.heads import unseen_twins
+from tinytf.studies.twins import more_twins, twin_runs
 
 
 @pytest.fixture(scope="module")
@@ -20,24 +21,8 @@ def twins():
     return unseen_twins(Phrasebook())[:12]
 
 
-def test_twins_have_their_places_and_one_beginning(translator, twins):
-    runs = following.twin_runs(translator, [two[::-1] for two in twins])
-    for row, two in enumerate(twins):
-        first, second = sorted(two, key=lambda pair: pair.antecedent[1])
-        words = first.source
-        assert words[runs.places["it"][row]] == "it"
-        assert words[runs.places["adjective"][row]] == words[-1] != second.source[-1]
-        assert words[runs.places["because"][row]] == "because"
-        at = int(runs.at[row])
-        assert first.target[:at] == second.target[:at]
-        assert translator.target.tokens[runs.right[row]] == first.target[at]
-        assert translator.target.tokens[runs.wrong[row]] == second.target[at]
-    apart = (runs.first != runs.second).nonzero()
-    assert apart[:, 1].tolist() == runs.places["adjective"].tolist()
-
-
 def test_the_shipped_translator_asks_the_adjective(translator, twins):
-    known = following.more_twins(Phrasebook(), twins, 60)
+    known = more_twins(Phrasebook(), twins, 60)
     assert not {p.english for two in known for p in two} & {p.english for two in twins for p in two}
     row = following.follow(translator, twins, known)
     assert row["memory"]["adjective"][0] > 0.9
@@ -45,20 +30,6 @@ def test_the_shipped_translator_asks_the_adjective(translator, twins):
     assert row["sublayers"]["layers.0.cross_attention"][1] > 0.9
     shares = sum(direct for _, _, direct in row["sublayers"].values())
     assert shares == pytest.approx(1, abs=0.1)
-
-
-def test_counts_differ_in_one_number(translator):
-    runs = following.count_runs(translator, Phrasebook(), 150)
-    rows, words = torch.arange(len(runs.at)), translator.source.tokens
-    assert len(rows) > 5
-    assert ((runs.first != runs.second).sum(dim=1) == 1).all()
-    one, two = (source[rows, runs.places["number"]] for source in (runs.first, runs.second))
-    assert {words[i] for i in torch.cat([one, two]).tolist()} <= {"two", "three", "four", "five"}
-    assert (one != two).all()
-    said = {translator.target.tokens[i] for i in torch.cat([runs.right, runs.wrong]).tolist()}
-    assert said <= {"两", "三", "四", "五"}
-    assert (runs.ask(translator.model, runs.first) > 0).all()
-    assert (runs.ask(translator.model, runs.second) < 0).all()
 
 
 def test_an_example_of_the_explorer_has_every_place(translator, twins):
@@ -80,7 +51,7 @@ def test_donors_are_those_of_the_exercise(control):
 
 
 def test_strangers_fill_the_adjective_s_place_alone(translator, twins):
-    runs = following.twin_runs(translator, twins)
+    runs = twin_runs(translator, twins)
     values = torch.randn(*runs.first.shape, 3)
     filled = following.strangers(runs, values, 1)
     at = runs.places["adjective"]

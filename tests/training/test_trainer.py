@@ -642,7 +642,7 @@ def test_a_precision_chosen_by_measurement_stays_as_the_run_began(tmp_path, monk
 def test_an_attention_chosen_by_measurement_stays_as_the_run_began(began, tmp_path, monkeypatch):
     trainer(attention=began).run(until=2, save_to=tmp_path / "run")
     other = {"fused": "explicit", "explicit": "fused"}[began]
-    monkeypatch.setattr("tinytf.training.trainer.choose_attention", lambda *_: other)
+    monkeypatch.setattr("tinytf.training.autotune.choose_attention", lambda *_: other)
     resumed = trainer(attention="auto")
     assert resumed.config.attention == other
     resumed.load(tmp_path / "run")

@@ -3,12 +3,11 @@
 import matplotlib
 import matplotlib.pyplot as plt
 import pytest
+from viz_support import inside, written
 
 from tinytf.viz.recurrent import (
-    draw_average,
     draw_gates,
     draw_gru,
-    draw_reach,
     draw_two_networks,
     draw_unrolled,
 )
@@ -18,21 +17,6 @@ matplotlib.use("Agg")
 pytestmark = pytest.mark.usefixtures("house_style")
 
 SOURCE, TARGET = ["the", "cat", "slept"], ["猫", "睡", "了"]
-
-
-def written(drawing):
-    return [text.get_text() for text in drawing.ax.texts]
-
-
-def inside(drawing):
-    """Whether every text stands within the drawing."""
-    figure = drawing.ax.figure
-    renderer = figure.canvas.get_renderer()
-    boxes = [text.get_window_extent(renderer) for text in drawing.ax.texts if text.get_text()]
-    page = figure.bbox
-    return all(
-        page.x0 <= b.x0 and b.x1 <= page.x1 and page.y0 <= b.y0 and b.y1 <= page.y1 for b in boxes
-    )
 
 
 @pytest.mark.parametrize(
@@ -46,11 +30,6 @@ def inside(drawing):
         lambda: draw_two_networks(SOURCE, TARGET),
         lambda: draw_two_networks(SOURCE, TARGET, [0.1, 0.2, 0.7]),
         lambda: draw_two_networks(SOURCE, TARGET, [0.1, 0.2, 0.7], 3),
-        lambda: draw_average(
-            [[2.0, 0.0], [4, 4]], [[1.0, 0], [2, 2]], [1, -1], [0.5, -1], [0.8, 0.2]
-        ),
-        draw_reach,
-        lambda: draw_reach(4),
     ],
     ids=[
         "unrolled",
@@ -61,9 +40,6 @@ def inside(drawing):
         "one vector",
         "attention",
         "step 3",
-        "average",
-        "reach",
-        "reach of 4",
     ],
 )
 def test_everything_stands_on_the_page_and_is_said(draw):
@@ -84,9 +60,3 @@ def test_one_vector_feeds_all_and_attention_has_weights():
     drawing = draw_two_networks(SOURCE, TARGET, [0.1, 0.2, 0.7])
     assert {"0.10", "0.20", "0.70", "context"} <= {*written(drawing)}
     assert "the thickest goes to slept" in spoken(drawing.ax.figure)
-
-
-def test_the_steps_are_counted():
-    assert {"RNN: 3 steps", "convolution: 3 layers", "attention: 1 step"} <= {
-        *written(draw_reach(4))
-    }

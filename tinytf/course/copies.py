@@ -10,8 +10,8 @@ import hashlib
 import json
 from typing import NamedTuple
 
-from tinytf.course.building import build_copy, read_copy
 from tinytf.course.notebooks import NotebookError, source
+from tinytf.course.stubs import build_copy, read_copy
 from tinytf.support.files import write_atomically
 
 __all__ = ["Update", "fresh_copy", "read", "update", "write"]

@@ -7,6 +7,16 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from tinytf.course.evidence import copied, record
+from tinytf.course.tensors import (
+    cast,
+    each_tensor,
+    even,
+    gradients_of,
+    plain,
+    tensors,
+    wide,
+)
+from tinytf.course.tensors import numbers as numbers  # what graders import from here
 from tinytf.course.words import apart, described, dtype_name, given, parameter_names, short, which
 
 _TOLERANCE = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-5, torch.float64: 1e-9}
@@ -20,12 +30,6 @@ def expect(holds, message):
     """Raise Mismatch with this message unless it holds."""
     if not holds:
         raise Mismatch(message)
-
-
-def numbers(*shape, seed, scale=1.0, shift=0.0, dtype=torch.float32):
-    """Normal random numbers, the same in every run: no two rows, columns or axes are alike."""
-    drawn = torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-    return (drawn * scale + shift).to(dtype)
 
 
 def agrees(answer, oracle, *arguments, tolerance=None, dtype=True, note="", where=None):
@@ -51,8 +55,8 @@ def gradients(answer, oracle, *arguments, tolerance=1e-6, note="", where=None):
     """
     where = where or given(answer, arguments)
     names = parameter_names(answer, len(arguments))
-    expected = oracle if isinstance(oracle, dict) else _gradients(oracle, arguments)[0]
-    got, out = _gradients(answer, arguments)
+    expected = oracle if isinstance(oracle, dict) else gradients_of(oracle, arguments)[0]
+    got, out = gradients_of(answer, arguments)
     record(got)
     for i in expected:
         if expected[i] is None:
@@ -70,9 +74,9 @@ def precise(answer, oracle, *arguments, dtype, tolerance=None, note="", where=No
     The floating-point tensors are rounded to it first; oracle computes in float64 on the rounded
     numbers.
     """
-    arguments = _cast(arguments, dtype)
+    arguments = cast(arguments, dtype)
     where = where or given(answer, arguments)
-    expected = _cast(oracle(*_cast(arguments, torch.float64)), dtype)
+    expected = cast(oracle(*cast(arguments, torch.float64)), dtype)
     same(answer(*arguments), expected, where, tolerance or _TOLERANCE[dtype], note, dtype=True)
 
 
@@ -110,10 +114,10 @@ def travels(answer, *arguments, note="", where=None):
     followed there: a loop that does so may well be right, and nothing is said of it.
     """
     where = where or given(answer, arguments)
-    moved = _each_tensor(arguments, lambda x: x.to("meta"))
+    moved = each_tensor(arguments, lambda x: x.to("meta"))
     try:
         with _NoLists():
-            parts = _tensors(answer(*moved))
+            parts = tensors(answer(*moved))
     except _Looked:
         return
     except (RuntimeError, NotImplementedError, TypeError) as error:
@@ -207,9 +211,9 @@ def same(got, expected, where, tolerance=None, note="", dtype=False):
         expect(isinstance(got, list | tuple) and len(got) == len(parts), kind)
         for i, (one, other) in enumerate(zip(got, parts, strict=True)):
             same(one, other, f"{where}, for result {i}", tolerance, note.strip(), dtype)
-    elif (parts is not None and not _even(expected)) or isinstance(expected, str | None):
+    elif (parts is not None and not even(expected)) or isinstance(expected, str | None):
         equal = type(got) is type(expected) or isinstance(got, list | tuple)
-        equal = equal and _plain(got) == _plain(expected)
+        equal = equal and plain(got) == plain(expected)
         message = f"{where}, you get {short(got)}, expected {short(expected)}.{note}"
         expect(equal, message)
     else:
@@ -230,7 +234,7 @@ def _same_tensors(got, expected, where, tolerance, note, dtype):
     else:
         each = [_TOLERANCE[x.dtype] for x in (got, expected) if x.dtype in _TOLERANCE]
         tolerance = tolerance or max([*each, 1e-9])
-        wrong = ~torch.isclose(_wide(got), _wide(expected.detach().cpu()), tolerance, tolerance)
+        wrong = ~torch.isclose(wide(got), wide(expected.detach().cpu()), tolerance, tolerance)
     if not wrong.any():
         return
     if got.numel() <= 12:
@@ -249,71 +253,3 @@ def tensor(got, where):
         return torch.as_tensor(got)
     except (TypeError, ValueError, RuntimeError):
         raise Mismatch(f"{where}, you return {described(got)}, expected a tensor") from None
-
-
-def _gradients(function, arguments):
-    """The gradient to each floating-point tensor, by its place, and the output's tensors."""
-    places = {}
-
-    def leaf(x, at):
-        if not x.is_floating_point():
-            return x
-        places[at] = x.detach().double().clone().requires_grad_()
-        return places[at]
-
-    with torch.enable_grad():
-        out = _tensors(function(*_each_tensor(arguments, leaf, ())))
-        out = [part for part in out if part.requires_grad]
-        if not out:
-            return dict.fromkeys(places), None
-        total = sum(
-            (part.double() * numbers(*part.shape, seed=i, dtype=torch.float64)).sum()
-            for i, part in enumerate(out)
-        )
-        found = torch.autograd.grad(total, list(places.values()), allow_unused=True)
-    return dict(zip(places, found, strict=True)), out
-
-
-def _each_tensor(value, change, at=None):
-    """Lists, tuples and dicts with every tensor changed; `at` gives `change` its place, too."""
-    if isinstance(value, torch.Tensor):
-        return change(value) if at is None else change(value, at)
-    inside = (lambda i: None) if at is None else (lambda i: (*at, i))
-    if isinstance(value, list | tuple):
-        return type(value)(_each_tensor(part, change, inside(i)) for i, part in enumerate(value))
-    if type(value) is dict:
-        return {key: _each_tensor(part, change, inside(key)) for key, part in value.items()}
-    return value
-
-
-def _cast(value, dtype):
-    return _each_tensor(value, lambda x: x.to(dtype) if x.is_floating_point() else x)
-
-
-def _tensors(value):
-    """The floating-point tensors of a result."""
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if isinstance(value, dict):
-        value = list(value.values())
-    return [x for part in value for x in _tensors(part)] if isinstance(value, list | tuple) else []
-
-
-def _wide(x):
-    return x.to(torch.complex128 if x.is_complex() else torch.float64)
-
-
-def _even(value):
-    """Whether a list can be a tensor: numbers in even rows."""
-    try:
-        torch.as_tensor(value)
-    except (TypeError, ValueError, RuntimeError):
-        return False
-    return len(value) > 0
-
-
-def _plain(value):
-    """Lists for tuples, and numbers for tensors of one, all the way down."""
-    if isinstance(value, torch.Tensor):
-        return value.tolist()
-    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value

@@ -15,17 +15,12 @@ import re
 from functools import cache
 from pathlib import Path
 
-from tinytf.course.building import (
-    graded,
-    imported_parts,
-    let_look_inside,
-    stand_in,
-    target_of,
-)
+from tinytf.course.building import graded, let_look_inside, stand_in
 from tinytf.course.display import GOOD, QUIET, block, inline, show, sign
 from tinytf.course.graduate import runs_on
 from tinytf.course.notebooks import Notebook, NotebookError, notebooks, source, tree
 from tinytf.course.parts import parts
+from tinytf.course.stubs import imported_parts, target_of
 
 __all__ = ["yours"]
 

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -12,14 +13,35 @@ from tinytf.inspect import attention_layers
 from tinytf.support.device import choose_precision
 from tinytf.support.modes import training_as_found
 from tinytf.support.randomness import seeded
+from tinytf.training.config import TrainingConfig
 from tinytf.training.distributed import Team
 from tinytf.training.losses import Batch, TextBatch
 from tinytf.training.precision import attending, autocast
 
-__all__ = ["choose_attention", "choose_training_precision"]
+__all__ = ["choose_attention", "choose_training_precision", "settle"]
 
 SHORT = 64  # tokens; over longer ones the fused kernel is the faster, and needs less memory
 TURNS = 5  # of each; the best one counts, since others may have been disturbed
+
+
+def settle(
+    config: TrainingConfig,
+    model: nn.Module,
+    batches: Callable[[int], Batch | TextBatch],
+    objective: Callable[..., tuple[Tensor, int]],
+    team: Team,
+) -> tuple[TrainingConfig, list[str]]:
+    """Replace each "auto" by what is faster here; also return the names of those settings.
+
+    To be called before the model is sharded, with the batches and objective of its training.
+    """
+    measured = [name for name in ("precision", "attention") if getattr(config, name) == "auto"]
+    if "precision" in measured:
+        config = replace(config, precision=choose_training_precision(model.device, team))
+    if "attention" in measured:
+        how = (config.label_smoothing, config.precision, team)
+        config = replace(config, attention=choose_attention(model, batches(0), objective, *how))
+    return config, measured
 
 
 def choose_training_precision(device: torch.device, team: Team) -> str:

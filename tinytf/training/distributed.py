@@ -102,6 +102,14 @@ class Team:
         dist.all_reduce(sums)
         return sums.tolist()
 
+    def agreed(self, stop: object, save: object, device: torch.device) -> tuple[bool, bool]:
+        """Say whether any process is to stop, and whether the main one finds it time to save.
+
+        All then do so after the same step, whatever their clocks say.
+        """
+        stops, saves = self.total([bool(stop), bool(save) and self.is_main], device)
+        return stops > 0, saves > 0
+
     def wait(self) -> None:
         """Wait until all processes are here."""
         if not self.alone:

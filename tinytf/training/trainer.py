@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from tinytf.support.interrupt import deferred_interrupt
 from tinytf.support.modes import training_as_found
 from tinytf.support.randomness import random_state, seeded, set_random_state
 from tinytf.text.words import PAD
-from tinytf.training.autotune import choose_attention, choose_training_precision
+from tinytf.training.autotune import settle
 from tinytf.training.checkpointing import load_weights, model_tensors
 from tinytf.training.config import TrainingConfig
 from tinytf.training.distributed import Team
@@ -56,23 +55,14 @@ class Trainer:
         team: Team | None = None,
     ) -> None:
         self.team = team or Team()
-        # the settings that were measured: a resumed run takes those it began with
-        self.measured = [n for n in ("precision", "attention") if getattr(config, n) == "auto"]
-        if "precision" in self.measured:
-            precision = choose_training_precision(model.device, self.team)
-            config = replace(config, precision=precision)
         pad_id = getattr(model.config, "pad_id", PAD)  # a GPT has none
         if pad_id != PAD:
             raise ValueError(f"the model has pad_id={pad_id}, but batches are padded with {PAD}")
-        self.model, self.batches, self.config = model, batches, config
+        self.model, self.batches = model, batches
         if is_compiled(model):
             objective = for_compiled(objective)
-        if "attention" in self.measured:  # before the model is wrapped, which may shard it
-            first, smoothing = batches(0), config.label_smoothing
-            attention = choose_attention(
-                model, first, objective, smoothing, config.precision, self.team
-            )
-            self.config = replace(config, attention=attention)
+        # the settings that were measured: a resumed run takes those it began with
+        self.config, self.measured = settle(config, model, batches, objective, self.team)
         self.objective = self.team.wrap(model, objective, config.parallel)
         self.optimizer = adamw(model, config)
         self.step = 0
@@ -110,7 +100,8 @@ class Trainer:
         with self._set_up(), deferred_interrupt(pause) as interrupted:
             while self.step < until:
                 due = save_to and self.step > first and time.perf_counter() - saved > save_every
-                stop, save = self._agreed(bool(interrupted), bool(due))
+                with self.team.words(self.step):
+                    stop, save = self.team.agreed(interrupted, due, self.model.device)
                 if save:
                     self.save(save_to, **(header or {}))
                     saved = time.perf_counter()
@@ -150,28 +141,11 @@ class Trainer:
         finally:
             set_random_state(outside, device)
 
-    def _agreed(self, stop: bool, save: bool) -> tuple[bool, bool]:
-        """Say whether any process is to stop, and whether the main one finds it time to save.
-
-        All then do so after the same step, whatever their clocks say.
-        """
-        with self.team.words(self.step):
-            flags = [stop, save and self.team.is_main]
-            stops, saves = self.team.total(flags, self.model.device)
-        return stops > 0, saves > 0
-
     def _log(self, norm: float) -> None:
         """Add a row to the history: the mean loss since the row before."""
         total, tokens = self.unlogged
-        self.history.append(
-            {
-                "step": self.step,
-                "loss": total / tokens,
-                "lr": self.learning_rate(self.step),
-                "grad_norm": norm,
-                "seconds": self.seconds,
-            }
-        )
+        row = {"step": self.step, "loss": total / tokens, "lr": self.learning_rate(self.step)}
+        self.history.append(row | {"grad_norm": norm, "seconds": self.seconds})
         self.unlogged = (0.0, 0)
 
     def _train_step(self) -> tuple[float, int, float]:

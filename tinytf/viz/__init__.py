@@ -23,7 +23,7 @@ from .diagram import Box, Diagram
 from .embedding import plane, token_rows, word_map
 from .explorer import AttentionExplorer, attention_explorer, attention_still
 from .families import spoiled_rows
-from .feedforward import dot_histogram, stacked_bars, unit_card
+from .feedforward import unit_card
 from .gpt import block_table, ranking, text_bits
 from .heads import head_table
 from .images import digit_attention, patch_row, similarity_grid
@@ -33,6 +33,7 @@ from .positional import positional_curves, positional_heatmap, rotations, scheme
 from .residual import draw_averaged, draw_norm_places, draw_shortcut
 from .sampling import settings_plane, text_strips, token_bars
 from .spoken import alt
+from .stacked import dot_histogram, stacked_bars
 from .statistics import activation_statistics, bars, histogram, lines, violins
 from .style import ATTENTION, COLOURS, CYCLE, SIGNED, label, labels, use_house_style
 from .widgets import explore

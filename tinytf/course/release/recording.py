@@ -156,7 +156,7 @@ class _Listener:
     def _gradients(self, answer, oracle, *arguments, tolerance=1e-6, note="", where=None):
         where = where or given(answer, arguments)
         if answer is self and not self.inside:
-            expected, _ = words._gradients(oracle, copied(arguments))
+            expected, _ = words.gradients_of(oracle, copied(arguments))
             self._hear("gradients", arguments, where, note, expected=expected, tolerance=tolerance)
         else:
             self.whole = False
