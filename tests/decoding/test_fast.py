@@ -8,15 +8,16 @@ from hypothesis import strategies as st
 from support import bounded
 
 from tinytf.attention import explicit_attention
-from tinytf.decoding.fast import FastStack, fast_decoder
+from tinytf.bert import Bert, BertConfig
+from tinytf.decoding.fast import fast_decoder
 from tinytf.decoding.fast_parts import FastOutput
+from tinytf.decoding.fast_stack import FastStack
 from tinytf.decoding.generate import generate
 from tinytf.decoding.sampling import Sampling
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.grouped_query import GroupedQueryAttention
 from tinytf.inspect import record, replace
 from tinytf.interpret.residual_stream import record_residual_stream
-from tinytf.llama import Llama, LlamaConfig
 from tinytf.norm import RMSNorm
 
 needs_fbgemm = pytest.mark.skipif(
@@ -227,8 +228,9 @@ def test_other_attention_is_refused():
 
 
 def test_other_models_and_layers_are_refused_by_name():
-    with pytest.raises(ValueError, match="for a GPT or a Transformer, and this is a Llama"):
-        fast_decoder(Llama(LlamaConfig(11, 12, 3, 3, 2, 20, 12)))
+    message = "for a GPT, a Llama or a Transformer, and this is a Bert"
+    with pytest.raises(ValueError, match=message):
+        fast_decoder(Bert(BertConfig(11, 12, 3, 2, 20, max_len=12)))
     model = decided_gpt(0)  # a GPT still, whose fast twin would not turn queries and keys
     turning = GroupedQueryAttention(12, 3, 3)
     for name in ("w_q", "w_k", "w_v", "w_o"):

@@ -14,7 +14,7 @@ import functools
 import torch
 from torch import Tensor
 
-__all__ = ["Columns", "Half"]
+__all__ = ["Columns", "Half", "Map"]
 
 _LARGEST = torch.finfo(torch.float16).max  # 65504
 _PIECES = 4  # a row is added up in so many pieces, so that threads can share one vector's work
@@ -125,6 +125,9 @@ class Half:
     def add_to(self, y: Tensor, x: Tensor) -> None:
         """Add the map of x (B, inputs) to y (B, outputs), in place."""
         y.add_(self(x))
+
+
+Map = Columns | Half
 
 
 def _has_fbgemm() -> bool:
