@@ -48,7 +48,7 @@ def test_scores_are_near_where_matrices_are_read_by_rows(rows, monkeypatch):
     monkeypatch.setattr("tinytf.decoding.matvec._WIDE", 1)
     model, ids = decided_gpt(0, dtype=torch.float32), prompts(rows, 6)
     twin = fast_decoder(model)
-    assert twin.output._map._by_rows
+    assert twin.output.map._by_rows
     cache = twin.decoder.new_cache()
     with torch.no_grad():
         steps = torch.cat([twin(ids[:, t : t + 1], cache) for t in range(6)], 1)
@@ -116,7 +116,9 @@ def test_an_output_of_its_own_is_used(exact):
     assert torch.equal(generate(fast_decoder(model), ids, 6), generate(model, ids, 6))
 
 
-@pytest.mark.parametrize("weights", [None, pytest.param("float16", marks=needs_fbgemm)])
+@pytest.mark.parametrize(
+    "weights", [None, "int8", "bfloat16", pytest.param("float16", marks=needs_fbgemm)]
+)
 def test_the_fast_path_is_taken(weights, monkeypatch):
     """Otherwise the tests above would compare the plain path with itself."""
     model, calls = decided_gpt(0, dtype=torch.float32), []
@@ -156,7 +158,7 @@ def test_float16_is_the_model_with_rounded_matrices(rows):
 
 
 def test_other_weights_are_refused():
-    with pytest.raises(ValueError, match=r"weights='int4' is not one of \(None, 'float16'\)"):
+    with pytest.raises(ValueError, match=r"weights='int4' is not one of \(None, 'bfloat16', 'fl"):
         fast_decoder(decided_gpt(0), "int4")
     with pytest.raises(ValueError, match=r"from float32 on the CPU, got torch\.float64 on cpu"):
         fast_decoder(decided_gpt(0), "float16")

@@ -131,6 +131,14 @@ def test_scores_are_near_in_other_precisions(dtype, device):
     torch.testing.assert_close(steps, expected, atol=limit, rtol=0)
 
 
+@pytest.mark.parametrize(("weights", "limit"), [("bfloat16", 0.03), ("int8", 0.03)])
+def test_scores_are_near_with_weights_of_fewer_bits(weights, limit):
+    model, ids = decided(0, dtype=torch.float32), prompts(2, 8)
+    with torch.no_grad():
+        ours, theirs = fast_decoder(model, weights)(ids), model(ids)
+    assert 0 < (ours - theirs).abs().max() < limit * theirs.abs().max()
+
+
 def test_what_the_model_refuses_is_refused():
     twin = fast_decoder(decided(0))
     cache = twin.decoder.new_cache()

@@ -136,6 +136,16 @@ def test_states_are_near_in_other_precisions(dtype, device):
     torch.testing.assert_close(ours, theirs, atol=limit, rtol=0)
 
 
+@pytest.mark.parametrize(("weights", "limit"), [("bfloat16", 0.02), ("int8", 0.02)])
+def test_states_are_near_with_weights_of_fewer_bits(weights, limit):
+    model = decided(0, "cpu", torch.float32)
+    src, twin = sources([5, 3], model), fast_decoder(model, weights)
+    tgt = random_ids([4, 4], model.config.tgt_vocab_size, "cpu", end=False)
+    with torch.no_grad():
+        ours, theirs = twin(src, tgt), model(src, tgt)
+    assert 0 < (ours - theirs).abs().max() < limit * theirs.abs().max()
+
+
 def test_the_fast_path_is_taken_and_shares_the_embedding(monkeypatch):
     model, calls, step = decided(0), [], FastDecoder._step
     monkeypatch.setattr(FastDecoder, "_step", lambda *a: calls.append("layer") or step(*a))

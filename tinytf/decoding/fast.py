@@ -14,14 +14,15 @@ from tinytf.decoding.fast_parts import FastOutput
 from tinytf.decoding.fast_stack import FastStack
 from tinytf.decoding.fast_transformer import FastTransformer
 from tinytf.decoding.matvec import Columns, Half, Map
+from tinytf.decoding.quantized import BFloat16, Int8
 from tinytf.embedding import TiedOutput
 from tinytf.gpt import GPT
 from tinytf.llama import Llama
 from tinytf.transformer import Transformer
 
-__all__ = ["FastGPT", "FastLlama", "fast_decoder"]
+__all__ = ["FastGPT", "FastLlama", "fast_decoder", "weight_bytes"]
 
-WEIGHTS = {None: Columns, "float16": Half}
+WEIGHTS = {None: Columns, "bfloat16": BFloat16, "float16": Half, "int8": Int8}
 
 
 def fast_decoder(
@@ -35,9 +36,10 @@ def fast_decoder(
     when the model has learned, moved or changed its precision. Both together take
     twice the memory of the weights; let go of the model if you only decode.
 
-    `weights="float16"` rounds that copy to float16, half as large: on a CPU it is read in less than
-    half the time, and logits are near the model's, not equal. That needs a model in float32 on the
-    CPU, and raises as `Half` does.
+    `weights` says in what that copy is kept. "float16" and "bfloat16" take half the bytes, "int8" a
+    quarter with a scale per input (`Int8` says how), and for few texts at a time a CPU takes about
+    as much less time to read them. Logits are then near the model's, not equal. They need a model
+    in float32, the first and the last on the CPU, and raise as `Half`, `BFloat16` and `Int8` do.
 
     There is nothing in it to look into or to train: `record` refuses it. Raises ValueError for
     other `weights`, a model that is fast already, one of another kind, and one of which a part is
@@ -52,6 +54,12 @@ def fast_decoder(
             return fast(model, WEIGHTS[weights]).eval()
     name = type(model).__name__
     raise ValueError(f"fast decoding is for a GPT, a Llama or a Transformer, and this is a {name}")
+
+
+def weight_bytes(twin: "FastGPT | FastLlama | FastTransformer") -> int:
+    """Give the bytes of the matrices that a fast model reads for one token."""
+    maps = [part for layer in twin.decoder.weights for part in layer]
+    return sum(m.nbytes for m in [*maps, twin.output.map] if hasattr(m, "nbytes"))
 
 
 class FastGPT(GPT):

@@ -89,12 +89,12 @@ class FastOutput(nn.Module):
         super().__init__()
         self.weight = weight
         self.bias = bias
-        self._map = lay_out(weight, bias)
+        self.map = lay_out(weight, bias)
 
     @torch.no_grad()
     def forward(self, x: Tensor) -> Tensor:
         """Map (..., C) to (..., V)."""
-        return self._map(x.reshape(-1, x.size(-1))).view(*x.shape[:-1], -1)
+        return self.map(x.reshape(-1, x.size(-1))).view(*x.shape[:-1], -1)
 
 
 class Heads(NamedTuple):

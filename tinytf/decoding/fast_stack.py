@@ -69,12 +69,12 @@ class FastStack(nn.Module):
         self.max_len = max_len
         self._heads = _grouped(stack, max_len) if turned else _alike(first)
         self._activation = _gated if turned else in_place(first.feed_forward.activation)
-        self._weights = [_Weights.of(layer, lay_out) for layer in stack.layers]
+        self.weights = [_Weights.of(layer, lay_out) for layer in stack.layers]
         self._final_norm = norm_of(stack.final_norm)
 
     def new_cache(self) -> list[StaticCache]:
         """Return an empty cache, one entry a layer."""
-        return [StaticCache(self.max_len) for _ in self._weights]
+        return [StaticCache(self.max_len) for _ in self.weights]
 
     @torch.no_grad()
     def forward(
@@ -83,7 +83,7 @@ class FastStack(nn.Module):
         """Map (B, T, C) to (B, T, C), as `CausalStack.forward`."""
         view = View.of(decoder_mask(padding, x.size(1)), x, len(cache[0]) if cache else 0)
         flat = x.reshape(-1, x.size(2)).clone()  # (B, T, C) -> (BT, C), changed in place below
-        for weights, layer in zip(self._weights, cache or [None] * len(self._weights), strict=True):
+        for weights, layer in zip(self.weights, cache or [None] * len(self.weights), strict=True):
             self._step(flat, weights, layer, view)
         return self._final_norm(flat).view(x.shape)
 

@@ -153,13 +153,13 @@ class FastDecoder(nn.Module):
         heads = first.self_attention.num_heads
         self.max_len, self._heads = max_len, Heads(heads, heads)
         self._pre = type(first.residual_1) is PreNorm
-        self._weights = [_Weights.of(layer, lay_out) for layer in decoder.layers]
+        self.weights = [_Weights.of(layer, lay_out) for layer in decoder.layers]
         self._activation = in_place(first.feed_forward.activation)
         self._final_norm = None if type(last) is nn.Identity else norm_of(last)
 
     def new_cache(self) -> list[LayerCache]:
         """Return an empty cache, one entry a layer."""
-        return [LayerCache(StaticCache(self.max_len), MemoryCache()) for _ in self._weights]
+        return [LayerCache(StaticCache(self.max_len), MemoryCache()) for _ in self.weights]
 
     @torch.no_grad()
     def forward(
@@ -174,7 +174,7 @@ class FastDecoder(nn.Module):
         width = x.size(2)
         view = View.of(mask, x, len(cache[0].self_attention) if cache else 0)
         flat = x.reshape(-1, width).clone()  # (B, T, C) -> (BT, C), changed in place below
-        for i, weights in enumerate(self._weights):
+        for i, weights in enumerate(self.weights):
             own, cross = cache[i] if cache else (None, MemoryCache())
             if len(cross) == 0:
                 kv = weights.kv(memory.reshape(-1, width))
