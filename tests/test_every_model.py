@@ -7,7 +7,6 @@ import pytest
 import torch
 from support import randomise
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from tinytf.attention import explicit_attention
 from tinytf.bert import Bert, BertConfig
@@ -16,6 +15,7 @@ from tinytf.decoding.generate import generate
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.inspect import record, replace
 from tinytf.llama import Llama, LlamaConfig
+from tinytf.metrics.counting import largest_made
 from tinytf.transformer import Transformer, TransformerConfig
 
 SIZES = {"vocab_size": 11, "d_model": 12, "num_heads": 3, "num_layers": 2, "max_len": 24}
@@ -316,23 +316,6 @@ def test_ids_are_still_checked_outside_of_transforms(family):
 # ---- memory of causal attention
 
 
-class Largest(TorchDispatchMode):
-    """Of all tensors that torch's operations make: the number of elements of the largest."""
-
-    def __init__(self):
-        super().__init__()
-        self.size = 0
-
-    def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
-        made = function(*arguments, **keywords or {})
-        parts = made if isinstance(made, list | tuple) else (made,)
-        for part in parts:
-            if isinstance(part, torch.Tensor) and part.numel():
-                size = part.untyped_storage().nbytes() // part.element_size()
-                self.size = max(self.size, size)
-        return made
-
-
 LONG = 256  # with widths of 12 and 20 an n x n matrix is the largest thing by far
 
 
@@ -345,14 +328,11 @@ def texts(model, rows=1):
 def test_no_matrix_of_all_positions_by_all_is_made(family):
     """Neither scores nor a mask, forward and backward; the explicit attention makes both."""
     model = MODELS[family](max_len=LONG)
-    with Largest() as largest:
-        model(*texts(model)).square().mean().backward()
-    assert largest.size < LONG * LONG / 2
+    largest = largest_made(lambda: model(*texts(model)).square().mean().backward())
+    assert largest < LONG * LONG / 2
     for layer in model.decoder.layers:
         layer.self_attention.attention = explicit_attention
-    with Largest() as largest:
-        model(*texts(model))
-    assert largest.size >= 3 * LONG * LONG  # a matrix a head
+    assert largest_made(lambda: model(*texts(model))) == 3 * LONG * LONG  # a matrix a head
 
 
 @pytest.mark.parametrize("fast", [False, True])
@@ -360,6 +340,4 @@ def test_no_matrix_of_all_positions_by_all_is_made(family):
 def test_nor_is_one_made_for_a_long_prompt(family, fast):
     model = MODELS[family](max_len=LONG + 4).eval()
     model = fast_decoder(model) if fast else model
-    with Largest() as largest:
-        generate(model, *texts(model), 3)
-    assert largest.size < LONG * LONG / 2
+    assert largest_made(lambda: generate(model, *texts(model), 3)) < LONG * LONG / 2
