@@ -31,12 +31,12 @@ IN_PLACE = {F.relu: torch.relu_, F.silu: functools.partial(F.silu, inplace=True)
 class StaticCache(KeyValueCache):
     """Keys and values in one tensor as long as they can get, so that a new position copies none.
 
-    `room` is (2, BH, max_len, D), made when the first position is appended.
+    `room` is (2, B, H, max_len, D), made when the first position is appended.
     """
 
     def __init__(self, max_len: int) -> None:
         super().__init__()
-        self.max_len, self.length, self.heads = max_len, 0, 0
+        self.max_len, self.length = max_len, 0
         self.room: Tensor | None = None
 
     def __len__(self) -> int:
@@ -47,33 +47,34 @@ class StaticCache(KeyValueCache):
 
         Raises ValueError for another batch size than that of the old ones.
         """
-        _, heads, length, width = k.shape
-        k, v = self.extend(torch.stack([k, v]).view(2, -1, length, width), heads)
+        heads = k.size(1)
+        k, v = self.extend(torch.stack([k, v]))
         return k.unflatten(0, (-1, heads)), v.unflatten(0, (-1, heads))
 
-    def extend(self, kv: Tensor, heads: int) -> tuple[Tensor, Tensor]:
-        """Do as `append` does, with keys and values in one tensor (2, BH, T, D)."""
-        _, rows, length, width = kv.shape
+    def extend(self, kv: Tensor) -> tuple[Tensor, Tensor]:
+        """Do as `append` does, with keys and values in one tensor (2, B, H, T, D).
+
+        Returns keys and values, each (BH, S, D).
+        """
+        _, batch, heads, length, width = kv.shape
         if self.room is None:
-            self.room, self.heads = kv.new_empty(2, rows, self.max_len, width), heads
-        elif rows != self.room.size(1):
-            held = self.room.size(1) // self.heads
-            raise ValueError(f"a batch of {rows // heads} does not match the cache's, {held}")
-        self.room.narrow(2, self.length, length).copy_(kv)
+            self.room = kv.new_empty(2, batch, heads, self.max_len, width)
+        elif batch != self.room.size(1):
+            raise ValueError(f"a batch of {batch} does not match the cache's, {self.room.size(1)}")
+        self.room.narrow(3, self.length, length).copy_(kv)
         self.length += length
-        return self.room.narrow(2, 0, self.length).unbind()
+        kept = self.room.view(2, batch * heads, self.max_len, width)
+        return kept.narrow(2, 0, self.length).unbind()
 
     def select(self, rows: Tensor) -> None:
         """Keep these rows of the batch, in this order (beams that live on)."""
         super().select(rows)
         if self.room is None:
             return
-        room = self.room.unflatten(1, (-1, self.heads))
-        kept = room.narrow(3, 0, self.length)[:, rows]
-        if len(rows) != room.size(1):
-            room = kept.new_empty(2, len(rows), *room.shape[2:])
-            self.room = room.flatten(1, 2)
-        room.narrow(3, 0, self.length).copy_(kept)
+        kept = self.room.narrow(3, 0, self.length)[:, rows]
+        if len(rows) != self.room.size(1):
+            self.room = kept.new_empty(2, len(rows), *self.room.shape[2:])
+        self.room.narrow(3, 0, self.length).copy_(kept)
 
 
 class FastOutput(nn.Module):
@@ -140,10 +141,10 @@ def attend_to(x: Tensor, heads: Heads, cache: StaticCache | None, view: View) ->
     x = x.view(view.batch, -1, h + 2 * g, x.size(1) // (h + 2 * g)).transpose(1, 2)
     if heads.turns is not None:
         x = _turned(x, heads, view.start)
-    length, width = x.shape[2:]
+    width = x.size(3)
     q, kv = x.split((h, 2 * g), dim=1)  # (B, H, T, D), (B, 2 G, T, D)
-    kv = kv.unflatten(1, (2, g)).transpose(0, 1).reshape(2, -1, length, width)
-    k, v = kv.unbind() if cache is None else cache.extend(kv, g)
+    kv = kv.unflatten(1, (2, g)).transpose(0, 1)  # (2, B, G, T, D)
+    k, v = kv.flatten(1, 2).unbind() if cache is None else cache.extend(kv)  # (B G, S, D)
     if view.once:
         q = q.reshape(view.batch * g, -1, width)  # (B G, H / G, D): a group asks together
         return attend_once(q, k.transpose(1, 2), v, view.bias).view(view.batch, -1)
