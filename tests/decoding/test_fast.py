@@ -12,7 +12,7 @@ from tinytf.bert import Bert, BertConfig
 from tinytf.decoding.fast import fast_decoder
 from tinytf.decoding.fast_parts import FastOutput
 from tinytf.decoding.fast_stack import FastStack
-from tinytf.decoding.generate import generate
+from tinytf.decoding.generate import generate, pad_left
 from tinytf.decoding.sampling import Sampling
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.grouped_query import GroupedQueryAttention
@@ -107,6 +107,16 @@ def test_rows_are_kept_and_repeated_as_in_the_plain_model(exact, rows, seed):
             scores.append([m(ids[rows, t : t + 1], cache) for t in (4, 5)])
     for ours, theirs in zip(*scores, strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-11, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [3, 64])
+def test_prompts_of_different_lengths_are_continued_as_by_the_plain_model(rows, exact):
+    model = decided_gpt(rows, exact, max_len=20)
+    some = [torch.randint(10, (1 + row % 5,)).tolist() for row in range(rows)]
+    ids, mask = pad_left(some, device=exact)
+    out = [generate(m, ids, 20, mask=mask, end_id=10, keep=7) for m in (model, fast_decoder(model))]
+    assert torch.equal(*out)
+    assert len({tuple(row) for row in out[0][:, 5:].tolist()}) >= 3
 
 
 def test_an_output_of_its_own_is_used(exact):
