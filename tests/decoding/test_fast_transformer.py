@@ -104,6 +104,22 @@ def test_padding_in_front_of_and_after_words_is_passed_over(exact):
             torch.testing.assert_close(ours[real[:, part]], theirs[real[:, part]], **EXACT)
 
 
+@pytest.mark.parametrize(
+    "rows", [[[0, 1, 4, 5], [1, 3, 5, 4]], [[1, 4, 0, 5], [1, 3, 4, 6]]], ids=["before", "between"]
+)
+def test_the_shortcut_for_a_word_a_row_remembers_padding(rows, exact):
+    """Padding among the first words, or a step of it: later words of that row must not see it."""
+    model, tgt = decided(0, exact), torch.tensor(rows, device=exact)
+    src, twin = sources([5, 2], model), fast_decoder(model)
+    cache, plain = twin.decoder.new_cache(), model.decoder.new_cache()
+    with torch.no_grad():
+        memory = model.encode(src)
+        for part in (slice(0, 2), slice(2, 3), slice(3, 4)):
+            ours = twin.decode(tgt[:, part], memory, cache)
+            theirs = model.decode(tgt[:, part], memory, plain)
+    torch.testing.assert_close(ours, theirs, **EXACT)  # of the last, which are words
+
+
 def test_a_source_of_nothing_but_padding_gives_zeros_to_read(exact):
     model = decided(0, exact)
     src, twin = sources([4, 3], model), fast_decoder(model)
