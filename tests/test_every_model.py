@@ -8,10 +8,14 @@ import torch
 from support import randomise
 from torch import nn
 
+from tinytf.attention import explicit_attention
 from tinytf.bert import Bert, BertConfig
+from tinytf.decoding.fast import fast_decoder
+from tinytf.decoding.generate import generate
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.inspect import record, replace
 from tinytf.llama import Llama, LlamaConfig
+from tinytf.metrics.counting import largest_made
 from tinytf.transformer import Transformer, TransformerConfig
 
 SIZES = {"vocab_size": 11, "d_model": 12, "num_heads": 3, "num_layers": 2, "max_len": 24}
@@ -19,7 +23,7 @@ SIZES = {"vocab_size": 11, "d_model": 12, "num_heads": 3, "num_layers": 2, "max_
 
 def transformer(**changes):
     sizes = {n: SIZES[n] for n in ("d_model", "num_heads", "num_layers", "max_len")}
-    config = TransformerConfig(11, 11, **sizes, d_ff=20, dropout=0.0, **changes)
+    config = TransformerConfig(11, 11, **sizes | {"d_ff": 20, "dropout": 0.0} | changes)
     return Transformer(config).double()
 
 
@@ -307,3 +311,33 @@ def test_ids_are_still_checked_outside_of_transforms(family):
     ids = torch.full((1, 3), 11)
     with pytest.raises(ValueError, match="id 11 is outside the vocabulary"):
         MODELS[family]()(*([ids, ids] if family == "Transformer" else [ids]))
+
+
+# ---- memory of causal attention
+
+
+LONG = 256  # with widths of 12 and 20 an n x n matrix is the largest thing by far
+
+
+def texts(model, rows=1):
+    ids = torch.randint(3, 9, (rows, LONG))
+    return (ids[:, :8], ids) if isinstance(model, Transformer) else (ids,)  # source, target
+
+
+@pytest.mark.parametrize("family", ["Transformer", "GPT", "Llama"])
+def test_no_matrix_of_all_positions_by_all_is_made(family):
+    """Neither scores nor a mask, forward and backward; the explicit attention makes both."""
+    model = MODELS[family](max_len=LONG)
+    largest = largest_made(lambda: model(*texts(model)).square().mean().backward())
+    assert largest < LONG * LONG / 2
+    for layer in model.decoder.layers:
+        layer.self_attention.attention = explicit_attention
+    assert largest_made(lambda: model(*texts(model))) == 3 * LONG * LONG  # a matrix a head
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("family", ["GPT", "Llama"])
+def test_nor_is_one_made_for_a_long_prompt(family, fast):
+    model = MODELS[family](max_len=LONG + 4).eval()
+    model = fast_decoder(model) if fast else model
+    assert largest_made(lambda: generate(model, *texts(model), 3)) < LONG * LONG / 2

@@ -36,7 +36,6 @@ WITHOUT_A_FILE = {
     "course/tensors.py": "in course/test_expect.py, which compares by them",
     "studies/alignment.py": "in studies/test_recurrence.py, whose grades it gives",
     "support/interrupt.py": "in training/test_trainer.py, whose runs are interrupted",
-    "support/modes.py": "with each search and score that puts a model's mode back",
     "support/protocols.py": "by what accepts them: it only names types",
     "support/randomness.py": "in training/test_trainer.py, whose runs draw from their own seed",
     "support/start.py": "in cli/, whose commands are interrupted",

@@ -4,17 +4,19 @@ Sizes: width 192, 6 heads, 6 layers, vocabulary 4096; with --small GPT-2 small w
 The floor is the time that reading the weights once takes in the faster of torch's two products with
 a vector. `fast_decoder` passes it: it sums weighted rows, with a kernel that reads faster. No
 decoder in float32 passes a plain sum over the weights; how near one comes is said too.
-All texts must be equal, but for weights rounded to float16: of those it is said how near they are.
+All texts must be equal, but for weights of fewer bits: of those it is said how near they are, and
+what their matrices take in memory.
 """
 
 import argparse
+import functools
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from benchmarks.report import Report
-from tinytf.decoding.fast import fast_decoder
+from tinytf.decoding.fast import fast_decoder, weight_bytes
 from tinytf.decoding.generate import generate
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.metrics.counting import count_parameters
@@ -23,7 +25,7 @@ from tinytf.studies.interleaved import Timings, interleave
 
 __all__ = ["agreement", "compare", "peers", "readings", "run"]
 
-ROUNDED = "tinytf fast float16"
+ROUNDED = {f"tinytf fast {name}": name for name in ("float16", "bfloat16", "int8")}
 THEIRS = "Hugging Face"
 PRODUCTS = ("weights read, product (in, out)", "weights read, product (out, in)")
 SUM = "weights read, sum"
@@ -35,8 +37,9 @@ def peers(model: GPT, ids: Tensor, tokens: int) -> dict[str, Callable[[], Tensor
     twin = fast_decoder(model)
     runs = {"tinytf fast": lambda: generate(twin, ids, tokens)}
     if model.device.type == "cpu":
-        half = fast_decoder(model, "float16")
-        runs[ROUNDED] = lambda: generate(half, ids, tokens)
+        for name, weights in ROUNDED.items():
+            rounded = fast_decoder(model, weights)
+            runs[name] = functools.partial(generate, rounded, ids, tokens)
     runs["tinytf"] = lambda: generate(model, ids, tokens)
     runs["tinytf, no cache"] = lambda: generate(model, ids, tokens, use_cache=False)
     try:
@@ -103,7 +106,7 @@ def compare(
     def after(number: int, results: dict[str, Tensor]) -> None:
         texts.update(results)
         for name in runs:
-            if name != ROUNDED and not torch.equal(results[name], results["tinytf"]):
+            if name not in ROUNDED and not torch.equal(results[name], results["tinytf"]):
                 raise AssertionError(f"{name} wrote another text")
 
     timings = interleave(runs | reads, rounds, warm_up=1, clock=options.clock, after=after)
@@ -125,21 +128,29 @@ def run(options: argparse.Namespace, report: Report) -> None:
         f"decoding, {options.tokens} tokens, milliseconds a token; {count:,} parameters",
         timings,
         ["tinytf fast", "tinytf"],
-        {ROUNDED: "rounded weights: the text may differ"},
+        dict.fromkeys(ROUNDED, "weights of fewer bits: the text may differ"),
         per=options.tokens,
         **{"of the floor": share},
     )
     rate = 4 * count * options.tokens / timings.of(SUM).median / 1e9
     report.value("memory read, sum", rate, "GB/s", 1)
-    if ROUNDED in timings.seconds:
-        report.say(f"float16: {agreement(model, fast_decoder(model, 'float16'), text)}")
+    for name, weights in ROUNDED.items():
+        if name in timings.seconds:
+            _say_how_near(report, model, weights, text)
     if options.small:
         reached = timings.ratio(floor, "tinytf fast").median
         report.aim("of the floor, fast", reached, 0.9, least=True)
         report.value("of a plain sum, fast", timings.ratio(SUM, "tinytf fast").median, "", 2)
     if THEIRS not in timings.seconds:
         return
-    for name, aim in ((ROUNDED, 2.0),) if options.small else (("tinytf fast", 2.6),):
+    aims = {"tinytf fast float16": 2.0, "tinytf fast int8": 2.5}
+    for name, aim in aims.items() if options.small else (("tinytf fast", 2.6),):
         if name in timings.seconds:
             faster = timings.ratio(THEIRS, name).median
             report.aim(f"Hugging Face over {name}", faster, aim, least=True)
+
+
+def _say_how_near(report: Report, model: GPT, weights: str, text: Tensor) -> None:
+    twin = fast_decoder(model, weights)
+    report.say(f"{weights}: {agreement(model, twin, text)}")
+    report.value(f"{weights}, matrices", weight_bytes(twin) / 2**20, "MiB", 1)

@@ -8,15 +8,16 @@ from hypothesis import strategies as st
 from support import bounded
 
 from tinytf.attention import explicit_attention
-from tinytf.decoding.fast import FastStack, fast_decoder
+from tinytf.bert import Bert, BertConfig
+from tinytf.decoding.fast import fast_decoder
 from tinytf.decoding.fast_parts import FastOutput
-from tinytf.decoding.generate import generate
+from tinytf.decoding.fast_stack import FastStack
+from tinytf.decoding.generate import generate, pad_left
 from tinytf.decoding.sampling import Sampling
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.grouped_query import GroupedQueryAttention
 from tinytf.inspect import record, replace
 from tinytf.interpret.residual_stream import record_residual_stream
-from tinytf.llama import Llama, LlamaConfig
 from tinytf.norm import RMSNorm
 
 needs_fbgemm = pytest.mark.skipif(
@@ -47,7 +48,7 @@ def test_scores_are_near_where_matrices_are_read_by_rows(rows, monkeypatch):
     monkeypatch.setattr("tinytf.decoding.matvec._WIDE", 1)
     model, ids = decided_gpt(0, dtype=torch.float32), prompts(rows, 6)
     twin = fast_decoder(model)
-    assert twin.output._map._by_rows
+    assert twin.output.map._by_rows
     cache = twin.decoder.new_cache()
     with torch.no_grad():
         steps = torch.cat([twin(ids[:, t : t + 1], cache) for t in range(6)], 1)
@@ -108,6 +109,16 @@ def test_rows_are_kept_and_repeated_as_in_the_plain_model(exact, rows, seed):
         torch.testing.assert_close(ours, theirs, atol=1e-11, rtol=1e-12)
 
 
+@pytest.mark.parametrize("rows", [3, 64])
+def test_prompts_of_different_lengths_are_continued_as_by_the_plain_model(rows, exact):
+    model = decided_gpt(rows, exact, max_len=20)
+    some = [torch.randint(10, (1 + row % 5,)).tolist() for row in range(rows)]
+    ids, mask = pad_left(some, device=exact)
+    out = [generate(m, ids, 20, mask=mask, end_id=10, keep=7) for m in (model, fast_decoder(model))]
+    assert torch.equal(*out)
+    assert len({tuple(row) for row in out[0][:, 5:].tolist()}) >= 3
+
+
 def test_an_output_of_its_own_is_used(exact):
     model = decided_gpt(0, exact)
     model.output.weight = torch.nn.Parameter(torch.randn_like(model.output.weight))
@@ -115,7 +126,9 @@ def test_an_output_of_its_own_is_used(exact):
     assert torch.equal(generate(fast_decoder(model), ids, 6), generate(model, ids, 6))
 
 
-@pytest.mark.parametrize("weights", [None, pytest.param("float16", marks=needs_fbgemm)])
+@pytest.mark.parametrize(
+    "weights", [None, "int8", "bfloat16", pytest.param("float16", marks=needs_fbgemm)]
+)
 def test_the_fast_path_is_taken(weights, monkeypatch):
     """Otherwise the tests above would compare the plain path with itself."""
     model, calls = decided_gpt(0, dtype=torch.float32), []
@@ -155,7 +168,7 @@ def test_float16_is_the_model_with_rounded_matrices(rows):
 
 
 def test_other_weights_are_refused():
-    with pytest.raises(ValueError, match=r"weights='int4' is not one of \(None, 'float16'\)"):
+    with pytest.raises(ValueError, match=r"weights='int4' is not one of \(None, 'bfloat16', 'fl"):
         fast_decoder(decided_gpt(0), "int4")
     with pytest.raises(ValueError, match=r"from float32 on the CPU, got torch\.float64 on cpu"):
         fast_decoder(decided_gpt(0), "float16")
@@ -227,8 +240,9 @@ def test_other_attention_is_refused():
 
 
 def test_other_models_and_layers_are_refused_by_name():
-    with pytest.raises(ValueError, match="for a GPT or a Transformer, and this is a Llama"):
-        fast_decoder(Llama(LlamaConfig(11, 12, 3, 3, 2, 20, 12)))
+    message = "for a GPT, a Llama or a Transformer, and this is a Bert"
+    with pytest.raises(ValueError, match=message):
+        fast_decoder(Bert(BertConfig(11, 12, 3, 2, 20, max_len=12)))
     model = decided_gpt(0)  # a GPT still, whose fast twin would not turn queries and keys
     turning = GroupedQueryAttention(12, 3, 3)
     for name in ("w_q", "w_k", "w_v", "w_o"):

@@ -1,22 +1,25 @@
-"""What fast decoders are made of: caches with room, outputs, and what may be laid out."""
+"""What fast decoders are made of: caches with room, attention, maps and outputs."""
 
 import pytest
 import torch
 from torch import nn
 
 from tinytf.attention import KeyValueCache
-from tinytf.blocks import DecoderLayer, EncoderLayer
 from tinytf.decoding.fast_parts import (
     FastOutput,
+    Heads,
     StaticCache,
+    View,
+    attend_once,
     attend_to,
-    check_hooks,
-    check_layer,
-    check_linear,
-    kernel_mask,
+    in_place,
+    joined,
+    norm_of,
 )
+from tinytf.decoding.matvec import Columns
+from tinytf.feedforward import ACTIVATIONS
 from tinytf.masks import CAUSAL
-from tinytf.residual import PostNorm, PreNorm
+from tinytf.norm import LayerNorm, RMSNorm
 
 
 def test_a_static_cache_holds_what_a_growing_one_does(exact):
@@ -31,6 +34,8 @@ def test_a_static_cache_holds_what_a_growing_one_does(exact):
         cache.select(rows)
     assert torch.equal(static.room[0], growing.k)
     assert torch.equal(static.room[1], growing.v)
+    with pytest.raises(ValueError, match="a batch of 2 does not match the cache's, 3"):
+        static.append(k[:2], v[:2])
     StaticCache(3).select(rows)  # an empty one has no rows
 
 
@@ -44,18 +49,53 @@ def test_a_cache_with_room_is_written_in_place_and_grows_or_shrinks_with_its_row
     assert torch.equal(cache.room[:, :, :, :2], first[:, [2, 0, 0]])
     cache.select(torch.tensor([1], device=exact))
     k, v = cache.extend(torch.ones(2, 1, 1, 3, 4, device=exact))
-    assert torch.equal(torch.stack([k, v])[:, :, :, :2], first[:, [0]])
-    assert k.shape == (1, 1, 5, 4)
+    assert torch.equal(torch.stack([k, v])[:, :, :2], first[:, [0]].squeeze(2))
+    assert k.shape == (1, 5, 4)
 
 
 def test_new_positions_see_what_the_cache_holds(exact):
     x = torch.randn(6, 12, device=exact, dtype=torch.float64)  # 2 texts of 3 tokens, 2 heads of 2
-    whole = attend_to(x, 2, 2, None, kernel_mask(CAUSAL, 3, 0, exact)).view(2, 3, 4)
+    heads, rows = Heads(2, 2), x.view(2, 3, 12)
+    whole = attend_to(x, heads, None, View.of(CAUSAL, rows, 0)).view(2, 3, 4)
     cache, parts = StaticCache(3), []
     for t in range(3):
-        step = x.view(2, 3, 12)[:, t]
-        parts.append(attend_to(step, 2, 2, cache, kernel_mask(CAUSAL, 1, t, exact)))
+        view = View.of(CAUSAL, rows[:, t : t + 1], t)
+        assert view.once
+        parts.append(attend_to(rows[:, t], heads, cache, view))
     torch.testing.assert_close(torch.stack(parts, 1), whole)
+
+
+def test_a_row_with_nothing_to_attend_to_stays_finite(exact):
+    q, kv = torch.randn(2, 6, 1, 4, device=exact).unbind()
+    mask = torch.tensor([False, True, True], device=exact)[:, None, None, None]
+    view = View.of(mask, torch.zeros(3, 1, 8, device=exact), 0)
+    q = -100 * q.abs()  # scores far below 0, too
+    mixed = attend_once(q, kv.abs().transpose(1, 2), kv, view.bias)
+    assert mixed.isfinite().all()
+    torch.testing.assert_close(mixed[2:], kv[2:])
+
+
+def test_joined_maps_stand_side_by_side_and_the_first_is_scaled(exact):
+    for bias in (True, False):
+        maps = [nn.Linear(4, n, bias).to(exact, torch.float64) for n in (3, 5)]
+        x = torch.randn(2, 4, device=exact, dtype=torch.float64)
+        with torch.no_grad():
+            expected = torch.cat([maps[0](x) / 2, maps[1](x)], dim=1)
+            torch.testing.assert_close(joined(Columns, maps, 0.5)(x), expected)
+
+
+@pytest.mark.parametrize("kind", [LayerNorm, RMSNorm, nn.LayerNorm])
+def test_a_norm_without_a_call_is_the_norm(kind, exact):
+    norm = kind(6).to(exact)
+    norm.weight.data.normal_()
+    x = torch.randn(3, 6, device=exact)
+    assert torch.equal(norm_of(norm)(x), norm(x))
+
+
+def test_an_activation_in_place_is_the_activation():
+    x = torch.randn(50)
+    for activation in ACTIVATIONS.values():
+        assert torch.equal(in_place(activation)(x.clone()), activation(x))
 
 
 def test_an_output_keeps_its_bias(exact):
@@ -64,21 +104,3 @@ def test_an_output_keeps_its_bias(exact):
     ours = FastOutput(theirs.weight, bias=theirs.bias)
     torch.testing.assert_close(ours(x), theirs(x).detach())
     torch.testing.assert_close(FastOutput(theirs.weight)(x), (theirs(x) - theirs.bias).detach())
-
-
-def test_what_is_not_as_its_class_makes_it_is_refused():
-    check_layer("here", EncoderLayer(4, 2, 8, residual=PreNorm), (PreNorm,))
-    check_layer("here", DecoderLayer(4, 2, 8), (PostNorm, PreNorm))
-    with pytest.raises(ValueError, match="FeedForward in PreNorm, not FeedForward, PostNorm"):
-        check_layer("here", EncoderLayer(4, 2, 8), (PreNorm,))
-    layer = DecoderLayer(4, 2, 8)
-    layer.cross_attention.w_k.register_forward_hook(lambda *_: None)
-    with pytest.raises(ValueError, match=r"here\.cross_attention\.w_k is no nn\.Linear"):
-        check_layer("here", layer, (PostNorm,))
-    with pytest.raises(ValueError, match=r"here\.cross_attention\.w_k has hooks"):
-        check_hooks("here", layer)
-    with pytest.raises(ValueError, match="output is no nn"):
-        check_linear("output", nn.Identity())
-    odd = nn.ModuleDict({"final_norm": nn.BatchNorm1d(4)})
-    with pytest.raises(ValueError, match=r"here\.final_norm is a BatchNorm1d: no LayerNorm"):
-        check_hooks("here", odd)

@@ -104,6 +104,22 @@ def test_padding_in_front_of_and_after_words_is_passed_over(exact):
             torch.testing.assert_close(ours[real[:, part]], theirs[real[:, part]], **EXACT)
 
 
+@pytest.mark.parametrize(
+    "rows", [[[0, 1, 4, 5], [1, 3, 5, 4]], [[1, 4, 0, 5], [1, 3, 4, 6]]], ids=["before", "between"]
+)
+def test_the_shortcut_for_a_word_a_row_remembers_padding(rows, exact):
+    """Padding among the first words, or a step of it: later words of that row must not see it."""
+    model, tgt = decided(0, exact), torch.tensor(rows, device=exact)
+    src, twin = sources([5, 2], model), fast_decoder(model)
+    cache, plain = twin.decoder.new_cache(), model.decoder.new_cache()
+    with torch.no_grad():
+        memory = model.encode(src)
+        for part in (slice(0, 2), slice(2, 3), slice(3, 4)):
+            ours = twin.decode(tgt[:, part], memory, cache)
+            theirs = model.decode(tgt[:, part], memory, plain)
+    torch.testing.assert_close(ours, theirs, **EXACT)  # of the last, which are words
+
+
 def test_a_source_of_nothing_but_padding_gives_zeros_to_read(exact):
     model = decided(0, exact)
     src, twin = sources([4, 3], model), fast_decoder(model)
@@ -134,6 +150,16 @@ def test_states_are_near_in_other_precisions(dtype, device):
     assert ours.dtype == dtype
     limit = {torch.float32: 1e-4, torch.bfloat16: 0.2}[dtype] * float(theirs.abs().max())
     torch.testing.assert_close(ours, theirs, atol=limit, rtol=0)
+
+
+@pytest.mark.parametrize(("weights", "limit"), [("bfloat16", 0.02), ("int8", 0.02)])
+def test_states_are_near_with_weights_of_fewer_bits(weights, limit):
+    model = decided(0, "cpu", torch.float32)
+    src, twin = sources([5, 3], model), fast_decoder(model, weights)
+    tgt = random_ids([4, 4], model.config.tgt_vocab_size, "cpu", end=False)
+    with torch.no_grad():
+        ours, theirs = twin(src, tgt), model(src, tgt)
+    assert 0 < (ours - theirs).abs().max() < limit * theirs.abs().max()
 
 
 def test_the_fast_path_is_taken_and_shares_the_embedding(monkeypatch):

@@ -1,34 +1,31 @@
-"""What fast decoders are made of: caches with room, weights laid out, and what may be laid out."""
+"""What fast decoders are made of: a cache with room, attention for it, and maps laid out."""
 
+import functools
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytf.attention import KeyValueCache, MultiHeadAttention, fused_attention
-from tinytf.checks import is_plain_linear
-from tinytf.decoding.matvec import Columns, Half
-from tinytf.feedforward import FeedForward
+from tinytf.attention import KeyValueCache
+from tinytf.decoding.matvec import Columns, Map
 from tinytf.masks import CAUSAL, written_out
-from tinytf.norm import LayerNorm
+from tinytf.norm import RMSNorm
 
 __all__ = [
     "FastOutput",
-    "Map",
-    "Norm",
+    "Heads",
     "StaticCache",
+    "View",
+    "attend_once",
     "attend_to",
-    "check_hooks",
-    "check_layer",
-    "check_linear",
+    "in_place",
     "joined",
-    "kernel_mask",
     "norm_of",
 ]
 
-Map = Columns | Half
-Norm = tuple[Tensor, Tensor, float]  # gain, bias, eps
+IN_PLACE = {F.relu: torch.relu_, F.silu: functools.partial(F.silu, inplace=True)}
 
 
 class StaticCache(KeyValueCache):
@@ -46,18 +43,28 @@ class StaticCache(KeyValueCache):
         return self.length
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Write new positions, each (B, H, T, D), after the old ones and return all of them."""
-        return self.extend(torch.stack([k, v]))
+        """Write new positions, each (B, H, T, D), after the old ones and return all of them.
+
+        Raises ValueError for another batch size than that of the old ones.
+        """
+        heads = k.size(1)
+        k, v = self.extend(torch.stack([k, v]))
+        return k.unflatten(0, (-1, heads)), v.unflatten(0, (-1, heads))
 
     def extend(self, kv: Tensor) -> tuple[Tensor, Tensor]:
-        """Do as `append` does, with keys and values in one tensor (2, B, H, T, D)."""
+        """Do as `append` does, with keys and values in one tensor (2, B, H, T, D).
+
+        Returns keys and values, each (BH, S, D).
+        """
         _, batch, heads, length, width = kv.shape
         if self.room is None:
             self.room = kv.new_empty(2, batch, heads, self.max_len, width)
+        elif batch != self.room.size(1):
+            raise ValueError(f"a batch of {batch} does not match the cache's, {self.room.size(1)}")
         self.room.narrow(3, self.length, length).copy_(kv)
         self.length += length
-        k, v = self.room.narrow(3, 0, self.length).unbind()
-        return k, v
+        kept = self.room.view(2, batch * heads, self.max_len, width)
+        return kept.narrow(2, 0, self.length).unbind()
 
     def select(self, rows: Tensor) -> None:
         """Keep these rows of the batch, in this order (beams that live on)."""
@@ -83,85 +90,111 @@ class FastOutput(nn.Module):
         super().__init__()
         self.weight = weight
         self.bias = bias
-        self._map = lay_out(weight, bias)
+        self.map = lay_out(weight, bias)
 
     @torch.no_grad()
     def forward(self, x: Tensor) -> Tensor:
         """Map (..., C) to (..., V)."""
-        return self._map(x.reshape(-1, x.size(-1))).view(*x.shape[:-1], -1)
+        return self.map(x.reshape(-1, x.size(-1))).view(*x.shape[:-1], -1)
 
 
-def kernel_mask(
-    mask: Tensor | str | None, length: int, start: int, device: torch.device
-) -> dict[str, Tensor | bool | None]:
-    """Say a stack's mask in the fused kernel's words, for `length` positions after `start`."""
-    if mask is CAUSAL and start == 0:
-        return {"is_causal": True}
-    return {"attn_mask": written_out(mask, length, start + length, device)}
+class Heads(NamedTuple):
+    """How many heads ask, how many answer, and by what queries and keys are turned, if at all."""
+
+    queries: int
+    keys: int  # fewer where groups of query heads share keys and values
+    turns: Tensor | None = None  # (max_len, D / 2), complex: RoPE's angles
 
 
-def attend_to(x: Tensor, batch: int, heads: int, cache: StaticCache | None, kernel: dict) -> Tensor:
-    """Attend from x (BT, 3C), queries, keys and values side by side, to what came before.
+class View(NamedTuple):
+    """What the newest positions of a stack may see, worked out once for all its layers."""
 
-    New keys and values are written to the cache where there is one. Returns (BT, C).
+    batch: int
+    start: int  # how many positions are in the cache
+    once: bool  # one new position a row
+    mask: Tensor | None  # boolean, (B, 1, T, S)
+    bias: Tensor | None  # in place of the mask where `once`: (B, 1, S), far below 0 at padding
+
+    @classmethod
+    def of(cls, mask: Tensor | str | None, x: Tensor, start: int) -> "View":
+        """Read it off a stack's input (B, T, C) and its mask."""
+        batch, length, _ = x.shape
+        if length == 1 and (mask is None or mask is CAUSAL):
+            return cls(batch, start, True, None, None)
+        if length > 1:
+            if mask is not CAUSAL or start > 0:
+                mask = written_out(mask, length, start + length, x.device)
+            return cls(batch, start, False, mask, None)
+        # A row of nothing but padding must stay finite: its keys are multiplied by 0 later.
+        hidden = torch.zeros_like(mask, dtype=x.dtype)
+        hidden = hidden.masked_fill_(~mask, torch.finfo(x.dtype).min / 2)
+        return cls(batch, start, True, None, hidden[:, 0])
+
+
+def attend_to(x: Tensor, heads: Heads, cache: StaticCache | None, view: View) -> Tensor:
+    """Attend from x (BT, (H + 2 G) D), queries, keys and values side by side, to what came before.
+
+    There are H heads of queries, scaled already, and G of keys. New keys and values are written to
+    the cache where there is one. Returns (BT, H D).
     """
-    qkv = x.view(batch, -1, 3, heads, x.size(1) // (3 * heads))
-    qkv = qkv.permute(2, 0, 3, 1, 4)  # (B, T, 3, H, D) -> (3, B, H, T, D)
-    kv = qkv.narrow(0, 1, 2)
-    k, v = kv.unbind() if cache is None else cache.extend(kv)
-    mixed = F.scaled_dot_product_attention(qkv.select(0, 0), k, v, **kernel)
-    return mixed.transpose(1, 2).reshape(len(x), -1)  # (B, H, T, D) -> (BT, C)
+    h, g = heads.queries, heads.keys
+    x = x.view(view.batch, -1, h + 2 * g, x.size(1) // (h + 2 * g)).transpose(1, 2)
+    if heads.turns is not None:
+        x = _turned(x, heads, view.start)
+    width = x.size(3)
+    q, kv = x.split((h, 2 * g), dim=1)  # (B, H, T, D), (B, 2 G, T, D)
+    kv = kv.unflatten(1, (2, g)).transpose(0, 1)  # (2, B, G, T, D)
+    k, v = kv.flatten(1, 2).unbind() if cache is None else cache.extend(kv)  # (B G, S, D)
+    if view.once:
+        q = q.reshape(view.batch * g, -1, width)  # (B G, H / G, D): a group asks together
+        return attend_once(q, k.transpose(1, 2), v, view.bias).view(view.batch, -1)
+    k, v = (part.unflatten(0, (-1, g)).repeat_interleave(h // g, dim=1) for part in (k, v))
+    causal = view.mask is CAUSAL
+    mixed = F.scaled_dot_product_attention(
+        q, k, v, attn_mask=None if causal else view.mask, is_causal=causal, scale=1.0
+    )
+    return mixed.transpose(1, 2).reshape(-1, h * width)  # (B, H, T, D) -> (BT, C)
 
 
-def joined(lay_out: Callable[..., Map], maps: Sequence[nn.Linear]) -> Map:
-    """Lay out several linear maps as one, whose outputs stand side by side."""
-    return lay_out(torch.cat([m.weight for m in maps]), torch.cat([m.bias for m in maps]))
+def attend_once(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Attend from q (N, R, D), scaled already, to k (N, D, S) and v (N, S, D): (N, R, D).
 
-
-def norm_of(norm: nn.LayerNorm) -> Norm:
-    """Read a norm's gain, bias and eps."""
-    return norm.weight, norm.bias, norm.eps
-
-
-def check_layer(where: str, layer: nn.Module, residuals: Sequence[type]) -> None:
-    """Raise ValueError for a layer that is not made as its class makes it: it would be passed by.
-
-    `residuals` are the kinds of residual that may stand around its sublayers.
+    `bias`, (B, 1, S), is added to the scores, the same for the N / B rows of each of the B.
+    For few queries two products of batches ask for less than the fused kernel does.
     """
-    for attention in _attentions(layer):
-        if type(attention) is not MultiHeadAttention:
-            name = type(attention).__name__
-            raise ValueError(f"fast decoding computes MultiHeadAttention, not {name}")
-        if attention.attention is not fused_attention:
-            raise ValueError("fast decoding needs layers whose attention is fused_attention")
-    around = [part for name, part in layer.named_children() if name.startswith("residual_")]
-    kinds = [type(part) for part in (layer.feed_forward, *around)]
-    if kinds[0] is not FeedForward or len({*kinds[1:]}) > 1 or kinds[1] not in residuals:
-        names = ", ".join(kind.__name__ for kind in kinds)
-        wanted = " or ".join(kind.__name__ for kind in residuals)
-        raise ValueError(f"fast decoding computes FeedForward in {wanted}, not {names}")
-    for name, part in layer.named_modules():
-        if name.rpartition(".")[2].startswith("w_"):
-            check_linear(f"{where}.{name}", part)
+    scores = torch.bmm(q, k)
+    if bias is not None:
+        scores.view(len(bias), -1, scores.size(2)).add_(bias)
+    return torch.bmm(scores.softmax(dim=-1), v)
 
 
-def _attentions(layer: nn.Module) -> list[nn.Module]:
-    return [part for name, part in layer.named_children() if name.endswith("attention")]
+def _turned(x: Tensor, heads: Heads, start: int) -> Tensor:
+    """Turn queries and keys in x (B, H + 2 G, T, D); a pair is a complex number, and turns so."""
+    turned, values = x.split((heads.queries + heads.keys, heads.keys), dim=1)
+    kind = x.dtype if x.dtype == torch.float64 else torch.float32
+    pairs = torch.view_as_complex(turned.to(kind).unflatten(-1, (-1, 2)).contiguous())
+    pairs = pairs * heads.turns.narrow(0, start, x.size(2))
+    turned = torch.view_as_real(pairs).flatten(-2).to(x.dtype)
+    return torch.cat([turned, values], dim=1)
 
 
-def check_hooks(where: str, stack: nn.Module) -> None:
-    """Raise ValueError for a module with hooks, or a norm that is no LayerNorm."""
-    for name, part in stack.named_modules():
-        known = (LayerNorm, nn.LayerNorm, nn.Identity)
-        if name.endswith("norm") and type(part) not in known:
-            raise ValueError(f"{where}.{name} is a {type(part).__name__}: no LayerNorm")
-        if part._forward_hooks or part._forward_pre_hooks:
-            raise ValueError(f"{where}.{name} has hooks, which fast decoding would pass by")
+def joined(lay_out: Callable[..., Map], maps: Sequence[nn.Linear], scale: float = 1.0) -> Map:
+    """Lay out several linear maps as one, whose outputs stand side by side, the first's scaled."""
+    weights, biases = [m.weight for m in maps], [m.bias for m in maps]
+    weight = torch.cat([weights[0] * scale, *weights[1:]])
+    if biases[0] is None:
+        return lay_out(weight, None)
+    return lay_out(weight, torch.cat([biases[0] * scale, *biases[1:]]))
 
 
-def check_linear(name: str, part: nn.Module) -> None:
-    """Raise ValueError for a map that does more than its weight and bias."""
-    if not is_plain_linear(part):
-        raise ValueError(
-            f"{name} is no nn.Linear as it comes, without hooks: fast decoding would pass it by"
-        )
+def norm_of(norm: nn.Module) -> Callable[[Tensor], Tensor]:
+    """Give what a norm computes, without a module call."""
+    shape, weight, eps = norm.weight.shape, norm.weight, norm.eps
+    if type(norm) is RMSNorm:
+        return lambda x: torch.rms_norm(x, shape, weight, eps)
+    return lambda x: torch.layer_norm(x, shape, weight, norm.bias, eps)
+
+
+def in_place(activation: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """Give an activation that overwrites what it is given, where torch has it."""
+    return IN_PLACE.get(activation, activation)

@@ -9,13 +9,12 @@ from torch import Tensor
 from tinytf.decoding.sampling import Sampling, check_scores, sample
 from tinytf.embedding import check_ids
 from tinytf.support.compiled import compiled_method
-from tinytf.support.modes import evaluation_mode
+from tinytf.support.modes import evaluation_mode, without_gradients
 from tinytf.support.protocols import LanguageModel
 
 __all__ = ["choose", "generate", "pad_left"]
 
 
-@torch.no_grad()
 def generate(
     model: LanguageModel,
     ids: Tensor,
@@ -59,7 +58,7 @@ def generate(
     decode = compiled_method(model, "decode")
     running = torch.ones(len(ids), dtype=torch.bool, device=ids.device)
     begin, cache = 0, None  # where the context starts; the keys and values of what was read of it
-    with evaluation_mode(model):
+    with evaluation_mode(model), without_gradients(model):
         for _ in range(max_new_tokens):
             if ids.size(1) - begin > model.config.max_len:
                 begin, cache = ids.size(1) - keep, None

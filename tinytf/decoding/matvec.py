@@ -10,11 +10,12 @@ with a kernel (FBGEMM's) that fetches rows ahead. x W *is* the sum of W's rows, 
 """
 
 import functools
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-__all__ = ["Columns", "Half"]
+__all__ = ["Columns", "Half", "Map"]
 
 _LARGEST = torch.finfo(torch.float16).max  # 65504
 _PIECES = 4  # a row is added up in so many pieces, so that threads can share one vector's work
@@ -23,13 +24,25 @@ _WORTH, _WIDE = 2**19, 256  # matrices of at least so many elements and outputs 
 _FEW = 4  # for at most so many vectors
 
 
+class Map(Protocol):
+    """A linear map laid out: called with x (B, inputs) it gives (B, outputs)."""
+
+    nbytes: int  # of its matrix
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Map x (B, inputs) to (B, outputs)."""
+
+    def add_to(self, y: Tensor, x: Tensor) -> None:
+        """Add the map of x (B, inputs) to y (B, outputs), in place."""
+
+
 class Columns:
     """The map x Wᵀ + b, its matrix kept as (inputs, outputs) where that is faster.
 
     weight is (outputs, inputs), bias (outputs,) or None; neither gets gradients. On a CPU, in
     float32 and float64, a copy turned on its side is read 1.3 to 2 times as fast; elsewhere the
-    weight itself is used. A large matrix in float32 is, for up to four vectors, read as a sum of
-    its weighted rows. Raises RuntimeError, as torch does, for an x of another width.
+    weight itself is used. A large matrix in float32 or bfloat16 is, for up to four vectors, read as
+    a sum of its weighted rows. Raises RuntimeError, as torch does, for an x of another width.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
@@ -37,16 +50,22 @@ class Columns:
         self._table = weight.detach().t()  # (inputs, outputs), or more to fill the last piece
         self.bias = None if bias is None else bias.detach()
         self._by_rows = False
-        if weight.device.type != "cpu" or weight.dtype not in (torch.float32, torch.float64):
+        if weight.device.type != "cpu":
             return
         large = weight.numel() >= _WORTH and self._outputs >= _WIDE
-        self._by_rows = large and weight.dtype == torch.float32 and _has_fbgemm()
+        summed = weight.dtype in (torch.float32, torch.bfloat16) and _has_fbgemm()
+        self._by_rows = large and summed
         if self._by_rows:
             filled = weight.new_zeros(self._inputs, -(-self._outputs // _ALIGNED) * _ALIGNED)
             filled[:, : self._outputs] = self._table
             self._table = filled
-        else:
+        elif weight.dtype in (torch.float32, torch.float64):
             self._table = self._table.contiguous()
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the matrix takes."""
+        return self._table.nbytes
 
     @property
     def matrix(self) -> Tensor:
@@ -116,6 +135,7 @@ class Half:
         if not _has_fbgemm():
             raise RuntimeError("weights in float16 need a torch with FBGEMM; this one has none")
         bias = None if bias is None else bias.detach()
+        self.nbytes = 2 * weight.numel()
         self._packed = torch.ops.quantized.linear_prepack_fp16(weight.detach(), bias)
 
     def __call__(self, x: Tensor) -> Tensor:

@@ -219,7 +219,10 @@ def check_scores(scores: Tensor, step: int) -> None:
 
 def _check_best(best: Tensor, where: str = "") -> None:
     """Refuse rows whose highest logit is not finite; it is NaN where a row holds one."""
-    for row, value in enumerate(best.flatten().tolist()):
+    values = best.flatten().tolist()
+    if all(map(math.isfinite, values)):
+        return
+    for row, value in enumerate(values):
         if not math.isfinite(value):
             what = "no token that is not -inf" if value == -math.inf else f"a logit of {value}"
             raise ValueError(

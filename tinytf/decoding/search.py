@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tinytf.decoding.sampling import check_scores
 from tinytf.support.compiled import compiled_method
-from tinytf.support.modes import evaluation_mode
+from tinytf.support.modes import evaluation_mode, without_gradients
 from tinytf.support.protocols import Seq2Seq
 from tinytf.text.words import BOS, EOS, PAD
 from tinytf.transformer import Memory
@@ -38,12 +38,11 @@ def next_scores(model: Seq2Seq, ids: Tensor, memory: Memory, cache: list | None 
     decode = compiled_method(model, "decode")
     hidden = decode(ids if cache is None else ids[:, -1:], memory, cache)
     scores = model.output(hidden[:, -1]).float()  # (B, T, C) -> (B, V)
-    scores[:, [PAD, BOS]] = -torch.inf
+    scores[:, :EOS] = -torch.inf  # the first two, <pad> and <bos>
     check_scores(scores, step=ids.size(1))
     return scores
 
 
-@torch.no_grad()
 def greedy(
     model: Seq2Seq, src: Tensor, max_len: int | None = None, use_cache: bool = True
 ) -> Tensor:
@@ -56,19 +55,28 @@ def greedy(
     `use_cache=False` recomputes every prefix from its beginning: same result, more work.
     """
     max_len = length_limit(model, max_len)
-    with evaluation_mode(model):
-        memory = model.encode(src)
-        cache = model.decoder.new_cache() if use_cache else None
-        ids = src.new_full((src.size(0), 1), BOS)
-        running = torch.ones(src.size(0), dtype=torch.bool, device=src.device)
-        for _ in range(max_len):
-            token = next_scores(model, ids, memory, cache).argmax(dim=-1)
-            token = torch.where(running, token, PAD)
-            ids = torch.cat([ids, token[:, None]], dim=1)
-            running = running & (token != EOS)
-            if not running.any():
+    with evaluation_mode(model), without_gradients(model):
+        ids = _greedy(model, src, max_len, use_cache)
+    return ids[:, 1:].clone()
+
+
+def _greedy(model: Seq2Seq, src: Tensor, max_len: int, use_cache: bool) -> Tensor:
+    """Do what `greedy` does; returns <bos> as well."""
+    memory = model.encode(src)
+    cache = model.decoder.new_cache() if use_cache else None
+    ids = src.new_full((src.size(0), max_len + 1), PAD)
+    ids[:, 0] = BOS
+    done = None  # which rows have said <eos>, once one has
+    for length in range(1, max_len + 1):
+        token = next_scores(model, ids[:, :length], memory, cache).argmax(dim=-1)
+        if done is not None:
+            token = token.masked_fill(done, PAD)
+        ids[:, length] = token
+        if EOS in token.tolist():
+            done = token == EOS if done is None else done | (token == EOS)
+            if bool(done.all()):
                 break
-        return ids[:, 1:]
+    return ids[:, : length + 1]
 
 
 @dataclass(frozen=True)
@@ -125,7 +133,6 @@ def settled(
     )
 
 
-@torch.no_grad()
 def beam_search(
     model: Seq2Seq, src: Tensor, beam: int = 4, alpha: float = 0.6, max_len: int | None = None
 ) -> list[list[Hypothesis]]:
@@ -141,7 +148,7 @@ def beam_search(
     """
     max_len = length_limit(model, max_len)
     check_search(beam, alpha)
-    with evaluation_mode(model):
+    with evaluation_mode(model), without_gradients(model):
         memory = Memory(*(part.repeat_interleave(beam, dim=0) for part in model.encode(src)))
         cache = model.decoder.new_cache()
         ids = src.new_full((src.size(0) * beam, 1), BOS)
