@@ -19,7 +19,7 @@ from tinytf.llama import LlamaConfig
 from tinytf.training import denoising
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
-QUICK = ("05",)  # the others: TINYTF_MODE=build
+QUICK = ("14",)  # the others: TINYTF_MODE=build
 CHAPTERS = sorted(path.name.split("_")[0] for path in FOLDER.glob("*.ipynb"))
 
 
