@@ -14,10 +14,11 @@ def warmup_inverse_sqrt(step: int, d_model: int, warmup: int) -> float:
 
 
 def warmup_cosine(step: int, lr: float, warmup: int, steps: int, floor: float = 0.0) -> float:
-    """Rise linearly to `lr` over `warmup` steps, then fall along half a cosine to `floor`.
+    """Rise linearly from 0 to `lr` over `warmup` steps, then fall along half a cosine to `floor`.
 
-    `floor` is reached at `steps`, and kept afterwards. Counts steps from 1. Source: Loshchilov and
-    Hutter 2017, equation 5, with a warm-up before it.
+    `floor` is reached at `steps`, and kept afterwards. A warm-up that takes all steps leaves none
+    to fall: the rate is `lr` at the last, `floor` after it. Counts steps from 1. Source:
+    Loshchilov and Hutter 2017, equation 5, with a warm-up before it.
     """
     if step < warmup:
         return lr * step / warmup

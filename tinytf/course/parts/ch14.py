@@ -202,7 +202,8 @@ def _gradients(f):
 
 
 def _groups(f, **settings):
-    model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4))
+    parts = {"embedding": nn.Embedding(5, 3), "map": nn.Linear(3, 4), "norm": nn.LayerNorm(4)}
+    model = nn.ModuleDict(parts)
     groups = f(model, TrainingConfig(steps=10, warmup=1, **settings)).param_groups
     kept = ("lr", "betas", "eps", "weight_decay")
     return [
@@ -233,7 +234,7 @@ class _Elsewhere(torch.Tensor):
 def _moved(f):
     batch = Batch(*(part.as_subclass(_Elsewhere) for part in make_batch(*SENTENCES)))
     (row,) = f(_model().train(), lambda step: batch, TrainingConfig(steps=1, warmup=1))
-    return torch.tensor(row["loss"])
+    return float(row["loss"])
 
 
 def _rows(f):
@@ -357,7 +358,7 @@ PARTS = (
     Part(
         "tinytf.training.optimizer.adamw",
         {
-            "a matrix, its bias and a norm are given": _groups,
+            "a table, a matrix, its bias and a norm are given": _groups,
             "the settings are others": lambda f: _groups(
                 f, lr=0.5, betas=(0.8, 0.9), eps=1e-6, weight_decay=0.3
             ),
@@ -384,8 +385,10 @@ PARTS = (
             "there is a floor, and training goes on": _rates(
                 (55, 0.5, 10, 100, 0.1), (100, 0.5, 10, 100, 0.1), (150, 0.5, 10, 100, 0.1)
             ),
-            "there is no warm-up, or nothing else": _rates(
-                (1, 0.5, 1, 4), (3, 0.5, 4, 4), (5, 0.5, 4, 4)
+            "there is a floor, which the rise does not know": _rates((1, 0.5, 10, 100, 0.1)),
+            "lr is reached at once": _rates((1, 0.5, 1, 4), (2, 0.5, 1, 4)),
+            "the warm-up takes all steps, and training goes on": _rates(
+                (3, 0.5, 4, 4), (4, 0.5, 4, 4), (5, 0.5, 4, 4)
             ),
             "one step is left to fall": _rates((3, 0.5, 3, 4), (4, 0.5, 3, 4)),
         },
