@@ -120,6 +120,16 @@ def _word_loss(loss, chosen=CHOSEN):
     return [out, arrived(out, states, model.words.output.bias)]
 
 
+def _states_read(loss):
+    """How many states the head is given."""
+    model, read = twin(BertForPretraining, BERT), []
+    model.words.register_forward_hook(
+        lambda head, given, out: read.append(len(given[0].view(-1, 6)))
+    )
+    loss(model, learned(2, 4, 6, seed=3), IDS, CHOSEN)
+    return {"states": sum(read)}
+
+
 def _tag_loss(loss):
     logits = learned(2, 4, 3, seed=5)
     out = loss(logits, torch.tensor([[-1, 0, 2, -1], [1, -1, -100, -2]]))
@@ -236,6 +246,7 @@ PARTS = (
             "one word is chosen": lambda loss: _word_loss(loss, CHOSEN & (IDS == 6)),
             "words of two texts are chosen": _word_loss,
             "no word is chosen": lambda loss: _word_loss(loss, CHOSEN & False),
+            "states that the head reads are counted": _states_read,
             "numbers are in float32": lambda loss: [
                 dtypes(loss(BertForPretraining(BERT), torch.ones(2, 4, 6), IDS, chosen))
                 for chosen in (CHOSEN, CHOSEN & False)

@@ -126,8 +126,8 @@ PARTS = (
             "a text has two tokens": lambda f: _drawn(f, 2),
             "a text has 5 tokens": lambda f: _drawn(f, 5),
             "a text has 13 tokens": lambda f: _drawn(f, 13),
-            "a text has 60 tokens": lambda f: _drawn(f, 60),
-            "share and mean length are others": lambda f: _drawn(f, 30, share=0.4, mean_length=1.5),
+            "a text has 55 tokens": lambda f: _drawn(f, 55),
+            "share and mean length are others": lambda f: _drawn(f, 30, share=0.4, mean_length=2.8),
             "the pattern is rolled": lambda f: _drawn(f, 30, share=0.4, roll=True),
             "all but one would go": lambda f: _drawn(f, 4, share=0.99, mean_length=9.0),
         },
@@ -223,7 +223,9 @@ PARTS = (
                 f, LONG, 50, share=0.5, mean_length=1.0
             ),
             "nothing is to go": lambda f: _drawn(f, WORDS, 50, share=0.0),
-            "the mean length is a whole number": lambda f: _drawn(f, WORDS, 50, mean_length=2),
+            "the mean length is a whole number": lambda f: _drawn(
+                f, WORDS, 50, share=0.25, mean_length=2
+            ),
             "it is to be a tensor": lambda f: _tensors(f(WORDS, 50, _draws(0))),
         },
         equivalent={
