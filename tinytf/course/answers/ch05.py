@@ -53,6 +53,13 @@ def _repaired_late(q, k, mask=None):
     return scores.softmax(-1).nan_to_num(0.0)
 
 
+def _below_the_least(q, k, mask=None):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    if mask is None:
+        return scores.softmax(-1)
+    return scores.masked_fill(~mask, scores.min() - 1e4).softmax(-1).masked_fill(~mask, 0.0)
+
+
 def _raw_exp(q, k, mask=None):
     share = (q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))).exp()
     share = share if mask is None else share * mask
@@ -168,9 +175,16 @@ WEIGHTS = Answers(
             "A score that is seen may be lower still, and then the hidden one wins the softmax. "
             "`torch.finfo(scores.dtype).min` is below all of them.",
         ),
+        WrongAnswer(
+            "hidden scores a little below the least",
+            _below_the_least,
+            "10,000 below the least score",
+            "Floats lie far apart where they are large: -2e12 less 10,000 is -2e12 again in "
+            "float32, and in float16 there may be nothing below the least score but -∞. "
+            "`torch.finfo(scores.dtype).min` needs no distance.",
+        ),
     ),
     equivalent={
-        f"{_END} => return scores.softmax(-1).masked_fill(~mask, -0.0)": "-0.0 is equal to 0.0",
         f"{_HIDE} => {_HIDE.replace('~mask', '~mask.detach()')}": _BOOLEAN,
         f"{_END} => {_END.replace('~mask', '~mask.detach()')}": _BOOLEAN,
         f"{_SCORES} => {_SCORES.replace('q.size', 'k.size')}": "q and k have one width",

@@ -145,7 +145,8 @@ def _large_scores(answer):
 def _low_scores(answer):
     """scores that are seen may be far below 0"""
     one, second = torch.ones(1, 1), torch.tensor([[False, True]])
-    for low, fill in ((-2e4, "-10,000"), (-2e10, "-1,000,000,000")):
+    fills = (-2e4, "-10,000"), (-2e10, "-1,000,000,000"), (-2e12, "10,000 below the least score")
+    for low, fill in fills:
         note = f"Key 0 is hidden, and all weight is on key 1: {fill} is not low enough to hide."
         agrees(answer, [[0.0, 1.0]], one, torch.tensor([[0.0], [low]]), second, note=note)
 
