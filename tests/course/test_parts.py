@@ -14,7 +14,7 @@ from tinytf.course.building import graded
 from tinytf.course.parts import Part, arrived, parts, without_parts
 from tinytf.course.stubs import graduations, part_of
 from tinytf.embedding import TiedOutput
-from tinytf.positional import LearnedPositionalEncoding, sinusoidal_encoding
+from tinytf.positional import LearnedPositionalEncoding, PositionalEncoding, sinusoidal_encoding
 from tinytf.text.words import WordTokenizer
 
 CHAPTERS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
@@ -115,6 +115,19 @@ class OutOfOrder(LearnedPositionalEncoding):
         return super().forward(x, start)
 
 
+class AlwaysDrops(PositionalEncoding):
+    """Positions whose dropout goes on after training."""
+
+    def forward(self, x, start=0):
+        return F.dropout(x + self.table[start : start + x.size(1)], self.dropout.p, True)
+
+
+def bias_rounded_early(slopes, length, keys=None):
+    """Places rounded before they are subtracted: in half precision 2,049 is 2,048."""
+    place = torch.arange(keys or length, device=slopes.device).to(slopes.dtype)
+    return -slopes[:, None, None] * (place[len(place) - length :, None] - place).abs()
+
+
 class LeftBehind(TiedOutput):
     """A model whose two ends come apart where it is made anew."""
 
@@ -164,6 +177,8 @@ class NoTokens:
         ("tinytf.positional.sinusoidal_encoding", float32_angles, "need float64"),
         ("tinytf.positional.PositionalEncoding", Unrefused, "two words come"),
         ("tinytf.positional.LearnedPositionalEncoding", OutOfOrder, "a row of its own"),
+        ("tinytf.positional.PositionalEncoding", AlwaysDrops, "in eval mode"),
+        ("tinytf.relative.alibi_bias", bias_rounded_early, "keys in the thousands"),
         ("tinytf.attention.attention_weights", wrong_scale, "one query meets two keys"),
         ("tinytf.attention.attention_weights", uniform_where_all_is_hidden, "all of them"),
         ("tinytf.norm.layer_norm", biased_variance, "there is one token"),

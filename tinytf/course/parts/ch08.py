@@ -40,6 +40,9 @@ def _added():
         "two words come where one row is left": lambda layer: _refusal(layer, 2, 8),
         "half is dropped while it trains": lambda layer: dropped(layer, dropout=0.5),
         "no dropout is named: a tenth is dropped": dropped,
+        "it is in eval mode, and drops nothing": lambda layer: twin(layer, 6, 9, dropout=0.5)(
+            wide(2, 4, 6, seed=1)
+        ),
         "numbers are in float32": lambda layer: dtypes(
             layer(6, 9)(wide(2, 4, 6, seed=1).float()), *layer(6, 9).parameters()
         ),
@@ -51,12 +54,17 @@ def _added():
 def _spread(layer):
     torch.manual_seed(0)
     (table,) = layer(64, 100).parameters()
-    return {"standard deviation": f"{table.std().item():.3f}", "mean": f"{table.mean().abs():.2f}"}
+    within = (table.abs() < table.std()).float().mean()  # normal 0.68, uniform 0.58
+    return {
+        "standard deviation": f"{table.std().item():.3f}",
+        "mean": f"{table.mean().abs():.2f}",
+        "share within one standard deviation": f"{within:.1f}",
+    }
 
 
-def _by_number(layer):
+def _by_number(layer, start=0):
     rows = torch.tensor([[0, 0, 1, 2], [8, 3, 1, 0]])
-    return twin(layer, 6, 9, dropout=0.0)(wide(2, 4, 6, seed=1), positions=rows)
+    return twin(layer, 6, 9, dropout=0.0)(wide(2, 4, 6, seed=1), start, positions=rows)
 
 
 def _half(f):
@@ -172,6 +180,7 @@ PARTS = (
         {
             **_added(),
             "each word asks for a row of its own": _by_number,
+            "it asks, and `start` is named too": lambda layer: _by_number(layer, 2),
             "it has learned nothing yet": _spread,
         },
         tolerance=1e-9,
@@ -186,6 +195,9 @@ PARTS = (
             "they begin at 100001, where angles need float64": lambda f: f(3, 6, 100_001),
             "positions are given, a row for each sentence": lambda f: f(
                 3, 6, positions=torch.tensor([[4, 0, 9], [1, 2, 100_001]])
+            ),
+            "they are given, and `start` is named too": lambda f: f(
+                3, 6, 7, positions=torch.tensor([4, 0, 9])
             ),
             "a device is named": lambda f: f(3, 6, device=torch.device("cpu")),
             "another device is asked for": lambda f: {
@@ -319,6 +331,9 @@ PARTS = (
             "there are thousands of them": lambda f: f(torch.tensor([0.5]), 2, 4100),
             "slopes are in float64": lambda f: f(torch.tensor([0.3]).double(), 2),
             "slopes are in half precision": lambda f: dtypes(f(torch.tensor([0.5]).half(), 2)),
+            "slopes are in half precision, and keys in the thousands": lambda f: f(
+                torch.tensor([0.5]).half(), 2, 4100
+            )[..., -5:],
             "slopes are on another device": lambda f: {
                 "device": str(f(torch.tensor([0.5], device="meta"), 2).device)
             },
