@@ -69,8 +69,9 @@ def draw_patches(image, size):
         d.ax.add_patch(frame)
         y = middle + (len(corners) - 1) * 0.475 - 0.95 * k
         pixels = image[i : i + size, j : j + size].reshape(1, -1)
-        row = d.matrix(10.4, y, pixels, rows=[f"patch {k}"], role="embedding", digits=0, cell=cell)
-        d.arrow((whole.right[0] + 0.15, y), (row.left[0] - 0.1, y))
+        d.matrix(10.4, y, pixels, rows=[f"patch {k}"], role="embedding", digits=0, cell=cell)
+    end = 10.4 - size * size * cell / 2 - 1.3  # left of the rows and their words
+    d.arrow((whole.right[0] + 0.15, middle), (end, middle), "cut")
     head = max(height * cell, len(corners) * 0.95) + 0.75
     d.text(3.0, head, "an image, (4, 4)" if image.shape == (4, 4) else f"an image, {image.shape}")
     d.text(10.4, head, f"patches, ({len(corners)}, {size * size})")

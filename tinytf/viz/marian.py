@@ -34,8 +34,7 @@ def draw_choices():
         x = 3.0 + 2.7 * i
         box = d.box(x, 2.6, part, role=role, size=(2.25, 0.9))
         d.text(x, 4.2, ours)
-        below = d.box(x, 0.75, theirs, size=(2.25, 1.0), role="mask" if kind == "new" else "plain",
-                      faint=kind == "order")  # fmt: skip
+        below = d.box(x, 0.75, theirs, size=(2.25, 1.0), role="mask" if kind == "new" else "plain")
         d.arrow(below, box, dashed=kind == "order", role="mask" if kind == "new" else None)
         if before and part != "start":
             d.arrow(before, box)

@@ -16,10 +16,13 @@ ORDER = torch.tensor([4, 0, 5, 1, 3, 2])
 
 def _reordered(reorder, norm):
     model = twin(Transformer, TransformerConfig(9, 8, norm=norm, **SIZES))
-    before = model(SRC, TGT)
     reorder(model, ORDER)
     state = dict(model.named_parameters())
-    return [model(SRC, TGT) - before, model.positions.table, *(state[n] for n in sorted(state))]
+    return {
+        "scores, as before": model(SRC, TGT),
+        "positions.table": model.positions.table,
+        **{name: state[name] for name in sorted(state)},
+    }
 
 
 def _reordered_single(reorder):
@@ -39,7 +42,11 @@ def _scores(model, **choices):
 def _started(model):
     torch.manual_seed(0)
     made = model(_config())
-    return [made.output.bias, made.positions.table, torch.tensor(made.output.weight is made.table)]
+    return {
+        "output.bias": made.output.bias,
+        "positions.table": made.positions.table,
+        "one table": made.output.weight is made.table,
+    }
 
 
 def _gradients(model):
