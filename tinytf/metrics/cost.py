@@ -99,7 +99,7 @@ def gpt_products(
     """List what a GPT multiplies when it reads `length` new tokens after `cached` ones.
 
     Through a map all tokens of a batch go in one product.
-    `scored` is at how many of them the next token is scored: all by default, 1 when writing on.
+    `scored`: at how many new tokens of each text the next is scored; all, or 1 when writing on.
     The part of the attention map that the causal mask hides is counted: explicit attention computes
     it, and the fused kernel does where there is padding to hide too.
     """

@@ -328,7 +328,8 @@ AVERAGE = Exercise(
         "```\n\n"
         "Write it right. `gradients` is a list of tensors of one shape, `tokens` a list of how "
         "many tokens each process had, at least one. Return a new tensor, in the dtype and on the "
-        "device of the gradients."
+        "device of the gradients; in float16 too, where a gradient times its tokens may be more "
+        "than the type can hold."
     ),
     hint="A process's mean times its tokens is its sum. What are the sums to be divided by?",
     function=my_average,

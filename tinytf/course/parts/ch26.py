@@ -1,5 +1,7 @@
 """Chapter 26: a product, and the bill of a model."""
 
+from collections import Counter
+
 import torch
 
 from tinytf.course.parts import Part
@@ -7,16 +9,17 @@ from tinytf.gpt import GPTConfig
 from tinytf.metrics.cost import Product, flops, traffic
 
 SMALL = GPTConfig(vocab_size=11, d_model=6, num_heads=3, num_layers=2, d_ff=10, max_len=64)
-BILL = [Product("scores", 12, 5, 7, 3), Product("maps", 1, 2, 3, 4), Product("scores", 1, 1, 2, 3)]
+MAPS = Product("maps", 1, 2, 3, 4)  # twice in the bill, as equal layers are
+BILL = [Product("scores", 12, 5, 7, 3), MAPS, Product("scores", 1, 1, 2, 3), MAPS]
 
 
 def _totals(products):
-    """Operations by part, the bytes moved, and the products, whatever their order."""
-    listed = sorted(
-        f"{p.part}: {p.times} times ({p.rows}, {p.inner}) @ ({p.inner}, {p.columns})"
-        for p in products
-    )
-    return {**flops(products), "bytes moved": traffic(products), "products": listed}
+    """Operations by part, and how often each product is made, in one entry or in several."""
+    times = Counter()
+    for p in products:
+        times[f"{p.part}: ({p.rows}, {p.inner}) @ ({p.inner}, {p.columns})"] += p.times
+    listed = sorted(f"{product}, {count} times" for product, count in times.items())
+    return {**flops(products), "products": listed, "bytes moved": traffic(products)}
 
 
 PARTS = (
