@@ -38,7 +38,7 @@ def next_scores(model: Seq2Seq, ids: Tensor, memory: Memory, cache: list | None 
     decode = compiled_method(model, "decode")
     hidden = decode(ids if cache is None else ids[:, -1:], memory, cache)
     scores = model.output(hidden[:, -1]).float()  # (B, T, C) -> (B, V)
-    scores[:, :EOS] = -torch.inf  # the first two, <pad> and <bos>
+    scores[:, [PAD, BOS]] = -torch.inf
     check_scores(scores, step=ids.size(1))
     return scores
 

@@ -54,7 +54,7 @@ PARTS = (
         },
         equivalent={
             "… => layer = [Product('attention', …": "products come in any order",
-            "… => layer = [Product('projections', 1, rows, c.d_model, 3 * c.d_model), …": (
+            "… => layer = [Product('projections', 3, rows, c.d_model, c.d_model), …": (
                 "products come in any order"
             ),
             "… => return [output, *layer * c.num_layers]": "products come in any order",
