@@ -229,10 +229,10 @@ WORDS = Exercise(
     minutes=8,
     statement=(
         "Marian's table has `size` rows, one for each of its words; `pad` and `eos` are its ids "
-        "of <pad> and <eos>, which can stand anywhere. Write `my_order(size, pad, eos)`: the list "
-        "of Marian's ids in the order of our table, `size + 1` whole numbers. Our row 0 is their "
-        "<pad>, our row 1, the start, is their <pad> again, our row 2 is their <eos>, and all "
-        "other words follow in the order in which they stand in Marian's table."
+        "of `<pad>` and `<eos>`, which can stand anywhere. Write `my_order(size, pad, eos)`: the "
+        "list of Marian's ids in the order of our table, `size + 1` whole numbers. Our row 0 is "
+        "their `<pad>`, our row 1, the start, is their `<pad>` again, our row 2 is their `<eos>`, "
+        "and all other words follow in the order in which they stand in Marian's table."
     ),
     hint="Write down the first three, then every id of theirs that is not yet among them.",
     function=my_order,
