@@ -56,27 +56,18 @@ def greedy(
     """
     max_len = length_limit(model, max_len)
     with evaluation_mode(model), without_gradients(model):
-        ids = _greedy(model, src, max_len, use_cache)
-    return ids[:, 1:].clone()
-
-
-def _greedy(model: Seq2Seq, src: Tensor, max_len: int, use_cache: bool) -> Tensor:
-    """Do what `greedy` does; returns <bos> as well."""
-    memory = model.encode(src)
-    cache = model.decoder.new_cache() if use_cache else None
-    ids = src.new_full((src.size(0), max_len + 1), PAD)
-    ids[:, 0] = BOS
-    done = None  # which rows have said <eos>, once one has
-    for length in range(1, max_len + 1):
-        token = next_scores(model, ids[:, :length], memory, cache).argmax(dim=-1)
-        if done is not None:
-            token = token.masked_fill(done, PAD)
-        ids[:, length] = token
-        if EOS in token.tolist():
-            done = token == EOS if done is None else done | (token == EOS)
-            if bool(done.all()):
+        memory = model.encode(src)
+        cache = model.decoder.new_cache() if use_cache else None
+        ids = src.new_full((src.size(0), 1), BOS)
+        running = torch.ones(src.size(0), dtype=torch.bool, device=src.device)
+        for _ in range(max_len):
+            token = next_scores(model, ids, memory, cache).argmax(dim=-1)
+            token = torch.where(running, token, PAD)
+            ids = torch.cat([ids, token[:, None]], dim=1)
+            running = running & (token != EOS)
+            if not running.any():
                 break
-    return ids[:, : length + 1]
+    return ids[:, 1:].clone()
 
 
 @dataclass(frozen=True)
