@@ -29,7 +29,8 @@ def chapter():
         name = exercise.name
         if name != "attention_weights":
             cells.append(cell(f"def {name}(): ..."))
-        cells.append(cell(f"Exercise {exercise.id}", kind="markdown"))
+        told = f"Exercise {exercise.id}\n\n{exercise.statement}"
+        cells.append(cell(told, kind="markdown"))
         status = {"id": exercise.id, "status": "not yet"}
         cells.append(cell(f"check('{exercise.id}', {name})", said("…", check=status)))
     return cells
