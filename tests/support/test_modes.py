@@ -4,12 +4,18 @@ import pytest
 import torch
 from gpt_support import decided_gpt, prompts
 from support import random_ids, small_model
+from torch.overrides import TorchFunctionMode
+from torch.utils.flop_counter import FlopCounterMode
 
 from tinytf.decoding.fast import fast_decoder
 from tinytf.decoding.generate import generate
 from tinytf.decoding.search import beam_search, greedy
 from tinytf.inspect import record
 from tinytf.support.modes import without_gradients
+
+
+class Watching(TorchFunctionMode):
+    """A mode that is told of every call of a function of torch's."""
 
 
 def modes_of(model):
@@ -41,6 +47,18 @@ def test_a_readers_own_part_and_a_compiled_model_compute_as_before():
     model = small_model()
     model.compile()
     assert modes_of(model) == (False, False)
+
+
+def test_what_counts_operations_is_told_of_them():
+    model = small_model()
+    src = random_ids([4, 2], model.config.src_vocab_size)
+    with FlopCounterMode(display=False) as counter:
+        assert modes_of(model) == (False, False)
+        greedy(model, src, 3)
+    assert counter.get_total_flops() > 0
+    with Watching():
+        assert modes_of(model) == (False, False)
+    assert modes_of(model) == (True, False)
 
 
 @pytest.mark.parametrize("fast", [False, True])

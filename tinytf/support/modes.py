@@ -39,13 +39,19 @@ def without_gradients(model: nn.Module):
 
     That mode takes a tenth off a small model's step, but what it makes can't be learned from later,
     nor changed. So it is for models of torch's parts and ours alone, into which nobody looks by
-    hooks or by `record`, and which were not compiled; others get `torch.no_grad()`. What leaves the
-    block has to be copied outside of it.
+    hooks or by `record`, and which were not compiled; others get `torch.no_grad()`, and so do all
+    under a mode that counts or changes operations. What leaves the block has to be copied outside
+    of it.
     """
-    unseen = values_can_be_read() and not is_compiled(model)
+    unseen = values_can_be_read() and not is_compiled(model) and not _watched()
     if unseen and all(_keeps_nothing(part) for part in model.modules()):
         return torch.inference_mode()
     return torch.no_grad()
+
+
+def _watched() -> bool:
+    """Say whether a mode of torch's, such as a counter of operations, is told of every call."""
+    return bool(torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack())
 
 
 def _keeps_nothing(part: nn.Module) -> bool:
