@@ -17,6 +17,9 @@ from tinytf.support.modes import without_gradients
 class Watching(TorchFunctionMode):
     """A mode that is told of every call of a function of torch's."""
 
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
+
 
 def modes_of(model):
     """Whether torch's inference mode holds, and whether gradients are computed."""
