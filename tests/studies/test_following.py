@@ -3,22 +3,10 @@
 import pytest
 import torch
 
-from tinytf.apps.translator import Translator
 from tinytf.course.answers.ch29 import ANSWERS
 from tinytf.data.phrasebook import Phrasebook
 from tinytf.studies import following, load
-from tinytf.studies.heads import unseen_twins
 from tinytf.studies.twins import more_twins, twin_runs
-
-
-@pytest.fixture(scope="module")
-def translator():
-    return Translator.load(device="cpu")
-
-
-@pytest.fixture(scope="module")
-def twins():
-    return unseen_twins(Phrasebook())[:12]
 
 
 def test_the_shipped_translator_asks_the_adjective(translator, twins):

@@ -1,22 +1,9 @@
 """Pairs of sentences that differ in one word, as a model reads them."""
 
-import pytest
 import torch
 
-from tinytf.apps.translator import Translator
 from tinytf.data.phrasebook import Phrasebook
-from tinytf.studies.heads import unseen_twins
 from tinytf.studies.twins import count_runs, twin_runs
-
-
-@pytest.fixture(scope="module")
-def translator():
-    return Translator.load(device="cpu")
-
-
-@pytest.fixture(scope="module")
-def twins():
-    return unseen_twins(Phrasebook())[:12]
 
 
 def test_twins_have_their_places_and_one_beginning(translator, twins):

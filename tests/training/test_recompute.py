@@ -1,5 +1,7 @@
 """Activation checkpointing: the same gradients from less memory."""
 
+import functools
+
 import pytest
 import torch
 from support import small_model
@@ -72,3 +74,13 @@ def test_the_layers_are_those_of_every_stack_and_each_once():
     assert stacked_layers(outer) == [inner]
     with pytest.raises(ValueError, match="Linear has no stack"):
         stacked_layers(nn.Linear(1, 1))
+
+
+def test_a_forward_of_a_layer_s_own_is_given_back():
+    model = GPT(GPTConfig(**SIZES, num_layers=2))
+    layer, plain = model.decoder.layers
+    layer.forward = own = functools.partial(layer.forward)
+    with recomputing(model), recomputing(model):
+        assert layer.forward is not own
+    assert layer.forward is own
+    assert "forward" not in vars(plain)

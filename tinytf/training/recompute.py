@@ -36,11 +36,14 @@ def recomputing(model: nn.Module) -> Iterator[None]:
     as `stacked_layers`. Source: Chen et al. 2016, section 4.
     """
     layers = stacked_layers(model)
+    own = [vars(layer).get("forward") for layer in layers]  # one that was set on the layer itself
     for layer in layers:
         # inside the module's call, so that hooks (of FSDP, say) are run once and not again
         layer.forward = functools.partial(checkpoint, layer.forward, use_reentrant=False)
     try:
         yield
     finally:
-        for layer in layers:
+        for layer, forward in zip(layers, own, strict=True):
             del layer.forward
+            if forward is not None:
+                layer.forward = forward
