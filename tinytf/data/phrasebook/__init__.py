@@ -121,7 +121,12 @@ def _pair(phrase: Phrase, kind: str) -> Pair:
 def _split(phrase: Phrase) -> str:
     if phrase.reserved:
         return "compositional"
-    bucket = zlib.crc32(" ".join(phrase.source).encode()) % 100
+    return _bucket(phrase.source)
+
+
+def _bucket(source: tuple[str, ...]) -> str:
+    """The split of a sentence without a reserved pair."""
+    bucket = zlib.crc32(" ".join(source).encode()) % 100
     if bucket >= 2 * _HELD_OUT:
         return "train"
     return "validation" if bucket < _HELD_OUT else "test"
@@ -154,12 +159,15 @@ class Phrasebook:
 
     def _pairs(self, split: str, seeds: tuple[int, int]) -> Iterator[Pair]:
         # Only `random()` is used: it is the one method whose stream Python promises to keep.
-        draw, uniform = self.grammar.draw, random.Random(_mix(split, *seeds)).random
+        choose, uniform = self.grammar.choose, random.Random(_mix(split, *seeds)).random
         weights = list(accumulate(KIND_WEIGHTS.values()))
         total = weights[-1]
         while True:
             kind = KINDS[bisect(weights, uniform() * total)]
-            phrase = draw(kind, uniform)
+            choice = choose(kind, uniform)
+            if split != "compositional" and _bucket(choice.source()) != split:
+                continue  # before its Chinese is written: of held-out splits most draws end here
+            phrase = choice.phrase()
             longest = max(len(phrase.source), len(phrase.target))
             if longest <= MAX_TOKENS and _split(phrase) == split:
                 yield _pair(phrase, kind)
