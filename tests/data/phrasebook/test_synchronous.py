@@ -1,3 +1,5 @@
+"""The grammar: one English side has one reading, and is told before the rest is written."""
+
 import random
 
 import pytest
