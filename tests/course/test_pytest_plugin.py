@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from tinytf.course import pytest_plugin
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -73,11 +75,14 @@ def test_a_live_bar_and_live_buttons_leave_one_output_each():
 
 
 def test_nbval_runs_chapters_on_the_device_and_fails_on_a_false_claim(executed, tmp_path):
+    compared = next(place for place, cell in enumerate(CELLS) if "NBVAL_CHECK_OUTPUT" in cell)
     for name, claimed in (("03_true", 1), ("04_false", 2)):
         saved = json.loads(json.dumps(executed))
-        saved["cells"][2]["source"] = CELLS[2].replace('"~=", 1', f'"~=", {claimed}')
-        device = 'assert os.environ["TINYTF_DEVICE"] == "cpu"'
-        saved["cells"].append(dict(saved["cells"][-1], source=device))
+        saved["cells"] = [saved["cells"][place] for place in (0, 2, compared)]
+        saved["cells"][1]["source"] = CELLS[2].replace('"~=", 1', f'"~=", {claimed}')
+        for fact in ('os.environ["TINYTF_DEVICE"] == "cpu"', "gc.get_threshold()[0] == 20_000"):
+            source = f"import gc, os; assert {fact}"
+            saved["cells"].append(cell(source))
         (tmp_path / f"{name}.ipynb").write_text(json.dumps(saved))
     options = (
         "-p tinytf.course.pytest_plugin --nbval-lax --nbval-current-env "
@@ -86,15 +91,15 @@ def test_nbval_runs_chapters_on_the_device_and_fails_on_a_false_claim(executed, 
     run = run_pytest(tmp_path, *options.split(), "--device", "cpu")
     assert run.returncode == 1, run.stdout + run.stderr
     assert f"1 failed, {2 * len(saved['cells']) - 1} passed" in run.stdout
-    assert "FAILED 04_false.ipynb::Cell 2" in run.stdout
+    assert "FAILED 04_false.ipynb::Cell 1" in run.stdout
     assert "ClaimError: ✗ 05-1" in run.stdout
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
-def test_an_absent_device_is_an_error(tmp_path):
-    run = run_pytest(tmp_path, "-p", "tinytf.course.pytest_plugin", "--device", "cuda")
-    assert run.returncode == 4
-    assert "--device cuda: this machine has no cuda device" in run.stdout + run.stderr
+def test_an_absent_device_is_an_error(pytestconfig, monkeypatch):
+    monkeypatch.setattr(pytestconfig.option, "device", "cuda")
+    with pytest.raises(pytest.UsageError, match="--device cuda: this machine has no cuda device"):
+        pytest_plugin.pytest_configure(pytestconfig)
 
 
 def run_pytest(folder, *options):

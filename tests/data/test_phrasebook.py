@@ -422,3 +422,16 @@ DIGESTS = {
     "test": "e8ae79783e2b25a6",
     "compositional": "ded8851623070676",
 }
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_pairs_of_some_kinds_are_those_of_all_that_are_drawn(split):
+    kinds = ("because", "date")
+    of_all = [pair for pair in BOOK.sample(300, split, seed=4) if pair.kind in kinds]
+    assert list(itertools.islice(BOOK.pairs(split, 4, kinds), len(of_all))) == of_all
+
+
+@pytest.mark.parametrize("kinds", [(), ("because", "wherefore")])
+def test_unknown_kinds_and_none_are_refused_at_once(kinds):
+    with pytest.raises(ValueError, match="choose some of phrase, simple, place"):
+        BOOK.pairs("train", kinds=kinds)

@@ -4,14 +4,19 @@ Loaded by `-p tinytf.course.pytest_plugin` in pyproject.toml; it serves unit tes
 that nbval runs alike.
 """
 
+import gc
 import importlib.util
 import os
 import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 
 DEVICES = ("cpu", "cuda", "mps")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+# A tenth of the time went into looking for cycles among torch's own objects, which stay.
+SELDOM = (20_000, 50, 100)
 
 
 def pytest_addoption(parser):
@@ -26,6 +31,9 @@ def pytest_configure(config):
         if not _present(device):
             raise pytest.UsageError(f"--device {device}: this machine has no {device} device")
         os.environ["TINYTF_DEVICE"] = device
+    gc.set_threshold(*SELDOM)
+    if not hasattr(config, "workerinput"):  # workers inherit it
+        _kernels_of_their_own(config)
     workers = getattr(config.option, "numprocesses", None)
     if workers:
         threads = str(max(1, (os.cpu_count() or 1) // int(workers)))
@@ -49,6 +57,16 @@ def pytest_collection_modifyitems(items):
         for marker, reason in absent.items():
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _kernels_of_their_own(config):
+    """Kernels neither read this user's IPython profile nor look for cycles often."""
+    folder = tempfile.TemporaryDirectory(prefix="ipython-", ignore_cleanup_errors=True)
+    config.add_cleanup(folder.cleanup)
+    start = Path(folder.name, "profile_default", "startup", "seldom.py")
+    start.parent.mkdir(parents=True)
+    start.write_text(f"__import__('gc').set_threshold{SELDOM}\n")
+    os.environ["IPYTHONDIR"] = folder.name
 
 
 def _present(device):

@@ -106,13 +106,12 @@ def date_sentences(count: int, split: str = "train", seed: int = 0) -> list[Tagg
     share = {True: (count + 1) // 2, False: count // 2}
 
     def tagged(pair: Pair) -> Iterable[Tagged]:
-        if pair.kind in ("date", "time"):
-            found = Tagged(pair.source, date_tags(pair))
-            if share[any(found.tags)] > 0:
-                share[any(found.tags)] -= 1
-                yield found
+        found = Tagged(pair.source, date_tags(pair))
+        if share[any(found.tags)] > 0:
+            share[any(found.tags)] -= 1
+            yield found
 
-    return _different(tagged, count, split, seed)
+    return _different(tagged, count, split, seed, ("date", "time"))
 
 
 def questions(count: int, split: str = "train", seed: int = 0) -> list[Question]:
@@ -123,10 +122,9 @@ def questions(count: int, split: str = "train", seed: int = 0) -> list[Question]
     """
 
     def asked(pair: Pair) -> Iterable[Question]:
-        if pair.kind == "because":
-            yield _question(pair, zlib.crc32(pair.english.encode()) // 100 % 3 == 0)
+        yield _question(pair, zlib.crc32(pair.english.encode()) // 100 % 3 == 0)
 
-    return _different(asked, count, split, seed)
+    return _different(asked, count, split, seed, ("because",))
 
 
 def _question(pair: Pair, about_subject: bool) -> Question:
@@ -153,15 +151,19 @@ def _before_nouns() -> frozenset[str]:
 
 
 def _different(
-    make: Callable[[Pair], Iterable[Example]], count: int, split: str, seed: int
+    make: Callable[[Pair], Iterable[Example]],
+    count: int,
+    split: str,
+    seed: int,
+    kinds: tuple[str, ...],
 ) -> list[Example]:
-    """Make `count` examples of the phrasebook's pairs, each sentence once."""
+    """Make `count` examples of the phrasebook's pairs of some kinds, each sentence once."""
     if count < 0:
         raise ValueError(f"count={count} is negative; ask for 0 examples or more")
     seen = set()
 
     def fresh() -> Iterable[Example]:
-        for pair in Phrasebook().pairs(split, seed):
+        for pair in Phrasebook().pairs(split, seed, kinds):
             if pair.english not in seen:
                 for example in make(pair):
                     seen.add(pair.english)

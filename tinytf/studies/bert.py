@@ -58,7 +58,7 @@ def build(vocab_size: int, seed: int = 0, max_len: int = 64) -> BertForPretraini
 
 def phrasebook_text(words: WordTokenizer, count: int, seed: int = 0) -> Text:
     """Put sentences of the training split side by side; no order is meant."""
-    pairs = (p for p in Phrasebook().pairs("train", 1000 + seed) if p.kind in KINDS)
+    pairs = Phrasebook().pairs("train", 1000 + seed, KINDS)
     rows = [words.encode(pair.source) for pair in islice(pairs, 2 * count)]
     ids, segments = join_batch(list(zip(rows[::2], rows[1::2], strict=True)))
     return Text(ids, segments, torch.ones(count, dtype=torch.long))

@@ -106,7 +106,7 @@ def build(
 
 def sentences(book: Phrasebook, count: int, split: str = "train", seed: int = 0) -> list[Pair]:
     """Draw `because it was` sentences, different ones unless they are for training."""
-    drawn = (pair for pair in book.pairs(split, seed) if pair.kind == "because")
+    drawn = book.pairs(split, seed, ["because"])
     if split == "train":
         return list(islice(drawn, count))
     distinct: dict[str, Pair] = {}

@@ -33,7 +33,7 @@ puts 4 % in `validation`, 4 % in `test`, and 92 % in `train`.
 import random
 import zlib
 from bisect import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache, cached_property
 from itertools import accumulate, islice
 from typing import NamedTuple
@@ -121,7 +121,12 @@ def _pair(phrase: Phrase, kind: str) -> Pair:
 def _split(phrase: Phrase) -> str:
     if phrase.reserved:
         return "compositional"
-    bucket = zlib.crc32(" ".join(phrase.source).encode()) % 100
+    return _bucket(phrase.source)
+
+
+def _bucket(source: tuple[str, ...]) -> str:
+    """The split of a sentence without a reserved pair."""
+    bucket = zlib.crc32(" ".join(source).encode()) % 100
     if bucket >= 2 * _HELD_OUT:
         return "train"
     return "validation" if bucket < _HELD_OUT else "test"
@@ -140,26 +145,37 @@ class Phrasebook:
 
     @property
     def grammar(self) -> Grammar:
-        """The rules that pairs are drawn and read by; the first use makes them, in a second."""
+        """The rules that pairs are drawn and read by; the first use makes them, in .5 s."""
         return _grammar()
 
-    def pairs(self, split: str, seed: int | None = None) -> Iterator[Pair]:
+    def pairs(
+        self, split: str, seed: int | None = None, kinds: Collection[str] = KINDS
+    ) -> Iterator[Pair]:
         """Pairs of one split for ever, the same for the same seeds on every machine.
 
-        Raises ValueError for a split that is not in `SPLITS`.
+        With `kinds`, of those pairs the ones of these kinds. Raises ValueError for a split that is
+        not in `SPLITS`, and where `kinds` has one that is not in `KINDS`, or none.
         """
         _known_split(split)
+        unknown = sorted(set(kinds) - set(KINDS))
+        if unknown or not kinds:
+            raise ValueError(f"kinds={(*kinds,)}: choose some of {', '.join(KINDS)}")
         seeds = (self.seed, self.seed if seed is None else seed)
-        return self._pairs(split, seeds)
+        return self._pairs(split, seeds, frozenset(kinds))
 
-    def _pairs(self, split: str, seeds: tuple[int, int]) -> Iterator[Pair]:
+    def _pairs(self, split: str, seeds: tuple[int, int], kinds: frozenset[str]) -> Iterator[Pair]:
         # Only `random()` is used: it is the one method whose stream Python promises to keep.
-        draw, uniform = self.grammar.draw, random.Random(_mix(split, *seeds)).random
+        choose, uniform = self.grammar.choose, random.Random(_mix(split, *seeds)).random
         weights = list(accumulate(KIND_WEIGHTS.values()))
         total = weights[-1]
         while True:
             kind = KINDS[bisect(weights, uniform() * total)]
-            phrase = draw(kind, uniform)
+            choice = choose(kind, uniform)
+            if kind not in kinds:
+                continue
+            if split != "compositional" and _bucket(choice.source()) != split:
+                continue  # before its Chinese is written: of held-out splits most draws end here
+            phrase = choice.phrase()
             longest = max(len(phrase.source), len(phrase.target))
             if longest <= MAX_TOKENS and _split(phrase) == split:
                 yield _pair(phrase, kind)

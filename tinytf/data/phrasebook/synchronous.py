@@ -10,98 +10,19 @@ where Chinese wants it. `在<on>` is a Chinese word with a gold link to the Engl
 
 Symbols with few phrases are written out in full ("flat") when the grammar is closed: sampling one
 is a single bisection, and reading one is a walk down a trie. The rest is expanded rule by rule.
+Of a flat symbol the English sides are written at once, Chinese and links of a phrase and the trie
+when they are first asked for.
 """
 
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator
-from itertools import accumulate, product
-from typing import NamedTuple
+from itertools import accumulate
+
+from tinytf.data.phrasebook.flat import Phrases
+from tinytf.data.phrasebook.rule import Phrase, Rule
 
 FLAT = 1500  # a symbol with at most this many phrases is written out in full
-_END = ""  # the key under which a trie keeps the phrase that ends there; no token is empty
-
-
-class Phrase(NamedTuple):
-    """English, its Chinese, their links, and whether it holds a reserved combination."""
-
-    source: tuple[str, ...]
-    target: tuple[str, ...]
-    links: tuple[tuple[int, int], ...]
-    reserved: bool = False
-    antecedent: tuple[int, int, int] | None = None
-
-
-class Rule:
-    """One synchronous rule, compiled so that `build` only concatenates and shifts."""
-
-    def __init__(self, english: str, chinese: str, weight: float, reserved: bool, it: str | None):
-        self.weight, self.reserved, self.text = weight, reserved, f"{english} -> {chinese}"
-        self.symbols: list[str] = []
-        names: dict[str, int] = {}  # slot name -> slot number
-        places: dict[str, int] = {}  # English word or slot name -> its item
-        self.english: list[tuple[int, tuple[str, ...]]] = []  # (slot number or -1, word)
-        for item in english.split():
-            if item.startswith("{"):
-                name, symbol = item[1:-1].split("=")
-                places[name], names[name] = len(self.english), len(self.symbols)
-                self.english.append((len(self.symbols), ()))
-                self.symbols.append(symbol)
-            else:
-                repeat = 1
-                while (f"{item}.{repeat}" if repeat > 1 else item) in places:
-                    repeat += 1
-                places[f"{item}.{repeat}" if repeat > 1 else item] = len(self.english)
-                self.english.append((-1, (item,)))
-        self.chinese: list[tuple[int, tuple[str, ...]]] = []
-        self.links: list[tuple[int, int]] = []  # (English item, Chinese item)
-        for item in chinese.split():
-            if item.startswith("{"):
-                self.chinese.append((names[item[1:-1]], ()))
-                continue
-            word, _, linked = item.partition("<")
-            for name in filter(None, linked.rstrip(">").split(",")):
-                self.links.append((places[name], len(self.chinese)))
-            self.chinese.append((-1, (word,)))
-        # `it` names the slot that the word "it" stands for; its copy is the word linked to it.
-        self.it = it and (
-            places["it"],
-            places[it],
-            next(zh for en, zh in self.links if en == places["it"]),
-        )
-
-    def build(self, parts: list[Phrase]) -> Phrase:
-        """The phrase this rule makes of one part per slot."""
-        source: tuple[str, ...] = ()
-        target: tuple[str, ...] = ()
-        reserved = self.reserved
-        english_start, chinese_start = [0] * len(parts), [0] * len(parts)
-        english_last, chinese_last = [], []
-        for slot, word in self.english:
-            if slot >= 0:
-                english_start[slot] = len(source)
-                source += parts[slot].source
-                reserved = reserved or parts[slot].reserved
-            else:
-                source += word
-            english_last.append(len(source) - 1)
-        for slot, word in self.chinese:
-            if slot >= 0:
-                chinese_start[slot] = len(target)
-                target += parts[slot].target
-            else:
-                target += word
-            chinese_last.append(len(target) - 1)
-        links = [(english_last[i], chinese_last[j]) for i, j in self.links]
-        antecedent = None
-        for part, i, j in zip(parts, english_start, chinese_start, strict=True):
-            links += [(i + a, j + b) for a, b in part.links]
-            if part.antecedent:
-                it, noun, copy = part.antecedent
-                antecedent = (i + it, i + noun, j + copy)
-        if self.it:
-            it, noun, copy = self.it
-            antecedent = (english_last[it], english_last[noun], chinese_last[copy])
-        return Phrase(source, target, tuple(links), reserved, antecedent)
+_END = ""  # the key under which a trie keeps the number of the phrase that ends there
 
 
 class Grammar:
@@ -109,9 +30,9 @@ class Grammar:
 
     def __init__(self) -> None:
         self.rules: dict[str, list[Rule]] = {}
-        self.flat: dict[str, list[Phrase]] = {}
+        self.flat: dict[str, Phrases] = {}
         self.odds: dict[str, list[float]] = {}  # running totals of the choice at each symbol
-        self.tries: dict[str, dict] = {}
+        self._tries: dict[str, dict] = {}
         self.firsts: dict[str, dict[str, list[Rule]]] = {}  # symbol -> first word -> rules
 
     def rule(
@@ -153,36 +74,32 @@ class Grammar:
     def _flatten(self, symbol: str, sizes: dict[str, int]) -> None:
         if symbol in self.flat or sizes[symbol] > FLAT:
             return
-        odds: dict[Phrase, float] = {}
-        total = sum(rule.weight for rule in self.rules[symbol])
         for rule in self.rules[symbol]:
-            choices = []
             for part in rule.symbols:
                 self._flatten(part, sizes)
-                running = self.odds[part]
-                chances = [b - a for a, b in zip([0.0, *running], running, strict=False)]
-                choices.append(list(zip(self.flat[part], chances, strict=True)))
-            for chosen in product(*choices):
-                phrase = rule.build([part for part, _ in chosen])
-                chance = rule.weight / total
-                for _, p in chosen:
-                    chance *= p
-                odds[phrase] = odds.get(phrase, 0.0) + chance
-        self.flat[symbol] = list(odds)
-        self.odds[symbol] = list(accumulate(odds.values()))
-        trie: dict = {}
-        for phrase in odds:
-            node = trie
-            for word in phrase.source:
-                node = node.setdefault(word, {})
-            if _END in node:
-                raise ValueError(f"{symbol}: two readings of {' '.join(phrase.source)!r}")
-            node[_END] = phrase
-        self.tries[symbol] = trie
+        self.flat[symbol] = Phrases(symbol, self.rules[symbol], self)
+        self.odds[symbol] = self.flat[symbol].odds
+
+    def chances(self, symbol: str) -> list[float]:
+        """The chance of each phrase of a symbol that is written out in full."""
+        running = self.odds[symbol]
+        return [b - a for a, b in zip([0.0, *running], running, strict=False)]
+
+    def trie(self, symbol: str) -> dict:
+        """The phrases of a symbol that is written out in full, word by word."""
+        if symbol not in self._tries:
+            root: dict = {}
+            for index, source in enumerate(self.flat[symbol].sources):
+                node = root
+                for word in source:
+                    node = node.setdefault(word, {})
+                node[_END] = index
+            self._tries[symbol] = root
+        return self._tries[symbol]
 
     def _first(self, symbol: str) -> set[str]:
-        if symbol in self.tries:
-            return set(self.tries[symbol])
+        if symbol in self.flat:
+            return {source[0] for source in self.flat[symbol].sources}
         if symbol not in self.firsts:
             table: dict[str, list[Rule]] = {}
             for rule in self.rules[symbol]:
@@ -194,12 +111,16 @@ class Grammar:
 
     def draw(self, symbol: str, random: Callable[[], float]) -> Phrase:
         """A random phrase of `symbol`; `random()` gives floats in [0, 1)."""
+        return self.choose(symbol, random).phrase()
+
+    def choose(self, symbol: str, random: Callable[[], float]) -> "Choice":
+        """A random phrase of `symbol`, chosen and not yet written."""
         odds = self.odds[symbol]
         index = bisect(odds, random() * odds[-1])
         if symbol in self.flat:
-            return self.flat[symbol][index]
+            return Choice(self.flat[symbol], index)
         rule = self.rules[symbol][index]
-        return rule.build([self.draw(part, random) for part in rule.symbols])
+        return Choice(rule, [self.choose(part, random) for part in rule.symbols])
 
     def read(
         self, symbols: Iterable[str], words: tuple[str, ...]
@@ -224,6 +145,27 @@ class Grammar:
         return english, chinese
 
 
+class Choice:
+    """A phrase that is chosen and not yet written: its English side costs less than the whole."""
+
+    __slots__ = ("of", "what")
+
+    def __init__(self, of: Rule | Phrases, what: "list[Choice] | int"):
+        self.of, self.what = of, what
+
+    def source(self) -> tuple[str, ...]:
+        """The English side."""
+        if isinstance(self.of, Phrases):
+            return self.of.sources[self.what]
+        return self.of.source([part.source() for part in self.what])
+
+    def phrase(self) -> Phrase:
+        """The whole phrase."""
+        if isinstance(self.of, Phrases):
+            return self.of[self.what]
+        return self.of.build([part.phrase() for part in self.what])
+
+
 class _Reader:
     """Recursive descent with a memo: each symbol is read at most once at each position."""
 
@@ -235,18 +177,18 @@ class _Reader:
         """Every (end, phrase) of `symbol` that begins at `start`."""
         key = (symbol, start)
         if key not in self.memo:
-            flat = symbol in self.grammar.tries
+            flat = symbol in self.grammar.flat
             self.memo[key] = list(
                 self._walk(symbol, start) if flat else self._expand(symbol, start)
             )
         return self.memo[key]
 
     def _walk(self, symbol: str, start: int) -> Iterator[tuple[int, Phrase]]:
-        node, end = self.grammar.tries[symbol], start
+        node, end = self.grammar.trie(symbol), start
         while end < len(self.words) and self.words[end] in node:
             node, end = node[self.words[end]], end + 1
             if _END in node:
-                yield end, node[_END]
+                yield end, self.grammar.flat[symbol][node[_END]]
         self.furthest = max(self.furthest, end)
 
     def _expand(self, symbol: str, start: int) -> Iterator[tuple[int, Phrase]]:
