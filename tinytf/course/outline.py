@@ -74,12 +74,12 @@ CHAPTERS = (  # in the order of reading
         "positions (chapter 08), the layer of chapter 07",
     ),
     Chapter(
-        "10", "Residuals and normalisation", "What keeps a deep stack trainable?", 95,
+        "10", "Residuals and normalisation", "What keeps a deep stack trainable?", 90,
         "chapters 03 to 09, and what a gradient is",
     ),
     Chapter(
         "11", "The feed-forward network",
-        "Where are most of the weights, and what do they hold?", 100,
+        "Where are most of the weights, and what do they hold?", 90,
         "attention (05 to 07), residuals and norms (10)",
     ),
     Chapter(

@@ -47,10 +47,10 @@ def submit(folder):
         cell("z", said("→ 05-c  measured: 2"), ended="2026-03-01T12:05:00Z"),
     )
     hand_in(
-        folder / "=bob" / "11_it.ipynb",
-        cell("from tinytf.feedforward import gated_width"),
-        cell("def my_swiglu(*a):\n    return 1", passed("11.3")),
-        cell("my_gated_width = gated_width", passed("11.4")),
+        folder / "=bob" / "10_it.ipynb",
+        cell("from tinytf.norm import rms_norm"),
+        cell("def my_batch_norm(*a):\n    return 1", passed("10.4")),
+        cell("my_rms_norm = rms_norm", passed("10.3")),
     )
     (folder / "ada" / "notes.txt").write_text("hello")
     (folder / "ada" / "06_broken.ipynb").write_text("{")
@@ -69,8 +69,8 @@ def test_answers_are_graded_and_claims_compared(tmp_path, capsys):
     assert (ada["exercises_passed"], ada["passed"]) == ("1", "05.1")
     assert ada["minutes_at_work"] == "15"  # the long pause is none of it
     assert ada["minutes_worth"] == str(exercises()["05.1"].minutes)
-    assert (bob["passed"], bob["calls"]) == ("11.4", "tinytf.feedforward.gated_width")
-    assert "11.3 is said to have passed, and does not" in bob["remarks"]
+    assert (bob["passed"], bob["calls"]) == ("10.3", "tinytf.norm.rms_norm")
+    assert "10.4 is said to have passed, and does not" in bob["remarks"]
     assert "predictions and minutes are what the notebook's file says" in out
     for name in ("notes.txt", "06_broken.ipynb", "05_forms.ipynb", "holiday.ipynb"):
         assert f"{name}: " in err, name
@@ -80,7 +80,7 @@ def test_answers_are_graded_and_claims_compared(tmp_path, capsys):
 def test_saved_outputs_are_believed_only_if_asked(tmp_path, capsys):
     submit(tmp_path)
     rows = collected(tmp_path, "--saved")
-    assert rows["'=bob"]["passed"] == "11.3 11.4"
+    assert rows["'=bob"]["passed"] == "10.3 10.4"
     assert "What can be forged: everything" in capsys.readouterr().out
 
 

@@ -221,209 +221,121 @@ COUNT = Answers(
 )
 
 
-# 11.3 SwiGLU
+# 11.3 two units that multiply
 
 
-def my_swiglu(x, w_1, w_3, w_2):
-    """The gated feed-forward network without biases.
+def my_product(d_model, i, j, k):
+    """Weights (w_1, w_3, w_2) with which SwiGLU(d_model, 2) multiplies.
 
-    x is (T, C), w_1 and w_3 (C, d_ff), w_2 (d_ff, C); the result is (T, C). The gate is
-    silu(x @ w_1), with silu(z) = z sigmoid(z).
+    Feature k of the result is feature i of the word times its feature j; all others are 0. The
+    weights are (2, d_model), (2, d_model) and (d_model, 2), as `nn.Linear` keeps them.
     """
-    gate = x @ w_1
-    return (gate * torch.sigmoid(gate) * (x @ w_3)) @ w_2
+    w_1, w_3, w_2 = torch.zeros(2, d_model), torch.zeros(2, d_model), torch.zeros(d_model, 2)
+    w_1[0, i], w_1[1, i] = 1.0, -1.0  # the gates look at feature i, and at the same turned round
+    w_3[:, j] = 1.0  # both units let feature j pass
+    w_2[k, 0], w_2[k, 1] = 1.0, -1.0  # the first less the second
+    return w_1, w_3, w_2
 
 
-def _gated(gate, product=True):
-    def answer(x, w_1, w_3, w_2):
-        left = gate(x @ w_1)
-        return (left * (x @ w_3) if product else left + x @ w_3) @ w_2
+def _wired(gates=(1.0, -1.0), passing=(1.0, 1.0), back=(1.0, -1.0)):
+    def answer(d_model, i, j, k):
+        w_1, w_3, w_2 = torch.zeros(2, d_model), torch.zeros(2, d_model), torch.zeros(d_model, 2)
+        w_1[:, i], w_3[:, j] = torch.tensor(gates), torch.tensor(passing)
+        w_2[k] = torch.tensor(back)
+        return w_1, w_3, w_2
 
     return answer
 
 
-def _silu(z):
-    return z * torch.sigmoid(z)
+def _everywhere(d_model, i, j, k):
+    w_1, w_3, _ = my_product(d_model, i, j, k)
+    return w_1, w_3, torch.tensor([[1.0, -1.0]] * d_model)
 
 
-SWIGLU = Answers(
-    reference=my_swiglu,
+PRODUCT = Answers(
+    reference=my_product,
     wrong=(
         WrongAnswer(
-            "sigmoid gate",
-            _gated(torch.sigmoid),
-            "50 times -3",
-            "That is the older GLU (Dauphin et al. 2017). silu is z times sigmoid(z), so the gate "
-            "can be large.",
+            "one unit",
+            _wired(gates=(1.0, 0.0)),
+            "you get [[8.573]]",
+            "silu(3) is 2.86, a little less than 3. The second unit, turned round, has what is "
+            "missing.",
         ),
         WrongAnswer(
-            "ReLU gate",
-            _gated(torch.relu),
-            "you get [[-14.5, 16]",
-            "That is ReGLU, of the same paper: near, but below 0 silu lets a little through.",
+            "the units added",
+            _wired(back=(1.0, 1.0)),
+            "you get [[8.146]]",
+            "silu(z) + silu(-z) is not z, but near to its size without the sign. It takes the "
+            "difference.",
         ),
         WrongAnswer(
-            "silu on the other branch",
-            lambda x, w_1, w_3, w_2: (x @ w_1 * _silu(x @ w_3)) @ w_2,
-            "The gate is shut",
-            "w_1 is the gate in Llama's code; with the two exchanged its weights do not fit.",
+            "neither gate turned round",
+            _wired(gates=(1.0, 1.0)),
+            "you get [[0]], expected [[9]]",
+            "Two units that do the same, one less the other, are nothing: one gate must look at "
+            "-x_i.",
         ),
         WrongAnswer(
-            "silu of the product",
-            lambda x, w_1, w_3, w_2: _silu(x @ w_1 * (x @ w_3)) @ w_2,
-            "50 times -3",
-            "The silu belongs to the gate alone, before the product.",
+            "half of each",
+            _wired(back=(0.5, -0.5)),
+            "you get [[4.5]]",
+            "silu(z) - silu(-z) is z already; no mean is taken.",
         ),
         WrongAnswer(
-            "sum for product",
-            _gated(_silu, product=False),
-            "The gate is shut",
-            "A gate multiplies: only so can it shut.",
+            "the gate's feature passes",
+            lambda d_model, i, j, k: my_product(d_model, i, i, k),
+            "Feature 0 is 2, feature 1 3",
+            "That is the square of feature i. Feature j is what must pass.",
         ),
         WrongAnswer(
-            "GELU gate",
-            _gated(F.gelu),
-            "1 · sigmoid(1) = 0.7311",
-            "That is GEGLU, of the same paper: z · Φ(z), where silu is z · sigmoid(z).",
+            "written where it was read",
+            lambda d_model, i, j, k: my_product(d_model, i, j, i),
+            "for d_model=3, i=0, j=1, k=2",
+            "Row k of w_2 writes feature k.",
         ),
         WrongAnswer(
-            "ReLU where z is large",
-            _gated(lambda z: torch.where(z.abs() > 10, torch.relu(z), _silu(z))),
-            "A gate closes slowly",
-            "Far from 0 silu comes near to ReLU, and is never equal to it. `torch.sigmoid` stands "
-            "numbers of any size.",
+            "written everywhere",
+            _everywhere,
+            "you get [[6, 6]]",
+            "Every row of w_2 writes a feature, and all but row k must write 0.",
         ),
         WrongAnswer(
-            "exponentials without sigmoid",
-            _gated(lambda z: z * z.exp() / (1 + z.exp())),
-            "e^89 is past float32",
-            "`exp` overflows at 89, and ∞/∞ is NaN. `torch.sigmoid` takes care of it.",
+            "transposed",
+            lambda d_model, i, j, k: tuple(w.T for w in my_product(d_model, i, j, k)),
+            "(out, in)",
+            "`nn.Linear` keeps its matrix as (out, in): a unit is a row of w_1 and w_3, and a "
+            "column of w_2.",
         ),
         WrongAnswer(
-            "z over 1 + e^-z",
-            _gated(lambda z: z / (1 + (-z).exp())),
-            "its slope times 0 NaN",
-            "The values are right, since z / ∞ is 0. Going back, ∞ is multiplied by 0, and one NaN "
-            "spoils the whole model. `torch.sigmoid` takes care of it.",
+            "in the order of their numbers",
+            lambda d_model, i, j, k: (
+                (w := my_product(d_model, i, j, k))[0],
+                w[2],
+                w[1],
+            ),
+            "`w_3` has shape (1, 2), expected (2, 1)",
+            "The order is (w_1, w_3, w_2): the two ways in, then the way back.",
         ),
         WrongAnswer(
-            "maps transposed",
-            lambda x, w_1, w_3, w_2: my_swiglu(x, w_1.T, w_3.T, w_2.T),
-            "raises RuntimeError",
-            "`nn.Linear` stores its weight as (out, in) and transposes it. Here it is (in, out): "
-            "`x @ w_1`.",
-        ),
-        WrongAnswer(
-            "float32 comes out",
-            lambda x, w_1, w_3, w_2: my_swiglu(x.float(), w_1.float(), w_3.float(), w_2.float()),
-            "the dtype is float32, expected float64",
-            "`.float()` or `torch.zeros(...)` makes float32 of whatever came in. Compute in the "
-            "dtype of the arguments.",
-        ),
-        WrongAnswer(
-            "gate cut off from the graph",
-            _gated(lambda z: _silu(z.detach())),
-            "for the gradient to `x`",
-            "The numbers are right, but the gate would never learn when to open: leave `detach` "
-            "and `no_grad` out of it.",
+            "small gates, as if silu were straight",
+            lambda d_model, i, j, k: (
+                (w := _wired(gates=(0.001, 0.0))(d_model, i, j, k))[0],
+                w[1],
+                2000 * w[2],
+            ),
+            "you get [[9.014]]",
+            "Near 0 silu is about z / 2, but only near 0.",
         ),
     ),
-    equivalent={},
+    equivalent={
+        "… => ….detach()…": "weights that are written down carry no gradient",
+        "… => ….float()…": "zeros are float32 already",
+    },
 )
 
 
-# 11.4 repair: equal parameters
-
-
-def my_gated_width(d_ff, multiple_of=1):
-    """The hidden width at which SwiGLU's three matrices cost what two of width d_ff do.
-
-    Two thirds of d_ff, rounded up to a multiple of multiple_of.
-    """
-    steps = -(-2 * d_ff // (3 * multiple_of))  # rounded up, in whole numbers
-    return steps * multiple_of
-
-
-WIDTH = Answers(
-    reference=my_gated_width,
-    wrong=(
-        WrongAnswer(
-            "rounded down",
-            lambda d_ff, multiple_of=1: 2 * d_ff // (3 * multiple_of) * multiple_of,
-            "1365.33",
-            "`//` rounds down. Turn the sign twice, or use `math.ceil`.",
-        ),
-        WrongAnswer(
-            "the code to repair",
-            lambda d_ff, multiple_of=1: round(2 * d_ff / 3) // multiple_of * multiple_of,
-            "you get 10752, expected 11008",
-            "It rounds twice, to the nearest and then down. Leave the fraction alone until the "
-            "end: `-(-2 * d_ff // (3 * multiple_of)) * multiple_of`.",
-        ),
-        WrongAnswer(
-            "rounded down, then up",
-            lambda d_ff, multiple_of=1: -(-(2 * d_ff // 3) // multiple_of) * multiple_of,
-            "1365.33",
-            "Llama's code does so, and at Llama's widths it makes no difference. Here we round "
-            "once, at the end.",
-        ),
-        WrongAnswer(
-            "half",
-            lambda d_ff, multiple_of=1: -(-d_ff // (2 * multiple_of)) * multiple_of,
-            "for d_ff=2048, you get 1024",
-            "Half would be right if gate and way in were all; the way back narrows as well.",
-        ),
-        WrongAnswer(
-            "unchanged",
-            lambda d_ff, multiple_of=1: -(-d_ff // multiple_of) * multiple_of,
-            "for d_ff=3, you get 3",
-            "Then SwiGLU has half as many parameters again, and wins for that reason alone.",
-        ),
-        WrongAnswer(
-            "always one multiple more",
-            lambda d_ff, multiple_of=1: (2 * d_ff // (3 * multiple_of) + 1) * multiple_of,
-            "for d_ff=384, multiple_of=256, you get 512",
-            "Adding 1 after rounding down overshoots where it divides evenly.",
-        ),
-        WrongAnswer(
-            "multiple ignored",
-            lambda d_ff, multiple_of=1: -(-2 * d_ff // 3),
-            "you get 10923, expected 11008",
-            "Matrix units work in blocks: widths are rounded up to a multiple they like.",
-        ),
-        WrongAnswer(
-            "a float",
-            lambda d_ff, multiple_of=1: -(-2 * d_ff / 3 // multiple_of) * multiple_of,
-            "a float, expected an int",
-            "`/` makes a float, and `nn.Linear(512, 1366.0)` is refused. Stay with `//`, or make "
-            "it an `int` or use `math.ceil`.",
-        ),
-        WrongAnswer(
-            "rounded to the nearest",
-            lambda d_ff, multiple_of=1: round(2 * d_ff / (3 * multiple_of)) * multiple_of,
-            "1365.33",
-            "`round` goes down as often as up. Use `math.ceil`.",
-        ),
-        WrongAnswer(
-            "divided as a float",
-            lambda d_ff, multiple_of=1: math.ceil(2 * d_ff / (3 * multiple_of)) * multiple_of,
-            "floats lose a remainder",
-            "A float has 16 digits: `/` loses what is left over of large numbers. `//` is exact "
-            "for whole numbers of any size.",
-        ),
-        WrongAnswer(
-            "a third taken off, as a float",
-            lambda d_ff, multiple_of=1: math.ceil(d_ff * (1 - 1 / 3) / multiple_of) * multiple_of,
-            "for d_ff=9",
-            "1 - 1/3 is 0.6666666666666667, a little above two thirds, and rounding up makes a "
-            "whole unit of that little. Whole numbers are exact: `-(-2 * d_ff // (3 * m))`.",
-        ),
-    ),
-    equivalent={},
-)
-
-
-# 11.5 the network as a table
+# 11.4 the network as a table
 
 
 def my_recall(x, keys, thresholds, values):
@@ -535,10 +447,117 @@ RECALL = Answers(
 )
 
 
+# 11.5 is it wide enough?
+
+
+def my_fits(width, d_ff, multiple_of=1):
+    """Whether width is right for SwiGLU: True or False.
+
+    It is the smallest multiple of multiple_of at which three matrices have no fewer weights than
+    two of width d_ff. All are whole numbers from 1 up.
+    """
+    enough = 3 * width >= 2 * d_ff
+    less_would_do = 3 * (width - multiple_of) >= 2 * d_ff
+    return enough and not less_would_do and width % multiple_of == 0
+
+
+def _is(width_of):
+    """A check that computes a width and compares."""
+    return lambda width, d_ff, multiple_of=1: width == width_of(d_ff, multiple_of)
+
+
+FITS = Answers(
+    reference=my_fits,
+    wrong=(
+        WrongAnswer(
+            "too narrow passes",
+            lambda width, d_ff, multiple_of=1: (
+                width % multiple_of == 0 and 3 * (width - multiple_of) < 2 * d_ff
+            ),
+            "3 · 1 weights are fewer than 2 · 3",
+            "Three matrices must have no fewer weights than two: 3 · width against 2 · d_ff.",
+        ),
+        WrongAnswer(
+            "too wide passes",
+            lambda width, d_ff, multiple_of=1: width % multiple_of == 0 and 3 * width >= 2 * d_ff,
+            "A width of 2 is enough",
+            "It must be the smallest: the next multiple below must be too narrow.",
+        ),
+        WrongAnswer(
+            "exactly as many",
+            lambda width, d_ff, multiple_of=1: 3 * width == 2 * d_ff,
+            "Two thirds of 1 are 0.67",
+            "Mostly no whole number costs exactly as much; then the next above is right.",
+        ),
+        WrongAnswer(
+            "any number, not only multiples",
+            lambda width, d_ff, multiple_of=1: 3 * width >= 2 * d_ff > 3 * (width - multiple_of),
+            "for width=10923",
+            "10923 is wide enough, and no multiple of 256: look at `width % multiple_of`.",
+        ),
+        WrongAnswer(
+            "the next below is one less",
+            lambda width, d_ff, multiple_of=1: (
+                width % multiple_of == 0 and 3 * width >= 2 * d_ff > 3 * (width - 1)
+            ),
+            "for width=11008",
+            "Between multiples nothing else is allowed: the next width below is width - "
+            "multiple_of.",
+        ),
+        WrongAnswer(
+            "exactly enough refused",
+            lambda width, d_ff, multiple_of=1: (
+                width % multiple_of == 0 and 3 * width > 2 * d_ff >= 3 * (width - multiple_of)
+            ),
+            "for width=2, d_ff=3",
+            "No fewer weights: as many are enough.",
+        ),
+        WrongAnswer(
+            "the multiple ignored",
+            lambda width, d_ff, multiple_of=1: 3 * width >= 2 * d_ff > 3 * (width - 1),
+            "for width=10923",
+            "Widths come in blocks: a multiple of `multiple_of`, and the smallest that is enough.",
+        ),
+        WrongAnswer(
+            "rounded to the nearest",
+            _is(lambda d_ff, m: round(2 * d_ff / (3 * m)) * m),
+            "Two thirds of 2 are 1.33",
+            "`round` goes down as often as up, and then three matrices have fewer weights.",
+        ),
+        WrongAnswer(
+            "rounded down, then up",
+            _is(lambda d_ff, m: -(-(2 * d_ff // 3) // m) * m),
+            "Two thirds of 1 are 0.67",
+            "Llama's code does so, and at Llama's widths it makes no difference. Ask what makes "
+            "`width` right, and nothing has to be rounded.",
+        ),
+        WrongAnswer(
+            "half",
+            _is(lambda d_ff, m: -(-d_ff // (2 * m)) * m),
+            "for width=3, d_ff=6",
+            "Three matrices against two, so two thirds: the way back narrows as well.",
+        ),
+        WrongAnswer(
+            "unchanged",
+            _is(lambda d_ff, m: -(-d_ff // m) * m),
+            "for width=2, d_ff=3",
+            "Then SwiGLU has half as many weights again, and wins for that reason alone.",
+        ),
+        WrongAnswer(
+            "in floats",
+            _is(lambda d_ff, m: math.ceil(2 * d_ff / (3 * m)) * m),
+            "Floats have 16 digits",
+            "`/` loses what is left over of large numbers. Products of whole numbers are exact.",
+        ),
+    ),
+    equivalent={},
+)
+
+
 ANSWERS = {
     "11.1": FEED_FORWARD,
     "11.2": COUNT,
-    "11.3": SWIGLU,
-    "11.4": WIDTH,
-    "11.5": RECALL,
+    "11.3": PRODUCT,
+    "11.4": RECALL,
+    "11.5": FITS,
 }

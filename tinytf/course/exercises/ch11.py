@@ -1,4 +1,4 @@
-"""Chapter 11: the feed-forward network, its parameters, its gated form, its table."""
+"""Chapter 11: the feed-forward network, its parameters, what a gate can do, its table."""
 
 import math
 from fractions import Fraction
@@ -6,6 +6,7 @@ from fractions import Fraction
 import torch
 from torch.nn import functional as F
 
+from tinytf.course.evidence import record
 from tinytf.course.expect import (
     agrees,
     expect,
@@ -14,6 +15,7 @@ from tinytf.course.expect import (
     precise,
     same,
     short,
+    tensor,
     travels,
 )
 from tinytf.course.grading import Exercise
@@ -190,196 +192,96 @@ COUNT = Exercise(
 )
 
 
-# 11.3 SwiGLU
+# 11.3 two units that multiply
 
 
-def my_swiglu(x, w_1, w_3, w_2):
-    """The gated feed-forward network without biases.
+def my_product(d_model, i, j, k):
+    """Weights (w_1, w_3, w_2) with which SwiGLU(d_model, 2) multiplies.
 
-    x is (T, C), w_1 and w_3 (C, d_ff), w_2 (d_ff, C); the result is (T, C). The gate is
-    silu(x @ w_1), with silu(z) = z sigmoid(z).
+    Feature k of the result is feature i of the word times its feature j; all others are 0. The
+    weights are (2, d_model), (2, d_model) and (d_model, 2), as `nn.Linear` keeps them.
     """
     raise NotImplementedError
 
 
-GATE, UP, DOWN = W_1, W_1.flip(1) + 0.5, W_2
+def _run(answer, x, *places):
+    """What the network makes of x with the answer's weights, in float64."""
+    where = f"for d_model={x.size(1)}, i={places[0]}, j={places[1]}, k={places[2]}"
+    weights = answer(x.size(1), *places)
+    three = isinstance(weights, tuple | list) and len(weights) == 3
+    expect(three, f"{where}, return three weights, `(w_1, w_3, w_2)`")
+    w_1, w_3, w_2 = (tensor(w, f"{where}, `{n}`") for w, n in zip(weights, ("w_1", "w_3", "w_2")))
+    c = x.size(1)
+    for name, w, shape in (("w_1", w_1, (2, c)), ("w_3", w_3, (2, c)), ("w_2", w_2, (c, 2))):
+        message = f"{where}, `{name}` has shape {tuple(w.shape)}, expected {shape}: (out, in)"
+        expect(tuple(w.shape) == shape, message)
+    w_1, w_3, w_2 = (w.double() for w in (w_1, w_3, w_2))
+    out = F.linear(F.silu(F.linear(x, w_1)) * F.linear(x, w_3), w_2)
+    record(out)
+    return out, where
 
 
-def _swiglu(x, w_1, w_3, w_2):
-    """torch's own silu and maps, whose weights are stored the other way round."""
-    return F.linear(F.silu(F.linear(x, w_1.T)) * F.linear(x, w_3.T), w_2.T)
+def _multiplies(answer, x, i, j, k, note=""):
+    """Expect the product of features i and j of each row of x in place k, and zeros elsewhere."""
+    x = torch.as_tensor(x, dtype=torch.float64)
+    right = torch.zeros_like(x)
+    right[:, k] = x[:, i] * x[:, j]
+    out, where = _run(answer, x, i, j, k)
+    same(out, right, f"{where} and x={short(x.float())}", 1e-5, note)
 
 
-def _gated(c, d_ff, seed):
-    """Random w_1, w_3 and w_2."""
-    return *numbers(2, c, d_ff, seed=seed), numbers(d_ff, c, seed=seed + 1)
+def _squares(answer):
+    """a word of one feature is squared"""
+    _multiplies(answer, [[3.0]], 0, 0, 0, "3 times 3.")
+    _multiplies(answer, [[-3.0]], 0, 0, 0, "-3 times -3.")
 
 
-def _shut(answer):
-    """where the gate is far below 0, nothing passes"""
-    one = torch.ones(1, 1)
-    where = "for x=[[1]], w_1=[[-50]], w_3=[[3]], w_2=[[1]]"
-    note = "The gate is shut."
-    agrees(answer, [[0.0]], one, -50 * one, 3 * one, one, where=where, note=note)
+def _pair(answer):
+    """two features are multiplied, whatever their signs"""
+    for a, b in ((2.0, 3.0), (-2.0, 3.0), (2.0, -3.0), (-2.0, -3.0), (0.0, 3.0)):
+        _multiplies(answer, [[a, b]], 0, 1, 0, f"Feature 0 is {a:g}, feature 1 {b:g}.")
 
 
-def _open(answer):
-    """what passes may be negative"""
-    one = torch.ones(1, 1)
-    where = "for x=[[1]], w_1=[[50]], w_3=[[-3]], w_2=[[1]]"
-    note = "An open gate multiplies: 50 times -3."
-    agrees(answer, [[-150.0]], one, 50 * one, -3 * one, one, where=where, note=note)
+def _places(answer):
+    """the product comes to its place, and nothing to the others"""
+    _multiplies(answer, [[2.0, 3.0, 5.0]], 0, 1, 2)
+    for seed, (i, j, k) in enumerate(((2, 0, 3), (3, 1, 1), (1, 3, 1), (2, 2, 0), (0, 0, 0))):
+        _multiplies(answer, numbers(3, 4, seed=seed, dtype=torch.float64), i, j, k)
 
 
-def _half_open(answer):
-    """a gate of 1 and one of -1 let 0.731 and -0.269 through"""
-    one = torch.ones(1, 1)
-    for gate, note in ((1, "1 · sigmoid(1) = 0.7311."), (-1, "-1 · sigmoid(-1) = -0.2689.")):
-        agrees(answer, _swiglu, one, gate * one, one, one, note=note)
+def _far_and_near(answer):
+    """numbers may be tiny, or far from 0"""
+    for size in (0.01, 50.0, 1000.0):
+        x = size * numbers(2, 3, seed=7, dtype=torch.float64)
+        i, j = 1, 2
+        out, where = _run(answer, x, i, j, 0)
+        note = "silu(z) - silu(-z) is z, for any z."
+        where = f"{where} and numbers around {size:g}, as a share of x_i · x_j"
+        same(out[:, 0] / (x[:, i] * x[:, j]), [1.0, 1.0], where, 1e-5, note)
 
 
-def _gated_words(answer):
-    """it equals the equation, whatever the sizes"""
-    agrees(answer, _swiglu, X, GATE, UP, DOWN)
-    agrees(answer, _swiglu, numbers(1, 3, seed=1), *_gated(3, 5, seed=2), tolerance=1e-4)
-    agrees(answer, _swiglu, numbers(4, 4, seed=3), *_gated(4, 4, seed=4), tolerance=1e-4)
-
-
-def _far_gates(answer):
-    """a gate of -1,000 or 1,000 gives no NaN"""
-    x, one = torch.tensor([[1000.0], [-1000.0]]), torch.ones(1, 1)
-    agrees(answer, _swiglu, x, one, one, one, note="e^89 is past float32.")
-
-
-def _far_gradients(answer):
-    """nor do its gradients"""
-    x, one = torch.tensor([[1000.0], [-1000.0]]), torch.ones(1, 1)
-    note = "In z / (1 + e^-z) e^1000 is inf, and its slope times 0 NaN: take `torch.sigmoid`."
-    gradients(answer, _swiglu, x, one, one, one, note=note)
-
-
-def _gated_dtype(answer):
-    """it works in the dtype of its arguments, and where they are"""
-    double = [numbers(*part.shape, seed=i, dtype=torch.float64)
-              for i, part in enumerate((X, GATE, UP, DOWN))]  # fmt: skip
-    agrees(answer, _swiglu, *double)
-    one = torch.ones(1, 1, dtype=torch.float64)
-    for gate in (-8.0, -12.0, -20.0, 12.0):
-        agrees(answer, _swiglu, gate * one, one, one, 100 * one, note="A gate closes slowly.")
-    travels(answer, X, GATE, UP, DOWN)
-
-
-def _gated_gradient(answer):
-    """gradients reach x and the three maps"""
-    gradients(answer, _swiglu, torch.ones(1, 1), *_gated(1, 2, seed=5))
-    gradients(answer, _swiglu, numbers(3, 2, seed=7), *_gated(2, 5, seed=8))
-
-
-SWIGLU = Exercise(
+PRODUCT = Exercise(
     id="11.3",
-    title="SwiGLU",
+    title="two units that multiply",
     difficulty=2,
     minutes=7,
     statement=(
-        "Write `my_swiglu(x, w_1, w_3, w_2)`: two views of each word, `x @ w_1` and `x @ w_3`, "
-        "multiplied entry by entry, the first one through silu, `z * sigmoid(z)`; then `w_2` on "
-        "the way back. No biases. It has to be right for numbers like ±1,000, and its "
-        "gradients too."
+        "Write `my_product(d_model, i, j, k)`: the three weights `(w_1, w_3, w_2)` with which "
+        "`SwiGLU(d_model, 2)`, so with two units, multiplies two features of a word: feature k of "
+        "what goes out is feature i of x times feature j, and every other feature is 0. The "
+        "shapes are those of `nn.Linear`, (out, in): `w_1` and `w_3` are `(2, d_model)`, `w_2` is "
+        "`(d_model, 2)`. i, j and k may be the same. Any weights that do it are right."
     ),
-    hint="The product is of two tensors of shape `(T, d_ff)`; only the first went through silu.",
-    function=my_swiglu,
-    tests=(
-        _shut,
-        _open,
-        _half_open,
-        _gated_words,
-        _far_gates,
-        _far_gradients,
-        _gated_dtype,
-        _gated_gradient,
+    hint=(
+        "Let one unit's gate look at feature i as it is, and the other's at the same feature "
+        "turned round. What should both let pass, and how must the two be put together?"
     ),
+    function=my_product,
+    tests=(_squares, _pair, _places, _far_and_near),
 )
 
 
-# 11.4 repair: equal parameters
-
-
-def my_gated_width(d_ff, multiple_of=1):
-    """The hidden width at which SwiGLU's three matrices cost what two of width d_ff do.
-
-    Two thirds of d_ff, rounded up to a multiple of multiple_of.
-    """
-    raise NotImplementedError
-
-
-def _two_thirds(answer):
-    """it is two thirds, a whole number"""
-    note = "Three matrices of width 2 cost what two of width 3 do."
-    same(answer(3), 2, "for d_ff=3", note=note)
-    got = answer(3)
-    expect(isinstance(got, int), f"for d_ff=3, you get {short(got)}, a {type(got).__name__}, "
-           "expected an int: the width of a matrix")  # fmt: skip
-
-
-def _rounds_up(answer):
-    """it is rounded up"""
-    same(answer(2048), 1366, "for d_ff=2048", note="Two thirds of it are 1365.33.")
-    same(answer(7), 5, "for d_ff=7", note="Two thirds of it are 4.67.")
-
-
-def _llama(answer):
-    """with a multiple of 256 it is Llama's"""
-    same(answer(16384, 256), 11008, "for d_ff=16384, multiple_of=256", note="42.67 times 256.")
-
-
-def _already(answer):
-    """a width that fits is left alone"""
-    same(answer(384, 256), 256, "for d_ff=384, multiple_of=256")
-    for d_ff in (9, 15, 18, 21):
-        same(answer(d_ff), 2 * d_ff // 3, f"for d_ff={d_ff}", tolerance=0.01)
-
-
-def _width(d_ff, multiple_of):
-    """In fractions."""
-    return math.ceil(Fraction(2 * d_ff, 3) / multiple_of) * multiple_of
-
-
-def _once(answer):
-    """rounded up once, at the end, whatever the numbers"""
-    for d_ff, multiple_of in ((1, 1), (1, 4), (7, 3), (5, 5), (100, 66), (10_000, 64), (2048, 100)):
-        where = f"for d_ff={d_ff}, multiple_of={multiple_of}"
-        note = f"Two thirds of {d_ff} are {2 * d_ff / 3:.6g}."
-        same(answer(d_ff, multiple_of), _width(d_ff, multiple_of), where, tolerance=0, note=note)
-    large = (300_000_000_000_000_001, 1), (1_500_000_002, 1_000_000_001)
-    for d_ff, multiple_of in large:
-        got, wanted = answer(d_ff, multiple_of), _width(d_ff, multiple_of)
-        where = f"for d_ff={d_ff}, multiple_of={multiple_of}"
-        expect(got == wanted, f"{where}, you get {got}, expected {wanted}: floats lose a remainder")
-
-
-WIDTH = Exercise(
-    id="11.4",
-    title="repair: equal parameters",
-    difficulty=1,
-    minutes=5,
-    statement=(
-        "How wide may SwiGLU, with three matrices, be to cost what two matrices of hidden width "
-        "`d_ff` cost, rounded up to a multiple of `multiple_of`? Somebody wrote:\n\n"
-        "```python\n"
-        "def my_gated_width(d_ff, multiple_of=1):\n"
-        "    width = round(2 * d_ff / 3)\n"
-        "    return width // multiple_of * multiple_of\n"
-        "```\n\n"
-        "For `d_ff = 16384` and multiples of 256 it says 10752; Llama's 7B has 11008. Repair it: "
-        "round *up*, *once*, at the end, and return an int, right for any whole numbers from 1 up."
-    ),
-    hint="3 matrices x width = 2 matrices x d_ff. Rounding up: `-(-a // b)`.",
-    function=my_gated_width,
-    tests=(_two_thirds, _rounds_up, _llama, _already, _once),
-)
-
-
-# 11.5 the network as a table
+# 11.4 the network as a table
 
 
 def my_recall(x, keys, thresholds, values):
@@ -475,7 +377,7 @@ def _memory_gradient(answer):
 
 
 RECALL = Exercise(
-    id="11.5",
+    id="11.4",
     title="the network as a table",
     difficulty=2,
     minutes=7,
@@ -500,4 +402,89 @@ RECALL = Exercise(
 )
 
 
-EXERCISES = (FEED_FORWARD, COUNT, SWIGLU, WIDTH, RECALL)
+# 11.5 is it wide enough?
+
+
+def my_fits(width, d_ff, multiple_of=1):
+    """Whether width is right for SwiGLU: True or False.
+
+    It is the smallest multiple of multiple_of at which three matrices have no fewer weights than
+    two of width d_ff. All are whole numbers from 1 up.
+    """
+    raise NotImplementedError
+
+
+def _width(d_ff, multiple_of):
+    """In fractions."""
+    return math.ceil(Fraction(2 * d_ff, 3) / multiple_of) * multiple_of
+
+
+def _judged(answer, width, d_ff, multiple_of=None, note=""):
+    given = (width, d_ff) if multiple_of is None else (width, d_ff, multiple_of)
+    agrees(answer, width == _width(d_ff, multiple_of or 1), *given, note=note)
+
+
+def _exactly(answer):
+    """where two thirds are whole, they are right"""
+    _judged(answer, 2, 3, note="Three matrices of width 2 cost what two of width 3 do.")
+    _judged(answer, 1, 3, note="3 · 1 weights are fewer than 2 · 3.")
+    _judged(answer, 3, 3, note="A width of 2 is enough.")
+    for d_ff in (6, 9, 15, 300):
+        for width in (2 * d_ff // 3 - 1, 2 * d_ff // 3, 2 * d_ff // 3 + 1):
+            _judged(answer, width, d_ff)
+
+
+def _between(answer):
+    """where they are not, the next width above is"""
+    for d_ff, two_thirds in ((1, "0.67"), (2, "1.33"), (7, "4.67"), (2048, "1365.33")):
+        note = f"Two thirds of {d_ff} are {two_thirds}."
+        for width in (2 * d_ff // 3, 2 * d_ff // 3 + 1, 2 * d_ff // 3 + 2):
+            if width > 0:
+                _judged(answer, width, d_ff, note=note)
+
+
+def _llama(answer):
+    """Llama's 7B: of the multiples of 256 the first that is enough"""
+    for width in (10923, 11008, 10752, 11264, 11007):
+        _judged(answer, width, 16384, 256, note="Two thirds of 16384 are 42.67 times 256.")
+
+
+def _blocks(answer):
+    """a multiple that is exactly enough is right, and the next is not"""
+    for width, d_ff, multiple_of in ((256, 384, 256), (512, 384, 256), (4, 1, 4), (8, 1, 4),
+                                     (66, 99, 66), (66, 100, 66), (132, 100, 66), (67, 100, 66),
+                                     (1400, 2048, 100), (1366, 2048, 100), (6, 7, 3), (5, 7, 3),
+                                     (5, 5, 5), (4, 5, 5), (10, 5, 5), (68, 100, 4)):  # fmt: skip
+        _judged(answer, width, d_ff, multiple_of)
+
+
+def _long_numbers(answer):
+    """numbers of any length"""
+    d_ff = 300_000_000_000_000_001
+    right = _width(d_ff, 1)
+    note = "Floats have 16 digits."
+    for width in (right - 1, right, right + 1):
+        _judged(answer, width, d_ff, 1, note=note)
+    for width in (1_000_000_001, 2_000_000_002):
+        _judged(answer, width, 1_500_000_002, 1_000_000_001, note=note)
+
+
+FITS = Exercise(
+    id="11.5",
+    title="is it wide enough?",
+    difficulty=1,
+    minutes=5,
+    statement=(
+        "Design a check. Write `my_fits(width, d_ff, multiple_of=1)`: True if `width` is the right "
+        "width for SwiGLU, and False if it is any other. The right one is the smallest multiple "
+        "of `multiple_of` at which three matrices have no fewer weights than two of width `d_ff`: "
+        "for `d_ff = 16384` and multiples of 256 it is 11008, as in Llama's 7B. Don't compute it; "
+        "ask of `width` what makes it right. Whole numbers from 1 up, of any length."
+    ),
+    hint="Three things must hold. For the last: which width would be next below, and is it enough?",
+    function=my_fits,
+    tests=(_exactly, _between, _llama, _blocks, _long_numbers),
+)
+
+
+EXERCISES = (FEED_FORWARD, COUNT, PRODUCT, RECALL, FITS)
