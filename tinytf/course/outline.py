@@ -106,7 +106,7 @@ CHAPTERS = (  # in the order of reading
         "the Transformer (chapter 14) and its training (15)",
     ),
     Chapter(
-        "17", "The cache and BLEU", "How fast does it write, and how good is it?", 100,
+        "17", "The cache and BLEU", "How fast does it write, and how good is it?", 90,
         "the attention layer (chapter 07), greedy decoding (16)",
     ),
     Chapter(
