@@ -110,7 +110,7 @@ CHAPTERS = (  # in the order of reading
         "the attention layer (chapter 07), greedy decoding (16)",
     ),
     Chapter(
-        "18", "GPT", "What is left of the Transformer when there is only text?", 100,
+        "18", "GPT", "What is left of the Transformer when there is only text?", 90,
         "the causal mask (chapter 05), positions (08), Pre-LN (10), the layer (12), the "
         "Transformer (14), its cache (17)",
     ),
