@@ -106,11 +106,11 @@ CHAPTERS = (  # in the order of reading
         "the Transformer (chapter 14) and its training (15)",
     ),
     Chapter(
-        "17", "The cache and BLEU", "How fast does it write, and how good is it?", 100,
+        "17", "The cache and BLEU", "How fast does it write, and how good is it?", 90,
         "the attention layer (chapter 07), greedy decoding (16)",
     ),
     Chapter(
-        "18", "GPT", "What is left of the Transformer when there is only text?", 100,
+        "18", "GPT", "What is left of the Transformer when there is only text?", 90,
         "the causal mask (chapter 05), positions (08), Pre-LN (10), the layer (12), the "
         "Transformer (14), its cache (17)",
     ),

@@ -1,11 +1,11 @@
 """Answers to chapter 17: references and mistakes."""
 
 import math
-from collections import Counter
 
 import torch
 
 from tinytf.course.grading import Answers, WrongAnswer
+from tinytf.metrics.bleu import clipped_matches, ngrams
 
 # 17.1 a cache that grows
 
@@ -282,204 +282,150 @@ ATTENTION = Answers(
 )
 
 
-# 17.3 clipped counts
+# 17.3 what was left out
 
 
-def my_clipped_matches(translation, references, n):
-    """How many n-grams of the translation a reference holds, clipped, and how many there are.
+def my_recall(translation, references, n):
+    """How much of a reference the translation says: a share of its n-grams, from 0 to 1.
 
-    translation is a list of words, references a list of such lists. Each n-gram counts at most as
-    often as it stands in the one reference that has it most often.
+    Each n-gram of a reference counts at most as often as the translation says it. Of several
+    references the one counts of which most is said; one without n-grams gives 0.
     """
-
-    def ngrams(words):
-        return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
-
-    have, allowed = ngrams(translation), Counter()
+    shares = [0.0]
     for reference in references:
-        allowed |= ngrams(reference)  # the larger count of each
-    return (have & allowed).total(), have.total()
+        said, wanted = clipped_matches(reference, [translation], n)  # the roles exchanged
+        if wanted:
+            shares.append(said / wanted)
+    return max(shares)
 
 
-def _grams(words, n, step=1):
-    return Counter(tuple(words[i : i + n]) for i in range(0, len(words) - n + 1, step))
+def _share(said, wanted, without=0.0):
+    return said / wanted if wanted else without
 
 
-def _matcher(allow, match=lambda have, allowed: (have & allowed).total(), step=1):
-    """A `my_clipped_matches` with one thing wrong."""
+def _each(share, choose=max):
+    """A `my_recall` of a share for one reference, with one thing wrong."""
 
-    def matches(translation, references, n):
-        have = _grams(translation, n, step)
-        allowed = Counter()
-        for reference in references:
-            allowed = allow(allowed, _grams(reference, n, step))
-        return match(have, allowed), have.total()
+    def recall(translation, references, n):
+        return choose([share(translation, reference, n) for reference in references])
 
-    return matches
+    return recall
 
 
-def _either(one, other):
-    return one | other
+def _right(translation, reference, n):
+    return _share(*clipped_matches(reference, [translation], n))
 
 
-def _recall(translation, references, n):
-    found, _ = my_clipped_matches(translation, references, n)
-    return found, max(_grams(reference, n).total() for reference in references)
+def _unclipped(translation, reference, n):
+    said, wanted = ngrams(translation, n), ngrams(reference, n)
+    return _share(sum(wanted[gram] for gram in wanted if gram in said), wanted.total())
 
 
-def _unordered(translation, references, n):
-    def ngrams(words):
-        return Counter(frozenset(words[i : i + n]) for i in range(len(words) - n + 1))
-
-    allowed = Counter()
-    for reference in references:
-        allowed |= ngrams(reference)
-    return (ngrams(translation) & allowed).total(), ngrams(translation).total()
+def _once(translation, reference, n):
+    said, wanted = set(ngrams(translation, n)), set(ngrams(reference, n))
+    return _share(len(said & wanted), len(wanted))
 
 
-def _glued(translation, references, n):
-    def ngrams(words):
-        return Counter("".join(words[i : i + n]) for i in range(len(words) - n + 1))
-
-    allowed = Counter()
-    for reference in references:
-        allowed |= ngrams(reference)
-    return (ngrams(translation) & allowed).total(), ngrams(translation).total()
+def _repeated(translation, reference, n):
+    said, wanted = ngrams(translation, n), ngrams(reference, n)
+    return _share(sum(said[gram] for gram in said if gram in wanted), wanted.total())
 
 
-def _negative_total(translation, references, n):
-    return my_clipped_matches(translation, references, n)[0], len(translation) - n + 1
+def _by_words(translation, reference, n):
+    return _share(clipped_matches(reference, [translation], n)[0], len(reference))
 
 
-def _at_least_one(translation, references, n):
-    found, total = my_clipped_matches(translation, references, n)
-    return found, max(total, 1)
+def _together(translation, references, n):
+    counts = [clipped_matches(reference, [translation], n) for reference in references]
+    return _share(sum(said for said, _ in counts), sum(wanted for _, wanted in counts))
 
 
-def _by_its_ends(translation, references, n):
-    def ends(words):
-        return Counter((words[i], words[i + n - 1]) for i in range(len(words) - n + 1))
-
-    allowed = Counter()
-    for reference in references:
-        allowed |= ends(reference)
-    return (ends(translation) & allowed).total(), max(len(translation) - n + 1, 0)
+def _any_of_them(translation, references, n):
+    said, _ = clipped_matches(translation, references, n)
+    return max(_share(said, ngrams(reference, n).total()) for reference in references)
 
 
-def _cut_short(translation, references, n):
-    def ngrams(words):
-        return Counter(tuple(words[i : i + n]) for i in range(len(words)))
-
-    allowed = Counter()
-    for reference in references:
-        allowed |= ngrams(reference)
-    return (ngrams(translation) & allowed).total(), ngrams(translation).total()
-
-
-def _best_single(translation, references, n):
-    return max(my_clipped_matches(translation, [reference], n) for reference in references)
-
-
-CLIPPED = Answers(
-    reference=my_clipped_matches,
-    equivalent={},
+RECALL = Answers(
+    reference=my_recall,
+    equivalent={"… => if said:": "where nothing is said the share is 0, as it is at first"},
     wrong=(
         WrongAnswer(
+            "precision",
+            lambda translation, references, n: _share(*clipped_matches(translation, references, n)),
+            "you get 1, expected 0.3333",
+            "That is the share of what was said. Here the reference's n-grams are counted, and the "
+            "translation says how often each may count.",
+        ),
+        WrongAnswer(
             "not clipped",
-            _matcher(_either, lambda have, allowed: sum(have[g] for g in have if g in allowed)),
-            "you get [7, 7], expected [2, 7]",
-            "Saying one common word over and over would score a precision of 1.",
+            _each(_unclipped),
+            "you get 0.5, expected 0.3333",
+            "One `the` was said: it is found for one of the reference's two, not for both.",
         ),
         WrongAnswer(
             "each n-gram once",
-            _matcher(_either, lambda have, allowed: len(set(have) & set(allowed))),
-            "you get [1, 7], expected [2, 7]",
-            "A word that is right twice counts twice: compare counts, not sets.",
+            _each(_once),
+            "you get 0.4, expected 0.3333",
+            "The reference has six words, though only five different ones: compare counts, not "
+            "sets.",
         ),
         WrongAnswer(
-            "references added up",
-            _matcher(lambda one, other: one + other),
-            "you get [3, 7], expected [2, 7]",
-            "Counts of different references are not added: two references with `the mat` do not "
-            "allow it twice. Take the largest.",
+            "what was said counted",
+            _each(_repeated),
+            "you get 2, expected 0.5",
+            "Who says a word four times says it once to a reference that has it once.",
+        ),
+        WrongAnswer(
+            "a share of the words",
+            _each(_by_words),
+            "It has five pairs",
+            "Divide by the number of n-grams, which is n - 1 fewer than the words.",
         ),
         WrongAnswer(
             "only the first reference",
-            lambda translation, references, n: my_clipped_matches(translation, references[:1], n),
-            "`a` stands in the second reference",
-            "Any of the references may hold the n-gram.",
+            lambda translation, references, n: _right(translation, references[0], n),
+            "Of the second six words of seven are said",
+            "The reference that comes off best may be any of them.",
         ),
         WrongAnswer(
-            "the best single reference",
-            _best_single,
-            "`a` stands in the second reference",
-            "Each n-gram may be found in another reference: put their counts together with `|`, "
-            "then compare once.",
+            "the mean of the references",
+            _each(_right, lambda shares: sum(shares) / len(shares)),
+            "Of the second six words of seven are said",
+            "A translation need not say what every reference says, only what one does.",
         ),
         WrongAnswer(
-            "order ignored",
-            _unordered,
-            "The order counts",
-            "A set forgets the order of its words, and `dog bites man` is not `man bites dog`: "
-            "count tuples.",
+            "the worst of the references",
+            _each(_right, min),
+            "It is the first now",
+            "Which of the references is meant is the translation's choice: take the largest.",
         ),
         WrongAnswer(
-            "words glued together",
-            _glued,
-            "These are other words",
-            "Without a space between them, two pairs of words may spell the same string: count "
-            "tuples.",
+            "references together",
+            _together,
+            "Of the second six words of seven are said",
+            "Added up, each reference asks for its own words, and nobody can say all of them.",
         ),
         WrongAnswer(
-            "capitals ignored",
-            lambda translation, references, n: my_clipped_matches(
-                [word.lower() for word in translation],
-                [[word.lower() for word in reference] for reference in references],
-                n,
+            "words of any reference",
+            _any_of_them,
+            "Of the second six words of seven are said",
+            "What stands in one reference is no part of the other: each has a share of its own.",
+        ),
+        WrongAnswer(
+            "nothing asked, all said",
+            _each(
+                lambda translation, reference, n: _share(
+                    *clipped_matches(reference, [translation], n), without=1.0
+                )
             ),
-            "A word is what is written",
-            "Whether `The` and `the` are one word is decided where a text is cut into words.",
+            "The reference has no pair",
+            "A reference without n-grams would make everything perfect; it is to give 0.",
         ),
         WrongAnswer(
-            "n-grams side by side",
-            lambda translation, references, n: _matcher(_either, step=n)(
-                translation, references, n
-            ),
-            "`the cat`, `cat is`, `is on`",
-            "n-grams overlap: one begins at every word.",
-        ),
-        WrongAnswer(
-            "recall",
-            _recall,
-            "you get [7, 7], expected [7, 8]",
-            "BLEU is about precision: the total counts what the translation says, not what the "
-            "reference says. (Leaving out is for the brevity penalty.)",
-        ),
-        WrongAnswer(
-            "fewer than none",
-            _negative_total,
-            "No count is below 0",
-            "`len - n + 1` is negative where the sentence is shorter than n - 1: over a corpus it "
-            "takes away from the others' total.",
-        ),
-        WrongAnswer(
-            "at least one n-gram",
-            _at_least_one,
-            "There is no pair of words",
-            "A sentence too short has no n-gram; a total of 1 lowers the corpus' precision. Guard "
-            "against dividing by 0 where you divide.",
-        ),
-        WrongAnswer(
-            "only its ends compared",
-            _by_its_ends,
-            "The words between the first and the last count",
-            "An n-gram is all of its n words.",
-        ),
-        WrongAnswer(
-            "pieces at the end counted",
-            _cut_short,
-            "`the cat`, `cat is`, `is on`",
-            "At the last n - 1 words a slice is shorter than n: those are no n-grams.",
+            "in percent",
+            _each(lambda *text: 100 * _right(*text)),
+            "you get 33.33, expected 0.3333",
+            "A share is a number from 0 to 1.",
         ),
     ),
 )
@@ -555,4 +501,4 @@ BREVITY = Answers(
 )
 
 
-ANSWERS = {"17.1": CACHE, "17.2": ATTENTION, "17.3": CLIPPED, "17.4": BREVITY}
+ANSWERS = {"17.1": CACHE, "17.2": ATTENTION, "17.3": RECALL, "17.4": BREVITY}

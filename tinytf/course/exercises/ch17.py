@@ -1,4 +1,4 @@
-"""Chapter 17: a cache that grows, attention with a cache, clipped counts, brevity."""
+"""Chapter 17: a cache that grows, attention with a cache, what was left out, brevity."""
 
 import math
 
@@ -284,112 +284,93 @@ ATTENTION = Exercise(
     ),
 )
 
-# 17.3 clipped counts
+# 17.3 what was left out
 
 
-def my_clipped_matches(translation, references, n):
-    """How many n-grams of the translation a reference holds, clipped, and how many there are.
+def my_recall(translation, references, n):
+    """How much of a reference the translation says: a share of its n-grams, from 0 to 1.
 
-    translation is a list of words, references a list of such lists. Each n-gram counts at most as
-    often as it stands in the one reference that has it most often.
+    Each n-gram of a reference counts at most as often as the translation says it. Of several
+    references the one counts of which most is said; one without n-grams gives 0.
     """
     raise NotImplementedError
 
 
-THE = ["the"] * 7
+SAT = ["the", "cat", "sat", "on", "the", "mat"]
 CATS = [["the", "cat", "is", "on", "the", "mat"], ["there", "is", "a", "cat", "on", "the", "mat"]]
-MIXED = ["the", "cat", "the", "cat", "is", "on", "a", "mat"]
-_THE = "for seven times `the` against `the cat is on the mat` and `there is a cat on the mat`"
-_MIXED = "for `the cat the cat is on a mat` against the same two"
+_SAT = "for `the cat` against `the cat sat on the mat`"
+_CATS = "against `the cat is on the mat` and `there is a cat on the mat`"
 
 
-def _pair(answer, arguments, expected, where, note):
-    got = answer(*arguments)
-    fits = isinstance(got, tuple | list) and len(got) == 2
-    fits = fits and all(isinstance(part, int | float | torch.Tensor) for part in got)
-    expect(fits, f"{where}, you return {described(got)}, expected (matches, total)")
-    same(torch.as_tensor([float(part) for part in got]), [float(e) for e in expected], where,
-         note=note)  # fmt: skip
+def _share(answer, arguments, expected, where, note=""):
+    same(answer(*arguments), expected, where, note=note)
 
 
 def _one_by_one(translation, references, n):
-    """Each run of n words looked up in every reference, with no Counter."""
+    """Each run of n words of a reference is struck out of the translation's, with no Counter."""
 
     def runs(words):
         return [words[i : i + n] for i in range(len(words)) if i + n <= len(words)]
 
-    def times(run, words):
-        return sum(run == other for other in runs(words))
-
-    here = runs(translation)
-    different = [run for i, run in enumerate(here) if run not in here[:i]]
-    found = sum(
-        min(times(run, translation), max(times(run, words) for words in references))
-        for run in different
-    )
-    return found, len(here)
-
-
-def _clipping(answer):
-    """a word counts no more often than in a reference"""
-    _pair(answer, (THE, CATS, 1), (2, 7), _THE, "The first reference has `the` twice.")
+    shares = [0.0]
+    for reference in references:
+        left, found = runs(translation), 0
+        for run in runs(reference):
+            if run in left:
+                left.remove(run)
+                found += 1
+        shares.append(found / max(len(runs(reference)), 1))
+    return max(shares)
 
 
-def _either_reference(answer):
-    """each reference may contribute what it has"""
-    where = f"{_MIXED}, n = 1"
-    _pair(answer, (MIXED, CATS, 1), (7, 8), where, "`a` stands in the second reference; "
-          "of `cat` each has one.")  # fmt: skip
+def _of_the_reference(answer):
+    """a share of the reference's n-grams, each found at most as often as it was said"""
+    note = "Of six words two are said: `cat`, and one `the` for one of two."
+    _share(answer, (["the", "cat"], [SAT], 1), 2 / 6, f"{_SAT}, n = 1", note)
 
 
-def _bigrams(answer):
-    """pairs of words overlap"""
-    where = f"{_MIXED}, n = 2"
-    _pair(answer, (MIXED, CATS, 2), (3, 7), where, "`the cat`, `cat is`, `is on`.")
+def _pairs(answer):
+    """of pairs as of words"""
+    _share(answer, (["the", "cat"], [SAT], 2), 1 / 5, f"{_SAT}, n = 2", "It has five pairs.")
 
 
-def _words_in_order(answer):
-    """an n-gram is a run of whole words in their order"""
-    where = "for `cat the` against `the cat` and n = 2"
-    _pair(answer, (["cat", "the"], [["the", "cat"]], 2), (0, 1), where, "The order counts.")
-    _pair(answer, (["The"], [["the"]], 1), (0, 1), "for `The` against `the` and n = 1",
-          "A word is what is written.")  # fmt: skip
-    where = "for `in to` against `int o` and n = 2"
-    _pair(answer, (["in", "to"], [["int", "o"]], 2), (0, 1), where, "These are other words.")
-    where = "for the words `New York` and `is` against `New` and `York is`, and n = 2"
-    other = [["New", "York is"]]
-    _pair(answer, (["New York", "is"], other, 2), (0, 1), where, "These are other words.")
+def _said_twice(answer):
+    """what is said twice and stands there twice counts twice"""
+    where = "for `the mat the` against `the cat sat on the mat`, n = 1"
+    _share(answer, (["the", "mat", "the"], [SAT], 1), 3 / 6, where, "It says both `the`.")
 
 
-def _same_word(answer):
-    """also runs of one word, and runs that have the same ends"""
-    where = "for `a a a` against `a a` and n = 2"
-    _pair(answer, (["a"] * 3, [["a"] * 2], 2), (1, 2), where, "`a a` is there twice, and once.")
-    where = "for `a b c` against `a x c` and n = 3"
-    note = "The words between the first and the last count."
-    _pair(answer, (list("abc"), [list("axc")], 3), (0, 1), where, note)
+def _too_much(answer):
+    """words too many do no harm"""
+    where = "for `the the the the` against `the cat`, n = 1"
+    _share(answer, (["the"] * 4, [["the", "cat"]], 1), 1 / 2, where, "One of two words is said.")
+    where = "for `well the cat sat down` against `the cat`, n = 2"
+    said = ["well", "the", "cat", "sat", "down"]
+    _share(answer, (said, [["the", "cat"]], 2), 1.0, where, "All of it is said.")
 
 
-def _too_short(answer):
-    """a translation shorter than n has no n-grams"""
-    _pair(answer, (["the"], CATS, 2), (0, 0), "for `the` and n = 2", "There is no pair of words.")
-    _pair(answer, (["the"], CATS, 4), (0, 0), "for `the` and n = 4", "No count is below 0.")
-    _pair(answer, ([], CATS, 1), (0, 0), "for a translation without words, n = 1", "")
-    _pair(answer, ([], CATS, 3), (0, 0), "for a translation without words, n = 3", "")
+def _best_of_two(answer):
+    """of several references the one of which most is said, by itself"""
+    note = "Of the second six words of seven are said, of the first four of six."
+    said = ["there", "is", "a", "cat", "on", "mat"]
+    _share(answer, (said, CATS, 1), 6 / 7, f"for `there is a cat on mat` {_CATS}, n = 1", note)
 
 
-def _short_reference(answer):
-    """and a reference shorter than n has none"""
-    cat = [["cat"], [], ["the", "cat"]]
-    where = "for `the cat sat` against `cat`, an empty text, and `the cat`, n = 2"
-    _pair(answer, (["the", "cat", "sat"], cat, 2), (1, 2), where, "The third has `the cat`.")
-    where = "for `cat` against `cat` and n = 1"
-    _pair(answer, (["cat"], [["cat"]], 1), (1, 1), where, "")
+def _whichever_is_first(answer):
+    """the order of the references does not matter"""
+    said = ["there", "is", "a", "cat", "on", "mat"]
+    where = "for the same translation, and the same two references exchanged"
+    _share(answer, (said, CATS[::-1], 1), 6 / 7, where, "It is the first now.")
 
 
-def _second_reference(answer):
-    """a word of the second reference counts"""
-    _pair(answer, (["a"], CATS, 1), (1, 1), "for `a` against the same two", "It has `a`.")
+def _nothing_there(answer):
+    """where there is no n-gram, nothing is said"""
+    where = "for `cat` against `cat`, n = 2"
+    _share(answer, (["cat"], [["cat"]], 2), 0.0, where, "The reference has no pair.")
+    where = "for `the cat` against `cat` and `the cat sat`, n = 2"
+    two = [["cat"], ["the", "cat", "sat"]]
+    _share(answer, (["the", "cat"], two, 2), 1 / 2, where, "Half of the second is said.")
+    _share(answer, ([], [SAT], 1), 0.0, "for a translation without words, n = 1")
 
 
 def _long_texts(answer):
@@ -398,34 +379,32 @@ def _long_texts(answer):
     texts = [["".join("abcd"[i]) for i in row] for row in chosen]
     for many in (1, 3):
         for n in (1, 2, 3, 4):
-            references = [text[: 40 + 5 * i] for i, text in enumerate(texts[1 : 1 + many])]
+            references = [text[: 55 - 5 * i] for i, text in enumerate(texts[1 : 1 + many])]
             where = f"for 60 words of 4 kinds against {many} such texts, n = {n}"
-            _pair(answer, (texts[0], references, n), _one_by_one(texts[0], references, n), where,
-                  "")  # fmt: skip
+            _share(answer, (texts[0], references, n), _one_by_one(texts[0], references, n), where)
 
 
-CLIPPED = Exercise(
+RECALL = Exercise(
     id="17.3",
-    title="clipped counts",
-    difficulty=2,
-    minutes=12,
+    title="what was left out",
+    difficulty=1,
+    minutes=6,
     statement=(
-        "Write `my_clipped_matches(translation, references, n)`, which returns `(matches, total)`: "
-        "how many n-grams of the translation a reference holds, each counted at most as often as "
-        "it stands in the one reference that has it most often, and how many n-grams the "
-        "translation has. Words are in lists; there may be several references."
+        "Write `my_recall(translation, references, n)`: which share of a reference's n-grams the "
+        "translation says, from 0 to 1, each counted at most as often as the translation says it. "
+        "Of several references, take the one of which most is said; a reference without n-grams "
+        "gives 0. `clipped_matches` does the counting, if it is asked in the right way."
     ),
-    hint="`Counter`: `a & b` takes the smaller count of each key, `a | b` the larger.",
-    function=my_clipped_matches,
+    hint="What is the reference for the translation in precision, the translation is for it here.",
+    function=my_recall,
     tests=(
-        _clipping,
-        _either_reference,
-        _bigrams,
-        _words_in_order,
-        _same_word,
-        _too_short,
-        _short_reference,
-        _second_reference,
+        _of_the_reference,
+        _pairs,
+        _said_twice,
+        _too_much,
+        _best_of_two,
+        _whichever_is_first,
+        _nothing_there,
         _long_texts,
     ),
 )
@@ -493,4 +472,4 @@ BREVITY = Exercise(
 )
 
 
-EXERCISES = (CACHE, ATTENTION, CLIPPED, BREVITY)
+EXERCISES = (CACHE, ATTENTION, RECALL, BREVITY)

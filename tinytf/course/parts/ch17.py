@@ -96,8 +96,14 @@ PARTS = (
             "pairs of words are counted": lambda f: list(
                 f(["the", "cat", "the", "cat", "is", "on", "a", "mat"], CATS, 2)
             ),
+            "each reference has some of it": lambda f: list(
+                f(["the", "cat", "the", "cat", "is", "on", "a", "mat"], CATS, 1)
+            ),
             "there is one reference": lambda f: list(f(CATS[0], CATS[1:], 3)),
             "the translation is shorter than n": lambda f: list(f(["the"], CATS, 2)),
+            "a reference is shorter than n": lambda f: list(
+                f(["the", "cat", "sat"], [["cat"], [], ["the", "cat"]], 2)
+            ),
         },
     ),
     Part(
