@@ -124,7 +124,7 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "21", "BERT",
-        "What can an encoder learn from plain text, and what is it good for?", 95,
+        "What can an encoder learn from plain text, and what is it good for?", 90,
         "residuals and norms (10), the encoder and its masked words (12), a training loop (15)",
     ),
     Chapter(
