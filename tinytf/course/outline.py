@@ -133,7 +133,7 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "23", "The block today",
-        "What has changed in the block since 2017, and what does it buy?", 100,
+        "What has changed in the block since 2017, and what does it buy?", 90,
         "RoPE (chapter 09), RMSNorm (10), SwiGLU (11), the cache (17), GPT (18)",
     ),
     Chapter(
