@@ -393,8 +393,8 @@ SCORE = Exercise(
         "2020), and of two sentences the one with the larger sum is the likelier.\n\n"
         "Write `my_sentence_score(logits_of, ids, mask_id, asked)`: `ids` (S,) is one sentence "
         "with its marks, `asked` (S,) is True at the words to ask for, at least one, and "
-        "`logits_of` turns ids (B, S) into logits (B, S, V), as body and head of this section "
-        "do. Return the sum in nats, a tensor. Call `logits_of` once, with a row for each word "
+        "`logits_of` turns ids (B, S) into logits (B, S, V), as body and head together do. "
+        "Return the sum in nats, a tensor. Call `logits_of` once, with a row for each word "
         "that is asked. Logits may be of any size; float64 stays float64."
     ),
     hint=(
