@@ -124,7 +124,7 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "21", "BERT",
-        "What can an encoder learn from plain text, and what is it good for?", 95,
+        "What can an encoder learn from plain text, and what is it good for?", 90,
         "residuals and norms (10), the encoder and its masked words (12), a training loop (15)",
     ),
     Chapter(
@@ -133,7 +133,7 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "23", "The block today",
-        "What has changed in the block since 2017, and what does it buy?", 100,
+        "What has changed in the block since 2017, and what does it buy?", 90,
         "RoPE (chapter 09), RMSNorm (10), SwiGLU (11), the cache (17), GPT (18)",
     ),
     Chapter(

@@ -1,7 +1,6 @@
 """Answers to chapter 21 (bert): references and mistakes."""
 
 import torch
-import torch.nn.functional as F
 
 from tinytf.course.grading import Answers, WrongAnswer
 
@@ -375,113 +374,195 @@ SPAN = Answers(
     ),
 )
 
-# 21.2 a masked-word loss to repair
+# 21.2 how likely is a sentence?
 
 
-def my_masked_loss(logits, ids, read, chosen):
-    """The mean cross-entropy in nats at the chosen words; a 0 to call backward on if none is.
+def my_sentence_score(logits_of, ids, mask_id, asked):
+    """How likely a sentence is to a masked model: log-probabilities in nats, added up.
 
-    logits (B, S, V); ids (B, S) are the words that stood there, read (B, S) what the model was
-    given, chosen (B, S) is True where it was asked.
+    Each word where asked (S,) is True is asked for by itself: it alone is hidden behind mask_id,
+    all others stand as in ids (S,). logits_of turns ids (B, S) into logits (B, S, V).
     """
-    if not chosen.any():
-        return logits.sum() * 0
-    return F.cross_entropy(logits[chosen], ids[chosen])
+    places = asked.nonzero().flatten()  # (n,)
+    rows = torch.arange(len(places))
+    read = ids.repeat(len(places), 1)  # (S,) -> (n, S)
+    read[rows, places] = mask_id
+    log_p = logits_of(read)[rows, places].log_softmax(dim=-1)  # (n, S, V) -> (n, V)
+    return log_p[rows, ids[places]].sum()
 
 
-def _asked(which=None, wanted=None, average=None):
-    """A `my_masked_loss` with one thing wrong."""
+def _scores(hide=None, wanted=None, odds=None, total=torch.sum, which=None):
+    """A `my_sentence_score` with one thing done otherwise."""
 
-    def loss(logits, ids, read, chosen):
-        if not chosen.any():
-            return logits.sum() * 0
-        at = which(ids, read, chosen) if which else chosen
-        right = read if wanted else ids
-        each = F.cross_entropy(logits.flatten(0, 1), right.flatten(), reduction="none")
-        each = each.view(ids.shape)
-        return average(each, at) if average else each[at].mean()
+    def score(logits_of, ids, mask_id, asked):
+        asked = which(asked) if which else asked
+        places = asked.nonzero().flatten()
+        rows = torch.arange(len(places))
+        read = ids.repeat(len(places), 1)
+        if hide:
+            hide(read, rows, places, mask_id)
+        else:
+            read[rows, places] = mask_id
+        logits = logits_of(read)[rows, places]
+        log_p = odds(logits) if odds else logits.log_softmax(dim=-1)
+        right = wanted(ids, places) if wanted else ids[places]
+        return total(log_p[rows, right])
 
-    return loss
+    return score
 
 
-MASKED = Answers(
-    reference=my_masked_loss,
+def _hide_all(read, rows, places, mask_id):
+    read[:, places] = mask_id
+
+
+def _hide_behind(read, rows, places, mask_id):
+    for row, place in zip(rows, places):
+        read[row, place:] = mask_id
+
+
+def _call_by_call(logits_of, ids, mask_id, asked):
+    total = 0.0
+    for place in asked.nonzero().flatten().tolist():
+        read = ids.clone()
+        read[place] = mask_id
+        total = total + logits_of(read[None])[0, place].log_softmax(dim=-1)[ids[place]]
+    return total
+
+
+def _row_for_every_place(logits_of, ids, mask_id, asked):
+    rows = torch.arange(len(ids))
+    read = ids.repeat(len(ids), 1)
+    read[rows, rows] = mask_id
+    log_p = logits_of(read)[rows, rows].log_softmax(dim=-1)[rows, ids]
+    return log_p[asked].sum()
+
+
+def _written_into_the_sentence(logits_of, ids, mask_id, asked):
+    score = my_sentence_score(logits_of, ids, mask_id, asked)
+    ids[asked] = mask_id
+    return score
+
+
+def _first_of_each(ids, asked):
+    first = [i for i in range(len(ids)) if ids[i] not in ids[:i]]
+    return asked & torch.isin(torch.arange(len(ids)), torch.tensor(first))
+
+
+SCORE = Answers(
+    reference=my_sentence_score,
     equivalent={
-        "… => return logits.mean() * 0": "both are a 0 with a gradient of 0",
-        "… => …ids.detach()…": "ids and masks carry no gradient",
-        "… => …chosen.detach()…": "ids and masks carry no gradient",
-        "if not chosen.any(): => if not chosen.float().any():": "true and false are 1 and 0",
+        "… => ….detach()…": "a score is read, and nothing is trained by it",
+        "… => …len(rows)…": "a row for each place",
+        "… => …places.float()…": "only how many there are is asked",
+        "… => …asked.float()…": "true is 1, and nothing else is not 0",
+        "… => …[rows, asked]…": "a mask picks the same places in the same order",
+        "… => …ids[asked]…": "a mask picks the same places in the same order",
+        "… => …log_softmax(dim=1)": "the second of two axes is the last",
     },
     wrong=(
         WrongAnswer(
-            "the answer is what was read",
-            _asked(wanted="read"),
-            "Only place 0 of the first text is asked",
-            "`read` holds the mask: the model would learn to say `[MASK]`. `ids` is what stood "
-            "there.",
+            "nothing hidden",
+            _scores(hide=lambda *_: None),
+            "Place 1 alone is asked",
+            "The word stands in the input: the model has only to copy it.",
         ),
         WrongAnswer(
-            "only what was changed",
-            _asked(which=lambda ids, read, chosen: read != ids),
-            "was chosen and kept",
-            "A kept word is asked for too, or there would be no reason to keep it. And a word may "
-            "be swapped for itself.",
+            "all hidden at once",
+            _scores(hide=_hide_all),
+            "While place 1 is asked for, place 2 shows its word",
+            "Words that are asked for later help with this one: hide one a row.",
         ),
         WrongAnswer(
-            "divided by all places",
-            _asked(average=lambda each, at: (each * at).mean()),
-            "Only place 0 of the first text is asked",
-            "The places that nobody asked about are 0, and still counted: the loss is seven times "
-            "too small where 15 % are chosen.",
+            "all that stands behind hidden, too",
+            _scores(hide=_hide_behind),
+            "Place 1 alone is asked",
+            "That is GPT's question. BERT reads both sides.",
+        ),
+        WrongAnswer(
+            "always the first word of the vocabulary",
+            _scores(wanted=lambda ids, places: 0 * places),
+            "Place 1 alone is asked",
+            "What is wanted is the word that stood there, `ids[places]`.",
+        ),
+        WrongAnswer(
+            "logits added up",
+            _scores(odds=lambda logits: logits),
+            "Place 1 alone is asked",
+            "A logit says nothing without the others: take `log_softmax` first.",
+        ),
+        WrongAnswer(
+            "probabilities added up",
+            _scores(odds=lambda logits: logits.softmax(dim=-1)),
+            "Place 1 alone is asked",
+            "Probabilities are multiplied, so their logarithms are added.",
+        ),
+        WrongAnswer(
+            "the mean",
+            _scores(total=torch.mean),
+            "While place 1 is asked for, place 2 shows its word",
+            "The sum was asked for. (The mean compares sentences of different lengths.)",
+        ),
+        WrongAnswer(
+            "the loss",
+            _scores(total=lambda log_p: -log_p.sum()),
+            "Place 1 alone is asked",
+            "A loss is what one wants small; the likelier sentence has the larger sum.",
         ),
         WrongAnswer(
             "every place asked",
-            _asked(which=lambda ids, read, chosen: chosen | True),
-            "Only place 0 of the first text is asked",
-            "At a word in sight that was not chosen the answer can be copied.",
+            _scores(which=torch.ones_like),
+            "Place 1 alone is asked",
+            "The marks are no words of the sentence: sum where `asked` is True.",
         ),
         WrongAnswer(
-            "mean of the texts' means",
-            _asked(average=lambda each, at: ((each * at).sum(1) / at.sum(1).clamp(min=1)).mean()),
-            "Only place 0 of the first text is asked",
-            "Sum over the whole batch, and divide once by the number of chosen words.",
-        ),
-        WrongAnswer(
-            "no word chosen",
-            lambda logits, ids, read, chosen: F.cross_entropy(logits[chosen], ids[chosen]),
-            "where no word is chosen",
-            "The mean of nothing is NaN, and one such batch spoils all weights.",
-        ),
-        WrongAnswer(
-            "a 0 from nowhere",
-            lambda logits, ids, read, chosen: (
-                my_masked_loss(logits, ids, read, chosen) if chosen.any() else torch.tensor(0.0)
+            "each word once",
+            lambda logits_of, ids, mask_id, asked: my_sentence_score(
+                logits_of, ids, mask_id, _first_of_each(ids, asked)
             ),
-            "gradient",
-            "A new 0 does not hang on the logits, and `backward` fails on it. "
-            "`logits.sum() * 0` does.",
+            "each is asked for by itself",
+            "A word that comes again is asked for again: count places, not words.",
         ),
         WrongAnswer(
-            "infinity times 0",
-            lambda logits, ids, read, chosen: (
-                my_masked_loss(logits, ids, read, chosen)
-                if chosen.any()
-                else (logits.exp() * 0).sum()
-            ),
-            "logits are in the thousands",
-            "`exp` of a large logit is infinite, and 0 times infinity is NaN.",
+            "a call for each word",
+            _call_by_call,
+            "expected one call, with 3 rows",
+            "The sum is right. One batch of n rows is a single pass through the model.",
+        ),
+        WrongAnswer(
+            "a row for each place",
+            _row_for_every_place,
+            "expected 3: a row for each word",
+            "The sum is right, but the model reads rows that nobody asked for.",
+        ),
+        WrongAnswer(
+            "the logarithm of a probability of 0",
+            _scores(odds=lambda logits: logits.softmax(dim=-1).log()),
+            "No probability is 0",
+            "`softmax` rounds a small probability to 0, and its logarithm is minus infinity.",
         ),
         WrongAnswer(
             "a plain number",
-            lambda *given: my_masked_loss(*given).item(),
-            "gradient",
-            "`.item()` forgets where the number came from: `backward` has nothing to go back on.",
+            lambda *given: my_sentence_score(*given).item(),
+            "expected a tensor",
+            "`.item()` leaves torch: two scores can no longer be stacked or sent to a device.",
+        ),
+        WrongAnswer(
+            "always float32",
+            lambda *given: my_sentence_score(*given).float(),
+            "expected float64",
+            "The result has the logits' dtype.",
+        ),
+        WrongAnswer(
+            "hidden in the caller's sentence",
+            _written_into_the_sentence,
+            "your code changes the caller's `ids`",
+            "`ids[asked] = mask_id` writes into the caller's sentence; `repeat` makes a copy.",
         ),
     ),
 )
 
 ANSWERS = {
     "21.1": PAIR,
-    "21.2": MASKED,
+    "21.2": SCORE,
     "21.3": SPAN,
 }

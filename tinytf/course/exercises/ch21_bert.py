@@ -1,9 +1,8 @@
-"""Chapter 21: how a pair of sentences is written for BERT, its loss, and where an answer is."""
+"""Chapter 21: how a pair is written for BERT, how likely a sentence is, and where an answer is."""
 
 import torch
-import torch.nn.functional as F
 
-from tinytf.course.expect import agrees, expect, gradients, numbers, same
+from tinytf.course.expect import expect, numbers, same
 from tinytf.course.grading import Exercise, hint
 from tinytf.course.words import described, given, short
 
@@ -276,141 +275,135 @@ SPAN = Exercise(
 )
 
 
-# 21.2 a masked-word loss to repair
+# 21.2 how likely is a sentence?
 
 
-def my_masked_loss(logits, ids, read, chosen):
-    """The mean cross-entropy in nats at the chosen words; a 0 to call backward on if none is.
+def my_sentence_score(logits_of, ids, mask_id, asked):
+    """How likely a sentence is to a masked model: log-probabilities in nats, added up.
 
-    logits (B, S, V); ids (B, S) are the words that stood there, read (B, S) what the model was
-    given, chosen (B, S) is True where it was asked.
+    Each word where asked (S,) is True is asked for by itself: it alone is hidden behind mask_id,
+    all others stand as in ids (S,). logits_of turns ids (B, S) into logits (B, S, V).
     """
     raise NotImplementedError
 
 
-_LOGITS = torch.tensor(
-    [
-        [[1.0, 2.0, 0.0, 0.0], [0.0, 1.0, 3.0, 1.0], [0.0, 0.0, 1.0, 2.0]],
-        [[1.0, 0.0, 0.0, 2.0], [4.0, 0.0, 0.0, 0.0], [3.0, 0.0, 1.0, 0.0]],
-    ]
-)
-_STOOD = torch.tensor([[1, 2, 0], [2, 1, 1]])
-_READ = torch.tensor([[3, 2, 0], [0, 1, 1]])  # hidden behind 3, kept, not asked; swapped, and not
-_ASKED = torch.tensor([[True, True, False], [True, False, False]])
-_CASE = "for ids=[[1, 2, 0], [2, 1, 1]], read=[[3, 2, 0], [0, 1, 1]] and three words chosen"
+_VOCABULARY = 7  # the words; the mask has the next id
 
 
-def _by_torch(logits, ids, read, chosen):
-    """The mean over the chosen words, by torch's own way to leave some out."""
-    if not bool(chosen.any()):
-        return logits.sum() * 0
-    wanted = ids.masked_fill(~chosen, -100)
-    return F.cross_entropy(logits.flatten(0, 1), wanted.flatten())
+class _Reader:
+    """A model in which every word moves the logits at every place, as in BERT."""
+
+    __name__ = "logits_of"
+
+    def __init__(self, length, seed=0, scale=1.0, dtype=torch.float32):
+        self.said = scale * numbers(_VOCABULARY + 1, _VOCABULARY, seed=seed, dtype=dtype)
+        self.reach = numbers(length, length, seed=seed + 50, dtype=dtype)
+        self.sizes = []
+
+    def __call__(self, ids):
+        """Logits (B, S, V) for ids (B, S)."""
+        self.sizes.append(tuple(ids.shape))
+        return self.reach @ self.said[ids]
 
 
-def _batch(rows, length, words, seed, dtype=torch.float32, scale=1.0):
-    """A batch drawn at random, with words hidden, swapped and kept."""
-    draws = torch.Generator().manual_seed(seed)
-    logits = numbers(rows, length, words, seed=seed, dtype=dtype, scale=scale)
-    ids = torch.randint(words, (rows, length), generator=draws)
-    other = torch.randint(words, (rows, length), generator=draws)
-    chosen = torch.rand(rows, length, generator=draws) < 0.5
-    chosen[0, 0] = True
-    return logits, ids, torch.where(chosen, other, ids), chosen
+def _one_by_one(model, ids, asked):
+    """Ask for one word after the other, in float64."""
+    said, reach = model.said.double(), model.reach.double()
+    total = torch.zeros((), dtype=torch.float64)
+    for place in asked.nonzero().flatten().tolist():
+        read = ids.clone()
+        read[place] = _VOCABULARY
+        logits = (reach @ said[read])[place]
+        total = total + logits[ids[place]] - logits.logsumexp(dim=0)
+    return total.to(model.said.dtype)
 
 
-def _one_hidden(answer):
-    """one word is hidden: the loss is what its right word costs"""
-    asked = torch.tensor([[True, False, False], [False, False, False]])
-    note = "Only place 0 of the first text is asked, where a 1 stood."
-    where = "for one chosen word of six"
-    expected = _by_torch(_LOGITS, _STOOD, _READ, asked)
-    same(answer(_LOGITS, _STOOD, _READ, asked), expected, where, note=note)
+def _scored(answer, ids, asked, note="", **how):
+    """Expect the sum for these words; the model that was asked."""
+    ids, asked = torch.tensor(ids), torch.tensor(asked, dtype=torch.bool)
+    model, reading = _Reader(len(ids), **how), _Reader(len(ids), **how)
+    where = f"for ids={short(ids)}, asked={short(asked.long())} and mask_id={_VOCABULARY}"
+    if how.get("scale", 1.0) > 1:
+        where += " and logits in the thousands"
+    got = answer(reading, ids, _VOCABULARY, asked)
+    tensor = isinstance(got, torch.Tensor)
+    expect(tensor, f"{where}, you return {described(got)}, expected a tensor")
+    same(got, _one_by_one(model, ids, asked), where, note=note, dtype=True)
+    return where, reading
 
 
-def _kept_too(answer):
-    """chosen words count whether they are hidden, swapped or kept, and no others"""
-    got = answer(_LOGITS, _STOOD, _READ, _ASKED)
-    note = "Place 1 of the first text was chosen and kept: read and ids agree there."
-    same(got, _by_torch(_LOGITS, _STOOD, _READ, _ASKED), _CASE, note=note)
+def _one_word(answer):
+    """one word is hidden, and the log-probability of what stood there is found"""
+    note = "Place 1 alone is asked, where a 4 stood; the model reads the mask there."
+    _scored(answer, [1, 4, 2], [0, 1, 0], note)
 
 
-def _others_do_not_count(answer):
-    """what is said at the other places does not count"""
-    loud = _LOGITS.masked_fill(~_ASKED[..., None], 0.0)
-    loud[~_ASKED] += torch.tensor([9.0, -50.0, 0.0, 2.0])
-    note = "Only logits at places that nobody asked for were changed."
-    same(answer(loud, _STOOD, _READ, _ASKED), _by_torch(_LOGITS, _STOOD, _READ, _ASKED), _CASE,
-         note=note)  # fmt: skip
+def _others_in_sight(answer):
+    """all other words are in sight, those that are asked for, too"""
+    note = "While place 1 is asked for, place 2 shows its word, and the other way round."
+    _scored(answer, [1, 4, 3, 2], [0, 1, 1, 0], note)
 
 
-@hint("A mean over no words is 0/0.")
-def _none_chosen(answer):
-    """if no word is chosen it is a 0 that hangs on the logits"""
-    none = _ASKED & False
-    same(answer(_LOGITS, _STOOD, _READ, none), 0.0, "where no word is chosen")
-    gradients(answer, _by_torch, _LOGITS, _STOOD, _READ, none)
-    for logits in (_LOGITS, _LOGITS.double()):
-        agrees(answer, _by_torch, logits, _STOOD, _READ, none)
-    where = "where no word is chosen and logits are in the thousands"
-    same(answer(1e4 * _LOGITS, _STOOD, _READ, none), 0.0, where)
+def _sum_of_all(answer):
+    """all that are asked count, and once each, also a word that comes again"""
+    note = "The 4 stands at two places, and each is asked for by itself."
+    _scored(answer, [1, 4, 3, 4, 2], [0, 1, 1, 1, 0], note)
+    _scored(answer, [1, 4, 3, 4, 5, 2], [0, 0, 1, 1, 0, 0])
+    _scored(answer, [5, 5], [1, 1])
 
 
-def _any_words(answer):
-    """any batch, of any sizes, and large logits"""
-    for sizes in ((1, 1, 2), (3, 1, 5), (1, 4, 3), (3, 5, 7)):
-        for seed in (1, 2):
-            agrees(answer, _by_torch, *_batch(*sizes, seed=seed))
-    agrees(answer, _by_torch, *_batch(2, 3, 5, seed=3, scale=1e4))
+def _one_call(answer):
+    """the model is called once, with a row for each word that is asked"""
+    where, reading = _scored(answer, [1, 4, 3, 5, 2], [0, 1, 1, 1, 0])
+    calls = [f"{rows} rows" if rows > 1 else "one row" for rows, *_ in reading.sizes]
+    message = f"{where}, the model is called {len(calls)} times, with {', '.join(calls)}"
+    expect(len(calls) == 1, f"{message}; expected one call, with 3 rows")
+    rows = reading.sizes[0][0]
+    expect(rows == 3, f"{where}, the model reads {rows} rows, expected 3: a row for each word")
 
 
-def _masked_gradients(answer):
-    """the gradient goes to the chosen places"""
-    for seed in (4, 5):
-        gradients(answer, _by_torch, *_batch(2, 3, 5, seed=seed))
+@hint("`log_softmax` never makes a probability, so none can become 0.")
+def _large(answer):
+    """logits may be of any size"""
+    for seed in (1, 2):
+        _scored(answer, [1, 4, 3, 2], [0, 1, 1, 0], "No probability is 0.", seed=seed, scale=3e3)
 
 
-def _masked_in_float64(answer):
-    """float64 stays float64"""
-    agrees(answer, _by_torch, *_batch(2, 4, 5, seed=6, dtype=torch.float64))
+def _any_sentence(answer):
+    """any sentence, any words asked, in float64, too"""
+    for size, seed in ((1, 3), (3, 4), (8, 5), (15, 6)):
+        draws = torch.Generator().manual_seed(seed)
+        ids = torch.randint(_VOCABULARY, (size,), generator=draws)
+        asked = torch.rand(size, generator=draws) < 0.6
+        asked[-1] = True
+        _scored(answer, ids.tolist(), asked.tolist(), seed=seed)
+        _scored(answer, ids.tolist(), asked.tolist(), seed=seed, dtype=torch.float64)
 
 
-MASKED = Exercise(
+SCORE = Exercise(
     id="21.2",
-    title="a masked-word loss to repair",
+    title="how likely is a sentence?",
     difficulty=2,
     minutes=10,
     statement=(
-        "Somebody wrote the loss of the masked words. It runs, its number falls in training, and "
-        "four things in it are wrong:\n\n"
-        "```python\n"
-        "def my_masked_loss(logits, ids, read, chosen):\n"
-        "    hidden = read != ids\n"
-        '    loss = F.cross_entropy(logits.flatten(0, 1), read.flatten(), reduction="none")\n'
-        "    return (loss * hidden.flatten()).mean()\n"
-        "```\n\n"
-        "`logits` are (B, S, V), one row for each place; `ids` (B, S) are the words that stood "
-        "there, `read` (B, S) is what the model was given, and `chosen` (B, S) is True at the "
-        "words that were chosen, be they hidden, swapped or kept. Write it right: the mean "
-        "cross-entropy of the chosen words of the whole batch, as a tensor to call `backward` on. "
-        "If no word was chosen it is 0, and `backward` can be called on it all the same, with a "
-        "gradient of 0. Logits may be of any size; float64 stays float64."
+        "GPT says how likely a sentence is: each word has a probability, given those before it, "
+        "and their logarithms are added up. BERT has read the words behind, too. But it can be "
+        "asked for each word in turn, with this one word hidden and all others in sight; the sum "
+        "of their log-probabilities is the sentence's *pseudo-log-likelihood* (Salazar et al. "
+        "2020), and of two sentences the one with the larger sum is the likelier.\n\n"
+        "Write `my_sentence_score(logits_of, ids, mask_id, asked)`: `ids` (S,) is one sentence "
+        "with its marks, `asked` (S,) is True at the words to ask for, at least one, and "
+        "`logits_of` turns ids (B, S) into logits (B, S, V), as body and head together do. "
+        "Return the sum in nats, a tensor. Call `logits_of` once, with a row for each word "
+        "that is asked. Logits may be of any size; float64 stays float64."
     ),
     hint=(
-        "Which of the two, `ids` or `read`, is the right answer? A kept word was chosen, too. By "
-        "how many words has the sum to be divided?"
+        "Repeat the sentence, once for each place in `asked.nonzero()`. In row i one place is "
+        "hidden; in which column do you read row i's logits, and at which word?"
     ),
-    function=my_masked_loss,
-    tests=(
-        _one_hidden,
-        _kept_too,
-        _others_do_not_count,
-        _none_chosen,
-        _any_words,
-        _masked_gradients,
-        _masked_in_float64,
-    ),
+    function=my_sentence_score,
+    tests=(_one_word, _others_in_sight, _sum_of_all, _one_call, _large, _any_sentence),
 )
 
 
-EXERCISES = (PAIR, MASKED, SPAN)
+EXERCISES = (PAIR, SCORE, SPAN)
