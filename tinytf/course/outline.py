@@ -158,7 +158,7 @@ CHAPTERS = (  # in the order of reading
         "heads (chapter 06), cross-attention (07), RoPE (09), the Transformer (14), GPT (18)",
     ),
     Chapter(
-        "29", "Following an answer", "Where in a model is an answer decided?", 100,
+        "29", "Following an answer", "Where in a model is an answer decided?", 90,
         "the residual stream and its norms (chapter 10), the decoder (13), GPT (18), and `record` "
         "and `replace` (28)",
     ),
