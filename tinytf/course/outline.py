@@ -154,11 +154,11 @@ CHAPTERS = (  # in the order of reading
         "chapter 26, attention and masks (05), what a gradient is",
     ),
     Chapter(
-        "28", "Looking inside", "Which head does what, and how do we know?", 110,
+        "28", "Looking inside", "Which head does what, and how do we know?", 90,
         "heads (chapter 06), cross-attention (07), RoPE (09), the Transformer (14), GPT (18)",
     ),
     Chapter(
-        "29", "Following an answer", "Where in a model is an answer decided?", 100,
+        "29", "Following an answer", "Where in a model is an answer decided?", 90,
         "the residual stream and its norms (chapter 10), the decoder (13), GPT (18), and `record` "
         "and `replace` (28)",
     ),

@@ -264,6 +264,96 @@ LEAKS_ANSWERS = Answers(
 )
 
 
+# 28.2 a text on which nobody else scores
+
+
+def my_probe_texts(n, length, draws):
+    """Draw n texts of tokens 0 to 63, (n, length), that tell an induction head from all others."""
+    order = torch.rand(n, 64, generator=draws).argsort(dim=-1)  # (n, 64): each its own
+    period = torch.randint(8, 21, (n, 1), generator=draws)
+    return order.gather(1, torch.arange(length) % period)
+
+
+def _probe(own_order=True, own_period=True, tokens=64):
+    def answer(n, length, draws):
+        order = torch.rand(n, tokens, generator=draws).argsort(dim=-1)
+        if not own_order:
+            order = torch.arange(64).expand(n, -1)
+        period = torch.randint(8, 21, (n, 1), generator=draws)
+        if not own_period:
+            period = torch.full((n, 1), 16)
+        return order.gather(1, torch.arange(length) % period)
+
+    return answer
+
+
+PROBE_ANSWERS = Answers(
+    reference=my_probe_texts,
+    equivalent={
+        "… => ….detach()…": "whole numbers have no graph",
+        "… => …torch.rand(n, 63,…": "63 tokens to shuffle serve as well as 64",
+        "… => ….argsort()": "the last axis is the default",
+        "… => ….argsort(dim=1)": "of two axes, 1 is the last",
+        "… => …torch.randint(8, 20,…": "a longest period of 19 serves as well",
+        "… => …torch.randint(8, 22,…": "so does one of 21",
+        "… => …torch.randint(7, 21,…": "a shortest period of 7 serves as well",
+        "… => …torch.randint(9, 21,…": "so does one of 9",
+    },
+    wrong=(
+        WrongAnswer(
+            "one period for all",
+            _probe(own_period=False),
+            "15 back",
+            "One distance serves all texts, and a head that knows no token scores 1.",
+        ),
+        WrongAnswer(
+            "one order for all",
+            _probe(own_order=False),
+            "which token mostly follows which",
+            "If 7 always follows 6, who has learned that need not look for the 6 before.",
+        ),
+        WrongAnswer(
+            "nothing comes again",
+            lambda n, length, draws: torch.rand(n, 64, generator=draws).argsort(-1)[:, :length],
+            "expected 0.5 or more",
+            "Where no token is met twice, nothing followed.",
+        ),
+        WrongAnswer(
+            "two tokens",
+            lambda n, length, draws: torch.randint(0, 2, (n, length), generator=draws),
+            "spreads its weight evenly",
+            "Half of all keys are then wanted, and who looks everywhere finds them.",
+        ),
+        WrongAnswer(
+            "one token",
+            lambda n, length, draws: torch.randint(0, 64, (n, 1), generator=draws).repeat(
+                1, length
+            ),
+            "0 back",
+            "Every key is then wanted, and any head scores.",
+        ),
+        WrongAnswer(
+            "too many tokens",
+            _probe(tokens=100),
+            "expected 0 to 63",
+            "The vocabulary has 64 tokens.",
+        ),
+        WrongAnswer(
+            "drawn with the global generator",
+            lambda n, length, draws: my_probe_texts(n, length, None),
+            "draw with `draws`",
+            "A study is repeated by its seed, and the seed is in `draws`.",
+        ),
+        WrongAnswer(
+            "floats",
+            lambda *given: my_probe_texts(*given).float(),
+            "expected torch.int64",
+            "An embedding looks up whole numbers.",
+        ),
+    ),
+)
+
+
 # 28.3 a mean over the wrong axis
 
 
@@ -357,7 +447,7 @@ MEAN_ANSWERS = Answers(
 )
 
 
-# 28.2 find the head
+# 28.4 two tokens must match
 
 
 _MARKS = "marks and ids carry no gradient"
@@ -365,26 +455,50 @@ _NUMBERS = "marks of 0 and 1, exact in any dtype"
 _AS_MANY = "as many keys are wanted as queries want: each repeat makes one of both"
 
 
-def my_induction_score(weights, ids):
-    """Score heads for looking at what followed: (B, H, T, T) and ids (B, T) -> (H,)."""
-    same = ids[:, :, None] == ids[:, None, :]
+def my_matched_score(weights, ids, match):
+    """Score heads for looking at what followed the last `match` tokens: (B, H, T, T) -> (H,)."""
+    same = ids[:, :, None] == ids[:, None, :]  # (B, T, T)
+    matched = same
+    for _ in range(match - 1):
+        before = torch.zeros_like(same)
+        before[:, 1:, 1:] = matched[:, :-1, :-1]
+        matched = same & before
     wanted = torch.zeros_like(same)
-    wanted[:, :, 1:] = same[:, :, :-1]
+    wanted[:, :, 1:] = matched[:, :, :-1]
     wanted = wanted.tril()
     sums = (weights * wanted[:, None]).sum(dim=-1)  # (B, H, T)
     return sums.sum(dim=(0, 2)) / wanted.any(dim=-1).sum()
 
 
-def _score(shift=1, past=True, count="queries", wrap=False, newest=False):
-    def answer(weights, ids):
+def _score(shift=1, past=True, count="queries", wrap=False, newest=False, how="run"):
+    def moved(table, by):
+        if wrap:
+            return table.roll((by, by), dims=(1, 2))
+        out = torch.zeros_like(table)
+        out[:, by:, by:] = table[:, :-by, :-by]
+        return out
+
+    def answer(weights, ids, match):
         same = ids[:, :, None] == ids[:, None, :]
+        matched = same
+        if how == "run":
+            for _ in range(match - 1):
+                matched = same & moved(matched, 1)
+        if how == "ends" and match > 1:
+            matched = same & moved(same, match - 1)
+        if how == "one more":
+            for _ in range(match):
+                matched = same & moved(matched, 1)
+        if how == "any":
+            earlier = same
+            for _ in range(match - 1):
+                earlier = moved(earlier, 1)
+                matched = matched | earlier
+        wanted = torch.zeros_like(same)
         if shift == 0:
-            wanted = same.tril(-1)
-        elif wrap:
-            wanted = same.roll(1, dims=2)
+            wanted = matched.tril(-1)
         else:
-            wanted = torch.zeros_like(same)
-            wanted[:, :, shift:] = same[:, :, :-shift]
+            wanted[:, :, shift:] = matched[:, :, :-shift]
         wanted = wanted.tril() if past else wanted
         if newest:
             later = wanted.flip(-1).cumsum(-1).flip(-1)
@@ -403,20 +517,30 @@ def _score(shift=1, past=True, count="queries", wrap=False, newest=False):
 
 
 SCORE_ANSWERS = Answers(
-    reference=my_induction_score,
+    reference=my_matched_score,
     equivalent={
-        "same = … => ….detach()": _MARKS,
-        "same = … => …ids.detach()…": _MARKS,
+        "same = … => …detach()…": _MARKS,
+        "matched = … => …detach()…": _MARKS,
+        "before = … => …detach()…": _MARKS,
+        "before[:, 1:, 1:] = … => …detach()…": _MARKS,
         "wanted = … => …detach()…": _MARKS,
         "wanted[:, :, 1:] = … => …detach()…": _MARKS,
         "… => …wanted.detach()…": _MARKS,
-        "same = … => ….half()": _NUMBERS,
+        "matched = … => ….half()": _NUMBERS,
+        "matched = … => ….float()": _NUMBERS,
+        "matched = … => ….double()": _NUMBERS,
+        "before[:, 1:, 1:] = … => ….half()": _NUMBERS,
+        "before[:, 1:, 1:] = … => ….float()…": _NUMBERS,
+        "before[:, 1:, 1:] = … => …matched.float()…": _NUMBERS,
+        "before[:, 1:, 1:] = … => ….double()": _NUMBERS,
         "wanted = … => ….half()": _NUMBERS,
         "wanted[:, :, 1:] = … => ….half()": _NUMBERS,
-        "wanted[:, :, 1:] = … => …same.float()…": _NUMBERS,
-        "wanted[:, :, 1:] = … => …].float()": _NUMBERS,
+        "wanted[:, :, 1:] = … => ….float()": _NUMBERS,
+        "wanted[:, :, 1:] = … => …matched.float()…": _NUMBERS,
         "wanted[:, :, 1:] = … => ….double()": _NUMBERS,
         "return … => …wanted.float()…": _NUMBERS,
+        "… => …torch.zeros_like(matched)": "matched and same have one shape",
+        "matched = … => matched = matched & before": "two runs, one place apart, make one longer",
         "wanted = … => wanted = wanted.tril_()": "it is our own tensor, made above",
         "sums = … => ….sum(dim=-2)": "queries first or keys first, both are summed",
         "return … => …sum(dim=(2, 0))…": "the same two axes, in another order",
@@ -425,34 +549,64 @@ SCORE_ANSWERS = Answers(
     },
     wrong=(
         WrongAnswer(
+            "match is not looked at",
+            _score(how="last"),
+            "key 4 stands behind 5 3",
+            "Then it is the induction score, whatever match says.",
+        ),
+        WrongAnswer(
+            "one of them matches",
+            _score(how="any"),
+            "key 4 stands behind 5 3",
+            "All of the last tokens must match, not one of them.",
+        ),
+        WrongAnswer(
+            "the first and the last match",
+            _score(how="ends"),
+            "the middle differs",
+            "Of three tokens the middle one must match, too.",
+        ),
+        WrongAnswer(
+            "one too many match",
+            _score(how="one more"),
+            "expected",
+            "A loop from match=1 goes match − 1 times: the first token is matched before it.",
+        ),
+        WrongAnswer(
+            "the table is rolled",
+            _score(wrap=True),
+            "expected",
+            "What leaves at the end of a rolled table comes in at the front, and matches there.",
+        ),
+        WrongAnswer(
             "the token itself",
             _score(shift=0),
-            "Key 1 follows the first 7",
-            "That finds heads that look at the same token; induction needs the one behind it.",
+            "key 2 stands behind a 7 3",
+            "That finds heads that look at the same token; what followed is the one behind it.",
         ),
         WrongAnswer(
             "two further",
             _score(shift=2),
-            "Key 1 follows the first 7",
+            "key 2 stands behind a 7 3",
             "The key that follows is one further, not two.",
         ),
         WrongAnswer(
             "queries that look for nothing count",
             _score(count="all"),
-            "queries 0 and 1 look for nothing",
+            "The other queries want none",
             "They add 0 to the sum and 1 to the count.",
         ),
         WrongAnswer(
             "the mean over links",
             _score(count="links"),
-            "looks for the keys 1, 2 and 3",
+            "expected",
             "A query with three keys has one weight of at most 1 to give.",
         ),
         WrongAnswer(
             "only the latest",
             _score(newest=True),
-            "looks for the keys 1, 2 and 3",
-            "If the token was met several times, each place behind it is wanted.",
+            "expected",
+            "If it was met several times, each place behind it is wanted.",
         ),
         WrongAnswer(
             "rows count alike",
@@ -463,98 +617,8 @@ SCORE_ANSWERS = Answers(
         WrongAnswer(
             "the future counts",
             _score(past=False),
-            "see the future",
+            "expected",
             "A key behind the query follows nothing that was read.",
-        ),
-    ),
-)
-
-
-# 28.4 a text on which nobody else scores
-
-
-def my_probe_texts(n, length, draws):
-    """Draw n texts of tokens 0 to 63, (n, length), that tell an induction head from all others."""
-    order = torch.rand(n, 64, generator=draws).argsort(dim=-1)  # (n, 64): each its own
-    period = torch.randint(8, 21, (n, 1), generator=draws)
-    return order.gather(1, torch.arange(length) % period)
-
-
-def _probe(own_order=True, own_period=True, tokens=64):
-    def answer(n, length, draws):
-        order = torch.rand(n, tokens, generator=draws).argsort(dim=-1)
-        if not own_order:
-            order = torch.arange(64).expand(n, -1)
-        period = torch.randint(8, 21, (n, 1), generator=draws)
-        if not own_period:
-            period = torch.full((n, 1), 16)
-        return order.gather(1, torch.arange(length) % period)
-
-    return answer
-
-
-PROBE_ANSWERS = Answers(
-    reference=my_probe_texts,
-    equivalent={
-        "… => ….detach()…": "whole numbers have no graph",
-        "… => …torch.rand(n, 63,…": "63 tokens to shuffle serve as well as 64",
-        "… => ….argsort()": "the last axis is the default",
-        "… => ….argsort(dim=1)": "of two axes, 1 is the last",
-        "… => …torch.randint(8, 20,…": "a longest period of 19 serves as well",
-        "… => …torch.randint(8, 22,…": "so does one of 21",
-        "… => …torch.randint(7, 21,…": "a shortest period of 7 serves as well",
-        "… => …torch.randint(9, 21,…": "so does one of 9",
-    },
-    wrong=(
-        WrongAnswer(
-            "one period for all",
-            _probe(own_period=False),
-            "15 back",
-            "One distance serves all texts, and a head that knows no token scores 1.",
-        ),
-        WrongAnswer(
-            "one order for all",
-            _probe(own_order=False),
-            "which token mostly follows which",
-            "If 7 always follows 6, who has learned that need not look for the 6 before.",
-        ),
-        WrongAnswer(
-            "nothing comes again",
-            lambda n, length, draws: torch.rand(n, 64, generator=draws).argsort(-1)[:, :length],
-            "expected 0.5 or more",
-            "Where no token is met twice, nothing followed.",
-        ),
-        WrongAnswer(
-            "two tokens",
-            lambda n, length, draws: torch.randint(0, 2, (n, length), generator=draws),
-            "spreads its weight evenly",
-            "Half of all keys are then wanted, and who looks everywhere finds them.",
-        ),
-        WrongAnswer(
-            "one token",
-            lambda n, length, draws: torch.randint(0, 64, (n, 1), generator=draws).repeat(
-                1, length
-            ),
-            "0 back",
-            "Every key is then wanted, and any head scores.",
-        ),
-        WrongAnswer(
-            "too many tokens",
-            _probe(tokens=100),
-            "expected 0 to 63",
-            "The vocabulary has 64 tokens.",
-        ),
-        WrongAnswer(
-            "drawn with the global generator",
-            lambda n, length, draws: my_probe_texts(n, length, None),
-            "draw with `draws`",
-            "A study is repeated by its seed, and the seed is in `draws`.",
-        ),
-        WrongAnswer(
-            "floats",
-            lambda *given: my_probe_texts(*given).float(),
-            "expected torch.int64",
-            "An embedding looks up whole numbers.",
         ),
     ),
 )
@@ -671,8 +735,8 @@ BACKUP_ANSWERS = Answers(
 
 ANSWERS = {
     LEAKS.id: LEAKS_ANSWERS,
+    PROBE.id: PROBE_ANSWERS,
     MEAN.id: MEAN_ANSWERS,
     SCORE.id: SCORE_ANSWERS,
-    PROBE.id: PROBE_ANSWERS,
     BACKUP.id: BACKUP_ANSWERS,
 }

@@ -226,238 +226,7 @@ LEAKS = Exercise(
 )  # fmt: skip
 
 
-# 28.3 a mean over the wrong axis
-
-
-def my_mean_ablated(z, real, head):
-    """Put a head's mean over all real tokens in its place: z (B, H, T, D), real (B, T) -> copy."""
-    raise NotImplementedError
-
-
-WRONG_MEAN = """
-def my_mean_ablated(z, real, head):
-    z[:, head] = z.mean(dim=1)
-    return z
-"""
-
-
-def _m_by_loop(z, real, head):
-    """Summed token by token."""
-    rows = [z[b, head, t] for b in range(len(z)) for t in range(z.size(2)) if real[b, t]]
-    mean = torch.stack(rows).sum(dim=0) / len(rows)
-    parts = [mean.expand_as(z[:, 0]) if h == head else z[:, h] for h in range(z.size(1))]
-    return torch.stack(parts, dim=1)
-
-
-def _real(*lengths, width):
-    return torch.arange(width)[None] < torch.tensor(lengths)[:, None]
-
-
-Z = torch.tensor([[[[1.0], [3.0]], [[10.0], [20.0]]], [[[5.0], [100.0]], [[30.0], [40.0]]]])
-R = torch.tensor([[True, True], [True, False]])
-
-
-def _m_small(answer):
-    """the mean is over tokens, of this head"""
-    agrees(answer, _m_by_loop, Z[:1], R[:1], 0, note="Head 0's tokens are 1 and 3, mean 2.")
-
-
-def _m_sentences(answer):
-    """over those of all sentences together, without the padding"""
-    note = "The real tokens of head 0 are 1, 3 and 5; 100 is padding."
-    agrees(answer, _m_by_loop, Z, R, 0, note=note)
-    agrees(answer, _m_by_loop, Z, R, 1)
-
-
-def _m_others(answer):
-    """other heads keep what they had, and the caller its tensors"""
-    z, real = numbers(3, 4, 5, 2, seed=1), _real(5, 2, 4, width=5)
-    before, real_before = z.clone(), real.clone()
-    for head in range(4):
-        agrees(answer, _m_by_loop, z, real, head)
-    kept = torch.equal(z, before) and torch.equal(real, real_before)
-    expect(kept, "for z of shape (3, 4, 5, 2), you change the caller's tensors: work on a copy")
-
-
-def _m_sizes(answer):
-    """for any sizes, and padding anywhere, whatever stands there"""
-    agrees(answer, _m_by_loop, numbers(2, 3, 3, 3, seed=2), _real(1, 3, width=3), 2)
-    agrees(answer, _m_by_loop, numbers(1, 1, 1, 4, seed=3), _real(1, width=1), 0)
-    agrees(answer, _m_by_loop, numbers(4, 2, 6, 1, seed=4), _real(6, 1, 3, 2, width=6), 1)
-    holes = torch.tensor([[False, True, True], [False, False, True], [False, False, False]])
-    agrees(answer, _m_by_loop, numbers(3, 2, 3, 2, seed=5), holes, 0)
-    spoilt = numbers(3, 2, 3, 2, seed=5).masked_fill(~holes[:, None, :, None], math.nan)
-    note = "Padded places hold NaN here, and 0 times NaN is NaN."
-    agrees(lambda *given: answer(*given)[:, 0], lambda *given: _m_by_loop(*given)[:, 0],
-           spoilt, holes, 0, note=note)  # fmt: skip
-
-
-def _m_kinds(answer):
-    """in other dtypes, with gradients"""
-    z, real = numbers(2, 3, 4, 2, seed=6), _real(4, 2, width=4)
-    agrees(answer, _m_by_loop, z.double(), real, 1)
-    precise(answer, _m_by_loop, z, real, 1, dtype=torch.float16, tolerance=2e-3)
-    gradients(answer, _m_by_loop, z, real, 1)
-
-
-MEAN = Exercise(
-    id="28.3",
-    title="a mean over the wrong axis",
-    difficulty=2,
-    minutes=10,
-    statement=(
-        "Here is a mean ablation for one head alone. `z` (B, H, T, D) is what the heads computed, "
-        "before they are joined; `real` (B, T) is True at tokens, False at padding. It runs, "
-        "and the model loses something, so nobody notices. Three things are wrong."
-        f"\n\n```python{WRONG_MEAN}```\n\n"
-        "Write it right: `my_mean_ablated(z, real, head)` returns a copy of z in which head `head` "
-        "(0 to H − 1) has, at every place, padding included, one vector (D,): the mean of what "
-        "this head computed at all real tokens of all sentences of the batch, each token counting "
-        "once. At least one token is real. Other heads stay as they are, and so does the caller's "
-        "z."
-    ),
-    hint="`z[:, head]` is (B, T, D), and `real` picks its tokens: (tokens, D).",
-    function=my_mean_ablated,
-    tests=(_m_small, _m_sentences, _m_others, _m_sizes, _m_kinds),
-)
-
-
-# 28.2 find the head
-
-
-def my_induction_score(weights, ids):
-    """Score heads for looking at what followed: (B, H, T, T) and ids (B, T) -> (H,)."""
-    raise NotImplementedError
-
-
-def _s_by_loop(weights, ids):
-    """Query by query, key by key."""
-    total, count = weights.new_zeros(weights.size(1)), 0
-    for b in range(ids.size(0)):
-        for t in range(ids.size(1)):
-            keys = [s for s in range(1, t + 1) if ids[b, s - 1] == ids[b, t]]
-            if keys:
-                count += 1
-                total = total + sum(weights[b, :, t, s] for s in keys)
-    return total / count
-
-
-def _patterns(ids, seed=0, dtype=torch.float32):
-    """Random causal weights of three heads for these ids."""
-    scores = numbers(len(ids), 3, ids.size(1), ids.size(1), seed=seed, scale=2.0, dtype=dtype)
-    future = torch.ones(ids.size(1), ids.size(1), dtype=torch.bool).triu(1)
-    return scores.masked_fill(future, -torch.inf).softmax(dim=-1)
-
-
-ABAB = torch.tensor([[7, 3, 7, 3]])
-
-
-def _s_small(answer):
-    """of 7 3 7 3: the second 7 looks for key 1, the second 3 for key 2"""
-    weights = torch.zeros(1, 3, 4, 4)
-    weights[0, 0, 2, 1], weights[0, 0, 3, 2] = 0.75, 0.25  # what followed
-    weights[0, 1, 2, 0], weights[0, 1, 3, 1] = 1.0, 1.0  # the same token
-    weights[0, 2, 1, 0], weights[0, 2, 2, 1], weights[0, 2, 3, 2] = 1.0, 0.5, 0.5  # one back
-    note = (
-        "Key 1 follows the first 7 and key 2 the first 3; queries 0 and 1 look for nothing. Head 0 "
-        "has 0.75 and 0.25 there, head 1 looks at the same token itself, head 2 one back."
-    )
-    agrees(answer, _s_by_loop, weights, ABAB, note=note)
-
-
-def _s_planted(answer):
-    """it finds the planted head among others, at any distance"""
-    for seed, (period, planted) in enumerate([(5, 2), (7, 0), (4, 1)]):
-        ids = torch.randperm(30, generator=torch.Generator().manual_seed(seed))[:period]
-        ids = ids.repeat(4)[None, :16]
-        weights = _patterns(ids, seed)
-        at = torch.arange(16)
-        kinds = [at - 1, at - period, torch.zeros(16).long()]  # one back, the same, the first
-        for h in range(3):
-            key = at - period + 1 if h == planted else kinds[h]
-            sharp = nn.functional.one_hot(key.clamp(min=0), 16).float()
-            weights[0, h] = 0.2 * weights[0, h] + 0.8 * sharp
-        got = tensor(answer(weights, ids), f"with a head planted, for a repeat after {period}")
-        expect(
-            got.shape == (3,) and int(got.argmax()) == planted,
-            f"with head {planted} planted to look at what followed, for a repeat after {period}, "
-            f"your scores are {[round(s, 2) for s in got.flatten().tolist()]}",
-        )
-        agrees(answer, _s_by_loop, weights, ids)
-
-
-def _s_several(answer):
-    """a token met several times before has several keys, and their weights are added"""
-    ids = torch.tensor([[4, 4, 4, 9, 4, 9]])
-    note = "Query 4 (token 4) looks for the keys 1, 2 and 3, which follow a 4."
-    agrees(answer, _s_by_loop, _patterns(ids), ids, note=note)
-
-
-def _s_batch(answer):
-    """rows that repeat differently; each query counts once, whichever row it is in"""
-    ids = torch.tensor([[1, 2, 1, 2, 1, 2], [5, 6, 7, 8, 9, 5], [3, 3, 0, 1, 2, 4]])
-    agrees(answer, _s_by_loop, _patterns(ids, 1), ids)
-    agrees(answer, _s_by_loop, _patterns(ids.flip(0), 2), ids.flip(0))
-    agrees(answer, _s_by_loop, _patterns(ids[:2] * 0, 3), ids[:2] * 0)
-    near = torch.tensor([[2**24, 2**24 + 1, 2**24]])  # the same in float32
-    agrees(answer, _s_by_loop, _patterns(near, 9), near, note="Ids are whole numbers.")
-    some = torch.tensor([[1, 2, 3, 4], [8, 8, 9, 8]])
-    agrees(answer, _s_by_loop, _patterns(some, 4), some, note="In row 0 nothing is met again.")
-
-
-def _s_past(answer):
-    """only keys up to the query count, if weights are later, too"""
-    ids = torch.tensor([[2, 5, 2, 5, 2], [0, 0, 1, 1, 0]])
-    weights = numbers(2, 3, 5, 5, seed=8).softmax(dim=-1)
-    note = "These weights see the future; what *followed* lies in the past, at the query at most."
-    agrees(answer, _s_by_loop, weights, ids, note=note)
-
-
-def _s_none(answer):
-    """without a repeat there is nothing to score: NaN for each head"""
-    ids = torch.tensor([[3, 1, 2]])
-    got = tensor(answer(_patterns(ids), ids), "for ids [[3, 1, 2]]")
-    note = f"for ids [[3, 1, 2]], your scores are {got.tolist()}, expected NaN for each of 3 heads"
-    expect(got.shape == (3,) and bool(got.isnan().all()), note)
-
-
-def _s_kinds(answer):
-    """in other dtypes, with gradients, on other devices"""
-    ids = torch.tensor([[1, 2, 1, 2, 1], [0, 0, 4, 0, 3]])
-    agrees(answer, _s_by_loop, _patterns(ids, 5, torch.float64), ids.int())
-    precise(answer, _s_by_loop, _patterns(ids, 6), ids, dtype=torch.float16, tolerance=2e-3)
-    gradients(answer, _s_by_loop, _patterns(ids, 7), ids)
-    travels(answer, _patterns(ids, 7), ids)
-    weights, before = _patterns(ids, 8), _patterns(ids, 8)
-    answer(weights, ids)
-    expect(torch.equal(weights, before), "you change the caller's weights")
-
-
-SCORE = Exercise(
-    id="28.2",
-    title="the score that finds the head",
-    difficulty=3,
-    minutes=15,
-    statement=(
-        "Write the score that finds an induction head: `my_induction_score(weights, ids)` takes "
-        "weights (B, H, T, T) and the ids (B, T) they belong to, and returns a number per head, "
-        "(H,). A key s is *wanted* by the query t if 1 ≤ s ≤ t and the token before it is the "
-        "query's: ids[s − 1] equals ids[t]. There may be several, if the token was met several "
-        "times; their weights are added. The score is the mean of that sum over all queries of the "
-        "batch that want at least one key, each counting once. If no query does, it is NaN.\n\n"
-        "No period is given: the grader plants heads in texts that repeat at several distances, "
-        "among heads that look one back, at the same token, or at the first."
-    ),
-    hint=(
-        "`ids[:, :, None] == ids[:, None, :]` says at [b, t, s] whether the tokens at t and s are "
-        "equal. Wanted is the key one further, so move it by one along the keys; "
-        "column 0 is wanted by none; then cut off the future with `tril`."
-    ),
-    function=my_induction_score,
-    tests=(_s_small, _s_planted, _s_several, _s_batch, _s_past, _s_none, _s_kinds),
-)
-
-# 28.4 a text on which nobody else scores
+# 28.2 a text on which nobody else scores
 
 
 def my_probe_texts(n, length, draws):
@@ -559,7 +328,7 @@ def _p_order(answer):
 
 
 PROBE = Exercise(
-    id="28.4",
+    id="28.2",
     title="a text on which nobody else scores",
     difficulty=2,
     minutes=10,
@@ -581,6 +350,255 @@ PROBE = Exercise(
     ),
     function=my_probe_texts,
     tests=(_p_shape, _p_enough, _p_distance, _p_even, _p_order),
+)
+
+
+# 28.3 a mean over the wrong axis
+
+
+def my_mean_ablated(z, real, head):
+    """Put a head's mean over all real tokens in its place: z (B, H, T, D), real (B, T) -> copy."""
+    raise NotImplementedError
+
+
+WRONG_MEAN = """
+def my_mean_ablated(z, real, head):
+    z[:, head] = z.mean(dim=1)
+    return z
+"""
+
+
+def _m_by_loop(z, real, head):
+    """Summed token by token."""
+    rows = [z[b, head, t] for b in range(len(z)) for t in range(z.size(2)) if real[b, t]]
+    mean = torch.stack(rows).sum(dim=0) / len(rows)
+    parts = [mean.expand_as(z[:, 0]) if h == head else z[:, h] for h in range(z.size(1))]
+    return torch.stack(parts, dim=1)
+
+
+def _real(*lengths, width):
+    return torch.arange(width)[None] < torch.tensor(lengths)[:, None]
+
+
+Z = torch.tensor([[[[1.0], [3.0]], [[10.0], [20.0]]], [[[5.0], [100.0]], [[30.0], [40.0]]]])
+R = torch.tensor([[True, True], [True, False]])
+
+
+def _m_small(answer):
+    """the mean is over tokens, of this head"""
+    agrees(answer, _m_by_loop, Z[:1], R[:1], 0, note="Head 0's tokens are 1 and 3, mean 2.")
+
+
+def _m_sentences(answer):
+    """over those of all sentences together, without the padding"""
+    note = "The real tokens of head 0 are 1, 3 and 5; 100 is padding."
+    agrees(answer, _m_by_loop, Z, R, 0, note=note)
+    agrees(answer, _m_by_loop, Z, R, 1)
+
+
+def _m_others(answer):
+    """other heads keep what they had, and the caller its tensors"""
+    z, real = numbers(3, 4, 5, 2, seed=1), _real(5, 2, 4, width=5)
+    before, real_before = z.clone(), real.clone()
+    for head in range(4):
+        agrees(answer, _m_by_loop, z, real, head)
+    kept = torch.equal(z, before) and torch.equal(real, real_before)
+    expect(kept, "for z of shape (3, 4, 5, 2), you change the caller's tensors: work on a copy")
+
+
+def _m_sizes(answer):
+    """for any sizes, and padding anywhere, whatever stands there"""
+    agrees(answer, _m_by_loop, numbers(2, 3, 3, 3, seed=2), _real(1, 3, width=3), 2)
+    agrees(answer, _m_by_loop, numbers(1, 1, 1, 4, seed=3), _real(1, width=1), 0)
+    agrees(answer, _m_by_loop, numbers(4, 2, 6, 1, seed=4), _real(6, 1, 3, 2, width=6), 1)
+    holes = torch.tensor([[False, True, True], [False, False, True], [False, False, False]])
+    agrees(answer, _m_by_loop, numbers(3, 2, 3, 2, seed=5), holes, 0)
+    spoilt = numbers(3, 2, 3, 2, seed=5).masked_fill(~holes[:, None, :, None], math.nan)
+    note = "Padded places hold NaN here, and 0 times NaN is NaN."
+    agrees(lambda *given: answer(*given)[:, 0], lambda *given: _m_by_loop(*given)[:, 0],
+           spoilt, holes, 0, note=note)  # fmt: skip
+
+
+def _m_kinds(answer):
+    """in other dtypes, with gradients"""
+    z, real = numbers(2, 3, 4, 2, seed=6), _real(4, 2, width=4)
+    agrees(answer, _m_by_loop, z.double(), real, 1)
+    precise(answer, _m_by_loop, z, real, 1, dtype=torch.float16, tolerance=2e-3)
+    gradients(answer, _m_by_loop, z, real, 1)
+
+
+MEAN = Exercise(
+    id="28.3",
+    title="a mean over the wrong axis",
+    difficulty=2,
+    minutes=10,
+    statement=(
+        "Here is a mean ablation for one head alone. `z` (B, H, T, D) is what the heads computed, "
+        "before they are joined; `real` (B, T) is True at tokens, False at padding. It runs, "
+        "and the model loses something, so nobody notices. Three things are wrong."
+        f"\n\n```python{WRONG_MEAN}```\n\n"
+        "Write it right: `my_mean_ablated(z, real, head)` returns a copy of z in which head `head` "
+        "(0 to H − 1) has, at every place, padding included, one vector (D,): the mean of what "
+        "this head computed at all real tokens of all sentences of the batch, each token counting "
+        "once. At least one token is real. Other heads stay as they are, and so does the caller's "
+        "z."
+    ),
+    hint="`z[:, head]` is (B, T, D), and `real` picks its tokens: (tokens, D).",
+    function=my_mean_ablated,
+    tests=(_m_small, _m_sentences, _m_others, _m_sizes, _m_kinds),
+)
+
+
+# 28.4 two tokens must match
+
+
+def my_matched_score(weights, ids, match):
+    """Score heads for looking at what followed the last `match` tokens: (B, H, T, T) -> (H,)."""
+    raise NotImplementedError
+
+
+def _s_by_loop(weights, ids, match):
+    """Query by query, key by key."""
+    total, count = weights.new_zeros(weights.size(1)), 0
+    for row, tokens in enumerate(ids.tolist()):
+        for t in range(len(tokens)):
+            last = tokens[max(0, t - match + 1) : t + 1]
+            keys = [s for s in range(match, t + 1) if tokens[s - match : s] == last]
+            if keys:
+                count += 1
+                total = total + sum(weights[row, :, t, s] for s in keys)
+    return total / count if count else total * math.nan
+
+
+def _patterns(ids, seed=0, dtype=torch.float32):
+    """Random causal weights of three heads for these ids."""
+    scores = numbers(len(ids), 3, ids.size(1), ids.size(1), seed=seed, scale=2.0, dtype=dtype)
+    future = torch.ones(ids.size(1), ids.size(1), dtype=torch.bool).triu(1)
+    return scores.masked_fill(future, -torch.inf).softmax(dim=-1)
+
+
+TWICE = torch.tensor([[7, 3, 5, 3, 7, 3]])
+
+
+def _s_small(answer):
+    """of 7 3 5 3 7 3, the last 3 looks for what followed 7 3, key 2, not for what followed 5 3"""
+    weights = torch.zeros(1, 3, 6, 6)
+    weights[0, 0, 5, 2], weights[0, 0, 5, 4] = 0.75, 0.25  # what followed 7 3, and 5 3
+    weights[0, 1, 5, 4] = 1.0
+    weights[0, 2, 5, 1], weights[0, 2, 3, 2] = 1.0, 1.0  # the same token; one back
+    note = (
+        "Query 5 has read 7 3: key 2 stands behind a 7 3 and is wanted; key 4 stands behind 5 3. "
+        "The other queries want none."
+    )
+    agrees(answer, _s_by_loop, weights, TWICE, 2, note=note)
+
+
+def _s_one(answer):
+    """with match=1 it is the induction score"""
+    weights = torch.zeros(1, 3, 4, 4)
+    weights[0, 0, 2, 1], weights[0, 0, 3, 2] = 0.75, 0.25  # what followed
+    weights[0, 1, 2, 0], weights[0, 1, 3, 1] = 1.0, 1.0  # the same token
+    weights[0, 2, 1, 0], weights[0, 2, 2, 1], weights[0, 2, 3, 2] = 1.0, 0.5, 0.5  # one back
+    note = "Key 1 follows the first 7 and key 2 the first 3; queries 0 and 1 look for nothing."
+    agrees(answer, _s_by_loop, weights, torch.tensor([[7, 3, 7, 3]]), 1, note=note)
+
+
+def _s_order(answer):
+    """the tokens must match in their order, each of them"""
+    ids = torch.tensor([[1, 2, 9, 2, 1, 8, 1, 2]])
+    note = "Query 7 has read 1 2: key 2 stands behind 1 2, key 5 behind 2 1."
+    agrees(answer, _s_by_loop, _patterns(ids, 3), ids, 2, note=note)
+    ids = torch.tensor([[4, 1, 2, 9, 4, 6, 2]])
+    note = "Of 4 6 2 and 4 1 2 the middle differs."
+    expect_none(answer, ids, 3, note)
+    ids = torch.tensor([[4, 1, 2, 9, 5, 1, 2, 8, 6, 1, 2, 4, 1, 2], [3, 1, 3, 2] * 3 + [3, 1]])
+    for match in (3, 2, 4):
+        agrees(answer, _s_by_loop, _patterns(ids, 4), ids, match)
+
+
+def expect_none(answer, ids, match, note=""):
+    """Expect NaN for each of three heads."""
+    got = tensor(answer(_patterns(ids), ids, match), f"for ids {ids.tolist()}, match={match}")
+    said = f"for ids {ids.tolist()}, match={match}, your scores are {got.tolist()}, expected NaN"
+    expect(got.shape == (3,) and bool(got.isnan().all()), f"{said} for each of 3 heads. {note}")
+
+
+def _s_several(answer):
+    """what was met several times has several keys, and their weights are added"""
+    ids = torch.tensor([[4, 4, 4, 4, 9, 4, 4]])
+    note = "Query 6 has read 4 4: it looks for the keys 2, 3 and 4, which stand behind a 4 4."
+    agrees(answer, _s_by_loop, _patterns(ids), ids, 2, note=note)
+
+
+def _s_batch(answer):
+    """rows that repeat differently; each query counts once, whichever row it is in"""
+    ids = torch.tensor([[1, 2, 1, 2, 1, 2], [5, 6, 7, 8, 5, 6], [3, 3, 0, 1, 2, 4]])
+    for match in (2, 1, 3):
+        agrees(answer, _s_by_loop, _patterns(ids, 1), ids, match)
+        agrees(answer, _s_by_loop, _patterns(ids.flip(0), 2), ids.flip(0), match)
+    agrees(answer, _s_by_loop, _patterns(ids[:2] * 0, 3), ids[:2] * 0, 2)
+    near = torch.tensor([[2**24, 5, 2**24 + 1, 5, 2**24, 5]])  # the same in float32
+    agrees(answer, _s_by_loop, _patterns(near, 9), near, 2, note="Ids are whole numbers.")
+    some = torch.tensor([[1, 2, 3, 4, 5], [8, 8, 9, 8, 8]])
+    agrees(answer, _s_by_loop, _patterns(some, 4), some, 2, note="In row 0 nothing is met again.")
+
+
+def _s_past(answer):
+    """only keys up to the query count, if weights are later, too"""
+    ids = torch.tensor([[2, 5, 2, 5, 2, 5], [0, 0, 0, 1, 0, 0]])
+    weights = numbers(2, 3, 6, 6, seed=8).softmax(dim=-1)
+    note = "These weights see the future; what *followed* lies in the past, at the query at most."
+    for match in (2, 1):
+        agrees(answer, _s_by_loop, weights, ids, match, note=note)
+
+
+def _s_none(answer):
+    """where nothing that long comes again there is nothing to score: NaN for each head"""
+    expect_none(answer, torch.tensor([[3, 1, 2]]), 1)
+    expect_none(answer, torch.tensor([[3, 1, 3, 2, 3]]), 2)
+    expect_none(answer, torch.tensor([[3, 3]]), 2)
+    expect_none(answer, torch.tensor([[3, 3, 3]]), 5, "The text is shorter than 5.")
+    expect_none(answer, torch.tensor([[3]]), 1)
+
+
+def _s_kinds(answer):
+    """in other dtypes, with gradients, on other devices"""
+    ids = torch.tensor([[1, 2, 1, 2, 1], [0, 4, 4, 0, 4]])
+    agrees(answer, _s_by_loop, _patterns(ids, 5, torch.float64), ids.int(), 2)
+    precise(answer, _s_by_loop, _patterns(ids, 6), ids, 2, dtype=torch.float16, tolerance=2e-3)
+    gradients(answer, _s_by_loop, _patterns(ids, 7), ids, 2)
+    travels(answer, _patterns(ids, 7), ids, 2)
+    weights, before, kept = _patterns(ids, 8), _patterns(ids, 8), ids.clone()
+    answer(weights, ids, 2)
+    expect(torch.equal(weights, before), "you change the caller's weights")
+    expect(torch.equal(ids, kept), "you change the caller's ids")
+
+
+SCORE = Exercise(
+    id="28.4",
+    title="two tokens must match",
+    difficulty=3,
+    minutes=15,
+    statement=(
+        "In `7 3 5 3 7 3` two different tokens have followed a 3. An induction head is torn "
+        "between them; a cleverer head would match the last *two* tokens, and look behind 7 3 "
+        "alone. Write the score that would find one: `my_matched_score(weights, ids, match)` "
+        "takes weights (B, H, T, T), the ids (B, T) they belong to, and how many tokens must "
+        "match, 1 or more. It returns a number per head, (H,). A key s is *wanted* by the query "
+        "t if match ≤ s ≤ t, and the `match` tokens in front of it are the last `match` tokens "
+        "read, the query's included, in their order: ids[s − match] to ids[s − 1] equal ids[t − "
+        "match + 1] to ids[t]. There may be several; their weights are added. The score is the "
+        "mean of that sum over all queries of the batch that want at least one key, each "
+        "counting once. If no query does, it is NaN. With match=1 it is `induction_score`."
+    ),
+    hint=(
+        "`same = ids[:, :, None] == ids[:, None, :]` says whether the tokens at t and s are "
+        "equal. The last two match where it is true at [t, s] and at [t − 1, s − 1]: move the "
+        "table by one along both axes, with False in the first row and column. Three match where "
+        "it is true at [t, s], and the last two match at [t − 1, s − 1]."
+    ),
+    function=my_matched_score,
+    tests=(_s_small, _s_one, _s_order, _s_several, _s_batch, _s_past, _s_none, _s_kinds),
 )
 
 
@@ -704,4 +722,4 @@ BACKUP = Exercise(
 )
 
 
-EXERCISES = (LEAKS, SCORE, MEAN, PROBE, BACKUP)
+EXERCISES = (LEAKS, PROBE, MEAN, SCORE, BACKUP)
