@@ -47,7 +47,7 @@ class Settings:
 
     def __init__(self, briefly=False):
         self.flags = {words: read() for words, (read, _) in _FLAGS.items()}
-        self.places = [(p, dict(vars(p))) for p in (_OFTEN if briefly else _PLACES)]
+        self.places = [(p, _read(p)) for p in (_OFTEN if briefly else _PLACES)]
         self.environment = None if briefly else dict(os.environ)
         self.compiler = "torch._dynamo" in sys.modules
 
@@ -88,6 +88,15 @@ class Randomness:
         self.warnings.__exit__(*error)
         for put, state in self.kept:
             put(state)
+
+
+_last_read = {}  # by a place's id: to compare its attributes is quicker than to copy them
+
+
+def _read(place):
+    if vars(place) != _last_read.get(id(place)):
+        _last_read[id(place)] = dict(vars(place))
+    return _last_read[id(place)]
 
 
 def _streams():
