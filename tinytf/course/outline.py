@@ -102,7 +102,7 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "16", "Searching for a sentence",
-        "How does a model that scores words write a sentence?", 95,
+        "How does a model that scores words write a sentence?", 90,
         "the Transformer (chapter 14) and its training (15)",
     ),
     Chapter(
