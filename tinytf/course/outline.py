@@ -88,7 +88,7 @@ CHAPTERS = (  # in the order of reading
         "(11)",
     ),
     Chapter(
-        "13", "The decoder", "How does it learn to write without seeing the future?", 100,
+        "13", "The decoder", "How does it learn to write without seeing the future?", 90,
         "the causal mask (chapter 05), cross-attention (07), the encoder (12)",
     ),
     Chapter(
@@ -102,7 +102,7 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "16", "Searching for a sentence",
-        "How does a model that scores words write a sentence?", 95,
+        "How does a model that scores words write a sentence?", 90,
         "the Transformer (chapter 14) and its training (15)",
     ),
     Chapter(
