@@ -115,7 +115,7 @@ CHAPTERS = (  # in the order of reading
         "Transformer (14), its cache (17)",
     ),
     Chapter(
-        "19", "Pretraining", "How does a model learn from nothing but text?", 100,
+        "19", "Pretraining", "How does a model learn from nothing but text?", 90,
         "GPT (chapter 18), the training loop (15), byte-pair encoding (03)",
     ),
     Chapter(
