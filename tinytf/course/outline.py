@@ -119,7 +119,7 @@ CHAPTERS = (  # in the order of reading
         "GPT (chapter 18), the training loop (15), byte-pair encoding (03)",
     ),
     Chapter(
-        "20", "Sampling", "Which of the likely tokens do we write down?", 100,
+        "20", "Sampling", "Which of the likely tokens do we write down?", 90,
         "a GPT that continues a text (chapters 18, 19), and the cache (17)",
     ),
     Chapter(
