@@ -115,11 +115,11 @@ CHAPTERS = (  # in the order of reading
         "Transformer (14), its cache (17)",
     ),
     Chapter(
-        "19", "Pretraining", "How does a model learn from nothing but text?", 100,
+        "19", "Pretraining", "How does a model learn from nothing but text?", 90,
         "GPT (chapter 18), the training loop (15), byte-pair encoding (03)",
     ),
     Chapter(
-        "20", "Sampling", "Which of the likely tokens do we write down?", 100,
+        "20", "Sampling", "Which of the likely tokens do we write down?", 90,
         "a GPT that continues a text (chapters 18, 19), and the cache (17)",
     ),
     Chapter(

@@ -194,108 +194,103 @@ TOP_P = Answers(
 )
 
 
-# 20.2 a repetition penalty that penalises
+# 20.2 a penalty of the right strength
 
 
-def my_repetition_penalty(logits, ids, penalty):
-    """Make the tokens each row has said less likely: logits (B, V), ids (B, T) -> (B, V).
+def my_alpha(logits, ids, share):
+    """Find the presence penalty after which what a row has said holds `share` of its probability.
 
-    A positive logit is divided by the penalty, a negative one multiplied.
+    logits is (B, V), ids (B, T), share a number between 0 and 1; returns one strength a row, (B,).
     """
     seen = torch.zeros_like(logits, dtype=torch.bool).scatter(1, ids, True)
-    lowered = torch.where(logits > 0, logits / penalty, logits * penalty)
-    return torch.where(seen, lowered, logits)
+    said = logits.masked_fill(~seen, -math.inf).logsumexp(dim=-1)
+    new = logits.masked_fill(seen, -math.inf).logsumexp(dim=-1)
+    return (said - new) - math.log(share / (1 - share))  # the odds now, over those wished
 
 
-def _penalty(change, seen=None):
-    def answer(logits, ids, penalty):
-        said = torch.zeros_like(logits, dtype=torch.bool)
-        said = seen(said, ids) if seen else said.scatter(1, ids, True)
-        return torch.where(said, change(logits, penalty), logits)
-
-    return answer
+def _marked(logits, ids):
+    return torch.zeros_like(logits, dtype=torch.bool).scatter(1, ids, True)
 
 
-def _each_time(logits, ids, penalty):
-    for row, said in zip(logits, ids.tolist(), strict=True):
-        for token in said:
-            row[token] = row[token] / penalty if row[token] > 0 else row[token] * penalty
-    return logits
+def _odds(held, share):
+    return (held / (1 - held)).log() - math.log(share / (1 - share))
 
 
-def _lower(z, a):
-    return torch.where(z > 0, z / a, z * a)
+def _held(logits, ids):
+    return (logits.softmax(-1) * _marked(logits, ids)).sum(-1)
+
+
+def _for_all_rows(logits, ids, share):
+    said = _marked(logits, ids).any(0, keepdim=True).expand_as(logits)
+    return _odds((logits.softmax(-1) * said).sum(-1), share)
 
 
 PENALTY = Answers(
-    reference=my_repetition_penalty,
+    reference=my_alpha,
     equivalent={
         "seen = … => ….detach()…": _PLACES,
-        "return … => …seen.detach()…": _PLACES,
-        "lowered = … => …logits >= 0,…": "0 divided or multiplied is 0",
-        "lowered = … => …logits.detach() > 0,…": "a sign carries no gradient",
-        "lowered = … => …logits.float() > 0,…": "float32 knows the sign",
+        "said = … => …(~seen.detach(),…": _PLACES,
+        "new = … => …seen.detach(),…": _PLACES,
         "seen = … => …zeros_like(logits.float(),…": "only the shape is taken",
+        "said = … => ….logsumexp(dim=1)": _TWO_AXES,
+        "new = … => ….logsumexp(dim=1)": _TWO_AXES,
     },
     wrong=(
         WrongAnswer(
-            "divides whatever the sign",
-            _penalty(lambda z, a: z / a),
-            "A penalty must not make the token likelier",
-            "-1 / 2 is -0.5: half a negative logit is a larger one, and the token comes sooner. So "
-            "it stands in the paper's formula; its released code had to handle the sign.",
+            "probabilities, not odds",
+            lambda logits, ids, share: (_held(logits, ids) / share).log(),
+            "Their odds are 1 now",
+            "A penalty multiplies odds, not probabilities: what the said tokens lose, the others "
+            "gain, and both sides of the ratio move.",
         ),
         WrongAnswer(
-            "multiplies whatever the sign",
-            _penalty(lambda z, a: z * a),
-            "the logit 2 of token 0 in row 0, you get 4",
-            "Twice a positive logit is a larger one: this rewards repetition.",
+            "turned round",
+            lambda logits, ids, share: -my_alpha(logits, ids, share),
+            "Their odds are 1 now",
+            "The sign: α is subtracted, so a larger one makes the odds smaller.",
         ),
         WrongAnswer(
-            "subtracts",
-            _penalty(lambda z, a: z - a),
-            "the logit 2 of token 0 in row 0, you get 0",
-            "That is the presence penalty: a fair rule, better behaved, but another one.",
+            "the factor itself",
+            lambda logits, ids, share: my_alpha(logits, ids, share).exp(),
+            "Their odds are 1 now",
+            "That is what the odds are divided by; α is its logarithm.",
+        ),
+        WrongAnswer(
+            "never negative",
+            lambda logits, ids, share: my_alpha(logits, ids, share).clamp(min=0),
+            "a penalty that rewards",
+            "Where the said tokens hold less than is wished, α must lift them.",
         ),
         WrongAnswer(
             "once for every time",
-            _each_time,
-            "its penalty does not grow with that",
-            "A token said three times was penalised three times over. (Penalties that count are "
-            "called frequency penalties.)",
-        ),
-        WrongAnswer(
-            "everything is penalised",
-            _penalty(_lower, seen=lambda said, ids: ~said),
-            "which it has not said",
-            "All logits moved. Only those of the tokens in `ids` may.",
+            lambda logits, ids, share: _odds(logits.softmax(-1).gather(1, ids).sum(-1), share),
+            "not how often",
+            "`gather` takes a token's probability each time it was said. Mark tokens, then sum.",
         ),
         WrongAnswer(
             "one history for all rows",
-            _penalty(
-                _lower, seen=lambda said, ids: said.index_fill(1, ids.flatten().unique(), True)
-            ),
-            "which it has not said",
-            "Every row was penalised for what any row has said. Rows of a batch don't know each "
-            "other.",
+            _for_all_rows,
+            "Row 0 has said the tokens 0 and 1",
+            "Rows of a batch don't know each other: what one has said is no business of the next.",
         ),
         WrongAnswer(
-            "row 0 only",
-            _penalty(_lower, seen=lambda said, ids: said.scatter(1, ids[:1], True)),
-            "its penalty does not grow with that",
-            "Only the first row's history was looked at. With one row nobody sees it.",
+            "one strength for all rows",
+            lambda logits, ids, share: _odds(_held(logits, ids).mean(), share).expand(len(logits)),
+            "Row 0 has said the tokens 0 and 1",
+            "Each row holds another share now, and needs a strength of its own.",
         ),
         WrongAnswer(
-            "only logits above 1 divided",
-            _penalty(lambda z, a: torch.where(z > 1, z / a, z * a)),
-            "for logits=[[0.25, -0.25, 0]]",
-            "0.25 is positive: multiplied by the penalty it grows.",
+            "1 minus what rounds to 1",
+            lambda logits, ids, share: _odds(_held(logits, ids), share),
+            "rounds to 1 is 0",
+            "The formula is right, the arithmetic is not: `logsumexp` of the said logits minus "
+            "that of the others is the same logarithm, and nothing rounds away.",
         ),
         WrongAnswer(
             "cut off from the graph",
-            lambda logits, ids, penalty: my_repetition_penalty(logits, ids, penalty).detach(),
+            lambda logits, ids, share: my_alpha(logits, ids, share).detach(),
             "no gradient reaches `logits`",
-            "A new tensor made of numbers has no past; `where` lets gradients through.",
+            "A new tensor made of numbers has no past.",
         ),
     ),
 )

@@ -215,115 +215,107 @@ TOP_P = Exercise(
 )
 
 
-# 20.2 a repetition penalty that penalises
+# 20.2 a penalty of the right strength
 
 
-def my_repetition_penalty(logits, ids, penalty):
-    """Make the tokens each row has said less likely: logits (B, V), ids (B, T) -> (B, V).
+def my_alpha(logits, ids, share):
+    """Find the presence penalty after which what a row has said holds `share` of its probability.
 
-    A positive logit is divided by the penalty, a negative one multiplied.
+    logits is (B, V), ids (B, T), share a number between 0 and 1; returns one strength a row, (B,).
     """
     raise NotImplementedError
 
 
+EVEN = torch.zeros(1, 4)
 SCORES = torch.tensor([[2.0, -1.0, 0.5, -4.0], [1.0, 3.0, -2.0, 0.0]])
 SAID = torch.tensor([[0, 1, 1], [2, 2, 2]])
-_SAID = f"for logits={short(SCORES)}, ids={short(SAID)}, penalty=2"
 
 
-def _one_at_a_time(logits, ids, penalty):
-    """Row by row, each token that occurs, once."""
+def _alpha_by_row(logits, ids, share):
+    """Row by row: each token that was said adds its probability once, in float64."""
     rows = []
     for row, said in zip(logits.unbind(), ids.tolist(), strict=True):
-        parts = list(row.unbind())
-        for token in sorted(set(said)):
-            positive = float(parts[token].detach()) > 0
-            parts[token] = parts[token] / penalty if positive else parts[token] * penalty
-        rows.append(torch.stack(parts))
-    return torch.stack(rows)
+        parts = row.double().unbind()
+        top = float(row.detach().max())
+        sums = [
+            sum((part - top).exp() for i, part in enumerate(parts) if (i in said) == which)
+            for which in (True, False)
+        ]
+        rows.append(sums[0].log() - sums[1].log() - math.log(share / (1 - share)))
+    return torch.stack(rows).to(logits.dtype)
 
 
-def _positive(answer):
-    """a positive logit that was said is divided"""
-    got = tensor(answer(SCORES, SAID, 2.0), _SAID)
-    expect(got.shape == (2, 4), f"{_SAID}, the shape is {tuple(got.shape)}, expected (2, 4)")
-    same(got[0, 0], 1.0, f"{_SAID}, the logit 2 of token 0 in row 0")
+def _alpha_even(answer):
+    """two of four equal tokens shall hold a quarter"""
+    where = f"for logits={short(EVEN)}, ids=[[0, 2]], share=0.25"
+    note = "Their odds are 1 now, 0.5 to 0.5, and shall be 1 to 3: e^-α is 1/3."
+    got = tensor(answer(EVEN, torch.tensor([[0, 2]]), 0.25), where)
+    same(got, torch.tensor([math.log(3)]), where, note=note)
 
 
-def _negative(answer):
-    """a negative logit that was said falls too"""
-    got = tensor(answer(SCORES, SAID, 2.0), _SAID)
-    note = "A penalty must not make the token likelier."
-    same(got[0, 1], -2.0, f"{_SAID}, the logit -1 of token 1 in row 0", note=note)
+def _alpha_up(answer):
+    """where they hold too little, α is negative"""
+    where = f"for logits={short(EVEN)}, ids=[[3]], share=0.75"
+    note = "Their odds are 1 to 3 now and shall be 3 to 1: a penalty that rewards."
+    got = tensor(answer(EVEN, torch.tensor([[3]]), 0.75), where)
+    same(got, torch.tensor([-math.log(9)]), where, note=note)
 
 
-def _row_by_row(answer):
-    """each row is penalised for what it said itself, and once"""
-    got = tensor(answer(SCORES, SAID, 2.0), _SAID)
-    note = "Row 1 has said token 2, three times; its penalty does not grow with that."
-    same(got[1], [1.0, 3.0, -4.0, 0.0], f"{_SAID}, in row 1", note=note)
+def _alpha_repeats(answer):
+    """a token said three times holds its probability once"""
+    note = "The penalty asks whether a token was said, not how often."
+    agrees(answer, _alpha_by_row, EVEN, torch.tensor([[1, 1, 1]]), 0.2, note=note)
+    agrees(answer, _alpha_by_row, SCORES[:1], SAID[:1], 0.3, note=note)
 
 
-def _others(answer):
-    """what was not said stays as it is"""
-    got = tensor(answer(SCORES, SAID, 2.0), _SAID)
-    same(got[0, 2:], [0.5, -4.0], f"{_SAID}, tokens 2 and 3 of row 0, which it has not said")
-
-
-def _small_logits(answer):
-    """logits near 0 by the same rule, and any penalty"""
-    small = torch.tensor([[0.25, -0.25, 0.0]])
-    agrees(answer, _one_at_a_time, small, torch.tensor([[0, 1, 2]]), 2.0)
-    agrees(answer, _one_at_a_time, small * 20, torch.tensor([[1, 0, 1, 1]]), 1.3)
-    agrees(answer, _one_at_a_time, small, torch.tensor([[1, 0]]), 1.0, note="1 changes nothing.")
-
-
-def _many_rows(answer):
-    """in larger batches, with ids that repeat or are few, and tokens that are hidden already"""
-    agrees(answer, _one_at_a_time, torch.tensor([[3.0]]), torch.tensor([[0]]), 1.5)
+def _alpha_rows(answer):
+    """each row has said other things, and gets its own strength"""
+    note = "Row 0 has said the tokens 0 and 1, row 1 the token 2."
+    agrees(answer, _alpha_by_row, SCORES, SAID, 0.3, note=note)
+    agrees(answer, _alpha_by_row, SCORES.flip(0), SAID, 0.5)
+    agrees(answer, _alpha_by_row, torch.tensor([[3.0, 1.0]]), torch.tensor([[0]]), 0.9)
     ids = numbers(3, 5, seed=1).abs().mul(3).long().clamp(max=6)
-    agrees(answer, _one_at_a_time, numbers(3, 7, seed=2, scale=3), ids, 1.2)
-    agrees(answer, _one_at_a_time, numbers(3, 7, seed=2, scale=3), ids[:, :1], 1.2)
-    agrees(answer, _one_at_a_time, numbers(2, 4, seed=3), ids[:2, :0], 1.2, note="Nothing said.")
-    hidden = torch.tensor([[-INF, 2.0], [1.0, -INF]])
-    agrees(answer, _one_at_a_time, hidden, torch.tensor([[0, 1], [1, 1]]), 1.2)
+    agrees(answer, _alpha_by_row, numbers(3, 8, seed=2, scale=3), ids, 0.07)
+    agrees(answer, _alpha_by_row, numbers(3, 8, seed=2, scale=3, shift=50), ids[:, :1], 0.6)
 
 
-def _penalty_kinds(answer):
-    """the logits keep their dtype, and gradients pass"""
+@hint(
+    "Compare the two sums, not 1 minus one of them; `logsumexp` of some logits is ln of their sum."
+)
+def _alpha_sure(answer):
+    """also where the model is all but sure, and where tokens are ruled out"""
+    sure = torch.tensor([[60.0, 0.0, 1.0], [0.0, 40.0, -30.0], [-90.0, 2.0, 0.0]])
+    note = "1 minus a probability that rounds to 1 is 0, and 0 has no logarithm."
+    agrees(answer, _alpha_by_row, sure, torch.tensor([[0], [1], [0]]), 0.5, note=note)
+    ruled_out = torch.tensor([[1.0, -INF, 0.5, 2.0], [3.0, 0.0, -INF, 1.0]])
+    agrees(answer, _alpha_by_row, ruled_out, torch.tensor([[0, 1], [0, 3]]), 0.4)
+
+
+def _alpha_kinds(answer):
+    """in float64 too, with gradients"""
     ids = torch.tensor([[0, 1, 1], [3, 2, 3]])
-    for dtype in (torch.float64, torch.float16):
-        few = numbers(2, 5, seed=4, dtype=dtype)
-        agrees(answer, _one_at_a_time, few, ids, 1.5)
-    once = torch.tensor([[0, 1], [3, 2]])  # scatter's gradient counts what is written twice
-    gradients(answer, _one_at_a_time, numbers(2, 5, seed=4), once, 1.5)
+    agrees(answer, _alpha_by_row, numbers(2, 5, seed=4).double(), ids, 1e-9)
+    gradients(answer, _alpha_by_row, numbers(2, 5, seed=4), ids, 0.25)
 
 
 PENALTY = Exercise(
     id="20.2",
-    title="a repetition penalty that penalises",
+    title="a penalty of the right strength",
     difficulty=2,
     minutes=8,
     statement=(
-        "Write `my_repetition_penalty(logits, ids, penalty)`, CTRL's penalty as it ought to work: "
-        "the logits (B, V) of the tokens that a row has said (`ids`, (B, T)) become smaller, "
-        "whatever their sign: a positive one is divided by the penalty, a negative one multiplied. "
-        "How often a token was said does not matter."
+        "How strong is a penalty of 3? Turn the question round. Write `my_alpha(logits, ids, "
+        "share)`: for each row of `logits` (B, V) the α of the presence penalty after which the "
+        "tokens that the row has said (`ids`, (B, T)) hold exactly `share` of the probability, all "
+        "of them together. No search is needed. `share` lies between 0 and 1; a row has said one "
+        "token at least, and not all of them. It must be right where the model is all but sure."
     ),
     hint=(
-        "`torch.zeros_like(logits, dtype=torch.bool).scatter(1, ids, True)` marks what each row "
-        "has said; `torch.where` chooses, twice."
+        "Together they hold a sum q of probabilities. The penalty multiplies their odds q / (1 - q)"
+        " by e^-α; the odds that you want are share / (1 - share)."
     ),
-    function=my_repetition_penalty,
-    tests=(
-        _positive,
-        _negative,
-        _row_by_row,
-        _others,
-        _small_logits,
-        _many_rows,
-        _penalty_kinds,
-    ),
+    function=my_alpha,
+    tests=(_alpha_even, _alpha_up, _alpha_repeats, _alpha_rows, _alpha_sure, _alpha_kinds),
 )
 
 
