@@ -163,7 +163,7 @@ CHAPTERS = (  # in the order of reading
         "and `replace` (28)",
     ),
     Chapter(
-        "30", "The bug clinic", "Which models train and are wrong?", 110,
+        "30", "The bug clinic", "Which models train and are wrong?", 91,
         "masks (chapter 05), the decoder (13), the Transformer and its training (14, 15), the "
         "cache (17)",
     ),
