@@ -150,7 +150,7 @@ CHAPTERS = (  # in the order of reading
         "the fused kernel (chapter 05), the layer (12), the cache (17), GPT (18)",
     ),
     Chapter(
-        "27", "Less, and in parallel", "How does one pay less, and share the work?", 95,
+        "27", "Less, and in parallel", "How does one pay less, and share the work?", 91,
         "chapter 26, attention and masks (05), what a gradient is",
     ),
     Chapter(
