@@ -138,7 +138,7 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "24", "A public translator",
-        "Does our code run a translator that somebody else trained?", 65,
+        "Does our code run a translator that somebody else trained?", 68,
         "positions (chapter 08), Pre-LN (10), the whole Transformer (14), greedy decoding (16)",
     ),
     Chapter(
@@ -146,7 +146,7 @@ CHAPTERS = (  # in the order of reading
         "learned positions (chapter 08), the encoder (12), the training loop (15)",
     ),
     Chapter(
-        "26", "Counting the cost", "What does a longer text cost, in time and memory?", 90,
+        "26", "Counting the cost", "What does a longer text cost, in time and memory?", 91,
         "the fused kernel (chapter 05), the layer (12), the cache (17), GPT (18)",
     ),
     Chapter(
