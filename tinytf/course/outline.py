@@ -138,7 +138,7 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "24", "A public translator",
-        "Does our code run a translator that somebody else trained?", 65,
+        "Does our code run a translator that somebody else trained?", 68,
         "positions (chapter 08), Pre-LN (10), the whole Transformer (14), greedy decoding (16)",
     ),
     Chapter(
@@ -146,11 +146,11 @@ CHAPTERS = (  # in the order of reading
         "learned positions (chapter 08), the encoder (12), the training loop (15)",
     ),
     Chapter(
-        "26", "Counting the cost", "What does a longer text cost, in time and memory?", 90,
+        "26", "Counting the cost", "What does a longer text cost, in time and memory?", 91,
         "the fused kernel (chapter 05), the layer (12), the cache (17), GPT (18)",
     ),
     Chapter(
-        "27", "Less, and in parallel", "How does one pay less, and share the work?", 95,
+        "27", "Less, and in parallel", "How does one pay less, and share the work?", 91,
         "chapter 26, attention and masks (05), what a gradient is",
     ),
     Chapter(
@@ -163,7 +163,7 @@ CHAPTERS = (  # in the order of reading
         "and `replace` (28)",
     ),
     Chapter(
-        "30", "The bug clinic", "Which models train and are wrong?", 110,
+        "30", "The bug clinic", "Which models train and are wrong?", 91,
         "masks (chapter 05), the decoder (13), the Transformer and its training (14, 15), the "
         "cache (17)",
     ),
