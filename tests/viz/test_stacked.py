@@ -29,6 +29,16 @@ def test_stacked_bars_are_shares():
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["c", "b", "a"]
 
 
+def test_shares_are_written_inside_their_bars():
+    axes = plt.subplots(1, 3, figsize=(13, 4.6))[1]
+    ax = viz.stacked_bars({f"bar {n}": {"a": 97, "b": 3} for n in range(7)}, axes[0], total="")
+    ax.figure.canvas.draw()
+    for bar, text in zip(ax.patches[::2], (t for t in ax.texts if t.get_text()), strict=True):
+        written, box = text.get_window_extent(), bar.get_window_extent()
+        assert written.x0 > box.x0
+        assert written.x1 < box.x1
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [({}, "at least one"), ({"x": {"a": 0}}, "of 'x' must not"), ({"x": {"a": -1, "b": 3}}, "-1")],

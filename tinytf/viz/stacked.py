@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+import matplotlib.pyplot as plt
+
 from .axes import set_axes
 from .style import CYCLE, INK, label, new_axes
 
@@ -19,6 +21,8 @@ def stacked_bars(values, ax=None, *, ylabel=None, title=None, colors=None, total
     parts = list(dict.fromkeys(part for bar in values.values() for part in bar))
     ax = new_axes(ax, (min(max(7.5, 1.75 * len(values)), 13), 4.4))
     drawn = dict.fromkeys(parts)
+    inches = 0.72 * ax.bbox.width / ax.figure.dpi / len(values)  # that a bar is wide
+    size = min(plt.rcParams["font.size"], 0.9 * 72 * inches / 2.6)  # "97%" is 2.6 times as wide
     for at, (name, bar) in enumerate(values.items()):
         whole = sum(bar.values())
         if whole <= 0 or min(bar.values()) < 0:
@@ -31,7 +35,7 @@ def stacked_bars(values, ax=None, *, ylabel=None, title=None, colors=None, total
             drawn[part] = drawn[part] or patch
             if share >= 0.06:
                 ax.text(at, bottom + share / 2, f"{share:.0%}", ha="center", va="center",
-                        color="white", fontweight="bold")  # fmt: skip
+                        color="white", fontweight="bold", fontsize=size)  # fmt: skip
             bottom += share
         ax.text(at, 1.015, total.format(whole), ha="center", va="bottom", fontsize=11)
     ax.set_xticks(range(len(values)), [label(name) for name in values])
