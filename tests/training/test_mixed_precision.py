@@ -170,6 +170,14 @@ def test_a_map_that_is_not_used_has_no_gradient_left_from_the_step_before():
         assert other.weight.grad is None
 
 
+def test_what_autocast_would_not_cast_is_left_alone():
+    """Maps in float64, and those that do more than multiply: a hook's, and a subclass's."""
+    assert matrices_of(gpt().double())._maps == []
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), type("LoRA", (nn.Linear,), {})(2, 2))
+    model[1].register_forward_hook(lambda *_: None)
+    assert matrices_of(model)._maps == [model[0]]
+
+
 def test_a_table_used_alone_gets_a_dense_gradient():
     """Tied to a map that this batch does not use, and then to one that the second batch does."""
     model = gpt()
