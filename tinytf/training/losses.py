@@ -191,4 +191,5 @@ def _gain_as_parts(logits: Tensor) -> bool:
         and logits.requires_grad
         and logits.device.type == "cpu"
         and logits.numel() >= 2 * PART
+        and not torch.compiler.is_compiling()  # which fuses the whole of it
     )
