@@ -32,12 +32,15 @@ def texts(step):
 
 
 def trainer(kind, crew=None, batches=None):
-    """A small trainer in float64, the same in every process: "pairs", "texts" or "dropout"."""
+    """A small trainer, the same in every process: "pairs", "texts" or "dropout" in float64, or
+    "half", texts in bfloat16."""
     torch.manual_seed(crew.rank if crew else 0)  # DDP makes the first process's weights everybody's
     recipe = {"steps": STEPS, "warmup": 2, "lr": 1e-2, "clip": 0.5}
-    if kind == "texts":
-        model = GPT(GPTConfig(11, 12, 3, 2, max_len=8)).double()
-        config = TrainingConfig(**recipe, accumulate=2, label_smoothing=0.0)
+    if kind in ("texts", "half"):
+        model = GPT(GPTConfig(11, 12, 3, 2, max_len=8))
+        model = model.double() if kind == "texts" else model
+        precision = "float32" if kind == "texts" else "bfloat16"
+        config = TrainingConfig(**recipe, accumulate=2, label_smoothing=0.0, precision=precision)
         return Trainer(model, batches or texts, config, next_token_loss, crew)
     sizes = {"d_model": 12, "num_heads": 3, "num_layers": 1, "d_ff": 20, "max_len": 24}
     dropout = 0.3 if kind == "dropout" else 0.0
@@ -46,8 +49,8 @@ def trainer(kind, crew=None, batches=None):
 
 
 def whole(crew: Team, folder: Path) -> None:
-    """Train all three to the end, and go on from what a killed run left."""
-    for kind in ("pairs", "texts", "dropout"):
+    """Train all four to the end, and go on from what a killed run left."""
+    for kind in ("pairs", "texts", "dropout", "half"):
         run = trainer(kind, crew)
         seeds, batches = [], run.batches
         # asked for a step's batch, we see what the step before drew its dropout from

@@ -40,12 +40,17 @@ def texts(step):
     return TextBatch(ids[:, :-1], ids[:, 1:])
 
 
-def trainer(parallel="ddp", crew=None, accumulate=2, recompute=False, dropout=0.0):
-    """A small tied GPT in float64; other weights in each process, so that one's must be taken."""
+def trainer(parallel="ddp", crew=None, accumulate=2, recompute=False, dropout=0.0, half=False):
+    """A small tied GPT in float64; other weights in each process, so that one's must be taken.
+
+    With `half` it is in float32, and trains in bfloat16.
+    """
     torch.manual_seed(crew.rank if crew else 0)
-    model = GPT(GPTConfig(**SIZES, dropout=dropout)).double()
+    model = GPT(GPTConfig(**SIZES, dropout=dropout))
+    model = model if half else model.double()
     config = TrainingConfig(STEPS, 1e-2, 2, label_smoothing=0.0, clip=0.3, accumulate=accumulate,
-                            parallel=parallel, recompute=recompute)  # fmt: skip
+                            parallel=parallel, recompute=recompute,
+                            precision="bfloat16" if half else "float32")  # fmt: skip
     return Trainer(model, texts, config, next_token_loss, crew)
 
 
@@ -89,6 +94,8 @@ def begin(crew: Team, name: str, folder: Path) -> None:
             dropping = trainer(parallel, crew, recompute=kind == "recomputed", dropout=0.3)
             dropping.run(until=2)
             dropping.save(folder / f"{kind}.{name}")
+    if crew.world_size <= 2:
+        trainer(parallel, crew, half=True).run(save_to=folder / f"half.{name}", log_every=1)
     (folder / f"numbers.{name}.{crew.rank}").write_text(json.dumps(numbers))
 
 

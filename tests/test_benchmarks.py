@@ -9,6 +9,7 @@ import itertools
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ from benchmarks import (
     recipe,
     report,
     steps,
+    texts,
     training_step,
 )
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -49,6 +51,21 @@ pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")  
 FOLDER = Path(__file__).parent / "benchmarks"
 TINY = training_step.Size(16, 2, 2, 3, 7, 50)
 TINY_GPT = GPTConfig(50, 16, 2, 2, max_len=16)
+
+
+# a part that starts another process, which says again and again that it lives, and waits for it
+ENDLESS = """
+import subprocess, sys
+child = '''
+import sys, time
+from pathlib import Path
+for i in range(999):
+    Path(sys.argv[1], "alive").write_text(str(i))
+    time.sleep(0.1)
+'''
+print("so far", flush=True)
+subprocess.run([sys.executable, "-c", child, sys.argv[1]])
+"""
 
 
 def options(**changes):
@@ -256,6 +273,44 @@ def test_decoding_agrees():
     assert gpt_decoding.agreement(model, model, text).startswith("same likeliest token 100.00%")
 
 
+def test_texts_may_part_at_a_near_tie_and_only_where_that_is_allowed():
+    want = torch.tensor([[4, 5, 6], [7, 8, 9]])
+    other, asked = torch.tensor([[4, 5, 6], [7, 3, 2]]), []
+    logits = torch.zeros(10)
+
+    def score(row, place):
+        asked.append((row, place))
+        return logits
+
+    texts.check_same("it", want.clone(), want, score)
+    texts.check_same("it", other, want, score, exact=False)
+    assert asked == [(1, 1)]
+    logits[8] = 0.5
+    for exact, said in ((None, "it wrote another text$"), (False, "row 1, at place 1, .* by 0.5")):
+        with pytest.raises(AssertionError, match=said):
+            texts.check_same("it", other, want, score, exact)
+    with pytest.raises(AssertionError, match="another text"):
+        texts.check_same("it", want[:, :2], want, score, exact=False)
+
+
+@pytest.mark.parametrize("kind", ["translator", "GPT"])
+def test_the_scores_that_a_near_tie_is_judged_by_are_those_that_chose(kind, monkeypatch):
+    seen = []
+    module = decoding if kind == "translator" else gpt_decoding
+    monkeypatch.setattr(module, "check_same", lambda *a: seen.append(a))
+    if kind == "translator":
+        decoding.compare(decoding.build(20, 16, 2, 1), 2, 6, options(), 1)
+    else:
+        gpt_decoding.compare(GPT(TINY_GPT).eval(), torch.randint(50, (2, 4)), 8, 1, options())
+    _, _, want, score = seen[-1]
+    first = 0 if kind == "translator" else 4
+    for row, place in ((0, first), (1, 5)):
+        logits = score(row, place).detach().clone()
+        if kind == "translator":
+            logits[[0, 1]] = -torch.inf  # <pad> and <bos> are never written
+        assert logits.argmax() == want[row, place]
+
+
 def test_ways_to_attend_agree():
     assert set(attention.compare(24, 1, options(), 0.0).seconds) >= set(attention.WAYS)
 
@@ -438,20 +493,26 @@ def test_a_gpus_debts_fit_into_half_an_hour_and_name_what_there_is():
         assert len(known) == 1, part
 
 
-def test_each_of_a_gpus_debts_is_tried_whatever_became_of_the_others(capsys):
+def test_each_of_a_gpus_debts_is_tried_whatever_became_of_the_others(capsys, tmp_path):
     parts = [
         gpu.Part("good", ("-c", "print('all is well')"), 60),
         gpu.Part("bad", ("-c", "raise SystemExit(3)"), 60),
-        gpu.Part("endless", ("-c", "import time; print('so far', flush=True); time.sleep(99)"), 3),
+        gpu.Part("endless", ("-c", ENDLESS, str(tmp_path)), 3),
+        gpu.Part("writes", ("-c", "pass"), 60, tmp_path / "table"),
     ]
+    (tmp_path / "table").write_text("what it wrote")
     told = report.Report("gpu")
     gpu.run(options(), told, parts, lambda: True)
     said = capsys.readouterr().out
     assert "all is well" in said
     assert "so far" in said
+    assert "what it wrote" in said
+    before = (tmp_path / "alive").read_text()
+    time.sleep(0.5)
+    assert (tmp_path / "alive").read_text() == before  # what a part has started ends with it
     table = said[said.index("what a GPU owes") :]
     for line in ("good done", "bad failed (3)", "endless stopped after its 3 s"):
         assert line in " ".join(table.split())
-    assert len(told.values) == 3
+    assert len(told.values) == 4
     with pytest.raises(RuntimeError, match="this needs a CUDA GPU"):
         gpu.run(options(), told, parts, lambda: False)

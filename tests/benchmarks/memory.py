@@ -19,9 +19,10 @@ def peak_bytes(make: Make, *arguments: Any, warm: tuple[Any, ...], device: str =
 
     On a CPU that is measured in a child process, one for each call, where `make(*warm)()` has run
     before: something small, for what torch sets up once. Pages are counted, so a megabyte is the
-    least to go by. On a GPU torch's allocator says it.
+    least to go by. On a GPU torch's allocator says it, and that has run before, too.
     """
     if torch.device(device).type == "cuda":
+        make(*warm)()  # a library's workspace comes from the same allocator
         run = make(*arguments)
         torch.cuda.synchronize(device)
         torch.cuda.reset_peak_memory_stats(device)

@@ -35,7 +35,8 @@ class _Like(NamedTuple):
     def make(self) -> Tensor:
         """Make another, small numbers laid out in memory as in the first."""
         room = 1 + sum((n - 1) * s for n, s in zip(self.size, self.stride, strict=True))
-        numbers = torch.ones(max(room, 1), dtype=self.dtype, device=self.device)
+        fill = torch.zeros if self.dtype == torch.uint64 else torch.ones  # kernels' random states
+        numbers = fill(max(room, 1), dtype=self.dtype, device=self.device)
         if self.dtype.is_floating_point:
             numbers.normal_(std=0.02)
         return numbers.as_strided(self.size, self.stride)

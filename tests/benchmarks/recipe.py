@@ -78,9 +78,10 @@ def our_step(
     trainer = Trainer(model, lambda step: batch, config, objective=objective)
     model.train()
     in_float32 = precision != "float32" and model.device.type == "cpu"
+    trainer.matrices.prepare(model, trainer.config)  # `run` does so once
 
     def step() -> float:
-        with attending(model, trainer.config.attention, in_float32):  # `run` does so once
+        with attending(model, trainer.config.attention, in_float32):  # and this
             loss, tokens, _ = trainer._train_step()
         trainer.step += 1
         return loss / tokens

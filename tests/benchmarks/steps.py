@@ -4,6 +4,8 @@ import argparse
 import math
 from collections.abc import Callable, Mapping
 
+import torch
+
 from benchmarks import limits, products
 from benchmarks.recipe import Peer
 from benchmarks.report import Report
@@ -15,13 +17,15 @@ __all__ = ["FLOOR", "agreement", "fastest", "measure"]
 FLOOR = "matmuls alone"
 
 
-def agreement(peers: Mapping[str, Peer]) -> Callable[[int, dict[str, float]], None]:
+def agreement(
+    peers: Mapping[str, Peer], at_first: float = 1e-6
+) -> Callable[[int, dict[str, float]], None]:
     """Make a check of each round's losses: the same at first, the same but for rounding later."""
 
     def check(number: int, losses: dict[str, float]) -> None:
         first: dict[str, tuple[str, float]] = {}
         for name, peer in peers.items():
-            limit = (1e-6 if number == 0 else 1e-3) if peer.exact else 2e-2
+            limit = (at_first if number == 0 else 1e-3) if peer.exact else 2e-2
             if not math.isfinite(losses[name]):
                 raise AssertionError(f"the loss of {name} is {losses[name]} in round {number}")
             other, loss = first.setdefault(peer.group or name, (name, losses[name]))
@@ -47,7 +51,9 @@ def measure(
     share of a step is that run's time over the step's. With dropout no losses are compared: each
     model drops other numbers.
     """
-    check = agreement(found)
+    # a GPU has other kernels for other shapes, and each adds up in an order of its own
+    on_cpu = torch.device(options.device).type == "cpu"
+    check = agreement(found, 1e-6 if on_cpu else 1e-5)
     losses = {name: peer.step() for name, peer in found.items() if name != "reference"}
     calls = products.recorded(lambda: losses.update(reference=found["reference"].step()))
 

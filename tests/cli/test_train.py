@@ -120,7 +120,6 @@ def test_ctrl_c_in_a_terminal_loses_nothing(tmp_path):
         (["--seed", "1"], "trained with seed=0, but this run has seed=1"),
         (["--lr", "0.5", "--warmup", "3"],
          "lr=0.002, warmup=2, but this run has lr=0.5, warmup=3"),
-        (["--precision", "bfloat16"], "precision=float32, but this run has precision=bfloat16"),
     ],
 )  # fmt: skip
 def test_a_run_is_not_resumed_with_other_options(run, tmp_path, capsys, options, message):

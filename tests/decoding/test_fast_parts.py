@@ -2,14 +2,18 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
-from tinytf.attention import KeyValueCache
+from tinytf.attention import KeyValueCache, explicit_attention
+from tinytf.decoding import fast_parts
+from tinytf.decoding.fast import fast_decoder
 from tinytf.decoding.fast_parts import (
     FastOutput,
     Heads,
     StaticCache,
     View,
+    attend_in_blocks,
     attend_once,
     attend_to,
     in_place,
@@ -18,7 +22,8 @@ from tinytf.decoding.fast_parts import (
 )
 from tinytf.decoding.matvec import Columns
 from tinytf.feedforward import ACTIVATIONS
-from tinytf.masks import CAUSAL
+from tinytf.gpt import GPT, GPTConfig
+from tinytf.masks import CAUSAL, padding_mask
 from tinytf.norm import LayerNorm, RMSNorm
 
 
@@ -63,6 +68,52 @@ def test_new_positions_see_what_the_cache_holds(exact):
         assert view.once
         parts.append(attend_to(rows[:, t], heads, cache, view))
     torch.testing.assert_close(torch.stack(parts, 1), whole)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize(("length", "start"), [(7, 0), (7, 5), (3, 4), (6, 2), (1, 3)])
+def test_blocks_of_queries_see_what_all_at_once_do(length, start, padded, exact, monkeypatch):
+    """Blocks of three; padding in front of one text, inside another and nowhere in the third."""
+    monkeypatch.setattr(fast_parts, "BLOCK", 3)
+    keys = start + length
+    q = torch.randn(3, 2, length, 4, device=exact, dtype=torch.float64)
+    k, v = torch.randn(2, 3, 2, keys, 4, device=exact, dtype=torch.float64)
+    mask = torch.ones(length, keys, dtype=torch.bool, device=exact).tril(start)[None, None]
+    padding = torch.ones(3, 1, 1, keys, dtype=torch.bool, device=exact)
+    padding[0, ..., :2] = padding[1, ..., 2:3] = False
+    mask = mask & padding if padded else mask
+    found = attend_in_blocks(q / 2, k, v, padding if padded else None)
+    sees = mask.any(dim=-1)[..., None].expand(3, 2, length, 4)
+    torch.testing.assert_close(found[sees], explicit_attention(q, k, v, mask)[sees])
+    assert found.isfinite().all()
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_no_mask_of_all_queries_is_made(padded, monkeypatch):
+    """A text read in two parts, then two of different lengths: a mask is of a block at most."""
+    monkeypatch.setattr(fast_parts, "BLOCK", 3)
+    kernel, sizes = F.scaled_dot_product_attention, []
+
+    def spy(q, k, v, attn_mask=None, **options):
+        sizes.append(0 if attn_mask is None else attn_mask.size(2))
+        return kernel(q, k, v, attn_mask=attn_mask, **options)
+
+    model = GPT(GPTConfig(11, 8, 2, 1, max_len=16)).eval()
+    ids = torch.randint(1, 11, (2, 14))
+    masks = [padding_mask(part, 0) for part in ids.split(7, dim=1)]
+    if padded:
+        masks[0][1, ..., :2] = False
+    want, found = [], []
+    for stack, seen in ((model, want), (fast_decoder(model), found)):
+        monkeypatch.setattr(F, "scaled_dot_product_attention", spy if seen is found else kernel)
+        cache = stack.decoder.new_cache()
+        with torch.no_grad():
+            for part, mask in zip(ids.split(7, dim=1), masks, strict=True):
+                seen.append(stack.decode(part, cache, mask))
+    assert max(sizes) == 3
+    for ours, theirs in zip(found, want, strict=True):
+        real = slice(2, None)
+        torch.testing.assert_close(ours[:, real], theirs[:, real], atol=1e-5, rtol=1e-4)
 
 
 def test_a_row_with_nothing_to_attend_to_stays_finite(exact):

@@ -4,6 +4,7 @@ import itertools
 from collections import Counter
 
 import pytest
+import torch
 
 from tinytf.studies.interleaved import Spread, Timings, in_turn, interleave, make_clock, spread
 
@@ -98,3 +99,12 @@ def test_the_processors_time_does_not_pass_while_one_waits():
     time.sleep(0.2)
     assert wall() - begin[0] > 0.19
     assert processor() - begin[1] < 0.1
+
+
+@pytest.mark.parametrize("kind", ["cuda", "mps"])
+def test_a_gpus_clock_waits_for_it(kind, monkeypatch):
+    waited = []
+    monkeypatch.setattr(getattr(torch, kind), "synchronize", lambda *a: waited.append(a))
+    clock = make_clock(device=kind)
+    assert clock() <= clock()
+    assert len(waited) == 2

@@ -89,7 +89,20 @@ def test_float32_stays_near_too(runs):
         assert row["loss"] == pytest.approx(want["loss"], rel=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["pairs", "texts", "dropout"])
+def test_two_processes_are_one_in_bfloat16_too(runs):
+    """Each casts its matrices once a step, and sums are of float32: losses are near."""
+    folder, _ = runs
+    alone = trainer("half")
+    alone.run(log_every=2)
+    assert alone.matrices._copies
+    tensors, header = checkpointing.read(folder / "half")
+    assert {t.dtype for n, t in tensors.items() if n.startswith("model/")} == {torch.float32}
+    for row, want in zip(header["history"], alone.history, strict=True):
+        assert row["loss"] == pytest.approx(want["loss"], rel=2e-3)
+        assert row["grad_norm"] == pytest.approx(want["grad_norm"], rel=2e-2)
+
+
+@pytest.mark.parametrize("kind", ["pairs", "texts", "dropout", "half"])
 def test_both_end_with_the_same_bits(runs, kind):
     folder, _ = runs
     first, second = (torch.load(folder / f"{kind}.{rank}.weights") for rank in (0, 1))

@@ -88,6 +88,15 @@ def test_recomputed_activations_change_no_bit(left, name):
     assert not [n for n in mine if not torch.equal(mine[n], plain[n])]
 
 
+@needs_fork
+@pytest.mark.parametrize("name", ["2ddp", "2fsdp"])
+def test_a_team_trains_in_bfloat16_as_one_does(left, name):
+    (mine, header), (alone, want) = (checkpointing.read(left / f"half.{n}") for n in (name, "1ddp"))
+    assert {n: t.dtype for n, t in mine.items()} == {n: t.dtype for n, t in alone.items()}
+    for row, wanted in zip(header["history"], want["history"], strict=True):
+        assert row["loss"] == pytest.approx(wanted["loss"], rel=2e-3)
+
+
 # ---- what is kept, and what is sent
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "Heads",
     "StaticCache",
     "View",
+    "attend_in_blocks",
     "attend_once",
     "attend_to",
     "in_place",
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 IN_PLACE = {F.relu: torch.relu_, F.silu: functools.partial(F.silu, inplace=True)}
+BLOCK = 256  # queries that are given a mask at a time
 
 
 class StaticCache(KeyValueCache):
@@ -112,23 +114,25 @@ class View(NamedTuple):
     batch: int
     start: int  # how many positions are in the cache
     once: bool  # one new position a row
-    mask: Tensor | None  # boolean, (B, 1, T, S)
-    bias: Tensor | None  # in place of the mask where `once`: (B, 1, S), far below 0 at padding
+    mask: Tensor | str | None  # boolean, (B, 1, T, S), or `CAUSAL`
+    padding: Tensor | None  # beside `CAUSAL`: what is none, (B, 1, 1, S)
+    bias: Tensor | None  # in place of a mask where `once`: (B, 1, S), far below 0 at padding
 
     @classmethod
-    def of(cls, mask: Tensor | str | None, x: Tensor, start: int) -> "View":
-        """Read it off a stack's input (B, T, C) and its mask."""
+    def of(
+        cls, mask: Tensor | str | None, x: Tensor, start: int, padding: Tensor | None = None
+    ) -> "View":
+        """Read it off a stack's input (B, T, C) and its mask, to which `padding` may be added."""
         batch, length, _ = x.shape
-        if length == 1 and (mask is None or mask is CAUSAL):
-            return cls(batch, start, True, None, None)
         if length > 1:
-            if mask is not CAUSAL or start > 0:
-                mask = written_out(mask, length, start + length, x.device)
-            return cls(batch, start, False, mask, None)
+            return cls(batch, start, False, mask, padding, None)
+        mask = padding if mask is CAUSAL else mask
+        if mask is None:
+            return cls(batch, start, True, None, None, None)
         # A row of nothing but padding must stay finite: its keys are multiplied by 0 later.
         hidden = torch.zeros_like(mask, dtype=x.dtype)
         hidden = hidden.masked_fill_(~mask, torch.finfo(x.dtype).min / 2)
-        return cls(batch, start, True, None, hidden[:, 0])
+        return cls(batch, start, True, None, None, hidden[:, 0])
 
 
 def attend_to(x: Tensor, heads: Heads, cache: StaticCache | None, view: View) -> Tensor:
@@ -150,10 +154,32 @@ def attend_to(x: Tensor, heads: Heads, cache: StaticCache | None, view: View) ->
         return attend_once(q, k.transpose(1, 2), v, view.bias).view(view.batch, -1)
     k, v = (part.unflatten(0, (-1, g)).repeat_interleave(h // g, dim=1) for part in (k, v))
     causal = view.mask is CAUSAL
-    mixed = F.scaled_dot_product_attention(
-        q, k, v, attn_mask=None if causal else view.mask, is_causal=causal, scale=1.0
-    )
+    if causal and (view.start > 0 or view.padding is not None):
+        mixed = attend_in_blocks(q, k, v, view.padding)
+    else:
+        mixed = F.scaled_dot_product_attention(
+            q, k, v, attn_mask=None if causal else view.mask, is_causal=causal, scale=1.0
+        )
     return mixed.transpose(1, 2).reshape(-1, h * width)  # (B, H, T, D) -> (BT, C)
+
+
+def attend_in_blocks(q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None = None) -> Tensor:
+    """Attend causally from the last T of S positions, `BLOCK` queries at a time: (B, H, T, D).
+
+    q, scaled already, is (B, H, T, D), k and v are (B, H, S, D), `padding` is (B, 1, 1, S), True
+    where there is none. The kernel's own "causal" means the first T positions and no padding; a
+    mask for all queries would hold T S numbers, four bytes each once the kernel has them.
+    """
+    length, start, mixed = q.size(2), k.size(2) - q.size(2), []
+    for first in range(0, length, BLOCK):
+        rows = q[:, :, first : first + BLOCK]
+        seen = start + first + rows.size(2)
+        mask = written_out(CAUSAL, rows.size(2), seen, q.device)
+        if padding is not None:
+            mask = padding[..., :seen] if mask is None else padding[..., :seen] & mask
+        keys, values = k[:, :, :seen], v[:, :, :seen]
+        mixed.append(F.scaled_dot_product_attention(rows, keys, values, attn_mask=mask, scale=1.0))
+    return torch.cat(mixed, dim=2) if len(mixed) > 1 else mixed[0]
 
 
 def attend_once(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None) -> Tensor:

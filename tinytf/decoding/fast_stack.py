@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytf.blocks import EncoderLayer, decoder_mask
+from tinytf.blocks import EncoderLayer
 from tinytf.decoding.fast_checks import GPT_STACK, LLAMA_STACK, check_stack
 from tinytf.decoding.fast_parts import (
     Heads,
@@ -22,6 +22,7 @@ from tinytf.decoding.matvec import Columns, Map
 from tinytf.feedforward import FeedForward
 from tinytf.gpt import CausalStack
 from tinytf.grouped_query import GroupedQueryAttention
+from tinytf.masks import CAUSAL
 from tinytf.relative import rotary_angles
 
 __all__ = ["FastStack"]
@@ -81,7 +82,7 @@ class FastStack(nn.Module):
         self, x: Tensor, cache: list[StaticCache] | None = None, padding: Tensor | None = None
     ) -> Tensor:
         """Map (B, T, C) to (B, T, C), as `CausalStack.forward`."""
-        view = View.of(decoder_mask(padding, x.size(1)), x, len(cache[0]) if cache else 0)
+        view = View.of(CAUSAL, x, len(cache[0]) if cache else 0, padding)
         flat = x.reshape(-1, x.size(2)).clone()  # (B, T, C) -> (BT, C), changed in place below
         for weights, layer in zip(self.weights, cache or [None] * len(self.weights), strict=True):
             self._step(flat, weights, layer, view)

@@ -39,8 +39,8 @@ def state_bytes(count: int, precision: str = "float32") -> dict[str, int]:
     """Count the bytes that `count` parameters take while Adam trains them: 16 each, by part.
 
     In "float32" those are weight, gradient and two moments. In "mixed" precision, weights and
-    gradients are in bfloat16, and Adam changes a float32 copy of the weights. (Autocast, which our
-    `Trainer` uses, keeps them in float32.) Source: Rajbhandari et al. 2020, section 3.1.
+    gradients are in bfloat16, and Adam changes a float32 copy of the weights. (Our `Trainer` adds
+    gradients up in float32, which makes 18.) Source: Rajbhandari et al. 2020, section 3.1.
     """
     if precision not in STATE:
         raise ValueError(f"precision={precision!r} is not one of {tuple(STATE)}")

@@ -43,20 +43,20 @@ class Rung(NamedTuple):
     attention: Callable[..., Tensor] = fused_attention
     fused_adamw: bool = True
     by_parts: bool = True  # the loss, so that all logits never exist
-    bfloat16: bool = False  # under autocast, which the loss by parts is not made for
+    bfloat16: bool = False  # under autocast
     compiled: bool = False
 
 
-# Changes one after another; the last three start from the fourth. Under autocast the loss is not
-# worked out by parts, and a CPU's attention stays in float32.
+# Changes one after another; the last three start from the fourth. Under autocast the loss is of all
+# logits at once, and a CPU's attention stays in float32.
 RUNGS = {
     "plain": Rung(explicit_attention, fused_adamw=False, by_parts=False),
     "fused attention": Rung(fused_adamw=False, by_parts=False),
     "fused AdamW": Rung(by_parts=False),
     "loss by parts": Rung(),
-    "bfloat16": Rung(bfloat16=True),
+    "bfloat16": Rung(by_parts=False, bfloat16=True),
     "compiled": Rung(compiled=True),
-    "bfloat16, compiled": Rung(bfloat16=True, compiled=True),
+    "bfloat16, compiled": Rung(by_parts=False, bfloat16=True, compiled=True),
 }
 LINEAR = ("aten::mm", "aten::addmm")
 LOSS = ("log_softmax", "nll_loss", "cross_entropy")

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from tinytf.decoding.generate import generate
@@ -20,13 +19,12 @@ __all__ = [
 def cost_gpu(steps: int = 20, new_tokens: int = 200) -> list[dict]:
     """Measure GPT-2 small on a CUDA GPU: training, and decoding with and without graphs.
 
-    Utilisation is of the rate that a large bfloat16 product reaches in the same run. Raises
-    RuntimeError without such a GPU.
+    Utilisation is of the rate that a large bfloat16 product reaches in the same run. A way to train
+    that fails has a row that says why. Raises RuntimeError without such a GPU.
     """
     if not torch.cuda.is_available():
         raise RuntimeError("the study cost_gpu needs a CUDA GPU, and torch sees none")
     device, name = torch.device("cuda"), torch.cuda.get_device_name()
-    clock = make_clock(device=device)
     config, batch = GPTConfig.preset("gpt2"), 16
     rate = _matmul_rate(device)
     rows = [{"what": "product of 8192 x 8192 matrices, bfloat16", "device": name,
@@ -35,16 +33,18 @@ def cost_gpu(steps: int = 20, new_tokens: int = 200) -> list[dict]:
     for rung in ("fused AdamW", "bfloat16", "bfloat16, compiled"):
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-        step = TrainingStep(rung, device, config, batch, attention=_causal)
-        taken = interleave({"it": step}, steps, warm_up=3, clock=clock).of("it").median
-        rows.append({
-            "what": f"training, {'float32' if rung == 'fused AdamW' else rung}", "device": name,
-            "tokens_per_second": round(step.tokens / taken),
+        what = {"what": f"training, {'float32' if rung == 'fused AdamW' else rung}", "device": name}
+        try:
+            tokens, taken = _training(rung, device, config, batch, steps)
+        except RuntimeError as error:  # too little memory, or nothing to compile with
+            rows.append(what | {"failed": str(error).partition("\n")[0]})
+            continue
+        rows.append(what | {
+            "tokens_per_second": round(tokens / taken),
             "tflops": round(whole / taken / 1e12, 1),
             "share_of_product": round(whole / taken / rate, 3),
             "peak_gb": round(torch.cuda.max_memory_allocated() / 1e9, 2),
         })  # fmt: skip
-        del step
     model = GPT(config).to(device, torch.bfloat16).eval()
     prompt = torch.randint(config.vocab_size, (1, 32), device=device)
     eager = _seconds(lambda: generate(model, prompt, new_tokens)) / new_tokens
@@ -56,6 +56,15 @@ def cost_gpu(steps: int = 20, new_tokens: int = 200) -> list[dict]:
     ):
         rows.append(_decoding(how, name, _seconds(run), config))
     return rows
+
+
+def _training(
+    rung: str, device: torch.device, config: GPTConfig, batch: int, steps: int
+) -> tuple[int, float]:
+    """Give the tokens of a training step, and the median of its seconds."""
+    step = TrainingStep(rung, device, config, batch)
+    timings = interleave({"it": step}, steps, warm_up=3, clock=make_clock(device=device))
+    return step.tokens, timings.of("it").median
 
 
 class _Graphed:
@@ -128,11 +137,6 @@ def _seconds(run: Callable[[], object], rounds: int = 10) -> float:
     """The median time of a run on a GPU, which is waited for."""
     clock = make_clock(device="cuda")
     return interleave({"it": run}, rounds, clock=clock).of("it").median
-
-
-def _causal(q: Tensor, k: Tensor, v: Tensor, *_: object) -> Tensor:
-    """The causal kernel without a mask to read: FlashAttention takes none."""
-    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
 STUDIES = {"cost_gpu": cost_gpu}

@@ -57,14 +57,15 @@ class Timings:
 def make_clock(cpu: bool = False, device: torch.device | str = "cpu") -> Clock:
     """Make a clock: the wall's, or the processor's time where others are at work on the machine.
 
-    On a GPU it waits for what was asked of it to be done.
+    On a GPU, Apple's too, it waits for what was asked of it to be done.
     """
     read = time.process_time if cpu else time.perf_counter
-    if torch.device(device).type != "cuda":
+    kind = torch.device(device).type
+    if kind not in ("cuda", "mps"):
         return read
 
     def waiting() -> float:
-        torch.cuda.synchronize(device)
+        torch.cuda.synchronize(device) if kind == "cuda" else torch.mps.synchronize()
         return read()
 
     return waiting

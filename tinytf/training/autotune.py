@@ -16,7 +16,7 @@ from tinytf.support.randomness import seeded
 from tinytf.training.config import TrainingConfig
 from tinytf.training.distributed import Team
 from tinytf.training.losses import Batch, TextBatch
-from tinytf.training.precision import attending, autocast
+from tinytf.training.precision import attending, autocast, check_masters
 
 __all__ = ["choose_attention", "choose_training_precision", "settle"]
 
@@ -33,11 +33,13 @@ def settle(
 ) -> tuple[TrainingConfig, list[str]]:
     """Replace each "auto" by what is faster here; also return the names of those settings.
 
-    To be called before the model is sharded, with the batches and objective of its training.
+    To be called before the model is sharded, with the batches and objective of its training. Raises
+    ValueError as `check_masters`.
     """
     measured = [name for name in ("precision", "attention") if getattr(config, name) == "auto"]
     if "precision" in measured:
         config = replace(config, precision=choose_training_precision(model.device, team))
+    check_masters(model, config.precision)
     if "attention" in measured:
         how = (config.label_smoothing, config.precision, team)
         config = replace(config, attention=choose_attention(model, batches(0), objective, *how))

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from tinytf.checks import is_plain_linear
 from tinytf.support.protocols import LanguageModel, Seq2Seq
 from tinytf.text.words import BOS, EOS, PAD, pad_batch
+from tinytf.training.loss_in_parts import cross_entropy_in_parts
 
 __all__ = [
     "Batch",
@@ -93,13 +94,11 @@ def cross_entropy(
     if ignore_index is not None:
         real = targets != ignore_index
         logits, targets = logits[real], targets[real]
-    loss = F.cross_entropy(
-        logits.flatten(0, -2).float(),
-        targets.flatten(),
-        label_smoothing=label_smoothing,
-        reduction="sum",
-    )
-    return loss, targets.numel()
+    rows, ids = logits.flatten(0, -2), targets.flatten()
+    if _gain_as_parts(rows):
+        return cross_entropy_in_parts(rows, ids, label_smoothing), len(ids)
+    loss = F.cross_entropy(rows.float(), ids, label_smoothing=label_smoothing, reduction="sum")
+    return loss, len(ids)
 
 
 def sequence_loss(model: Seq2Seq, batch: Batch, label_smoothing: float = 0.0) -> tuple[Tensor, int]:
@@ -179,4 +178,18 @@ def _gains_by_parts(hidden: Tensor, output: nn.Linear, label_smoothing: float) -
         and output.bias is None
         and count >= width
         and count * output.out_features >= 2 * PART
+    )
+
+
+def _gain_as_parts(logits: Tensor) -> bool:
+    """Say whether to take the loss of bfloat16 logits part by part: they are many, and on a CPU.
+
+    For the same reason. In float32 they would take twice as much memory, several times over.
+    """
+    return (
+        logits.dtype == torch.bfloat16
+        and logits.requires_grad
+        and logits.device.type == "cpu"
+        and logits.numel() >= 2 * PART
+        and not torch.compiler.is_compiling()  # which fuses the whole of it
     )

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from tinytf.attention import explicit_attention, fused_attention
 from tinytf.inspect import attention_layers, weights_of
 
-__all__ = ["InFloat32", "attending", "autocast"]
+__all__ = ["InFloat32", "attending", "autocast", "check_masters"]
 
 
 def autocast(precision: str, device: torch.device) -> AbstractContextManager:
@@ -18,6 +18,19 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager:
     if precision == "float32":
         return nullcontext()
     return torch.autocast(device.type, dtype=torch.bfloat16)
+
+
+def check_masters(model: nn.Module, precision: str) -> None:
+    """Refuse to train in bfloat16 what is stored in half precision: small steps would be lost.
+
+    Raises ValueError naming a parameter and its dtype.
+    """
+    for name, parameter in model.named_parameters():
+        if precision == "bfloat16" and parameter.requires_grad and parameter.element_size() < 4:
+            raise ValueError(
+                f"precision='bfloat16' computes in it and keeps the weights in float32, but {name} "
+                f"is of {parameter.dtype}, in which small steps are lost: train model.float()"
+            )
 
 
 @contextmanager

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["load_run", "save_run"]
 
 ROW = ("step", "loss", "lr", "grad_norm", "seconds")  # of the history
-FREE = ("parallel", "recompute")  # settings that a resumed run may change: the steps are the same
+# Settings that a resumed run may change: the steps are the same, but for precision's rounding. In a
+# file weights and moments are float32 in either precision.
+FREE = ("parallel", "recompute", "precision")
 
 
 def save_run(run: "Trainer", path: str | Path, header: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
+from tinytf.training.config import TrainingConfig
 from tinytf.training.distributed import Team
 from tinytf.training.losses import Batch, TextBatch
 from tinytf.training.precision import autocast
@@ -15,8 +16,7 @@ __all__ = ["add_up_gradients", "check_finite"]
 def add_up_gradients(
     objective: Callable[..., tuple[Tensor, int]],
     micro: Sequence[Batch | TextBatch],
-    label_smoothing: float,
-    precision: str,
+    config: TrainingConfig,
     team: Team,
 ) -> tuple[float, int]:
     """Add up the gradients of a step's batches; return the loss summed over tokens, and those.
@@ -30,8 +30,8 @@ def add_up_gradients(
     for i, batch in enumerate(micro):
         rows, counts = team.share(batch)
         with team.adding_up(objective, now=i == len(micro) - 1):
-            with autocast(precision, device):
-                loss, _ = objective(rows, label_smoothing)
+            with autocast(config.precision, device):
+                loss, _ = objective(rows, config.label_smoothing)
             # DDP and FSDP2 divide the sum of gradients by the number of processes
             (loss * (counts * team.world_size) / tokens).backward()
         total += counts * loss.item()

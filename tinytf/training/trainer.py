@@ -19,6 +19,7 @@ from tinytf.training.checkpointing import load_weights, model_tensors
 from tinytf.training.config import TrainingConfig
 from tinytf.training.distributed import Team
 from tinytf.training.losses import Batch, TextBatch, for_compiled, sequence_loss
+from tinytf.training.mixed_precision import Bfloat16Matrices
 from tinytf.training.optimizer import adamw
 from tinytf.training.precision import InFloat32, attending
 from tinytf.training.recompute import recomputing
@@ -64,7 +65,7 @@ class Trainer:
         # the settings that were measured: a resumed run takes those it began with
         self.config, self.measured = settle(config, model, batches, objective, self.team)
         self.objective = self.team.wrap(model, objective, config.parallel)
-        self.optimizer = adamw(model, config)
+        self.optimizer, self.matrices = adamw(model, config), Bfloat16Matrices(self.team)
         self.step = 0
         self.saved_step: int | None = None  # of the file last saved or loaded
         self.seconds = 0.0
@@ -130,6 +131,7 @@ class Trainer:
         """Train in training mode, on the run's own random state; give both back, come what may."""
         device, outside = self.model.device, random_state(self.model.device)
         in_float32 = self.config.precision != "float32" and device.type == "cpu"
+        self.matrices.prepare(self.model, self.config)
         set_random_state(self.random, device)
         try:
             with (
@@ -152,13 +154,12 @@ class Trainer:
         """Take one optimiser step; return the loss summed over tokens, the tokens, the norm."""
         c, team, device = self.config, self.team, self.model.device
         step, lr = self.step + 1, self.learning_rate(self.step + 1)
-        first = self.step * c.accumulate
-        micro = [self.batches(first + i).to(device) for i in range(c.accumulate)]
+        micro = [self.batches(self.step * c.accumulate + i).to(device) for i in range(c.accumulate)]
         self.optimizer.zero_grad(set_to_none=True)
         if not team.alone:
             torch.manual_seed((c.seed * c.steps + self.step) * team.world_size + team.rank)
-        settings = (c.label_smoothing, c.precision)
-        total, tokens = add_up_gradients(self.objective, micro, *settings, team)
+        with self.matrices.in_use():
+            total, tokens = add_up_gradients(self.objective, micro, c, team)
         check_finite("loss", total, step, lr)
         norm = float(whole(nn.utils.clip_grad_norm_(self.model.parameters(), c.clip)))
         check_finite("gradient's norm", norm, step, lr)
