@@ -709,7 +709,7 @@ BACKUP = Exercise(
         "says True if it still answers right. Return the smallest set of heads without which it "
         "does not, as a list in the order of `heads`. Of several sets of one size take the one "
         "that `itertools.combinations(heads, size)` gives first. Return [] if the model fails "
-        "with all of its heads, and None if it works without any.\n\n"
+        "with all of its heads in place, and None if it works whichever of them are silenced.\n\n"
         "Nothing says that losing more heads does more harm: one of them may speak against the "
         "answer."
     ),
