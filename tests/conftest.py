@@ -1,9 +1,8 @@
 """Fixtures for the tests of the package."""
 
-import warnings
-
 import pytest
 import torch
+from support import warnings_as_errors
 
 
 @pytest.fixture(autouse=True)
@@ -33,8 +32,7 @@ def house_style():
 
     from tinytf import viz
 
-    with plt.rc_context(), warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with plt.rc_context(), warnings_as_errors():
         viz.use_house_style()
         yield
         plt.close("all")

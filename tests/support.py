@@ -1,6 +1,8 @@
 """What the oracle tests share: twins of torch's modules with equal weights, and small models."""
 
 import signal
+import warnings
+from contextlib import contextmanager
 
 import torch
 from hypothesis import HealthCheck, settings
@@ -20,6 +22,18 @@ bounded = settings(
 
 # largest difference allowed against an oracle, absolute and relative
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
+
+
+@contextmanager
+def warnings_as_errors():
+    """Raise what is warned of in the block, but for what other tests left open.
+
+    That is closed, and warned of, whenever Python next looks for cycles.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("default", ResourceWarning)
+        yield
 
 
 def randomise(module, std=0.3):

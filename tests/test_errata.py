@@ -4,13 +4,12 @@ Named by the erratum's id in ERRATA.md: what went wrong there, and that it does 
 """
 
 import math
-import warnings
 from pathlib import Path
 
 import pytest
 import torch
 import torch.nn.functional as F
-from support import random_ids, randomise, small_model
+from support import random_ids, randomise, small_model, warnings_as_errors
 from torch import nn
 
 import tinytf
@@ -109,8 +108,7 @@ def test_E000_7_and_E002_5_the_target_mask_hides_future_and_padding_and_only_the
 
 
 def test_E000_8_no_warning_is_given(device):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings_as_errors():
         model = small_model(device, torch.float32, dropout=0.1)
         model(random_ids([5, 2], 11, device), random_ids([4, 3], 9, device)).sum().backward()
         greedy(model, random_ids([5, 2], 11, device), 5)

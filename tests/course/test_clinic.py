@@ -1,10 +1,10 @@
 """The clinic: every patient is planted once and silent, variants are healthy, the ward repeats."""
 
 import ast
-import warnings
 
 import pytest
 import torch
+from support import warnings_as_errors
 
 from tinytf.course.clinic.disguise import disguised, names_of
 from tinytf.course.clinic.patients import PATIENTS, PROGRAMS, edited, healthy, load, source
@@ -47,8 +47,7 @@ def test_a_patient_is_silent_and_another_program(name, first_losses):
     patient = PATIENTS[name]
     text = source(patient)  # raises if a snippet is not there exactly once
     assert text != healthy(patient)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings_as_errors():
         program = load(text)
         losses = program.train(0, 3)[1]
     assert all(0 < loss < 20 for loss in losses)

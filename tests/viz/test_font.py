@@ -4,7 +4,6 @@ import io
 import json
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import matplotlib
@@ -16,6 +15,7 @@ import pytest
 from fontTools.ttLib import TTFont
 from matplotlib import font_manager
 from matplotlib.ft2font import FT2Font
+from support import warnings_as_errors
 
 from tinytf import viz
 from tinytf.course.glossary import TERMS
@@ -84,8 +84,7 @@ def test_the_file_is_small_and_has_its_licence_and_a_name_of_its_own():
 def test_a_map_is_drawn_with_chinese_where_no_chinese_font_is_installed(only_ours, caplog):
     labels = viz.labels(SENTENCE.target, SENTENCE.pinyin)
     assert "马路 mǎlù" in labels
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # a missing glyph or face warns
+    with warnings_as_errors():  # a missing glyph or face warns
         _, ax = plt.subplots()
         ax.set_xticks(range(len(labels)), labels)
         ax.set_title("马路 is bold where it can be")
