@@ -213,7 +213,7 @@ PARTS = (
               torch.zeros(m.LENGTH, dtype=torch.long)})}, ("writer",)),
     _part("nothing_left", ("speaker",),
           {"nothing is left": ("speaker", {"top_p": _apart_from(lambda out: 0 * out - 1e9)}),
-           "the likeliest is dropped": ("speaker", {"top_p": _apart_from(lambda out: -out)})},
+           "all logits change their sign": ("speaker", {"top_p": _apart_from(lambda out: -out)})},
           ("writer",)),
     _part("modes_differ", ("writer", "translator"),
           {"training adds something": ("writer", {"outputs": _moving})}),
