@@ -19,9 +19,11 @@ def my_saved(words, pair):
         return count_pairs(words)[pair]
     saved = 0
     for word, times in words.items():
-        for one, row in groupby(word):
-            if one == first:
-                saved += len(list(row)) // 2 * times
+        row = 0  # how many of this id stand in a row, up to here
+        for one in word:
+            row = row + 1 if one == first else 0
+            if row > 0 and row % 2 == 0:  # every second one completes a pair
+                saved += times
     return saved
 
 
@@ -162,7 +164,8 @@ SAVED = Answers(
         ),
     ),
     equivalent={
-        "… => if one == second:": "the two are equal here",
+        "… == second else 0": "the two are equal here",
+        "… => if row > 1 and row % 2 == 0:": "a row of one is odd",
     },
 )
 

@@ -16,7 +16,7 @@ def my_check(weights_of):
     mask (True = may attend) broadcasts to (..., T, S).
     """
     q = torch.full((2, 4), 0.5, requires_grad=True)  # times a key of c's: 2c, and over √4: c
-    scores = torch.tensor([-100.0, math.log(3) - 100, 0.0])  # the highest one is to be hidden
+    scores = torch.tensor([-200.0, math.log(3) - 200, 0.0])  # the highest one is to be hidden
     k = scores[:, None].expand(3, 4)
     mask = torch.tensor([[True, True, False], [False, False, False]])
     by_hand = torch.tensor([[0.25, 0.75, 0.0], [0.0, 0.0, 0.0]])
@@ -26,7 +26,7 @@ def my_check(weights_of):
 
 
 _Q, _MASK = torch.full((2, 4), 0.5), torch.tensor([[True, True, False], [False] * 3])
-_SCORES = -100.0, math.log(3) - 100, 0.0
+_SCORES = -200.0, math.log(3) - 200, 0.0
 _BY_HAND = torch.tensor([[0.25, 0.75, 0.0], [0.0, 0.0, 0.0]])
 
 
@@ -96,6 +96,24 @@ CHECK = Answers(
             "averages what may be seen",
             "Equal scores stay equal whatever they are divided by. The scores that are seen have "
             "to differ, by a number whose weights you know: ln 3 gives 1/4 and 3/4.",
+        ),
+        WrongAnswer(
+            "the hidden score is not high enough",
+            _checks(
+                scores=(0.0, math.log(3), 50.0),
+                equal=lambda w, e: torch.allclose(w, e, atol=1e-3) and not w[~_MASK].any(),
+            ),
+            "divides by what is left",
+            "A number as small as e^-50 can still be divided by. Only where nothing is left of the "
+            "others, below e^-104 in float32, does this way fail: 200 is enough.",
+        ),
+        WrongAnswer(
+            "hidden weights that are only small",
+            _checks(scores=(0.0, math.log(3), 50.0)),
+            "fills hidden scores with minus 20",
+            "Under a tolerance e^-20 is 0. Ask of hidden weights whether they *are* 0, or let the "
+            "scores that are seen be lower still. (And 50 is not high enough for a hidden score: "
+            "what is left of the others can still be divided by.)",
         ),
         WrongAnswer(
             "the hidden key is quiet",

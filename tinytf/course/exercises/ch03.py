@@ -109,9 +109,8 @@ SAVED = Exercise(
         "`aa a`. For most pairs `count_pairs` has counted it already. For which not? Merge "
         "nothing; count."
     ),
-    hint="`count_pairs` finds two pairs in `a a a`. If both ids of the pair are equal, go by rows "
-    "of this id: how many pairs has a row of three, of four, of five? `itertools.groupby(word)` "
-    "cuts a word into rows.",
+    hint="`count_pairs` finds two pairs in `a a a`, since the ids of the pair are equal. In such a "
+    "row, which ids complete a pair: the second, and then?",
     function=my_saved,
     tests=(
         _saved_once,
@@ -236,10 +235,11 @@ POSSIBLE = Exercise(
     minutes=10,
     statement=(
         "Design a check. Whoever writes ids one by one, as a model does, may write `es|t`: it "
-        "reads as `est`, and yet no text is ever encoded so. Write `my_possible(ids, merges)`: "
-        "True if `apply_merges` can give these `ids` for some text, False if not. `merges` is as "
-        "above, a smaller new id was learned earlier, and the dict may be in any order. An id that "
-        "is not in it stands for a byte or letter. Text is not cut into words here."
+        "reads as `est`, and yet with the merges of `later` no text is encoded so. Write "
+        "`my_possible(ids, merges)`: True if `apply_merges` can give these `ids` for some text, "
+        "False if not. `merges` is as above, a smaller new id was learned earlier, and the dict "
+        "may be in any order. An id that is not in it stands for a byte or letter. Text is not cut "
+        "into words here."
     ),
     hint=(
         "It is not enough that no known pair is left: `es|t` has none. Which text do the ids stand "

@@ -187,8 +187,9 @@ CHECK = Exercise(
         "* does not divide the scores by $\\sqrt{d_k}$, or divides them by $d_k$;\n"
         "* takes the softmax over the queries;\n"
         "* ignores the mask, or hides what may be seen;\n"
-        "* hides by giving the scores 0 or -20;\n"
-        "* sets weights to 0 after the softmax, or does so and divides by what is left;\n"
+        "* gives hidden scores 0, or -20;\n"
+        "* sets the hidden weights to 0 after the softmax, or does so and divides by what is "
+        "left;\n"
         "* gives an average, or NaN, to a row that may see nothing;\n"
         "* repairs this NaN at the end: the weights are right, the gradient is NaN.\n\n"
         "You choose `q`, `k` and `mask`. Choose numbers whose weights you know without a computer."
@@ -197,8 +198,9 @@ CHECK = Exercise(
         "Two queries and three keys are enough: one query sees two of the keys, the other none. "
         "If two scores differ by ln 3, their weights are 1/4 and 3/4. Take D = 4: with D = 1 no "
         "scale shows.",
-        "Which score has to be hidden well, or it takes everything? The highest, by far. For the "
-        "gradient: `requires_grad=True` for `q`, and `torch.autograd.grad(weights.sum(), q)`.",
+        "Which score has to be hidden well, or it takes everything? The highest, by far: 200 above "
+        "the others, nothing is left of them. For the gradient: `requires_grad=True` for `q`, and "
+        "`torch.autograd.grad(weights.sum(), q)`.",
     ),
     function=my_check,
     tests=(
