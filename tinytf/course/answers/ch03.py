@@ -1,241 +1,234 @@
 """Answers to chapter 03: references and mistakes."""
 
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from tinytf.course.grading import Answers, WrongAnswer
-from tinytf.text.merges import merge_pair
+from tinytf.text.merges import apply_merges, count_pairs, merge_pair
 
-# 03.1 merge a pair
+# 03.1 what does a merge save?
 
 
-def my_merge_pair(ids, pair, new_id):
-    """The ids with new_id wherever the pair stands, from left to right.
+def my_saved(words, pair):
+    """By how many ids a corpus gets shorter if one id takes the place of a pair.
 
-    ids is a list of ints, pair a tuple of two; the result is a new list.
+    words is a dict from a tuple of ids to how often it occurs, pair a tuple of two ids. Pairs are
+    taken from left to right inside a word, and an id belongs to one of them only.
     """
-    merged, i = [], 0
-    while i < len(ids):
-        if tuple(ids[i : i + 2]) == tuple(pair):
-            merged.append(new_id)
-            i += 2
-        else:
-            merged.append(ids[i])
-            i += 1
-    return merged
+    first, second = pair
+    if first != second:  # two such pairs share no id
+        return count_pairs(words)[pair]
+    saved = 0
+    for word, times in words.items():
+        row = 0  # how many of this id stand in a row, up to here
+        for one in word:
+            row = row + 1 if one == first else 0
+            if row > 0 and row % 2 == 0:  # every second one completes a pair
+                saved += times
+    return saved
 
 
-def _first_only(ids, pair, new_id):
-    for i in range(len(ids) - 1):
-        if tuple(ids[i : i + 2]) == tuple(pair):
-            return [*ids[:i], new_id, *ids[i + 2 :]]
-    return ids
+def _places(word, pair):
+    return [i for i in range(len(word) - 1) if word[i : i + 2] == pair]
 
 
-def _overlapping(ids, pair, new_id):
-    merged = []
-    for i, one in enumerate(ids):
-        if tuple(ids[i : i + 2]) == tuple(pair):
-            merged.append(new_id)
-        elif tuple(ids[max(0, i - 1) : i + 1]) != tuple(pair):
-            merged.append(one)
-    return merged
+def _each_word(count, times=True):
+    """A `my_saved` that counts so many in a word."""
+
+    def saved(words, pair):
+        return sum(count(word, pair) * (often if times else 1) for word, often in words.items())
+
+    return saved
 
 
-def _from_the_right(ids, pair, new_id):
-    return my_merge_pair(ids[::-1], tuple(pair)[::-1], new_id)[::-1]
+def _count(word, pair):
+    return my_saved({word: 1}, pair)
 
 
-def _loses_the_last(ids, pair, new_id):
-    merged, i = [], 0
-    while i < len(ids) - 1:
-        found = tuple(ids[i : i + 2]) == tuple(pair)
-        merged.append(new_id if found else ids[i])
-        i += 2 if found else 1
-    return merged
+def _in_rows(per_row):
+    """How many pairs a word has, with so many in a row of equal ids."""
+
+    def count(word, pair):
+        if pair[0] != pair[1]:
+            return _count(word, pair)
+        return sum(per_row(len(list(row))) for one, row in groupby(word) if one == pair[0])
+
+    return count
 
 
-def _not_at_the_end(ids, pair, new_id):
-    merged, i = [], 0
-    while i < len(ids):
-        found = i < len(ids) - 2 and tuple(ids[i : i + 2]) == tuple(pair)
-        merged.append(new_id if found else ids[i])
-        i += 2 if found else 1
-    return merged
+def _whole_corpus(words, pair):
+    if pair[0] != pair[1]:
+        return my_saved(words, pair)
+    return sum(word.count(pair[0]) * times for word, times in words.items()) // 2
 
 
-def _second_stays(ids, pair, new_id):
-    return [new_id if tuple(ids[i : i + 2]) == tuple(pair) else one for i, one in enumerate(ids)]
+def _any_row(word, pair):
+    if pair[0] != pair[1]:
+        return _count(word, pair)
+    return sum(len(list(row)) // 2 for _, row in groupby(word))
 
 
-def _either_order(ids, pair, new_id):
-    merged, i = [], 0
-    while i < len(ids):
-        found = i + 1 < len(ids) and set(ids[i : i + 2]) == set(pair)
-        merged.append(new_id if found else ids[i])
-        i += 2 if found else 1
-    return merged
+def _either_order(word, pair):
+    return _count(word, pair) + (pair[0] != pair[1]) * _count(word, pair[::-1])
 
 
-def _over_and_over(ids, pair, new_id):
-    ids, i = list(ids), 0
-    while i + 1 < len(ids):
-        if tuple(ids[i : i + 2]) == tuple(pair):
-            ids[i : i + 2] = [new_id]
-            i = 0
-        else:
-            i += 1
-    return ids
+def _digits(word, pair):
+    return " ".join(map(str, word)).count(" ".join(map(str, pair)))
 
 
-def _in_the_list_given(ids, pair, new_id):
-    i = 0
-    while i + 1 < len(ids):
-        if tuple(ids[i : i + 2]) == tuple(pair):
-            ids[i : i + 2] = [new_id]
-        i += 1
-    return ids
+def _one_row(words, pair):
+    return _each_word(_count)({sum((word * times for word, times in words.items()), ()): 1}, pair)
 
 
-def _as_text(ids, pair, new_id):
-    text = " ".join(map(str, ids)).replace(" ".join(map(str, pair)), str(new_id))
-    return [int(part) for part in text.split()]
-
-
-def _same_objects(ids, pair, new_id):
-    merged, i = [], 0
-    while i < len(ids):
-        found = i + 1 < len(ids) and ids[i] is pair[0] and ids[i + 1] is pair[1]
-        merged.append(new_id if found else ids[i])
-        i += 2 if found else 1
-    return merged
-
-
-MERGE = Answers(
-    reference=my_merge_pair,
+SAVED = Answers(
+    reference=my_saved,
     wrong=(
         WrongAnswer(
-            "only the first",
-            _first_only,
+            "as count_pairs counts",
+            _each_word(lambda word, pair: len(_places(word, pair))),
+            "can't be in two pairs",
+            "`count_pairs` looks at every place, so of three equal ids it finds two pairs. A merge "
+            "uses each id once. (BPE counts as `count_pairs` does all the same: a count need only "
+            "say which pair comes next.)",
+        ),
+        WrongAnswer(
+            "both ids of a pair saved",
+            _each_word(lambda word, pair: 2 * _count(word, pair)),
+            "for words={(1, 2): 1}",
+            "Two ids go and one comes: a merge saves one.",
+        ),
+        WrongAnswer(
+            "words counted once",
+            _each_word(_count, times=False),
+            "The word occurs three times",
+            "The dict says how often each word occurs: count its pairs as often.",
+        ),
+        WrongAnswer(
+            "one pair a word",
+            _each_word(lambda word, pair: bool(_places(word, pair))),
             "The pair stands there twice",
-            "The loop returns after its first find. Training counts a pair wherever it stands, so "
-            "it has to be merged wherever it stands.",
-        ),
-        WrongAnswer(
-            "the second id stays",
-            _second_stays,
-            "for ids=[1, 2]",
-            "The new id stands for both: move on by two after a merge, or the second one is "
-            "written once more.",
-        ),
-        WrongAnswer(
-            "one id in two merges",
-            _overlapping,
-            "An id is used up",
-            "In `a a a` the middle a can't be the end of one merge and the start of the next: "
-            "after a merge move on by two.",
-        ),
-        WrongAnswer(
-            "from right to left",
-            _from_the_right,
-            "An id is used up",
-            "`a a a` gives `aa a`, not `a aa`. Both are shorter, but encoder and trainer have to "
-            "agree, and everybody takes the left one.",
-        ),
-        WrongAnswer(
-            "the last id is lost",
-            _loses_the_last,
-            "for ids=[2, 1, 3]",
-            "A loop that stops one short of the end never copies the last id. Text would lose its "
-            "ending.",
-        ),
-        WrongAnswer(
-            "the pair at the end is missed",
-            _not_at_the_end,
-            "for ids=[1, 2]",
-            "A pair may begin at `len(ids) - 2`, the last place but one: `i + 1 < len(ids)`.",
+            "A word may have the pair more than once.",
         ),
         WrongAnswer(
             "in either order",
-            _either_order,
+            _each_word(
+                lambda word, pair: (
+                    _count(word, pair) + (pair[0] != pair[1]) * _count(word, pair[::-1])
+                )
+            ),
             "Order matters",
             "A pair is ordered: `th` is not `ht`.",
         ),
         WrongAnswer(
+            "one pair a row",
+            _each_word(_in_rows(lambda length: length > 1)),
+            "1, 1, 1, 1 becomes two ids",
+            "A row of four has two pairs, which share no id.",
+        ),
+        WrongAnswer(
+            "half of all such ids",
+            _whole_corpus,
+            "of each one id is left",
+            "What is left over of one row can't make a pair with what is left of another. Round "
+            "down row by row, and then add up.",
+        ),
+        WrongAnswer(
+            "rows of any id",
+            _each_word(_any_row),
+            "rows of 2 and 3 save nothing",
+            "Only rows of the pair's own id become shorter.",
+        ),
+        WrongAnswer(
+            "a row rounded up",
+            _each_word(_in_rows(lambda length: (length + 1) // 2)),
+            "can't be in two pairs",
+            "Of a row of odd length one id is left alone, and saves nothing: `// 2` rounds down.",
+        ),
+        WrongAnswer(
             "ids as text",
-            _as_text,
+            _each_word(_digits),
             "11 is not 1",
             "Written in digits, the end of one id can look like another. Compare numbers.",
         ),
         WrongAnswer(
-            "merged until nothing is left to merge",
-            _over_and_over,
-            "not in the result",
-            "What this merge makes may look like half of the pair again. One pass over the ids "
-            "given is one merge.",
+            "ids as bytes",
+            _each_word(lambda word, pair: bytes(word).count(bytes(pair))),
+            "raises ValueError",
+            "A good idea while all ids are bytes: `bytes.count` counts without overlap. But merges "
+            "make ids of 256 and more.",
         ),
         WrongAnswer(
-            "merges in the list that it was given",
-            _in_the_list_given,
-            "your code changes the caller's `ids`",
-            "The result is right, but the caller's own list is shorter afterwards. Training counts "
-            "on the old one: build a new list.",
-        ),
-        WrongAnswer(
-            "`is` for `==`",
-            _same_objects,
-            "need not be one object",
-            "`is` asks whether two names stand for one object. Python keeps one object for each "
-            "small int, up to 256, so it seems to work until the ids grow. `==` compares numbers.",
+            "the corpus as one row",
+            _one_row,
+            "for words",
+            "Words don't touch: the end of one and the beginning of the next are no pair.",
         ),
     ),
     equivalent={
-        "… => if tuple(ids[i:i + 2]) == pair:": "a pair is a tuple already",
+        "… == second else 0": "the two are equal here",
+        "… => if row > 1 and row % 2 == 0:": "a row of one is odd",
     },
 )
 
 
-# 03.2 repair the encoder
+# 03.2 could the encoder have said that?
 
 
-def my_encode(ids, merges):
-    """The ids after all merges, in the order in which they were learned.
+def my_possible(ids, merges):
+    """Whether encoding some text can give these ids: True or False.
 
-    ids is a list of ints; merges is a dict from pair to new id, and the new ids rise in the order
-    of learning.
+    ids is a list of ints; merges is a dict from pair to new id, in any order, where a smaller new
+    id was learned earlier. What is no new id is a byte, or a letter, and was merged from nothing.
     """
-    while known := [pair for pair in pairwise(ids) if pair in merges]:
-        first = min(known, key=merges.get)
-        ids = merge_pair(ids, first, merges[first])
+    pair_of = {new_id: pair for pair, new_id in merges.items()}
+    letters, todo = [], list(reversed(ids))
+    while todo:
+        one = todo.pop()
+        if one in pair_of:
+            todo += reversed(pair_of[one])
+        else:
+            letters.append(one)
+    return apply_merges(letters, merges) == list(ids)
+
+
+def _letters(ids, merges, depth=99):
+    """The ids with new ids undone, at most so many times."""
+    pair_of = {new_id: pair for pair, new_id in merges.items()}
+    for _ in range(depth):
+        ids = [part for one in ids for part in pair_of.get(one, (one,))]
+    return ids
+
+
+def _encoded(encode, depth=99):
+    """A `my_possible` that encodes in this way."""
+    return lambda ids, merges: encode(_letters(ids, merges, depth), merges) == ids
+
+
+def _merged(ids, merges, key):
+    for pair, new_id in sorted(merges.items(), key=key):
+        ids = merge_pair(ids, pair, new_id)
     return ids
 
 
 def _as_listed(ids, merges):
-    for pair, new_id in merges.items():
-        ids = merge_pair(ids, pair, new_id)
-    return ids
-
-
-def _by_pair(ids, merges):
-    for pair, new_id in sorted(merges.items()):
-        ids = merge_pair(ids, pair, new_id)
-    return ids
+    return _merged(ids, merges, key=lambda item: 0)
 
 
 def _by_text(ids, merges):
-    for pair, new_id in sorted(merges.items(), key=lambda item: str(item[1])):
-        ids = merge_pair(ids, pair, new_id)
-    return ids
+    return _merged(ids, merges, key=lambda item: str(item[1]))
 
 
-def _reversed(ids, merges):
-    for pair, new_id in sorted(merges.items(), key=lambda item: -item[1]):
-        ids = merge_pair(ids, pair, new_id)
+def _by_pair(ids, merges):
+    return _merged(ids, merges, key=lambda item: item[0])
+
+
+def _from_the_right(ids, merges):
+    for pair, new_id in sorted(merges.items(), key=lambda item: item[1]):
+        ids = merge_pair(ids[::-1], pair[::-1], new_id)[::-1]
     return ids
 
 
 def _leftmost(ids, merges):
-    ids = list(ids)
-    i = 0
+    ids, i = list(ids), 0
     while i < len(ids) - 1:
         if tuple(ids[i : i + 2]) in merges:
             ids[i : i + 2] = [merges[tuple(ids[i : i + 2])]]
@@ -245,10 +238,8 @@ def _leftmost(ids, merges):
     return ids
 
 
-def _greedy_longest(ids, merges):
-    parts = {}
-    for (a, b), new in sorted(merges.items(), key=lambda item: item[1]):
-        parts[new] = parts.get(a, (a,)) + parts.get(b, (b,))
+def _longest(ids, merges):
+    parts = {new_id: tuple(_letters([new_id], merges)) for new_id in merges.values()}
     out, i = [], 0
     while i < len(ids):
         fits = [(len(p), new) for new, p in parts.items() if tuple(ids[i : i + len(p)]) == p]
@@ -258,112 +249,84 @@ def _greedy_longest(ids, merges):
     return out
 
 
-def _latest_first(ids, merges):
-    while found := [pair for pair in pairwise(ids) if pair in merges]:
-        pair = max(found, key=merges.get)
-        ids = merge_pair(ids, pair, merges[pair])
-    return ids
-
-
-def _one_pass(ids, merges):
-    out, i = [], 0
-    while i < len(ids):
-        pair = tuple(ids[i : i + 2])
-        out.append(merges.get(pair, ids[i]))
-        i += 2 if pair in merges else 1
-    return out
-
-
-def _each_once(ids, merges):
-    ids = list(ids)
-    for pair, new_id in sorted(merges.items(), key=lambda item: item[1]):
-        ids = _first_only(ids, pair, new_id)
-    return ids
-
-
-def _rank_from_the_right(ids, merges):
-    ids = list(ids)
-    for pair, new_id in sorted(merges.items(), key=lambda item: item[1]):
-        ids = _from_the_right(ids, pair, new_id)
-    return ids
-
-
-ENCODE = Answers(
-    reference=my_encode,
+POSSIBLE = Answers(
+    reference=my_possible,
     wrong=(
         WrongAnswer(
-            "leftmost first",
-            _leftmost,
+            "no known pair is left",
+            lambda ids, merges: not any(pair in merges for pair in pairwise(ids)),
             "10 was learned before 11",
-            "You take the first pair that can be merged, reading from the left. Training took the "
-            "most frequent one first, so a word would be cut otherwise than the model saw it.",
+            "That is needed, but not enough: in `es|t` no pair is left to merge, so `apply_merges` "
+            "leaves it as it is; and yet `s t` was merged first. Undo what was merged, down to the "
+            "letters, and encode those.",
         ),
         WrongAnswer(
-            "sorted by the pairs",
-            _by_pair,
+            "whatever can be read",
+            lambda ids, merges: True,
+            "The encoder would have merged 1, 2",
+            "Any ids can be decoded. The question is whether encoding gives them back.",
+        ),
+        WrongAnswer(
+            "one step back",
+            _encoded(apply_merges, depth=1),
+            "they become 1, 10",
+            "A merge may be made of merges: go on undoing until only letters are left.",
+        ),
+        WrongAnswer(
+            "encoded from the left",
+            _encoded(_leftmost),
             "10 was learned before 11",
-            "`sorted(merges.items())` sorts by the pairs' ids. What tells the order of learning is "
-            "the new id: `key=lambda item: item[1]`.",
+            "That is `hasty_encode`'s way. The encoder merges what was learned first.",
         ),
         WrongAnswer(
-            "new ids sorted as text",
-            _by_text,
-            "9 was learned before 10",
-            "As text “10” comes before “9”. Ids are numbers: compare them as such.",
-        ),
-        WrongAnswer(
-            "from the last merge to the first",
-            _reversed,
-            "10 is what (1, 2) became",
-            "Your order is that of learning, turned round. A late merge needs what the early ones "
-            "made.",
-        ),
-        WrongAnswer(
-            "longest match",
-            _greedy_longest,
+            "encoded by the longest",
+            _encoded(_longest),
             "10 was learned before 11",
-            "Taking the longest token that fits is WordPiece's way. BPE replays its merges, "
-            "and the two do not agree.",
+            "Taking the longest token that fits is WordPiece's way. BPE replays its merges, and "
+            "the two do not agree.",
         ),
         WrongAnswer(
             "in the order of the dict",
-            _as_listed,
+            _encoded(_as_listed),
             "The ids tell the order",
             "It works as long as the dict happens to be in order. A file read from disk, or a "
             "copy, need not be.",
         ),
         WrongAnswer(
-            "latest merge first",
-            _latest_first,
+            "sorted by the pairs",
+            _encoded(_by_pair),
             "10 was learned before 11",
-            "`max` where `min` belongs: the merge with the smallest new id was learned first.",
+            "`sorted(merges.items())` sorts by the pairs' ids. What tells the order of learning is "
+            "the new id.",
         ),
         WrongAnswer(
-            "one pass",
-            _one_pass,
-            "10 is what (1, 2) became",
-            "After a merge there are new pairs, with the new id in them: go on until none is left.",
-        ),
-        WrongAnswer(
-            "each merge once",
-            _each_once,
-            "Each (1, 2) is a 10",
-            "A merge is done wherever its pair stands, not only at the first place.",
+            "new ids sorted as text",
+            _encoded(_by_text),
+            "9 was learned before 10",
+            "As text “10” comes before “9”. Ids are numbers: compare them as such.",
         ),
         WrongAnswer(
             "merged from the right",
-            _rank_from_the_right,
-            "[1, 1, 1]",
+            _encoded(_from_the_right),
+            "1, 1, 1 becomes 10, 1",
             "`a a a` becomes `aa a`: training merged from left to right.",
         ),
         WrongAnswer(
-            "nothing for nothing",
-            lambda ids, merges: my_encode(ids, merges) if len(ids) > 1 else [0],
+            "a text has letters",
+            lambda ids, merges: bool(ids) and my_possible(ids, merges),
             "for ids=[]",
-            "A text may be empty, or of one byte: it has no pair, and comes back as it is.",
+            "The empty text is a text: it is encoded into no ids.",
+        ),
+        WrongAnswer(
+            "the other way round",
+            lambda ids, merges: not my_possible(ids, merges),
+            "10 is what 1, 2 become",
+            "True means that the encoder can have given these ids.",
         ),
     ),
-    equivalent={},
+    equivalent={
+        "… => return apply_merges(letters, merges) == ids": "ids are a list already",
+    },
 )
 
 
@@ -454,7 +417,7 @@ TEXTS = Answers(
 
 
 ANSWERS = {
-    "03.1": MERGE,
-    "03.2": ENCODE,
+    "03.1": SAVED,
+    "03.2": POSSIBLE,
     "03.3": TEXTS,
 }

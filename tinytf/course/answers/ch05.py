@@ -6,189 +6,156 @@ import torch
 
 from tinytf.course.grading import Answers, WrongAnswer
 
-HIDDEN = float("-inf")
+# 05.3 a check for attention weights
 
 
-# 05.3 attention weights with a mask
+def my_check(weights_of):
+    """Whether weights_of gives right attention weights with a mask: True or False.
 
-
-def my_attention_weights(q, k, mask=None):
-    """How much each query attends to each key.
-
-    q is (..., T, D), k is (..., S, D), and mask (True = may attend) broadcasts to (..., T, S).
-    A query that may attend to nothing gets a row of zeros.
+    It is called as weights_of(q, k, mask). q is (..., T, D), k is (..., S, D), and the boolean
+    mask (True = may attend) broadcasts to (..., T, S).
     """
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))  # (..., T, S)
-    if mask is None:
-        return scores.softmax(-1)
-    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    return scores.softmax(-1).masked_fill(~mask, 0.0)
+    q = torch.full((2, 4), 0.5, requires_grad=True)  # times a key of c's: 2c, and over √4: c
+    scores = torch.tensor([-200.0, math.log(3) - 200, 0.0])  # the highest one is to be hidden
+    k = scores[:, None].expand(3, 4)
+    mask = torch.tensor([[True, True, False], [False, False, False]])
+    by_hand = torch.tensor([[0.25, 0.75, 0.0], [0.0, 0.0, 0.0]])
+    weights = weights_of(q, k, mask)
+    (slope,) = torch.autograd.grad(weights.sum(), q)
+    return torch.allclose(weights, by_hand, atol=1e-3) and bool(slope.isfinite().all())
 
 
-def _variant(divide=True, mask_at=HIDDEN, axis=-1, inverted=False, after=False, width=None):
-    """A `my_attention_weights` with one thing wrong."""
-
-    def weights(q, k, mask=None):
-        size = width(q) if width else q.size(-1)
-        scores = q @ k.transpose(-2, -1) / (math.sqrt(size) if divide else 1)
-        if mask is None:
-            return scores.softmax(axis)
-        hidden = mask if inverted else ~mask
-        if after:
-            return scores.softmax(axis).masked_fill(hidden, 0.0)
-        return scores.masked_fill(hidden, mask_at).softmax(axis)
-
-    return weights
+_Q, _MASK = torch.full((2, 4), 0.5), torch.tensor([[True, True, False], [False] * 3])
+_SCORES = -200.0, math.log(3) - 200, 0.0
+_BY_HAND = torch.tensor([[0.25, 0.75, 0.0], [0.0, 0.0, 0.0]])
 
 
-def _swapped(q, k, mask=None):
-    scores = k @ q.transpose(-2, -1) / math.sqrt(q.size(-1))
-    return (scores if mask is None else scores.masked_fill(~mask, HIDDEN)).softmax(-1)
+def _checks(q=_Q, scores=_SCORES, mask=_MASK, by_hand=_BY_HAND,
+            equal=lambda w, e: torch.allclose(w, e, atol=1e-3), finite=True):  # fmt: skip
+    """A `my_check` with one thing wrong."""
+
+    def check(weights_of):
+        asked = q.clone().requires_grad_()
+        k = torch.tensor(scores)[:, None].expand(len(scores), q.size(-1))
+        weights = weights_of(asked, k, mask)
+        (slope,) = torch.autograd.grad(weights.sum(), asked)
+        same = weights.shape == by_hand.shape and bool(equal(weights, by_hand))
+        return same and bool(slope.isfinite().all() or not finite)
+
+    return check
 
 
-def _repaired_late(q, k, mask=None):
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
-    if mask is not None:
-        scores = scores + torch.zeros(mask.shape).masked_fill(~mask, HIDDEN)
-    return scores.softmax(-1).nan_to_num(0.0)
+def _by_sums(weights_of):
+    """Rows sum to 1 or 0, hidden weights are 0: and nothing more."""
+    q = _Q.clone().requires_grad_()
+    weights = weights_of(q, torch.tensor(_SCORES)[:, None].expand(3, 4), _MASK)
+    (slope,) = torch.autograd.grad(weights.sum(), q)
+    sums = torch.allclose(weights.sum(-1), _MASK.any(-1).float(), atol=1e-3)
+    return sums and not weights[~_MASK].any() and bool(slope.isfinite().all())
 
 
-def _below_the_least(q, k, mask=None):
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
-    if mask is None:
-        return scores.softmax(-1)
-    return scores.masked_fill(~mask, scores.min() - 1e4).softmax(-1).masked_fill(~mask, 0.0)
-
-
-def _raw_exp(q, k, mask=None):
-    share = (q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))).exp()
-    share = share if mask is None else share * mask
-    total = share.sum(-1, keepdim=True)
-    return share / total.masked_fill(total == 0, 1)
-
-
-_BOOLEAN = "whole numbers and booleans carry no gradient"
-_SCORES = "scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))"
-_HIDE = "scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)"
-_END = "return scores.softmax(-1).masked_fill(~mask, 0.0)"
-
-
-def _hidden_largest(q, k, mask=None):
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
-    share = (scores - scores.amax(-1, keepdim=True)).exp()
-    share = share if mask is None else share * mask
-    return share / share.sum(-1, keepdim=True).clamp(torch.finfo(share.dtype).tiny)
-
-
-WEIGHTS = Answers(
-    reference=my_attention_weights,
+CHECK = Answers(
+    reference=my_check,
     wrong=(
         WrongAnswer(
-            "no scale",
-            _variant(divide=False),
-            "divided by the root of D=2",
-            "Without 1/√D the scores spread as D grows, and the softmax saturates.",
+            "everything passes",
+            lambda weights_of: True,
+            "fills hidden scores with 0",
+            "A check that can't fail says nothing.",
         ),
         WrongAnswer(
-            "scale by the whole model width",
-            _variant(width=lambda q: q.size(-1) * (q.size(-3) if q.dim() > 2 else 1)),
-            "divided by the root of D=4",
-            "A score is a dot product of D numbers, those of one head: its spread is √D, not "
-            "√d_model. With 8 heads the scores become 2.8 times too small.",
+            "right weights refused",
+            _checks(equal=torch.equal),
+            "for weights that are right",
+            "Two right ways round differently: compare with a tolerance, as `torch.allclose` does. "
+            "And are your own numbers right? Work them out once more with a pencil.",
         ),
         WrongAnswer(
-            "mask after the softmax",
-            _variant(after=True),
-            "sums to 0.1978",
-            "The hidden keys have already taken their share of the softmax, so what is left does "
-            "not sum to 1. Hide the scores before it.",
+            "NaN passes",
+            _checks(equal=lambda w, e: not ((w - e).abs() > 1e-3).any(), finite=False),
+            "gives NaN where nothing is seen",
+            "Whatever is compared with NaN gives False, so `not difference > bound` holds for it. "
+            "Ask whether the difference is *below* the bound, or use `torch.allclose`.",
         ),
         WrongAnswer(
-            "mask inverted",
-            _variant(inverted=True),
-            "to hidden keys; True means “may attend”",
-            "Here True means “may attend”. `nn.MultiheadAttention` and many tutorials mean the "
-            "opposite: hide where `~mask`.",
+            "nobody who sees nothing",
+            _checks(q=_Q[:1], mask=_MASK[:1], by_hand=_BY_HAND[:1]),
+            "averages where nothing is seen",
+            "Put in a query whose row of the mask is all False: three of the faults show only "
+            "there.",
         ),
         WrongAnswer(
-            "mask ignored",
-            lambda q, k, mask=None: _variant()(q, k),
-            "row 0 gives 0.8022 to hidden keys",
-            "The mask came in and was not used: hide the scores where it is False.",
+            "width 1",
+            _checks(q=torch.ones(2, 1)),
+            "does not divide",
+            "The root of 1 is 1, and so is 1: with D = 1 no scale can be wrong. Take D = 4.",
         ),
         WrongAnswer(
-            "softmax over the queries",
-            _variant(axis=-2),
-            "row 0 sums to",
-            "The softmax has to run over the keys, the last axis: each query spreads its own 1.",
+            "all scores equal",
+            _checks(q=0 * _Q, by_hand=torch.tensor([[0.5, 0.5, 0], [0, 0, 0]])),
+            "averages what may be seen",
+            "Equal scores stay equal whatever they are divided by. The scores that are seen have "
+            "to differ, by a number whose weights you know: ln 3 gives 1/4 and 3/4.",
         ),
         WrongAnswer(
-            "queries and keys swapped",
-            _swapped,
-            "the weights have shape (2, 3), expected (3, 2)",
-            "`k @ q.T` asks each key which query it likes. A row belongs to a query: `q @ k.T`.",
-        ),
-        WrongAnswer(
-            "NaN where everything is hidden",
-            _variant(),
-            "you get [nan, nan, nan], expected [0, 0, 0]",
-            "The softmax of a row of -inf is 0/0. One fully padded sentence then turns the loss, "
-            "and every parameter, into NaN.",
-        ),
-        WrongAnswer(
-            "uniform where everything is hidden",
-            _variant(mask_at=-1e9),
-            "you get [0.3333, 0.3333, 0.3333], expected [0, 0, 0]",
-            "A row of equal scores, however negative, has a uniform softmax: the query silently "
-            "averages exactly what it may not see.",
-        ),
-        WrongAnswer(
-            "-inf added, NaN repaired later",
-            _repaired_late,
-            "NaN spreads to every parameter",
-            "The values look right, but the backward pass of the softmax multiplies by the NaN it "
-            "computed, and adding -inf lets that through. Keep the scores finite, or hide them "
-            "with `masked_fill`, which sends no gradient to what it fills.",
-        ),
-        WrongAnswer(
-            "exp of the raw scores",
-            _raw_exp,
-            "for q=[[200], [-200]]",
-            "exp(200) is past the largest float32, and inf / inf is NaN. `softmax` subtracts each "
-            "row's maximum first, which changes nothing else.",
-        ),
-        WrongAnswer(
-            "the largest of all scores, hidden ones too",
-            _hidden_largest,
-            "k=[[200], [0]]",
-            "If the largest score is hidden and far above the others, their exp is 0 and the row "
-            "is lost. Hide the scores first, and subtract the largest of what is left.",
-        ),
-        WrongAnswer(
-            "hidden scores at -10,000",
-            lambda q, k, mask=None: (
-                _variant()(q, k)
-                if mask is None
-                else _variant(mask_at=-1e4)(q, k, mask).masked_fill(~mask, 0.0)
+            "the hidden score is not high enough",
+            _checks(
+                scores=(0.0, math.log(3), 50.0),
+                equal=lambda w, e: torch.allclose(w, e, atol=1e-3) and not w[~_MASK].any(),
             ),
-            "-10,000 is not low enough",
-            "A score that is seen may be lower still, and then the hidden one wins the softmax. "
-            "`torch.finfo(scores.dtype).min` is below all of them.",
+            "divides by what is left",
+            "A number as small as e^-50 can still be divided by. Only where nothing is left of the "
+            "others, below e^-104 in float32, does this way fail: 200 is enough.",
         ),
         WrongAnswer(
-            "hidden scores a little below the least",
-            _below_the_least,
-            "10,000 below the least score",
-            "Floats lie far apart where they are large: -2e12 less 10,000 is -2e12 again in "
-            "float32, and in float16 there may be nothing below the least score but -∞. "
-            "`torch.finfo(scores.dtype).min` needs no distance.",
+            "hidden weights that are only small",
+            _checks(scores=(0.0, math.log(3), 50.0)),
+            "fills hidden scores with minus 20",
+            "Under a tolerance e^-20 is 0. Ask of hidden weights whether they *are* 0, or let the "
+            "scores that are seen be lower still. (And 50 is not high enough for a hidden score: "
+            "what is left of the others can still be divided by.)",
+        ),
+        WrongAnswer(
+            "the hidden key is quiet",
+            _checks(scores=(100.0, math.log(3) + 100, 0.0)),
+            "hides after the softmax",
+            "A hidden key that would get no weight anyway does not show whether it is hidden. Give "
+            "it the highest score of all.",
+        ),
+        WrongAnswer(
+            "the weights alone",
+            _checks(finite=False),
+            "repairs NaN weights later",
+            "The weights can be right and the way back NaN. Ask for the gradient of `q`.",
+        ),
+        WrongAnswer(
+            "sums and zeros",
+            _by_sums,
+            "averages what may be seen",
+            "Rows that sum to 1 and hidden zeros are needed, but not enough: any distribution over "
+            "what is seen has both. Compare with weights that you know.",
+        ),
+        WrongAnswer(
+            "a loose bound",
+            _checks(
+                scores=(-30.0, math.log(3) - 30, 0.0),
+                equal=lambda w, e: torch.allclose(w, e, atol=0.5),
+            ),
+            "averages what may be seen",
+            "Weights lie between 0 and 1: a bound of 0.5 lets nearly all pass. Rounding is about "
+            "0.00001.",
         ),
     ),
     equivalent={
-        f"{_HIDE} => {_HIDE.replace('~mask', '~mask.detach()')}": _BOOLEAN,
-        f"{_END} => {_END.replace('~mask', '~mask.detach()')}": _BOOLEAN,
-        f"{_SCORES} => {_SCORES.replace('q.size', 'k.size')}": "q and k have one width",
-        f"{_HIDE} => {_HIDE.replace('scores.dtype', 'k.dtype')}": "all have one dtype",
+        "… => ….float()…": "all numbers are in float32 already",
+        "… => ….detach()…": "nothing but q is asked for its gradient",
+        "… => …1.0])": "the hidden score is still the highest",
+        "… => q = torch.full((1, 4), …)": "one query under two masks is two",
+        "… => … = torch.autograd.grad(weights.mean(), q)": "a sixth of NaN is NaN",
+        "… => return torch.allclose(by_hand, weights, …": "who comes first is nothing here",
+        "… => return torch.allclose(weights, by_hand) and …": "rounding stays below 0.00001 here",
+        "… => …atol=0.0…": "another bound between rounding and the faults",
+        "… => … and slope.isfinite().all()": "a tensor of one True is true",
     },
 )
 
@@ -214,6 +181,7 @@ def _real_keys(ids, pad_id):
     return (ids != pad_id)[:, None, None, :]
 
 
+_BOOLEAN = "whole numbers and booleans carry no gradient"
 _CAUSAL = "causal = torch.ones(T, T, dtype=torch.bool, device=ids.device).tril()"
 _BOTH = "return causal & (ids != pad_id)[:, None, None, :]"
 
@@ -402,5 +370,5 @@ LOOKUP = Answers(
 ANSWERS = {
     "05.1": LOOKUP,
     "05.2": MASK,
-    "05.3": WEIGHTS,
+    "05.3": CHECK,
 }

@@ -1,254 +1,203 @@
-"""Chapter 02: hand a sentence over, look, grade the looks, and who hears whom."""
-
-import math
+"""Chapter 02: the way to one vector, a look-up by hand, graded looks, and who hears whom."""
 
 import torch
 
-from tinytf.course.expect import agrees, expect, gradients, numbers, same, short, tensor
-from tinytf.course.grading import Exercise, hint
+from tinytf.course.expect import (
+    agrees,
+    expect,
+    numbers,
+    record,
+    same,
+    short,
+    tensor,
+    travels,
+)
+from tinytf.course.grading import Exercise
 
-# 02.1 repair: one vector for a sentence
+# 02.1 how far to the one vector?
 
 
-def my_one_vector(states, mask):
-    """Where each reader stopped, as one vector for each sentence: (B, S, 2H) -> (B, 2H).
+def my_steps_to_go(mask):
+    """How many words each reader still reads after a word, before it stops: (B, S) -> (B, S, 2).
 
-    The first H numbers of a state are of the reader that goes left to right, the others of the one
-    that goes right to left. mask (B, S) is True at words; padding stands at the end, and what the
-    states hold there has no meaning. Every sentence has at least one word.
+    mask (B, S) is True at words; padding stands at the end, is not read, and gets 0. Of the two
+    whole numbers (int64) the first is of the reader that goes left to right, the second of the one
+    that goes right to left. Every sentence has at least one word.
     """
     raise NotImplementedError
 
 
-def _stopped(states, mask):
-    rows = []
-    for sentence, shown in zip(states, mask.tolist(), strict=True):
-        half, last = states.size(2) // 2, max(i for i, word in enumerate(shown) if word)
-        rows.append(torch.cat([sentence[last, :half], sentence[0, half:]]))
-    return torch.stack(rows)
+def _counted_steps(mask):
+    """Reader by reader, word by word: what is still to be read."""
+    steps = torch.zeros(*mask.shape, 2, dtype=torch.long)
+    for b, shown in enumerate(mask.tolist()):
+        words = [i for i, word in enumerate(shown) if word]
+        for reader, order in enumerate((words, words[::-1])):
+            for read, place in enumerate(order, start=1):
+                steps[b, place, reader] = len(order) - read
+    return steps
 
 
 def _words(*lengths, width):
     return torch.tensor([[i < length for i in range(width)] for length in lengths])
 
 
-def _counted(*shape):
-    """The numbers 1, 2, 3, ... in this shape: every one says where it came from."""
-    return torch.arange(1.0, 1 + torch.Size(shape).numel()).reshape(shape)
+def _steps_ends(answer):
+    """one sentence without padding: each reader stops at another end"""
+    note = "The reader from the right stops at the first word, the other at the last."
+    agrees(answer, _counted_steps, _words(2, width=2), note=note)
+    agrees(answer, _counted_steps, _words(5, width=5), note=note)
 
 
-def _vector_one_sentence(answer):
-    """each reader's last state, one sentence without padding"""
-    note = "The reader from the right stops at the first word."
-    agrees(answer, _stopped, _counted(1, 3, 2), _words(3, width=3), note=note)
-    agrees(answer, _stopped, _counted(1, 2, 6), _words(2, width=2), note=note)
+def _steps_one_word(answer):
+    """after a sentence's only word nothing is left to read"""
+    agrees(answer, torch.tensor([[[0, 0]]]), _words(1, width=1), note="Both stop where they began.")
 
 
-def _vector_padding(answer):
-    """the reader from the left stops at the last word, not at the padding"""
-    note = "Word 1 is the last word; what stands at 2 is padding."
-    agrees(answer, _stopped, _counted(1, 3, 2), _words(2, width=3), note=note)
-    agrees(answer, _stopped, _counted(1, 4, 2), _words(1, width=4), note="There is one word.")
-    states, note = _counted(1, 3, 2), "NaN at 2 is padding, which has no meaning: 0 · NaN is NaN."
-    states[:, 2] = math.nan
-    agrees(answer, _stopped, states, _words(2, width=3), note=note)
+def _steps_padding(answer):
+    """nobody reads padding, and it gets 0 itself"""
+    note = "Word 1 is the last word, where the reader from the left stops; 2 is padding."
+    agrees(answer, _counted_steps, _words(2, width=3), note=note)
+    agrees(answer, _counted_steps, _words(1, width=4), note="There is one word.")
 
 
-def _vector_batch(answer):
-    """every sentence of a batch stops where it ends"""
+def _steps_batch(answer):
+    """every sentence of a batch has a length of its own"""
     note = "Each sentence has a length of its own."
-    agrees(answer, _stopped, _counted(2, 3, 2), _words(1, 3, width=3), note=note)
-    agrees(answer, _stopped, numbers(3, 5, 4, seed=1), _words(2, 5, 3, width=5), note=note)
-    agrees(answer, _stopped, numbers(4, 6, 10, seed=2), _words(1, 4, 5, 2, width=6))
+    agrees(answer, _counted_steps, _words(1, 3, width=3), note=note)
+    agrees(answer, _counted_steps, _words(2, 5, 3, width=5), note=note)
+    agrees(answer, _counted_steps, _words(7, 1, width=9), note=note)
 
 
-def _vector_dtype(answer):
-    """numbers keep their dtype, and gradients go to these states alone"""
-    mask = _words(2, 4, 1, width=4)
-    agrees(answer, _stopped, numbers(3, 4, 6, seed=3, dtype=torch.float64), mask)
-    gradients(answer, _stopped, numbers(3, 4, 6, seed=4), mask)
+def _steps_elsewhere(answer):
+    """the numbers are made where the mask is"""
+    travels(answer, _words(2, 4, 1, width=4))
 
 
-ONE_VECTOR = Exercise(
+STEPS = Exercise(
     id="02.1",
-    title="repair: one vector for a sentence",
-    difficulty=2,
+    title="how far to the one vector?",
+    difficulty=1,
     minutes=8,
     statement=(
-        "The decoder shall start from where *each reader stopped*. This was somebody's first "
-        "version. It has two mistakes; one shows only in a batch.\n\n"
-        "```python\n"
-        "def my_one_vector(states, mask):\n"
-        "    ahead, back = states.chunk(2, dim=-1)\n"
-        "    return torch.cat([ahead[:, -1], back[:, -1]], dim=-1)\n"
-        "```\n\n"
-        "Repair it. `states` is `(B, S, 2H)`, the reader from the left first; `mask` `(B, S)` is "
-        "True at words, and padding stands at the end, where a state may hold anything, NaN too."
+        "Predict. The decoder shall start from one vector: the two states where *each reader "
+        "stopped*. What a reader has read at a word has to survive every word that it reads after "
+        "it. Write `my_steps_to_go(mask)`, which says for each word how many those are: `(B, S)` "
+        "to `(B, S, 2)`, whole numbers, the reader from the left first. In a sentence of five "
+        "words the second word has `3, 1`. `mask` is True at words; padding stands at the end, is "
+        "read by nobody, and gets `0, 0`."
     ),
-    hint="`mask.sum(dim=1) - 1` is the place of each sentence's last word; "
-    "`x[torch.arange(len(x)), places]` takes one place from each row.",
-    function=my_one_vector,
-    tests=(_vector_one_sentence, _vector_padding, _vector_batch, _vector_dtype),
+    hint="Write the numbers of a sentence of five words on paper, one line for each reader. "
+    "`mask.cumsum(dim=1)` counts the words up to each place, `mask.sum(dim=1)` all of them.",
+    function=my_steps_to_go,
+    tests=(_steps_ends, _steps_one_word, _steps_padding, _steps_batch, _steps_elsewhere),
 )
 
 
-# 02.2 Bahdanau's attention
+# 02.2 look it up, by hand
 
 
-def my_additive_attention(s, states, W, U, v, mask):
-    """The context of one decoder step, after Bahdanau et al. 2015: (B, C).
+def my_maps(n):
+    """W, U and v with which additive attention finds the word that it is asked for.
 
-    s is (B, H), states is (B, S, C), W is (A, H), U is (A, C), v is (A,), mask is boolean (B, S),
-    True = may be looked at; each row has a True. The score of state h_j is v · tanh(W s + U h_j).
-    The context is the average of the states shown, weighted by the softmax of their scores.
+    There are n words, n from 1 to 50. s and every state are one-hot of length n: a 1 at the word's
+    place, 0 elsewhere. The states are different words, in any order. W and U are (A, n) and v is
+    (A,), in float32, for any A.
     """
     raise NotImplementedError
 
 
-def _additive_slowly(s, states, W, U, v, mask):
-    """Row by row, over the states that are shown and no others."""
-    contexts = []
-    for b in range(len(s)):
-        shown = [states[b, j] for j in range(states.size(1)) if mask[b, j]]
-        query = torch.stack([(row * s[b]).sum() for row in W])
-        scores = []
-        for state in shown:
-            key = torch.stack([(row * state).sum() for row in U])
-            scores.append((v * torch.tanh(query + key)).sum())
-        top = max(float(score.detach()) for score in scores)
-        parts = [torch.exp(score - top) for score in scores]
-        contexts.append(sum(p * h for p, h in zip(parts, shown, strict=True)) / sum(parts))
-    return torch.stack(contexts)
-
-
-def _inputs(b, s, h, c, a, seed, scale=1.0):
-    """s, states, W, U and v; no two axes need be of one size."""
-    return (
-        numbers(b, h, seed=seed), numbers(b, s, c, seed=seed + 1),
-        numbers(a, h, seed=seed + 2), numbers(a, c, seed=seed + 3),
-        numbers(a, seed=seed + 4, scale=scale),
-    )  # fmt: skip
-
-
-def _shown(*rows):
-    return torch.tensor([[digit == "1" for digit in row] for row in rows])
-
-
-_HALF = torch.tensor([[0.5]])
-_ONE = torch.ones(1, 1), torch.ones(1, 1), torch.ones(1)
-
-
-def _context_shape(answer):
-    """there is one context per sentence, as wide as a state"""
-    where = "for s (2, 3), states (2, 4, 5) and weights of width 6"
-    got = tensor(answer(*_inputs(2, 4, 3, 5, 6, seed=1), _shown("1111", "1100")), where)
-    expect(got.shape == (2, 5), f"{where}, the shape is {tuple(got.shape)}, expected (2, 5)")
-
-
-def _context_of_one(answer):
-    """a state that is alone is the context; equal scores give the plain average"""
-    one = torch.tensor([[[3.0, 7.0]]])
-    U = torch.ones(1, 2)
-    agrees(answer, one[:, 0], _HALF, one, _ONE[0], U, _ONE[2], _shown("1"),
-           note="Its weight is 1.")  # fmt: skip
-    states, zero = torch.tensor([[[1.0], [4.0]], [[0.0], [2.0]]]), torch.zeros(1)
-    agrees(answer, torch.tensor([[2.5], [1.0]]), torch.tensor([[0.5], [2.0]]), states, *_ONE[:2],
-           zero, _shown("11", "11"), note="With v=0 all states count alike.")  # fmt: skip
-
-
-def _context_score(answer):
-    """the score is v · tanh(W s + U h)"""
-    states = torch.tensor([[[0.0], [1.0]]])
-    note = "The scores are tanh(0.5) and tanh(1.5)."
-    agrees(answer, _additive_slowly, _HALF, states, *_ONE, _shown("11"), note=note)
-    s = torch.tensor([[1.0, 0.0]])
-    W, eye = torch.tensor([[0.1, 0.9], [-0.8, 0.2]]), torch.eye(2)
-    states, v = torch.tensor([[[1.0, 0.0], [0.0, 2.0]]]), torch.tensor([1.0, 2.0])
-    agrees(answer, _additive_slowly, s, states, W, eye, v, _shown("11"),
-           note="W s is a sum along a row of W.")  # fmt: skip
-    agrees(answer, _additive_slowly, s, states, eye, W, v, _shown("11"),
-           note="U h is a sum along a row of U.")  # fmt: skip
-
-
-def _context_hidden(answer):
-    """what the mask hides is not heard, and the weights of the rest sum to 1"""
-    states = torch.tensor([[[1.0], [100.0]]])
-    agrees(answer, torch.tensor([[1.0]]), _HALF, states, *_ONE, _shown("10"),
-           note="The state 100 is hidden; the weight of the other is 1.")  # fmt: skip
-    loud, note = (
-        torch.tensor([[[1e10], [3.0]]]),
-        "The state 1e10 is hidden: nothing of it is heard.",
+def _maps(answer, n):
+    """W, U and v for n words; expect them to fit each other."""
+    where = f"for n={n}"
+    got = answer(n)
+    expect(
+        isinstance(got, tuple | list) and len(got) == 3,
+        f"{where}, you return {short(got)}, expected W, U and v",
     )
-    agrees(answer, torch.tensor([[3.0]]), torch.zeros(1, 1), loud, *_ONE, _shown("01"), note=note)
-    for rows in (("0110", "1001"), ("1111", "0001")):
-        agrees(answer, _additive_slowly, *_inputs(2, 4, 3, 5, 6, seed=11), _shown(*rows))
+    W, U, v = (tensor(part, f"{where}, for {name}") for part, name in zip(got, "WUv", strict=True))
+    for part, name in ((W, "W"), (U, "U"), (v, "v")):
+        kind = f"{where}, `{name}` is of dtype {part.dtype}, expected torch.float32"
+        expect(part.dtype == torch.float32, kind)
+        expect(part.isfinite().all(), f"{where}, `{name}` is not finite everywhere")
+    listed = ", ".join(str(tuple(part.shape)) for part in (W, U, v))
+    shapes = f"{where}, W, U and v have the shapes {listed}"
+    fit = v.dim() == 1 and W.shape == U.shape == (len(v), n)
+    expect(fit, f"{shapes}, expected (A, {n}), (A, {n}) and (A,) for some A")
+    return W, U, v
 
 
-def _context_batch(answer):
-    """it agrees with a loop over sentences and states"""
-    mask = _shown("1110", "1111", "1100")
-    agrees(answer, _additive_slowly, *_inputs(3, 4, 2, 5, 6, seed=21), mask)
-    square = _inputs(2, 2, 2, 2, 2, seed=31)
-    agrees(answer, _additive_slowly, *square, _shown("11", "11"))
+def _least_found(answer, n, asked, order, note=""):
+    """Expect the asked word's state to get 0.9 of the weight among these words."""
+    W, U, v = (part.double() for part in _maps(answer, n))
+    eye = torch.eye(n, dtype=torch.float64)
+    bent = torch.tanh(eye[asked] @ W.T + eye[list(order)] @ U.T)
+    weights = (bent @ v).softmax(dim=0)
+    share = weights[list(order).index(asked)].item()
+    record(round(share, 3))
+    where = f"for n={n}, asked for word {asked}, and the states of the words {short(list(order))}"
+    expect(share >= 0.9, f"{where}, word {asked} gets {share:.2g} of the weight, expected at "
+           f"least 0.9.{note}")  # fmt: skip
 
 
-def _context_large(answer):
-    """large scores do no harm"""
-    s, states, W, U, _ = _inputs(2, 3, 2, 4, 5, seed=41)
-    v = numbers(5, seed=42, scale=400.0)
-    note = "The scores go to hundreds: exp of that has no number."
-    agrees(answer, _additive_slowly, s, states, W, U, v, _shown("110", "111"), note=note)
-    wide = torch.full((1,), 300.0)
-    agrees(answer, _additive_slowly, torch.tensor([[9.0]]), torch.tensor([[[1.0], [3.0]]]),
-           *_ONE[:2], wide, _shown("11"))  # fmt: skip
-    low = torch.full((1,), -300.0)
-    agrees(answer, _additive_slowly, torch.tensor([[9.0]]), torch.tensor([[[1.0], [3.0]]]),
-           *_ONE[:2], low, _shown("01"), note="All scores are low, and one is shown.")  # fmt: skip
-    states = torch.tensor([[[2.0], [-2.0]]])
-    agrees(answer, torch.tensor([[-2.0]]), torch.zeros(1, 1), states, *_ONE[:2], wide, _shown("01"),
-           note="The hidden score is higher by hundreds: hide it before the softmax.")  # fmt: skip
+def _maps_fit(answer):
+    """W, U and v have shapes that fit n words, and finite numbers"""
+    for n in (1, 2, 5):
+        _maps(answer, n)
 
 
-@hint("Which number is below every score there may be?")
-def _context_low(answer):
-    """a score that is shown may be far below 0"""
-    s, states = torch.tensor([[9.0]]), torch.tensor([[[1.0], [3.0]]])
-    for v, fill in ((-2e4, "-10,000"), (-2e10, "-1,000,000,000")):
-        agrees(answer, torch.tensor([[3.0]]), s, states, *_ONE[:2], torch.tensor([v]), _shown("01"),
-               note=f"{fill} is not low enough to hide.")  # fmt: skip
+def _maps_two(answer):
+    """of two words each is found"""
+    for asked in (0, 1):
+        note = " Which score has the pair that agrees, and which the one that doesn't?"
+        _least_found(answer, 2, asked, (0, 1), note)
 
 
-def _context_gradients(answer):
-    """numbers keep their dtype, and gradients reach the state, the words and every weight"""
-    inputs, mask = _inputs(2, 4, 3, 5, 6, seed=51), _shown("1111", "1101")
-    agrees(answer, _additive_slowly, *(x.double() for x in inputs), mask)
-    gradients(answer, _additive_slowly, *inputs, mask)
+def _maps_order(answer):
+    """wherever its state stands"""
+    note = " A key says which word it is, not where it stands."
+    for order in ((0, 1, 2), (2, 0, 1), (1, 2, 0), (2, 1, 0)):
+        for asked in range(3):
+            _least_found(answer, 3, asked, order, note)
 
 
-ADDITIVE = Exercise(
+def _maps_some(answer):
+    """in sentences that do not have every word"""
+    for asked, order in ((3, (1, 3)), (0, (4, 0, 2)), (2, (2,)), (4, (0, 1, 4, 3))):
+        _least_found(answer, 5, asked, order)
+
+
+def _maps_many(answer):
+    """of up to 50 words, each"""
+    for n in (10, 50):
+        for asked in range(n):
+            note = f" So many others share the rest: {n - 1}."
+            _least_found(answer, n, asked, range(n), note)
+
+
+MAPS = Exercise(
     id="02.2",
-    title="Bahdanau's attention",
+    title="look it up, by hand",
     difficulty=2,
     minutes=10,
     statement=(
-        "Write `my_additive_attention(s, states, W, U, v, mask)`: the context of one decoder step, "
-        "for a batch. The score of state $h_j$ is $v^\\top\\tanh(W s + U h_j)$; the context is the "
-        "average of the states, weighted by the softmax of the scores over the states that `mask` "
-        "shows. A hidden state counts for nothing, however loud it is."
+        "Design. Nobody trains today: put the numbers in by hand. There are n words, and $s$ and "
+        "every $h_j$ are *one-hot*: a 1 at the word's place in the list, 0 elsewhere. Write "
+        "`my_maps(n)`, which returns `W`, `U` `(A, n)` and `v` `(A,)`, in float32 and for an A of "
+        "your choice, such that attention finds the word that $s$ asks for: of states that are "
+        "different words, in any order, the one equal to $s$ gets at least 0.9 of the weight. It "
+        "has to hold for every n from 1 to 50. To try it: "
+        "`additive_weights(s @ W.T, states @ U.T, v, mask)`."
     ),
-    hint="`(s @ W.T)[:, None]` is (B, 1, A) and meets `states @ U.T`, (B, S, A). Hide scores "
-    "before the softmax: `.masked_fill(~mask, …)`.",
-    function=my_additive_attention,
-    tests=(
-        _context_shape,
-        _context_of_one,
-        _context_score,
-        _context_hidden,
-        _context_batch,
-        _context_large,
-        _context_low,
-        _context_gradients,
+    hint=(
+        "Begin with W = U = `torch.eye(n)`, and multiply it by something large. Which numbers "
+        "stand before the tanh if both are the same word, and which if not?",
+        "tanh of 10 is 1, and tanh of 20 is 1, too. So word and word give a single 1, and two "
+        "different words two of them. Which v makes the *smaller* sum win, and by how much has "
+        "it to win against 49 others?",
     ),
+    function=my_maps,
+    tests=(_maps_fit, _maps_two, _maps_order, _maps_some, _maps_many),
 )
 
 
@@ -539,4 +488,4 @@ HEARS = Exercise(
 )
 
 
-EXERCISES = (ONE_VECTOR, ADDITIVE, SHARES, HEARS)
+EXERCISES = (STEPS, MAPS, SHARES, HEARS)

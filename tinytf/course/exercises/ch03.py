@@ -1,34 +1,15 @@
-"""Chapter 03: merging a pair, an encoder to repair, and texts for a test."""
+"""Chapter 03: what a merge saves, ids that no text has, and texts for a test."""
 
 import re
 
 import torch
 
 from tinytf.course.expect import (
+    agrees,
     expect,
-    given,
     record,
-    short,
 )
 from tinytf.course.grading import Exercise
-
-
-def ids_of(got, where):
-    """What the answer returned as a list of ints; expect it to be one."""
-    got = got.tolist() if isinstance(got, torch.Tensor) else got
-    expect(isinstance(got, list | tuple), f"{where}, you return {got!r}, expected a list of ids")
-    got = [one.tolist() if isinstance(one, torch.Tensor) else one for one in got]
-    whole = all(type(one) is int for one in got)
-    expect(whole, f"{where}, you return {short(got)}, expected whole numbers: ids")
-    return got
-
-
-def gives_ids(answer, arguments, expected, note=""):
-    """Expect these ids for these arguments."""
-    where = given(answer, arguments)
-    got = ids_of(answer(*arguments), where)
-    note = f" {note}" if note else ""
-    expect(got == expected, f"{where}, you get {short(got)}, expected {short(expected)}.{note}")
 
 
 def _replaced(ids, pair, new_id):
@@ -43,116 +24,122 @@ def _drawn(count, kinds, seed):
     return torch.randint(1, kinds + 1, (count,), generator=draws).tolist()
 
 
-# 03.1 merge a pair
+# 03.1 what does a merge save?
 
 
-def my_merge_pair(ids, pair, new_id):
-    """The ids with new_id wherever the pair stands, from left to right.
+def my_saved(words, pair):
+    """By how many ids a corpus gets shorter if one id takes the place of a pair.
 
-    ids is a list of ints, pair a tuple of two; the result is a new list.
+    words is a dict from a tuple of ids to how often it occurs, pair a tuple of two ids. Pairs are
+    taken from left to right inside a word, and an id belongs to one of them only.
     """
     raise NotImplementedError
 
 
-def _one(answer):
-    """a pair becomes one id"""
-    gives_ids(answer, ([1, 2], (1, 2), 9), [9])
-    gives_ids(answer, ([5, 1, 2], (1, 2), 9), [5, 9])
+def _saves(answer, words, pair, note=""):
+    """Expect what `str.count` finds, which counts without overlap: one character an id."""
+    sought = "".join(map(chr, pair))
+    found = sum("".join(map(chr, word)).count(sought) * times for word, times in words.items())
+    agrees(answer, found, words, pair, note=note)
 
 
-def _equal_ids(answer):
-    """equal ids are equal, whichever int objects they are"""
-    ids = [int(one) for one in ("1000", "1001", "7")]  # Python makes each of these anew
-    note = "Large ints that are equal need not be one object."
-    gives_ids(answer, (ids, (int("1000"), int("1001")), 2000), [2000, 7], note)
+def _saved_once(answer):
+    """a pair saves one id"""
+    _saves(answer, {(1, 2): 1}, (1, 2))
+    _saves(answer, {(5, 1, 2, 5): 1}, (1, 2))
 
 
-def _every(answer):
-    """every one of them does"""
-    note = "The pair stands there twice."
-    gives_ids(answer, ([1, 2, 5, 1, 2], (1, 2), 9), [9, 5, 9], note)
+def _saved_often(answer):
+    """wherever it stands, in every word, as often as the word occurs"""
+    _saves(answer, {(1, 2, 5, 1, 2): 1}, (1, 2), "The pair stands there twice.")
+    _saves(answer, {(1, 2, 5): 3}, (1, 2), "The word occurs three times.")
+    _saves(answer, {(1, 2): 2, (5, 1, 2): 3, (5,): 9}, (1, 2), "Two times, and three times.")
 
 
-def _run(answer):
-    """three in a row make one pair, and the left one is taken"""
-    note = "An id is used up by the merge it is in."
-    gives_ids(answer, ([1, 1, 1], (1, 1), 9), [9, 1], note)
+def _saved_run(answer):
+    """of three equal ids in a row two make a pair, and one is left"""
+    note = "1, 1, 1 becomes two ids: the one in the middle can't be in two pairs."
+    _saves(answer, {(1, 1, 1): 1}, (1, 1), note)
+    _saves(answer, {(1, 1, 1, 1): 1}, (1, 1), "1, 1, 1, 1 becomes two ids.")
 
 
-def _runs(answer):
-    """longer rows, too"""
-    gives_ids(answer, ([1, 1, 1, 1], (1, 1), 9), [9, 9])
-    gives_ids(answer, ([2, 1, 1, 1, 1, 1], (1, 1), 9), [2, 9, 9, 1])
+def _saved_runs(answer):
+    """each row of equal ids by itself"""
+    note = "Two rows of three: of each one id is left."
+    _saves(answer, {(1, 1, 1, 2, 1, 1, 1): 1}, (1, 1), note)
+    note = "There are no pairs across words, and a word of three leaves one id."
+    _saves(answer, {(1, 1, 1): 2, (2, 1, 1, 1, 1, 1): 3, (1,): 4}, (1, 1), note)
+    note = "The pair is 1, 1; rows of 2 and 3 save nothing."
+    _saves(answer, {(2, 2, 2, 1, 1, 3, 3): 1}, (1, 1), note)
 
 
-def _keeps_the_rest(answer):
-    """what is no such pair stays, the last id too"""
-    gives_ids(answer, ([2, 1, 3], (1, 2), 9), [2, 1, 3], "Order matters: 2, 1 is another pair.")
+def _saved_nothing(answer):
+    """a pair that stands nowhere saves nothing"""
+    _saves(answer, {(2, 1, 2): 1}, (1, 3), "It stands nowhere.")
+    _saves(answer, {(2, 1): 4}, (1, 2), "Order matters: 2, 1 is another pair.")
+    _saves(answer, {(1,): 2, (2,): 1}, (1, 1))
+    _saves(answer, {}, (1, 2))
 
 
-def _nothing(answer):
-    """no ids, and one, are left as they are"""
-    gives_ids(answer, ([], (1, 2), 9), [])
-    gives_ids(answer, ([1], (1, 1), 9), [1])
+def _saved_ids(answer):
+    """an id is a number, of any size"""
+    _saves(answer, {(11, 2): 1}, (1, 2), "11 is not 1.")
+    big = [int(digits) for digits in ("300", "300", "301", "300")]  # anew, each a number of its own
+    _saves(answer, {tuple(big): 1}, (int("300"), int("301")), "An id may be larger than 255.")
+    _saves(answer, {tuple(big): 1}, (int("300"), int("300")), "An id may be larger than 255.")
 
 
-def _whole_ids(answer):
-    """an id of two digits is one id"""
-    gives_ids(answer, ([11, 2, 1, 2], (1, 2), 9), [11, 2, 9], "11 is not 1.")
-    gives_ids(answer, ([2_000_000, 1, 2], (1, 2), 9), [2_000_000, 9], "An id may be large.")
+def _saved_drawn(answer):
+    """in words drawn at random, for every pair of three ids"""
+    drawn = [tuple(_drawn(4 + 3 * i, 3, seed=i)) for i in range(8)]
+    words = {word: 2 + 3 * i for i, word in enumerate(drawn)}
+    for pair in ((1, 2), (2, 1), (3, 3), (1, 1)):
+        _saves(answer, words, pair)
 
 
-def _one_pass(answer):
-    """what a merge has made is not merged again"""
-    note = "The pair is looked for among the ids given, not in the result."
-    gives_ids(answer, ([1, 2, 2], (1, 2), 1), [1, 2], note)
-
-
-def _by_replacing(answer):
-    """in 200 ids, a pair and a pair of two equal ids"""
-    ids = _drawn(200, 3, seed=1)
-    for pair in ((1, 2), (3, 3), (2, 1)):
-        gives_ids(answer, (ids, pair, 300), _replaced(ids, pair, 300))
-
-
-MERGE = Exercise(
+SAVED = Exercise(
     id="03.1",
-    title="merge a pair",
+    title="what does a merge save?",
     difficulty=1,
     minutes=6,
     statement=(
-        "Counting is done; now the pair is to be replaced. Write `my_merge_pair(ids, pair, "
-        "new_id)`: a new list in which `new_id` stands wherever the two ids of `pair` stood next "
-        "to each other, taken from left to right. An id belongs to one merge only: of `a a a` the "
-        "pair `a a` takes the first two."
+        "Predict. Write `my_saved(words, pair)`: by how many ids does a corpus get shorter if one "
+        "new id takes the place of `pair`? `words` is such a dict as `counted`. Pairs are taken "
+        "from left to right within a word, and an id belongs to one of them only: `a a a` becomes "
+        "`aa a`. For most pairs `count_pairs` has counted it already. For which not? Merge "
+        "nothing; count."
     ),
-    hint="A `for` loop can't skip the second id of a pair. Which loop lets you move the index?",
-    function=my_merge_pair,
+    hint="`count_pairs` finds two pairs in `a a a`, since the ids of the pair are equal. In such a "
+    "row, which ids complete a pair: the second, and then?",
+    function=my_saved,
     tests=(
-        _one,
-        _every,
-        _run,
-        _runs,
-        _keeps_the_rest,
-        _nothing,
-        _whole_ids,
-        _equal_ids,
-        _one_pass,
-        _by_replacing,
+        _saved_once,
+        _saved_often,
+        _saved_run,
+        _saved_runs,
+        _saved_nothing,
+        _saved_ids,
+        _saved_drawn,
     ),
 )
 
 
-# 03.2 repair the encoder
+# 03.2 could the encoder have said that?
 
 
-def my_encode(ids, merges):
-    """The ids after all merges, in the order in which they were learned.
+def my_possible(ids, merges):
+    """Whether encoding some text can give these ids: True or False.
 
-    ids is a list of ints; merges is a dict from pair to new id, and the new ids rise in the order
-    of learning.
+    ids is a list of ints; merges is a dict from pair to new id, in any order, where a smaller new
+    id was learned earlier. What is no new id is a byte, or a letter, and was merged from nothing.
     """
     raise NotImplementedError
+
+
+def _spelt(one, merges):
+    """The letters of an id, one after the other."""
+    pair = next((pair for pair, new in merges.items() if new == one), None)
+    return [one] if pair is None else _spelt(pair[0], merges) + _spelt(pair[1], merges)
 
 
 def _by_rank(ids, merges):
@@ -162,87 +149,113 @@ def _by_rank(ids, merges):
     return list(ids)
 
 
-def _ladder(answer):
-    """a merge can use what an earlier one made"""
-    gives_ids(answer, ([1, 2, 3], {(1, 2): 10, (10, 3): 11}), [11], "10 is what (1, 2) became.")
+def _judged(answer, ids, merges, note=""):
+    """Expect the verdict: True if the letters of the ids, merged anew, are the ids again."""
+    letters = [letter for one in ids for letter in _spelt(one, merges)]
+    agrees(answer, _by_rank(letters, merges) == ids, ids, merges, note=note)
 
 
-def _ranked(answer):
-    """the merge learned first goes first, wherever it stands"""
-    note = "10 was learned before 11."
-    gives_ids(answer, ([1, 2, 3], {(2, 3): 10, (1, 2): 11}), [1, 10], note)
+_EST = {(2, 3): 10, (1, 2): 11}  # with e=1, s=2, t=3: `st` was learned before `es`
 
 
-def _shuffled(answer):
+def _possible_one(answer):
+    """one merge: done it is possible, left undone it is not"""
+    _judged(answer, [10], {(1, 2): 10}, "10 is what 1, 2 become.")
+    _judged(answer, [1, 2], {(1, 2): 10}, "The encoder would have merged 1, 2.")
+    _judged(answer, [2, 1, 10], {(1, 2): 10}, "2, 1 is another pair, and stays.")
+
+
+def _possible_order(answer):
+    """a merge that came too late to find its pair is not possible there"""
+    note = "10 was learned before 11: 1, 2, 3 becomes 1, 10."
+    _judged(answer, [1, 10], _EST, note)
+    _judged(answer, [11, 3], _EST, note)
+    _judged(answer, [11, 4], _EST, "Before another letter 1, 2 becomes 11.")
+
+
+def _possible_shuffled(answer):
     """whatever the order of the dict"""
-    note = "The ids tell the order, not the dict."
-    gives_ids(answer, ([1, 2, 3], {(1, 2): 11, (2, 3): 10}), [1, 10], note)
+    shuffled, note = {(1, 2): 11, (2, 3): 10}, "The ids tell the order, not the dict."
+    _judged(answer, [1, 10], shuffled, note)
+    _judged(answer, [11, 3], shuffled, note)
+    tens = {(1, 2): 10, (2, 3): 9}
+    _judged(answer, [1, 9], tens, "9 was learned before 10.")
+    _judged(answer, [10, 3], tens, "9 was learned before 10.")
 
 
-def _deep(answer):
-    """a longer token that training would not have made here is not made"""
-    merges = {(2, 3): 10, (1, 2): 11, (11, 4): 12, (10, 4): 13}
-    gives_ids(answer, ([1, 2, 3, 4], merges), [1, 13], "(2, 3) came first, so (1, 2) never meets.")
+def _possible_deep(answer):
+    """merges of merges are undone down to the letters"""
+    ladder = {(1, 2): 10, (10, 3): 11, (11, 11): 12}
+    _judged(answer, [12], ladder, "12 is 11, 11; and 11 is 10, 3; and 10 is 1, 2.")
+    _judged(answer, [11, 10, 3], ladder, "10, 3 becomes 11.")
+    never = {(1, 2): 10, (2, 3): 11, (1, 11): 12}
+    _judged(answer, [10, 3], never, "1, 2, 3 becomes 10, 3; 12 would need 11, which came later.")
+    deep = {(2, 3): 10, (1, 2): 11, (11, 4): 12, (10, 4): 13}
+    note = "12 is 1, 2, 4, and they come as 11, 4."
+    _judged(answer, [12], deep, note)
+    deep = {(2, 4): 10, (1, 2): 11, (11, 4): 12}
+    _judged(answer, [12], deep, "12 is 1, 2, 4, and they become 1, 10: 12 is never made.")
 
 
-def _ids_in_order(answer):
-    """pairs are taken by rank, not by the order of their ids"""
-    gives_ids(answer, ([3, 1, 2], {(3, 1): 10, (1, 2): 11}), [10, 2], "10 was learned first.")
-    gives_ids(answer, ([1, 2, 3], {(2, 3): 9, (1, 2): 10}), [1, 9], "9 was learned before 10.")
+def _possible_rows(answer):
+    """rows of equal ids are merged from the left"""
+    rows = {(1, 1): 10}
+    _judged(answer, [10, 1], rows, "1, 1, 1 becomes 10, 1.")
+    _judged(answer, [1, 10], rows, "1, 1, 1 becomes 10, 1.")
+    _judged(answer, [10, 10, 1], rows)
+    _judged(answer, [10, 1, 10], rows)
 
 
-def _again(answer):
-    """a pair that stands there three times is merged three times"""
-    note = "Each (1, 2) is a 10."
-    gives_ids(answer, ([1, 2, 1, 2, 5, 1, 2], {(1, 2): 10}), [10, 10, 5, 10], note)
+def _possible_plain(answer):
+    """where nothing is merged, everything is possible"""
+    _judged(answer, [], {(1, 2): 10})
+    _judged(answer, [1], {(1, 2): 10})
+    _judged(answer, [1, 2, 1], {})
 
 
-def _left_to_right(answer):
-    """a row of equal ids is merged from the left"""
-    gives_ids(answer, ([1, 1, 1], {(1, 1): 10}), [10, 1])
-    gives_ids(answer, ([1] * 7, {(1, 1): 10, (10, 10): 11}), [11, 10, 1])
-
-
-def _as_it_is(answer):
-    """where nothing is known, nothing is merged"""
-    gives_ids(answer, ([], {(1, 2): 10}), [])
-    gives_ids(answer, ([5], {(1, 2): 10}), [5])
-    gives_ids(answer, ([2, 1, 3], {(1, 2): 10}), [2, 1, 3])
-
-
-def _learned(answer):
-    """200 ids and twelve merges, as training would have done it"""
+def _possible_drawn(answer):
+    """forty rows of ids and twelve merges"""
     pairs = [(1, 2), (2, 3), (3, 3), (10, 1), (11, 12), (2, 2), (13, 3), (10, 10), (1, 11),
              (15, 1), (12, 12), (3, 1)]  # fmt: skip
     merges = {pair: 10 + i for i, pair in enumerate(pairs)}
-    ids = _drawn(200, 3, seed=2)
-    gives_ids(answer, (ids, merges), _by_rank(ids, merges))
+    for seed in range(20):
+        ids = _by_rank(_drawn(6, 3, seed=seed), merges)
+        _judged(answer, ids, merges)
+        where = seed % len(ids)
+        parts = next((list(pair) for pair, new in merges.items() if new == ids[where]), ids[:1])
+        _judged(answer, ids[:where] + parts + ids[where + 1 :], merges)
+    for i in range(12):
+        _judged(answer, [10 + i, 10 + (5 * i + 3) % 12], merges)
 
 
-ENCODE = Exercise(
+POSSIBLE = Exercise(
     id="03.2",
-    title="repair the encoder",
+    title="could the encoder have said that?",
     difficulty=2,
     minutes=10,
     statement=(
-        "`hasty_encode`, above, merges whatever known pair stands furthest to the left. Repair it: "
-        "write `my_encode(ids, merges)`, which merges as training did. `merges` maps a pair to its "
-        "new id; a smaller new id was learned earlier, and the dict may be in any order. You may "
-        "call `merge_pair`."
+        "Design a check. Whoever writes ids one by one, as a model does, may write `es|t`: it "
+        "reads as `est`, and yet with the merges of `later` no text is encoded so. Write "
+        "`my_possible(ids, merges)`: True if `apply_merges` can give these `ids` for some text, "
+        "False if not. `merges` is as above, a smaller new id was learned earlier, and the dict "
+        "may be in any order. An id that is not in it stands for a byte or letter. Text is not cut "
+        "into words here."
     ),
-    hint="Of the known pairs that stand in the ids now, which one did training merge first? Merge "
-    "it everywhere, then look again: there are new pairs.",
-    function=my_encode,
+    hint=(
+        "It is not enough that no known pair is left: `es|t` has none. Which text do the ids stand "
+        "for, and what would the encoder make of it?",
+        "Turn `merges` round, from new id to pair, and put pairs in the place of new ids until "
+        "only letters are left. Then encode, and compare.",
+    ),
+    function=my_possible,
     tests=(
-        _ladder,
-        _ranked,
-        _shuffled,
-        _deep,
-        _ids_in_order,
-        _again,
-        _left_to_right,
-        _as_it_is,
-        _learned,
+        _possible_one,
+        _possible_order,
+        _possible_shuffled,
+        _possible_deep,
+        _possible_rows,
+        _possible_plain,
+        _possible_drawn,
     ),
 )
 
@@ -336,4 +349,4 @@ TEXTS = Exercise(
 )
 
 
-EXERCISES = (MERGE, ENCODE, TEXTS)
+EXERCISES = (SAVED, POSSIBLE, TEXTS)

@@ -3,208 +3,215 @@
 import math
 
 import torch
-from torch.nn.functional import scaled_dot_product_attention
 
 from tinytf.course.expect import (
     agrees,
     expect,
     gradients,
     numbers,
-    precise,
+    record,
     same,
     short,
     tensor,
     travels,
 )
-from tinytf.course.grading import Exercise, hint
+from tinytf.course.grading import Exercise
 
-# 05.3 attention weights with a mask
+# 05.3 a check for attention weights
 
 
-def my_attention_weights(q, k, mask=None):
-    """How much each query attends to each key.
+def my_check(weights_of):
+    """Whether weights_of gives right attention weights with a mask: True or False.
 
-    q is (..., T, D), k is (..., S, D), and mask (True = may attend) broadcasts to (..., T, S).
-    A query that may attend to nothing gets a row of zeros.
+    It is called as weights_of(q, k, mask). q is (..., T, D), k is (..., S, D), and the boolean
+    mask (True = may attend) broadcasts to (..., T, S).
     """
     raise NotImplementedError
 
 
-Q = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-K = torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-CAUSAL = torch.tensor([[True, False, False], [True, True, False], [True, True, True]])
-WIDE = torch.arange(32.0).reshape(1, 2, 4, 4).sin() * 2  # B=1, H=2, T=4, D=4
-LONELY = torch.tensor([[True, True, False], [False, False, False], [True, False, True]])
-_worked = f"for q={short(Q)}, k={short(K)}"
-_SHORT_K = "for q of shape (3, 2) and k of shape (2, 2)"
-
-
-def _shape(answer):
-    """there is a row per query and a column per key"""
-    got = tensor(answer(Q, K[:2]), _SHORT_K)
-    expect(
-        got.shape == (3, 2),
-        f"{_SHORT_K}, the weights have shape {tuple(got.shape)}, expected (3, 2)",
-    )
-
-
-def _rows_sum_to_one(answer):
-    """each row sums to 1"""
-    sums = tensor(answer(Q, K), _worked).sum(-1)
-    for row, total in enumerate(sums.tolist()):
-        message = f"{_worked}, row {row} sums to {total:.4g}; a distribution sums to 1"
-        expect(abs(total - 1) < 1e-5, message)
-
-
-def _by_hand(answer):
-    """the worked example comes out as it does by hand"""
-    e = math.exp(1 / math.sqrt(2))
-    one, two = [1 / (1 + 2 * e), e / (1 + 2 * e)], [e / (2 * e + e * e), e * e / (2 * e + e * e)]
-    expected = [[one[0], one[1], one[1]], [one[1], one[0], one[1]], [two[0], two[0], two[1]]]
-    same(answer(Q, K), expected, _worked, note="The scores are divided by the root of D=2.")
-
-
-def _own_width(answer):
-    """the scale is the width of one head"""
-    expected = scaled_dot_product_attention(WIDE, WIDE, torch.eye(4).expand(1, 2, 4, 4))
-    where = "for q=k of shape (B=1, H=2, T=4, D=4)"
-    same(answer(WIDE, WIDE), expected, where, note="The scores are divided by the root of D=4.")
-
-
-def _mask_hides(answer):
-    """what the mask hides gets no weight, and the rest of the row still sums to 1"""
-    where = f"{_worked} and a causal mask"
-    got = tensor(answer(Q, K, CAUSAL), where)
-    expect(got.shape == (3, 3), f"{where}, the shape is {tuple(got.shape)}, expected (3, 3)")
-    for row in range(3):
-        leak = got[row][~CAUSAL[row]].abs().sum().item()
-        message = f"{where}, row {row} gives {leak:.4g} to hidden keys; True means “may attend”"
-        expect(leak < 1e-6, message)
-        total = got[row].sum().item()
-        message = f"{where}, row {row} sums to {total:.4g}; a distribution sums to 1"
-        expect(abs(total - 1) < 1e-5, message)
-
-
-def _nothing_to_see(answer):
-    """a query that may attend to nothing gets zeros"""
-    where = "for a mask whose row 1 is all False"
-    got = tensor(answer(Q, K, LONELY), where)
-    same(got[1], [0.0, 0.0, 0.0], f"{where}, in row 1")
-
-
-def _gradient_survives(answer):
-    """and its gradient is finite"""
-    q = Q.clone().requires_grad_()
-    weights = answer(q, K, LONELY)
-    expect(isinstance(weights, torch.Tensor) and weights.requires_grad, "the weights carry no grad")
-    (grad,) = torch.autograd.grad((weights * K.sum(-1)).sum(), q)
-    where = "for a mask whose row 1 is all False"
-    message = f"{where}, the gradient of q is {short(grad)}; NaN spreads to every parameter"
-    expect(grad.isfinite().all(), message)
+def _seen(q, k, mask):
+    """The mask, or one that shows everything."""
+    return torch.ones(1, 1, dtype=torch.bool) if mask is None else mask
 
 
 def _plain(q, k, mask=None):
     """Pair by pair: exp of each score over the sum of those that are seen; 0 where none is."""
     scores = (q.unsqueeze(-2) * k.unsqueeze(-3)).sum(-1) / q.size(-1) ** 0.5
-    seen = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask.expand_as(scores)
-    scores = torch.where(seen, scores, 0)
-    share = torch.where(seen, (scores - scores.detach().amax(-1, keepdim=True)).exp(), 0)
+    scores, seen = torch.broadcast_tensors(scores, _seen(q, k, mask))
+    top = scores.detach().masked_fill(~seen, -math.inf).amax(-1, keepdim=True)
+    share = torch.where(seen, torch.where(seen, scores - top, 0).exp(), 0)
     total = share.sum(-1, keepdim=True)
     return share / torch.where(total == 0, 1, total)
 
 
-_DEEP = numbers(2, 3, 4, 5, seed=1), numbers(2, 3, 6, 5, seed=2)  # B, H, T or S, D
-_PADDED = torch.tensor([[True] * 6, [True, True, False, False, False, False]])[:, None, None]
+def _scores(q, k, scale=math.sqrt):
+    return q @ k.transpose(-2, -1) / scale(q.size(-1))
 
 
-def _each_by_itself(answer):
-    """sentences and heads are attended each by itself, with more keys than queries"""
-    agrees(answer, _plain, numbers(2, 1, 3, seed=1), numbers(2, 2, 3, seed=2))
-    agrees(answer, _plain, *_DEEP)
+def _filled(fill=None, scale=math.sqrt, axis=-1, opposite=False, zeros=True):
+    """Weights whose hidden scores are filled with this number, or the lowest there is."""
+
+    def weights(q, k, mask=None):
+        hidden = _seen(q, k, mask) if opposite else ~_seen(q, k, mask)
+        scores = _scores(q, k, scale)
+        number = torch.finfo(scores.dtype).min if fill is None else fill
+        soft = scores.masked_fill(hidden, number).softmax(axis)
+        return soft.masked_fill(hidden, 0.0) if zeros else soft
+
+    return weights
 
 
-@hint("`masked_fill` spreads a smaller mask over the scores; indexing with it does not.")
-def _mask_broadcasts(answer):
-    """a mask of fewer numbers serves all sentences, heads or queries"""
-    agrees(answer, _plain, numbers(2, 2, 3, seed=1), numbers(2, 3, 3, seed=2), CAUSAL[1:])
-    agrees(answer, _plain, *_DEEP, _PADDED)
-    agrees(answer, _plain, *_DEEP, torch.ones(4, 6, dtype=torch.bool).tril()[None, None])
+def _through_minus_infinity(q, k, mask=None):
+    """Weights by -inf, but for a row with nothing to see: its scores stay until the end."""
+    seen = _seen(q, k, mask)
+    hidden = ~seen & seen.any(-1, keepdim=True)
+    return _scores(q, k).masked_fill(hidden, -math.inf).softmax(-1).masked_fill(~seen, 0.0)
 
 
-def _large_scores(answer):
-    """scores in the hundreds do no harm"""
-    q, k = torch.tensor([[200.0], [-200.0]]), torch.tensor([[1.0], [2.0], [-1.0]])
-    agrees(answer, _plain, q, k)
-    agrees(answer, _plain, q, k, LONELY[:2])
-    one, second = torch.ones(1, 1), torch.tensor([[False, True]])
-    note = "Key 0 is hidden, and all weight is on key 1."
-    agrees(answer, [[0.0, 1.0]], one, torch.tensor([[200.0], [0.0]]), second, note=note)
+def _in_float64(q, k, mask=None):
+    return _plain(q.double(), k.double(), mask).to(q.dtype)
 
 
-@hint("Which number is below every score there may be?")
-def _low_scores(answer):
-    """scores that are seen may be far below 0"""
-    one, second = torch.ones(1, 1), torch.tensor([[False, True]])
-    fills = (-2e4, "-10,000"), (-2e10, "-1,000,000,000"), (-2e12, "10,000 below the least score")
-    for low, fill in fills:
-        note = f"Key 0 is hidden, and all weight is on key 1: {fill} is not low enough to hide."
-        agrees(answer, [[0.0, 1.0]], one, torch.tensor([[0.0], [low]]), second, note=note)
+def _after(q, k, mask=None):
+    return _scores(q, k).softmax(-1).masked_fill(~_seen(q, k, mask), 0.0)
 
 
-def _half_precision(answer):
-    """numbers in half precision stay in it, hidden or not"""
-    q, k = numbers(3, 4, seed=1), numbers(3, 4, seed=2)
-    precise(answer, _plain, q, k, dtype=torch.float16)
-    precise(answer, _plain, q, k, LONELY, dtype=torch.float16)
-    precise(
-        answer, _plain, 8 * q.abs(), -8 * k.abs(), LONELY, dtype=torch.float16
-    )  # all far below 0
-    precise(answer, _plain, q, k, LONELY, dtype=torch.float64)
+def _divided(q, k, mask=None):
+    share = _after(q, k, mask)
+    nothing = ~_seen(q, k, mask).any(-1, keepdim=True)
+    return share / torch.where(nothing, 1, share.sum(-1, keepdim=True))
 
 
-def _gradients_right(answer):
-    """gradients reach queries and keys, with a mask and without"""
-    gradients(answer, _plain, numbers(2, 3, seed=1), numbers(4, 3, seed=2))
-    gradients(answer, _plain, numbers(3, 2, seed=1), numbers(3, 2, seed=2), LONELY)
+def _nan_repaired(q, k, mask=None):
+    added = torch.zeros(1, 1).masked_fill(~_seen(q, k, mask), -math.inf)
+    return (_scores(q, k) + added).softmax(-1).nan_to_num(0.0)
 
 
-def _elsewhere(answer):
-    """it computes where its inputs are"""
-    travels(answer, Q, K)
-    travels(answer, Q, K, CAUSAL)
+def _barely(fill):
+    """Weights whose hidden scores are this number, and zeros where nothing is seen."""
+
+    def weights(q, k, mask=None):
+        some = _seen(q, k, mask).any(-1, keepdim=True)
+        return torch.where(some, _filled(fill, zeros=False)(q, k, mask), 0.0)
+
+    return weights
 
 
-WEIGHTS = Exercise(
+_RIGHT = {
+    "fills with the lowest number, and sets the hidden weights to 0": _filled(),
+    "goes pair by pair": _plain,
+    "computes in float64 and rounds": _in_float64,
+    "fills with -∞ where something is seen": _through_minus_infinity,
+}
+
+
+def _refused(answer, **faulty):
+    """Expect False for each of these, whose keyword says what it does."""
+    for says, weights_of in faulty.items():
+        _verdict(answer, weights_of, False, says.replace("_", " "))
+
+
+def _verdict(answer, weights_of, right, says):
+    got = answer(weights_of)
+    where = f"for weights that are {'right' if right else 'wrong'} (the function {says})"
+    if isinstance(got, torch.Tensor) and got.numel() == 1:
+        got = got.item()
+    expect(isinstance(got, bool), f"{where}, you return {short(got)}, expected True or False")
+    record(got)
+    expect(got == right, f"{where}, you return {got}, expected {right}")
+
+
+def _right_pass(answer):
+    """right weights pass, however they are computed and rounded"""
+    for says, weights_of in _RIGHT.items():
+        _verdict(answer, weights_of, True, says)
+
+
+def _averaged(q, k, mask=None):
+    return _plain(0 * q, k, mask)
+
+
+def _scale_refused(answer):
+    """scores that do not count, or are not divided by the root of D, are refused"""
+    _refused(answer, averages_what_may_be_seen=_averaged)
+    _refused(answer, does_not_divide=_filled(scale=lambda size: 1))
+    _refused(answer, divides_by_D=_filled(scale=lambda size: size))
+
+
+def _opposite_refused(answer):
+    """a mask that is not used, or read the other way, is refused"""
+    _refused(answer, ignores_the_mask=lambda q, k, mask=None: _plain(q, k))
+    _refused(answer, hides_what_may_be_seen=_filled(opposite=True))
+
+
+def _late_refused(answer):
+    """hidden weights set to 0 after the softmax are refused, even if the rest is divided anew"""
+    _refused(answer, hides_after_the_softmax=_after)
+    _refused(answer, hides_after_the_softmax_and_divides_by_what_is_left=_divided)
+
+
+def _lonely_refused(answer):
+    """an average, or NaN, for a query that may see nothing is refused"""
+    nan, mean = _filled(-math.inf, zeros=False), _filled(zeros=False)
+    _refused(answer, averages_where_nothing_is_seen=mean)
+    _refused(answer, gives_NaN_where_nothing_is_seen=nan)
+
+
+def _axis_refused(answer):
+    """a softmax over the queries is refused"""
+    _refused(answer, takes_the_softmax_over_the_queries=_filled(axis=-2))
+
+
+def _soft_refused(answer):
+    """hidden scores that are 0 or only low are refused"""
+    _refused(answer, fills_hidden_scores_with_0=_barely(0.0))
+    _refused(answer, fills_hidden_scores_with_minus_20=_barely(-20.0))
+
+
+def _gradient_refused(answer):
+    """NaN on the way back is refused, even if the weights are right"""
+    _refused(answer, repairs_NaN_weights_later=_nan_repaired)
+
+
+CHECK = Exercise(
     id="05.3",
-    title="attention weights with a mask",
-    difficulty=2,
+    title="a check for attention weights",
+    difficulty=3,
     minutes=15,
     statement=(
-        "Write `my_attention_weights(q, k, mask=None)`: the softmax over keys of the scaled dot "
-        "products. `mask` is boolean and `True` means *may attend*; it broadcasts against the "
-        "scores. A query whose mask row is all `False` gets a row of zeros, with a finite "
-        "gradient. The weights keep the dtype of `q` and `k`, half precision too."
+        "Design a check before the thing itself is written. `my_check(weights_of)` is given a "
+        "function, calls it as `weights_of(q, k, mask)`, and says True if its weights are right, "
+        "and have a finite gradient in `q`. Different ways to compute them may round differently. "
+        "It says False to a function that\n\n"
+        "* averages what may be seen, whatever the scores;\n"
+        "* does not divide the scores by $\\sqrt{d_k}$, or divides them by $d_k$;\n"
+        "* takes the softmax over the queries;\n"
+        "* ignores the mask, or hides what may be seen;\n"
+        "* gives hidden scores 0, or -20;\n"
+        "* sets the hidden weights to 0 after the softmax, or does so and divides by what is "
+        "left;\n"
+        "* gives an average, or NaN, to a row that may see nothing;\n"
+        "* repairs this NaN at the end: the weights are right, the gradient is NaN.\n\n"
+        "You choose `q`, `k` and `mask`. Choose numbers whose weights you know without a computer."
     ),
     hint=(
-        "Hide a score before the softmax by giving it a very negative, finite value such as "
-        "`torch.finfo(scores.dtype).min`; set the hidden weights to 0 after it."
+        "Two queries and three keys are enough: one query sees two of the keys, the other none. "
+        "If two scores differ by ln 3, their weights are 1/4 and 3/4. Take D = 4: with D = 1 no "
+        "scale shows.",
+        "Which score has to be hidden well, or it takes everything? The highest, by far: 200 above "
+        "the others, nothing is left of them. For the gradient: `requires_grad=True` for `q`, and "
+        "`torch.autograd.grad(weights.sum(), q)`.",
     ),
-    function=my_attention_weights,
+    function=my_check,
     tests=(
-        _shape,
-        _rows_sum_to_one,
-        _by_hand,
-        _own_width,
-        _mask_hides,
-        _nothing_to_see,
-        _gradient_survives,
-        _each_by_itself,
-        _mask_broadcasts,
-        _large_scores,
-        _low_scores,
-        _half_precision,
-        _gradients_right,
-        _elsewhere,
+        _right_pass,
+        _scale_refused,
+        _opposite_refused,
+        _late_refused,
+        _lonely_refused,
+        _axis_refused,
+        _soft_refused,
+        _gradient_refused,
     ),
 )
 
@@ -417,4 +424,4 @@ LOOKUP = Exercise(
 )
 
 
-EXERCISES = (LOOKUP, MASK, WEIGHTS)
+EXERCISES = (LOOKUP, MASK, CHECK)
