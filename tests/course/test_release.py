@@ -8,7 +8,7 @@ from tinytf.course.release import assignments, students
 
 def test_an_nbgrader_course_is_written_and_settings_stay(tmp_path, capsys):
     assert main(["release", "--nbgrader", str(tmp_path), "5", "11"]) == 0
-    assert "2 assignments, 24 points" in capsys.readouterr().out
+    assert "2 assignments, 26 points" in capsys.readouterr().out
     made = sorted(path.stem for path in (tmp_path / "source").rglob("*.ipynb"))
     assert [name.split("_")[0] for name in made] == ["05", "11"]
     (tmp_path / "nbgrader_config.py").write_text("mine")
