@@ -198,6 +198,12 @@ def _letters(ids, merges, depth=99):
     return ids
 
 
+def _undone_once(ids, merges):
+    for pair, new_id in reversed(merges.items()):
+        ids = [part for one in ids for part in (pair if one == new_id else (one,))]
+    return ids
+
+
 def _encoded(encode, depth=99):
     """A `my_possible` that encodes in this way."""
     return lambda ids, merges: encode(_letters(ids, merges, depth), merges) == ids
@@ -271,6 +277,24 @@ POSSIBLE = Answers(
             _encoded(apply_merges, depth=1),
             "they become 1, 10",
             "A merge may be made of merges: go on undoing until only letters are left.",
+        ),
+        WrongAnswer(
+            "undone in the dict's order",
+            lambda ids, merges: apply_merges(_undone_once(ids, merges), merges) == ids,
+            "12 is never made",
+            "One pass over the dict, backwards, undoes everything only where it is in the order of "
+            "learning. It may be in any order.",
+        ),
+        WrongAnswer(
+            "only ids from 256 are undone",
+            lambda ids, merges: (
+                apply_merges(
+                    _letters(ids, {pair: new for pair, new in merges.items() if new > 255}), merges
+                )
+                == ids
+            ),
+            "10 was learned before 11",
+            "A new id is one that `merges` has, whatever its size: here 10, 11 and 12 are such.",
         ),
         WrongAnswer(
             "encoded from the left",

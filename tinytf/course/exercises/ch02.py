@@ -80,12 +80,12 @@ STEPS = Exercise(
     difficulty=1,
     minutes=8,
     statement=(
-        "Predict. The decoder shall start from one vector: the two states where *each reader "
-        "stopped*. What a reader has read at a word has to survive every word that it reads after "
-        "it. Write `my_steps_to_go(mask)`, which says for each word how many those are: `(B, S)` "
-        "to `(B, S, 2)`, whole numbers, the reader from the left first. In a sentence of five "
-        "words the second word has `3, 1`. `mask` is True at words; padding stands at the end, is "
-        "read by nobody, and gets `0, 0`."
+        "Predict. All that the decoder will be told is one vector: the two states where *each "
+        "reader stopped*. What a reader has read at a word has to survive every word that it reads "
+        "after it. Write `my_steps_to_go(mask)`, which says for each word how many those are: "
+        "`(B, S)` to `(B, S, 2)`, whole numbers on the mask's device, the reader from the left "
+        "first. In a sentence of five words the second word has `3, 1`. `mask` is True at words; "
+        "padding stands at the end, is read by nobody, and gets `0, 0`."
     ),
     hint="Write the numbers of a sentence of five words on paper, one line for each reader. "
     "`mask.cumsum(dim=1)` counts the words up to each place, `mask.sum(dim=1)` all of them.",

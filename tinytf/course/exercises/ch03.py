@@ -181,6 +181,15 @@ def _possible_shuffled(answer):
     tens = {(1, 2): 10, (2, 3): 9}
     _judged(answer, [1, 9], tens, "9 was learned before 10.")
     _judged(answer, [10, 3], tens, "9 was learned before 10.")
+    upside_down = {(11, 4): 12, (2, 4): 10, (1, 2): 11}
+    _judged(answer, [12], upside_down, "12 is 1, 2, 4, and they become 1, 10: 12 is never made.")
+
+
+def _possible_bytes(answer):
+    """the same with the ids of bytes"""
+    later = {(115, 116): 256, (101, 115): 257}  # s t, e s
+    _judged(answer, [101, 256], later, "256 was learned before 257: `est` becomes 101, 256.")
+    _judged(answer, [257, 116], later, "256 was learned before 257: `est` becomes 101, 256.")
 
 
 def _possible_deep(answer):
@@ -252,6 +261,7 @@ POSSIBLE = Exercise(
         _possible_one,
         _possible_order,
         _possible_shuffled,
+        _possible_bytes,
         _possible_deep,
         _possible_rows,
         _possible_plain,
