@@ -10,7 +10,7 @@ from tinytf.training.loss_in_parts import cross_entropy_in_parts
 
 @pytest.fixture(params=[1, 2 * 13, 7 * 13], ids="{} logits at a time".format)
 def part(request, monkeypatch):
-    monkeypatch.setattr(loss_in_parts, "PART", request.param)
+    monkeypatch.setattr(loss_in_parts, "_AT_A_TIME", request.param)
 
 
 def both(logits, targets, smoothing):

@@ -9,7 +9,7 @@ from torch import Tensor
 
 __all__ = ["cross_entropy_in_parts"]
 
-PART = 1 << 20  # logits in float32 at a time: 4 MB, which a processor's cache holds
+_AT_A_TIME = 1 << 20  # logits in float32: 4 MB, which a processor's cache holds
 
 
 def cross_entropy_in_parts(logits: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> Tensor:
@@ -18,7 +18,7 @@ def cross_entropy_in_parts(logits: Tensor, targets: Tensor, label_smoothing: flo
     The same number as `F.cross_entropy(logits.float(), …, reduction="sum")` gives, to rounding, and
     so is the gradient, which is rounded to the logits' precision. There is none of the gradient.
     """
-    rows = max(PART // logits.size(1), 1)
+    rows = max(_AT_A_TIME // logits.size(1), 1)
     return _InParts.apply(logits, targets, label_smoothing, rows)
 
 

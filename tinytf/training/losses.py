@@ -95,7 +95,7 @@ def cross_entropy(
         real = targets != ignore_index
         logits, targets = logits[real], targets[real]
     rows, ids = logits.flatten(0, -2), targets.flatten()
-    if _gain_as_parts(rows):
+    if _gains_in_parts(rows):
         return cross_entropy_in_parts(rows, ids, label_smoothing), len(ids)
     loss = F.cross_entropy(rows.float(), ids, label_smoothing=label_smoothing, reduction="sum")
     return loss, len(ids)
@@ -181,10 +181,11 @@ def _gains_by_parts(hidden: Tensor, output: nn.Linear, label_smoothing: float) -
     )
 
 
-def _gain_as_parts(logits: Tensor) -> bool:
-    """Say whether to take the loss of bfloat16 logits part by part: they are many, and on a CPU.
+def _gains_in_parts(logits: Tensor) -> bool:
+    """Say whether to take the loss of bfloat16 logits some rows at a time.
 
-    For the same reason. In float32 they would take twice as much memory, several times over.
+    Unlike `_gains_by_parts` after the output map: autocast has no such kernel for both. All in
+    float32, they would take twice their own memory, several times over.
     """
     return (
         logits.dtype == torch.bfloat16

@@ -85,10 +85,12 @@ CHECK = Answers(
             "there.",
         ),
         WrongAnswer(
-            "width 1",
+            "no scale shows",
             _checks(q=torch.ones(2, 1)),
             "does not divide",
-            "The root of 1 is 1, and so is 1: with D = 1 no scale can be wrong. Take D = 4.",
+            "With D = 1 no scale can be wrong: the root of 1 is 1. Nor does one show where weights "
+            "are 0 and 1 whatever divides the scores, or under a wide tolerance. Take D = 4, and "
+            "scores a little apart, such as ln 3.",
         ),
         WrongAnswer(
             "all scores equal",

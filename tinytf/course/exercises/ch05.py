@@ -181,7 +181,7 @@ CHECK = Exercise(
     statement=(
         "Design a check before the thing itself is written. `my_check(weights_of)` is given a "
         "function, calls it as `weights_of(q, k, mask)`, and says True if its weights are right, "
-        "and have a finite gradient in `q`. Different ways to compute them may round differently. "
+        "and have finite gradients. Different ways to compute them may round differently. "
         "It says False to a function that\n\n"
         "* averages what may be seen, whatever the scores;\n"
         "* does not divide the scores by $\\sqrt{d_k}$, or divides them by $d_k$;\n"
