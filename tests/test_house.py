@@ -30,6 +30,9 @@ ROOMS = (
     "data", "apps", "cli", "viz", "course", "studies",
 )  # fmt: skip
 
+# Packages that take a second to import: only the function that needs one does, when it is called.
+SLOW = {"seaborn", "pandas", "scipy", "ipywidgets", "transformers"}
+
 TYPES = "TYPE_CHECKING"  # the scope of imports for type checkers, which never run
 
 # The only imports that point the other way, each inside the function that needs it.
@@ -153,6 +156,12 @@ def test_top_level_files_import_torch_and_each_other_only():
         if not is_lazy(here, scope, name)
     ]
     assert not wrong
+
+
+def test_no_chapter_waits_for_a_package_that_it_may_not_need():
+    found = [(here, scope, name) for here, scope, name in imports() if name.split(".")[0] in SLOW]
+    assert ("tinytf.viz.statistics", "violins", "seaborn") in found
+    assert not [(here, name) for here, scope, name in found if scope is None]
 
 
 @pytest.mark.parametrize("name", ROOMS)

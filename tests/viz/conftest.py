@@ -1,9 +1,17 @@
 """Fixtures for the tests of figures: a machine without the Chinese font, and what is displayed."""
 
+import matplotlib.pyplot as plt
 import pytest
 
 from tinytf import viz
 from tinytf.viz import style
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    """No test finds the figures of another."""
+    yield
+    plt.close("all")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
-import seaborn as sns
 
 from .attention import heatmap
 from .axes import set_axes
@@ -146,6 +145,8 @@ def parting(scores, meaning, names=("first noun", "second noun")):
 
     Above 0 a score says the second meaning. Returns the Axes, in order.
     """
+    import seaborn as sns  # takes a second, so that only this figure waits for it
+
     meaning = np.asarray([names[int(m)] for m in meaning])
     axes = plt.subplots(1, len(scores), figsize=(6.2 * len(scores), 4.2), sharey=True)[1]
     for ax, (title, by_layer) in zip(np.atleast_1d(axes), scores.items(), strict=True):

@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Mapping
 
 import numpy as np
-import seaborn as sns
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 
@@ -112,6 +111,8 @@ def rule_table(words, columns, ax=None):
     words: the vocabulary; columns: {rule: logits (V,) or (1, V), −inf where ruled out}. Returns the
     Axes. Raises ValueError if a column is not of the vocabulary's length.
     """
+    import seaborn as sns  # takes a second, so that only this figure waits for it
+
     table = []
     for name, logits in columns.items():
         z = as_array(logits.flatten(), name, 1).astype(float)

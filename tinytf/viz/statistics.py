@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from itertools import cycle
 
 import numpy as np
-import seaborn as sns
 
 from .axes import count_in_whole_numbers, name_bars, set_axes
 from .style import CYCLE, INK, as_array, dash_beside, label, new_axes
@@ -137,6 +136,8 @@ def violins(samples, ax=None, *, color=CYCLE[0], **axes):
 
     color: one for all, or {name: colour}. axes: title, ylabel and the like (`set_axes`).
     """
+    import seaborn as sns  # takes a second, so that only this figure waits for it
+
     if not isinstance(samples, Mapping) or not samples:
         raise ValueError(f"samples needs at least one {{name: values}}, got {samples!r}")
     flat = [_finite(values, name) for name, values in samples.items()]
