@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tinytf.course.kernels import fork_kernels
+
 DEVICES = ("cpu", "cuda", "mps")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # A tenth of the time went into looking for cycles among torch's own objects, which stay.
@@ -32,6 +34,7 @@ def pytest_configure(config):
             raise pytest.UsageError(f"--device {device}: this machine has no {device} device")
         os.environ["TINYTF_DEVICE"] = device
     gc.set_threshold(*SELDOM)
+    fork_kernels()
     if not hasattr(config, "workerinput"):  # workers inherit it
         _kernels_of_their_own(config)
     workers = getattr(config.option, "numprocesses", None)
