@@ -5,6 +5,7 @@ A few mutants of each exercise here; `python -m tinytf.course attack` makes them
 
 import subprocess
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from test_exercises import EXERCISES, by_id
@@ -19,7 +20,21 @@ from tinytf.course.attack import (
     matches,
     report,
 )
+from tinytf.course.house import parts as graduations
+from tinytf.course.notebooks import readable
 from tinytf.course.parts import parts
+
+
+@cache
+def read(folder):
+    return graduations(readable(folder))
+
+
+@pytest.fixture
+def read_once(monkeypatch):
+    """The notebooks are read once: they stay as they are while this runs."""
+    monkeypatch.setattr("tinytf.course.attack.readable", lambda folder: folder)
+    monkeypatch.setattr("tinytf.course.house.parts", read)
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=by_id)
@@ -47,7 +62,7 @@ def test_a_part_whose_tests_ask_for_an_error_is_attacked_with_its_checks():
     assert any("x - self.table" in change for change in accepted)
 
 
-def test_parts_are_chosen():
+def test_parts_are_chosen(read_once):
     def names(*chosen):
         return [part.name for part in chosen_parts(chosen)]
 
@@ -152,7 +167,7 @@ def test_what_changed_is_chosen(monkeypatch):
     assert changed("tinytf/course/parts/__init__.py") == set()
 
 
-def test_parts_whose_tests_changed_are_chosen(monkeypatch):
+def test_parts_whose_tests_changed_are_chosen(read_once, monkeypatch):
     def changed(files):
         done = subprocess.CompletedProcess([], 0, stdout=files)
         monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)

@@ -250,10 +250,10 @@ def test_ctrl_c_interrupts_a_run():
 
 
 CELLS = {
-    "from tinytf.course import check": "",
+    "from tinytf.course import check\nfrom tinytf.course.check import find, grade": "",
     "check('06.1', lambda x, num_heads: exit())": "SystemExit",
     "check('06.1', lambda x, num_heads: get_ipython().ask_exit())": "SystemExit",
-    "def answer(x, num_heads):\n    while True: pass\ncheck('06.1', answer)": "never end",
+    "def answer(x, num_heads):\n    while True: pass\nprint(grade(find('06.1'), answer, 2.0).text)": "never end",
     "import time\ncheck('06.1', lambda x, num_heads: time.sleep(60))": None,  # interrupted
     "print('still here')": "still here",
 }
@@ -267,7 +267,7 @@ def test_in_a_notebook_the_kernel_goes_on_and_can_be_interrupted():
         for source, words in CELLS.items():
             said = []
             if words is None:
-                threading.Timer(1.5, manager.interrupt_kernel).start()
+                threading.Timer(1.0, manager.interrupt_kernel).start()
             reply = client.execute_interactive(source, output_hook=said.append, timeout=60)
             if words is None:
                 assert reply["content"]["ename"] == "KeyboardInterrupt"

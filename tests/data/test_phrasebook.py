@@ -205,23 +205,26 @@ def test_held_out_sentences_are_never_in_training():
         assert seen.isdisjoint(pair.english for pair in held_out(split))
 
 
+FORMS = {form: n for n, noun in lex.NOUNS.items() for form in (n, noun.plural) if form}
+VERBS = {form: v.base for v in lex.VERBS for form in (v.base, v.past, v.third) if form}
+OBJECTS = {n: n for n in lex.MASSES} | FORMS
+CLOSED = {*OBJECTS, *VERBS, "'s", "that", "?", "to"}
+
+
 def _combinations(pair: Pair) -> set[str]:
     """Reserved combinations on the surface: an adjective or a number in front of its noun."""
     found = set()
-    forms = {form: n for n, noun in lex.NOUNS.items() for form in (n, noun.plural) if form}
     words = pair.source
     for one, two in itertools.pairwise(words):
-        if (one, forms.get(two)) in lex.RESERVED_ADJECTIVES or (one, two) in lex.RESERVED_NUMBERS:
+        if (one, FORMS.get(two)) in lex.RESERVED_ADJECTIVES or (one, two) in lex.RESERVED_NUMBERS:
             found.add(f"{one} {two}")
     for one, middle, two in zip(words, words[1:], words[2:], strict=False):
         if (one, two) in lex.RESERVED_NUMBERS and middle in lex.ADJECTIVES:
             found.add(f"{one} {two}")
-    verbs = {form: v.base for v in lex.VERBS for form in (v.base, v.past, v.third) if form}
-    objects = {n: n for n in lex.MASSES} | forms
     for i, word in enumerate(words):
         for j in range(i + 1, min(i + 4, len(words))):  # ate the (adjective) egg
-            between = set(words[i + 1 : j]) & {*objects, *verbs, "'s", "that", "?", "to"}
-            if (verbs.get(word), objects.get(words[j])) in lex.RESERVED_OBJECTS and not between:
+            reserved = (VERBS.get(word), OBJECTS.get(words[j])) in lex.RESERVED_OBJECTS
+            if reserved and CLOSED.isdisjoint(words[i + 1 : j]):
                 found.add(f"{word} {words[j]}")
     return found
 
