@@ -253,7 +253,8 @@ CELLS = {
     "from tinytf.course import check\nfrom tinytf.course.check import find, grade": "",
     "check('06.1', lambda x, num_heads: exit())": "SystemExit",
     "check('06.1', lambda x, num_heads: get_ipython().ask_exit())": "SystemExit",
-    "def answer(x, num_heads):\n    while True: pass\nprint(grade(find('06.1'), answer, 2.0).text)": "never end",
+    "def answer(x, num_heads):\n    while True: pass": "",
+    "print(grade(find('06.1'), answer, 2.0).text)": "never end",
     "import time\ncheck('06.1', lambda x, num_heads: time.sleep(60))": None,  # interrupted
     "print('still here')": "still here",
 }
