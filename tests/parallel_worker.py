@@ -82,6 +82,7 @@ def killed(crew: Team, folder: Path) -> None:
         return pairs(step)
 
     run = trainer("dropout", crew, batches)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun's, before the other has said its words
     try:
         run.run(save_to=folder / "killed", save_every=0.0, log_every=2)
     except TeamError as error:
