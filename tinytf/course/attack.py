@@ -1,6 +1,7 @@
 """Let a machine attack the graders: which one-step mutants of a reference do the tests accept?"""
 
 import importlib
+import itertools
 import random
 import re
 import subprocess
@@ -49,7 +50,7 @@ def attack(exercise, at_most=None):
     listed = exercise.answers.equivalent or {}
     return _attacked(
         exercise.id,
-        list(mutants(exercise.reference)),
+        mutants(exercise.reference, draw=_draw(exercise.id, at_most)),
         lambda mutant: grade(exercise, mutant, _SECONDS, until_wrong=True),
         listed,
         at_most,
@@ -69,20 +70,22 @@ def attack_part(part, at_most=None):
     asked = not graded(part, unchecked(part.package), until_wrong=True).passed
     return _attacked(
         part.name,
-        list(mutants(part.package, helpers=False, checks=asked)),
+        mutants(part.package, helpers=False, checks=asked, draw=_draw(part.name, at_most)),
         lambda mutant: graded(part, mutant, _SECONDS, until_wrong=True),
         part.equivalent,
         at_most,
     )
 
 
+def _draw(id, at_most):
+    """What draws a few mutants, the same ones each time; None where all are made."""
+    return None if at_most is None else random.Random(id)
+
+
 def _attacked(id, made, graded_as, listed, at_most):
-    """What becomes of mutants, or of so many of them drawn by the id."""
-    whole = at_most is None or at_most >= len(made)
-    if not whole:
-        made = random.Random(id).sample(made, at_most)
+    """What becomes of mutants, or of the first so many of them."""
     result, used, start = Attack(id), set(), time.perf_counter()
-    for mutant in made:
+    for mutant in itertools.islice(made, at_most):
         with Outlet(lines=0):
             found = graded_as(mutant.function)
         result.tried += 1
@@ -93,7 +96,7 @@ def _attacked(id, made, graded_as, listed, at_most):
         else:
             result.rejected += 1
             result.crashed += found.crashed
-    if whole:
+    if at_most is None:
         result.stale = [change for change in listed if change not in used]
     result.seconds = time.perf_counter() - start
     return result

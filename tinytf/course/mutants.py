@@ -20,34 +20,40 @@ class Mutant:
     change: str
 
 
-def mutants(function, helpers=True, checks=True):
+def mutants(function, helpers=True, checks=True, draw=None):
     """Every one-step mutant of a function (or class), and of its module's functions it calls.
 
     Without `helpers`, of itself alone; without `checks`, what only refuses arguments is left out.
+    With `draw`, a random.Random, they come in an order that it draws: each is made when it is asked
+    for, so that a few cost no more than a few.
     """
-    module = inspect.getmodule(function)
+    module, steps, seen = inspect.getmodule(function), [], set()
     for name in [function.__name__, *(_helpers(function, module) if helpers else ())]:
         tree = _tree(vars(module)[name])
         tree = tree if checks else ast.fix_missing_locations(_Unasked().visit(tree))
-        before, seen = ast.unparse(tree), {ast.dump(tree)}
-        for mutant in _changed(tree):
-            try:
-                text = ast.unparse(ast.fix_missing_locations(mutant))
-                same = ast.dump(ast.parse(text).body[0])
-                code = compile(text, "<mutant>", "exec")
-            except (SyntaxError, ValueError):
-                continue
-            if same in seen:
-                continue
-            seen.add(same)
-            scope = dict(vars(module))
-            if name != function.__name__:
-                exec(compile(_tree_module(function), "<mutant>", "exec"), scope)
-            try:
-                exec(code, scope)
-            except Exception:  # a class whose body fails: nobody could test it
-                continue
-            yield Mutant(scope[function.__name__], _difference(before, text))
+        seen.add(ast.dump(tree))
+        before = ast.unparse(tree)
+        steps += [(name, tree, before, *change) for change in _changes(tree)]
+    if draw is not None:
+        draw.shuffle(steps)
+    for name, tree, before, number, new in steps:
+        try:
+            text = ast.unparse(ast.fix_missing_locations(_changed(tree, number, new)))
+            same = ast.dump(ast.parse(text).body[0])
+            code = compile(text, "<mutant>", "exec")
+        except (SyntaxError, ValueError):
+            continue
+        if same in seen:
+            continue
+        seen.add(same)
+        scope = dict(vars(module))
+        if name != function.__name__:
+            exec(compile(_tree_module(function), "<mutant>", "exec"), scope)
+        try:
+            exec(code, scope)
+        except Exception:  # a class whose body fails: nobody could test it
+            continue
+        yield Mutant(scope[function.__name__], _difference(before, text))
 
 
 def unchecked(function):
@@ -117,20 +123,25 @@ def _difference(before, after):
     return f"{' / '.join(old) or '(nothing)'} => {' / '.join(new) or '(nothing)'}"
 
 
-def _changed(tree):
-    """Copies of the tree with one node changed."""
+def _changes(tree):
+    """What can be changed in one step: the number of a node's place, and what stands there then."""
     names, shared = _names(tree), _shared(tree)
     for number, (parent, _, _, node) in enumerate(_places(tree)):
         for new in [*expressions(node, parent, names, shared), *statements(node)]:
-            twin = copy.deepcopy(tree)
-            where, field, i, _ = next(itertools.islice(_places(twin), number, None))
-            if i is None:
-                setattr(where, field, new)
-            elif new is None and len(getattr(where, field)) > 1:
-                del getattr(where, field)[i]
-            else:
-                getattr(where, field)[i] = ast.Pass() if new is None else new
-            yield twin
+            yield number, new
+
+
+def _changed(tree, number, new):
+    """A copy of the tree with this node in that place; None takes a statement out."""
+    twin = copy.deepcopy(tree)
+    where, field, i, _ = next(itertools.islice(_places(twin), number, None))
+    if i is None:
+        setattr(where, field, new)
+    elif new is None and len(getattr(where, field)) > 1:
+        del getattr(where, field)[i]
+    else:
+        getattr(where, field)[i] = ast.Pass() if new is None else new
+    return twin
 
 
 def _places(tree):
