@@ -6,9 +6,10 @@ import time
 import pytest
 from jupyter_client.manager import start_new_kernel
 
-from tinytf.course.kernels import LOADED, ForkedKernel, fork_kernels
+if sys.platform != "linux":
+    pytest.skip("kernels are forked on Linux", allow_module_level=True)
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux")
+from tinytf.course.kernels import LOADED, ForkedKernel, fork_kernels
 
 
 @pytest.fixture

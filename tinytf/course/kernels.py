@@ -2,7 +2,7 @@
 
 A chapter takes three seconds to load what all chapters load. `multiprocessing`'s fork server does
 it once, and stays as it is: it computes nothing and starts no thread, so that a kernel finds what a
-new one would have loaded, and nothing of another chapter's.
+new one would have loaded, and nothing of another chapter's. For Linux, where that is safe.
 """
 
 import contextlib
@@ -24,13 +24,12 @@ LOADED = [
 
 
 def fork_kernels():
-    """Have every kernel that this process starts from now on forked, where the system can."""
-    if sys.platform == "linux":
-        factory = KernelProvisionerFactory.instance()
-        here = f"{__name__}:{ForkedProvisioner.__name__}"
-        entry = EntryPoint("tinytf-forked", here, factory.GROUP_NAME)
-        factory.provisioners[entry.name] = entry
-        factory.default_provisioner_name = entry.name
+    """Have every kernel that this process starts from now on forked."""
+    factory = KernelProvisionerFactory.instance()
+    here = f"{__name__}:{ForkedProvisioner.__name__}"
+    entry = EntryPoint("tinytf-forked", here, factory.GROUP_NAME)
+    factory.provisioners[entry.name] = entry
+    factory.default_provisioner_name = entry.name
 
 
 class ForkedKernel(ForkServerProcess):
@@ -56,8 +55,13 @@ class ForkedKernel(ForkServerProcess):
 class ForkedProvisioner(LocalProvisioner):
     """Starts a kernel by forking; all else is as for kernels on this machine."""
 
-    async def launch_kernel(self, cmd, *, env, cwd=None, **_):
-        """Start it in a process group of its own, its words unheard; the connection's facts."""
+    async def launch_kernel(self, cmd, *, env, cwd=None, **others):
+        """Start it in a process group of its own, its words unheard; the connection's facts.
+
+        A kernel of another language, or of another Python, is started as ever.
+        """
+        if cmd[0] != sys.executable or "ipykernel_launcher" not in cmd:
+            return await super().launch_kernel(cmd, env=env, cwd=cwd, **others)
         multiprocessing.set_forkserver_preload(LOADED)
         arguments = cmd[cmd.index("-f") :]
         self.process = ForkedKernel(target=_serve, args=(arguments, env, cwd or os.getcwd()))

@@ -8,12 +8,11 @@ import gc
 import importlib.util
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
-
-from tinytf.course.kernels import fork_kernels
 
 DEVICES = ("cpu", "cuda", "mps")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -34,7 +33,10 @@ def pytest_configure(config):
             raise pytest.UsageError(f"--device {device}: this machine has no {device} device")
         os.environ["TINYTF_DEVICE"] = device
     gc.set_threshold(*SELDOM)
-    fork_kernels()
+    if sys.platform == "linux":
+        from tinytf.course.kernels import fork_kernels
+
+        fork_kernels()
     if not hasattr(config, "workerinput"):  # workers inherit it
         _kernels_of_their_own(config)
     workers = getattr(config.option, "numprocesses", None)
