@@ -18,6 +18,10 @@ DEVICES = ("cpu", "cuda", "mps")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # A tenth of the time went into looking for cycles among torch's own objects, which stay.
 SELDOM = (20_000, 50, 100)
+gc.set_threshold(*SELDOM)
+# nbformat would load a grammar of addresses by it, .8 s in each process; no notebook's format asks
+# for one.
+sys.modules.setdefault("rfc3987_syntax", None)
 
 
 def pytest_addoption(parser):
@@ -32,7 +36,6 @@ def pytest_configure(config):
         if not _present(device):
             raise pytest.UsageError(f"--device {device}: this machine has no {device} device")
         os.environ["TINYTF_DEVICE"] = device
-    gc.set_threshold(*SELDOM)
     if sys.platform == "linux":
         from tinytf.course.kernels import fork_kernels
 
