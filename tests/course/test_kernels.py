@@ -68,6 +68,15 @@ def test_no_kernel_sees_what_another_did(start):
     assert run(other, same)["text"] != run(one, same)["text"] == "5\n"
 
 
+def test_it_knows_what_its_starter_knows_and_leads_a_group_of_its_own(start, monkeypatch):
+    start()
+    monkeypatch.setenv("TOLD", "after the server had begun")
+    monkeypatch.delenv("IPYTHONDIR", raising=False)
+    _, client = start()
+    ask = "print(os.environ.get('TOLD'), 'IPYTHONDIR' in os.environ, os.getpgrp() == os.getpid())"
+    assert run(client, f"import os\n{ask}")["text"] == "after the server had begun False True\n"
+
+
 def test_figures_are_shown_in_the_notebook(start):
     _, client = start()
     draw = "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"
