@@ -17,6 +17,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CHAPTER = "00_start_here.ipynb"
 LAST = "first-look-explorer"  # the cell with the explorer
+ALSO = ("predict-00-a", "exercise-00-2-answer", "look")  # buttons, a grader's words, sliders
 TOKEN = "tinytf"
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -26,10 +27,11 @@ pytestmark = pytest.mark.browser
 
 
 def opening(path):
-    """Leave the cells to the explorer's, without outputs: what the page shows is computed here."""
+    """Leave what a page has to show, without outputs: whatever it shows was computed here."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
     end = next(place for place, cell in enumerate(notebook["cells"]) if cell["id"] == LAST)
-    del notebook["cells"][end + 1 :]
+    first, rest = notebook["cells"][: end + 1], notebook["cells"][end + 1 :]
+    notebook["cells"] = [*first, *(cell for cell in rest if cell["id"] in ALSO)]
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
             cell.update(outputs=[], execution_count=None)

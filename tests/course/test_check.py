@@ -182,7 +182,7 @@ def test_an_endless_loop_is_told_in_time():
 
     start = time.monotonic()
     result = grade(SPLIT, answer, seconds=2.0)
-    assert time.monotonic() - start < 4
+    assert time.monotonic() - start < 10
     assert "does a loop never end?" in result.text
     assert len(result.problems) == 1  # the other tests are not tried
     assert result.mistake is None

@@ -268,7 +268,7 @@ def test_in_a_notebook_the_kernel_goes_on_and_can_be_interrupted():
         for source, words in CELLS.items():
             said = []
             if words is None:
-                threading.Timer(1.0, manager.interrupt_kernel).start()
+                threading.Timer(1.5, manager.interrupt_kernel).start()
             reply = client.execute_interactive(source, output_hook=said.append, timeout=60)
             if words is None:
                 assert reply["content"]["ename"] == "KeyboardInterrupt"

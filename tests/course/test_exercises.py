@@ -3,7 +3,6 @@
 import ast
 import functools
 import inspect
-import sys
 
 import pytest
 from torch import nn
@@ -21,20 +20,6 @@ def by_id(exercise):
 
 def by_name(pair):
     return f"{pair[0].id} {pair[1].name}"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def run_once():
-    """A wrong answer is not run again to be compared with the others as the mistake that it is."""
-    module = sys.modules["tinytf.course.check"]
-    once = functools.cache(module._verdicts)
-
-    def verdicts(exercise, answer, seconds, until_wrong=False):
-        return once(exercise, answer, seconds, until_wrong)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_verdicts", verdicts)
-        yield
 
 
 @functools.cache

@@ -60,9 +60,7 @@ def test_no_kernel_sees_what_another_did(start):
     left = "import os, torch\ntorch.manual_seed(5)\ntorch.left = os.environ['LEFT'] = '1'\nleft = 1"
     assert run(one, left)["error"] is None
     _, other = start()
-    find = (
-        "import os, torch\nprint('left' in globals(), hasattr(torch, 'left'), 'LEFT' in os.environ)"
-    )
+    find = "print('left' in globals(), hasattr(torch, 'left'), 'LEFT' in os.environ)"
     assert run(other, f"import os, torch\n{find}")["text"] == "False False False\n"
     same = "print(torch.initial_seed())"
     assert run(other, same)["text"] != run(one, same)["text"] == "5\n"

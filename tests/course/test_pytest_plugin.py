@@ -86,7 +86,7 @@ def test_nbval_runs_chapters_on_the_device_and_fails_on_a_false_claim(executed, 
         (tmp_path / f"{name}.ipynb").write_text(json.dumps(saved))
     options = (
         "-p tinytf.course.pytest_plugin --nbval-lax --nbval-current-env "
-        "--nbval-cell-timeout 300 -n 0"
+        "--nbval-cell-timeout 300 -n 1 --dist loadscope"
     )
     run = run_pytest(tmp_path, *options.split(), "--device", "cpu")
     assert run.returncode == 1, run.stdout + run.stderr

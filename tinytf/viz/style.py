@@ -105,18 +105,7 @@ _THEME = {
     "grid.linewidth": 1.0,
     "font.size": 13.2,
     "text.color": INK,
-    **{
-        f"{axis}tick.{part}": value
-        for axis in "xy"
-        for part, value in {
-            "color": INK,
-            "labelsize": 12.1,
-            "major.size": 6.0,
-            "major.width": 1.25,
-            "minor.size": 4.0,
-            "minor.width": 1.0,
-        }.items()
-    },
+    "axes.prop_cycle": plt.cycler(color=CYCLE),
     "lines.linewidth": 2.4,
     "lines.markersize": 7,
     "lines.solid_capstyle": "round",
@@ -127,12 +116,20 @@ _THEME = {
     "legend.fontsize": 12.1,
     "legend.title_fontsize": 13.2,
 }
+_TICKS = {
+    "color": INK,
+    "labelsize": 12.1,
+    "major.size": 6.0,
+    "major.width": 1.25,
+    "minor.size": 4.0,
+    "minor.width": 1.0,
+}
 
 
 def use_house_style():
     """Apply the course's look to every figure drawn from now on."""
     plt.rcParams.update(_THEME)
-    plt.rcParams["axes.prop_cycle"] = plt.cycler(color=CYCLE)
+    plt.rc(("xtick", "ytick"), **_TICKS)
     plt.rcParams["font.family"] = [BASE_FONT, font.register()]  # falls back glyph by glyph
 
 
