@@ -4,11 +4,13 @@ import pytest
 import torch
 from support import warnings_as_errors
 
+from tinytf.support.randomness import seed_all
+
 
 @pytest.fixture(autouse=True)
 def seeded():
     """Each test starts from the same seed, whatever ran before it."""
-    torch.manual_seed(0)
+    seed_all(0)
 
 
 @pytest.fixture

@@ -3,7 +3,9 @@
 import signal
 import warnings
 from contextlib import contextmanager
+from importlib.util import find_spec
 
+import pytest
 import torch
 from hypothesis import HealthCheck, settings
 from torch import nn
@@ -19,6 +21,9 @@ bounded = settings(
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
+
+# asked without importing it, which takes a second of every worker
+needs_scikit_learn = pytest.mark.skipif(not find_spec("sklearn"), reason="no scikit-learn")
 
 # largest difference allowed against an oracle, absolute and relative
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}

@@ -2,10 +2,11 @@
 
 import pytest
 import torch
+from support import needs_scikit_learn
 
 from tinytf.data.digits import TEXT, digits, sample, shift, split
 
-pytest.importorskip("sklearn")
+pytestmark = needs_scikit_learn
 
 
 def test_all_digits_are_there_on_fourteen_forms():

@@ -27,7 +27,9 @@ def tagged(english):
     return "".join(TAGS[tag] for tag in date_tags(pair))
 
 
-ALL = questions(1000)
+@pytest.fixture(scope="module")
+def asked():
+    return questions(1000)
 
 
 def test_dates_are_tagged_and_hours_and_counts_are_not():
@@ -50,26 +52,26 @@ def test_half_of_the_date_sentences_hold_a_date():
     assert not {e.words for e in examples} & {e.words for e in date_sentences(500)}
 
 
-def test_every_answer_stands_where_it_is_said_to():
-    for q in ALL:
+def test_every_answer_stands_where_it_is_said_to(asked):
+    for q in asked:
         assert 0 <= q.start <= q.end < len(q.text)
         assert q.question[0] == "what"
         assert q.question[-1] == "?"
         before = q.text[: q.start]
         assert not before or before[-1] not in ("the", "a", "his", "white"), q
-    for q in ALL[:60]:  # reading them again takes a while
+    for q in asked[:60]:  # reading them again takes a while
         pair = BOOK.translate(" ".join(q.text))
         if q.kind == "it":
             assert pair.antecedent[1] == q.end
             assert q.question[1:-1] == q.text[pair.antecedent[0] + 1 :]
         else:
             assert q.text[q.end + 1 : q.end + 1 + len(q.question) - 2] == q.question[1:-1]
-    share = Counter(q.kind for q in ALL)["it"] / len(ALL)
+    share = Counter(q.kind for q in asked)["it"] / len(asked)
     assert share == pytest.approx(2 / 3, abs=0.05)
 
 
-def test_the_sentence_decides_whether_it_is_subject_or_object():
-    subjects = [q.end < q.text.index("because") - 1 for q in ALL if q.kind == "it"]
+def test_the_sentence_decides_whether_it_is_subject_or_object(asked):
+    subjects = [q.end < q.text.index("because") - 1 for q in asked if q.kind == "it"]
     assert 0.4 < sum(subjects) / len(subjects) < 0.6
 
 

@@ -2,13 +2,14 @@
 
 import pytest
 import torch
+from support import needs_scikit_learn
 
 from tinytf.data.digits import Digits, sample, split
 from tinytf.metrics.counting import count_parameters
 from tinytf.related.vit import ImageClassifier, ImageConfig
 from tinytf.studies import digits as study
 
-pytest.importorskip("sklearn")
+pytestmark = needs_scikit_learn
 
 
 def test_models_are_of_one_size():

@@ -1,11 +1,11 @@
 """The tables of images have every row."""
 
-import pytest
+from support import needs_scikit_learn
 
 from tinytf.studies import digits as study
 from tinytf.studies import digits_tables
 
-pytest.importorskip("sklearn")
+pytestmark = needs_scikit_learn
 
 
 def test_controls_train_without_shifts_for_as_many_steps(monkeypatch):

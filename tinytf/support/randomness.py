@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-__all__ = ["random_state", "seeded", "set_random_state"]
+__all__ = ["random_state", "seed_all", "seeded", "set_random_state"]
 
 
 def random_state(device: torch.device) -> dict[str, Tensor]:
@@ -28,10 +28,22 @@ def set_random_state(state: dict[str, Tensor], device: torch.device) -> None:
         torch.mps.set_rng_state(state["mps"])
 
 
+def seed_all(seed: int) -> None:
+    """Seed every device that is there, to the states that `torch.manual_seed` gives them.
+
+    That one leaves a note with the stack's text, .6 ms, for each kind of device that is not there.
+    """
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_available():
+        torch.cuda.manual_seed_all(seed)
+    if torch.backends.mps.is_available():
+        torch.mps.manual_seed(seed)
+
+
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Seed torch inside the block only: what it draws does not depend on what came before."""
     # all GPUs by name: fork_rng() alone warns where there are several
     with torch.random.fork_rng(range(torch.cuda.device_count())):
-        torch.manual_seed(seed)
+        seed_all(seed)
         yield
