@@ -173,8 +173,8 @@ class Phrasebook:
             choice = choose(kind, uniform)
             if kind not in kinds:
                 continue
-            if split != "compositional" and _bucket(choice.source()) != split:
-                continue  # before its Chinese is written: of held-out splits most draws end here
+            if split in ("validation", "test") and _bucket(choice.source()) != split:
+                continue  # before its Chinese is written: most draws end here
             phrase = choice.phrase()
             longest = max(len(phrase.source), len(phrase.target))
             if longest <= MAX_TOKENS and _split(phrase) == split:

@@ -146,7 +146,10 @@ class Grammar:
 
 
 class Choice:
-    """A phrase that is chosen and not yet written: its English side costs less than the whole."""
+    """A phrase that is chosen and not yet written: its English side costs less than the whole.
+
+    `what` is the number of a phrase of a flat symbol, or a rule's choices, one per slot.
+    """
 
     __slots__ = ("of", "what")
 
@@ -155,13 +158,13 @@ class Choice:
 
     def source(self) -> tuple[str, ...]:
         """The English side."""
-        if isinstance(self.of, Phrases):
+        if isinstance(self.what, int):
             return self.of.sources[self.what]
         return self.of.source([part.source() for part in self.what])
 
     def phrase(self) -> Phrase:
         """The whole phrase."""
-        if isinstance(self.of, Phrases):
+        if isinstance(self.what, int):
             return self.of[self.what]
         return self.of.build([part.phrase() for part in self.what])
 
