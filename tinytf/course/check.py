@@ -13,6 +13,7 @@ from tinytf.course.display import BAD, GOOD, QUIET, block, inline, show, sign, t
 from tinytf.course.evidence import Watched, alike, start_evidence
 from tinytf.course.expect import Mismatch
 from tinytf.course.grading import Exercise, WrongAnswer, exercises
+from tinytf.course.settings import Settings
 
 # The last test of every exercise.
 UNTOUCHED = "what it is given, and torch's settings, are left as they were"
@@ -164,10 +165,10 @@ class Verdict:
 def _verdicts(exercise, answer, seconds, until_wrong=False):
     """A verdict for each test that was run and for the side effects; or why it is not yet."""
     watched = Watched(answer, exercise.function, exercise.changes)
-    end, verdicts = time.monotonic() + seconds, []
+    end, verdicts, settings = time.monotonic() + seconds, [], Settings()
     for test in exercise.tests:
         left = max(min(end - time.monotonic(), seconds / 2), 0.05)
-        verdict, error, changed = _verdict(test, watched, left)
+        verdict, error, changed = _verdict(test, watched, left, settings)
         if not verdicts:
             reason = _not_yet(exercise, answer, verdict, error)
             if reason:
@@ -182,11 +183,11 @@ def _verdicts(exercise, answer, seconds, until_wrong=False):
     return verdicts, ""
 
 
-def _verdict(test, watched, seconds):
+def _verdict(test, watched, seconds, settings):
     """The verdict of one test, the error that it ended with, and the settings that it changed."""
     says = inspect.getdoc(test).splitlines()[0]
     trail = start_evidence()
-    done = contained(lambda: test(watched), seconds)
+    done = contained(lambda: test(watched), seconds, settings)
     error, found = done.error, None
     if isinstance(error, TooLong):
         found = f"it ran for more than {seconds:.1g} s and was stopped: does a loop never end?"

@@ -32,14 +32,15 @@ class Contained:
         self.changed = []
 
 
-def contained(function, seconds):
+def contained(function, seconds, settings=None):
     """Call `function` for at most so many seconds; return a `Contained`. Only Ctrl-C passes.
 
     Random streams start from the same seed in every call. They, torch's settings, replaced
-    functions, warning filters, the environment and the working directory are put back.
+    functions, warning filters, the environment and the working directory are put back. `settings`
+    are those to put back to, where a caller has read them already: many calls need one reading.
     """
     done = Contained()
-    settings = Settings()
+    settings = settings or Settings()
     with Interrupts() as interrupts:
         try:
             with Randomness(), _no_way_out(), _memory_limit():

@@ -8,18 +8,24 @@ new one would have loaded, and nothing of another chapter's. For Linux, where th
 import contextlib
 import multiprocessing
 import os
+import pkgutil
 import sys
 from importlib.metadata import EntryPoint
 from multiprocessing.context import ForkServerProcess
 
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
 
+EXERCISES = os.path.join(os.path.dirname(__file__), "exercises")
 LOADED = [
     "ipykernel.kernelapp",
     "matplotlib.pyplot",
     "torch._dynamo",  # which torch loads with a process's first optimizer
+    "matplotlib.backends.backend_agg",
+    "ipywidgets",
     "tinytf.course",
     "tinytf.viz",
+    # all of them by a chapter's first `check`
+    *(f"tinytf.course.exercises.{module.name}" for module in pkgutil.iter_modules([EXERCISES])),
 ]
 
 
