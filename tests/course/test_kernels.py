@@ -55,6 +55,12 @@ def test_what_all_chapters_load_is_there_and_nothing_else(start, tmp_path):
     assert run(client, "import os; print(os.getcwd())")["text"] == f"{tmp_path}\n"
 
 
+def test_what_it_is_forked_from_has_started_no_thread(start):
+    _, client = start()
+    count = "import os\nprint(len(os.listdir(f'/proc/{os.getppid()}/task')))"
+    assert run(client, count)["text"] == "1\n"
+
+
 def test_no_kernel_sees_what_another_did(start):
     _, one = start()
     left = "import os, torch\ntorch.manual_seed(5)\ntorch.left = os.environ['LEFT'] = '1'\nleft = 1"

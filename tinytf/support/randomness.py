@@ -29,9 +29,9 @@ def set_random_state(state: dict[str, Tensor], device: torch.device) -> None:
 
 
 def seed_all(seed: int) -> None:
-    """Seed every device that is there, to the states that `torch.manual_seed` gives them.
+    """Seed the CPU and the GPUs that are there, to the states that `torch.manual_seed` gives them.
 
-    That one leaves a note with the stack's text, .6 ms, for each kind of device that is not there.
+    That one also writes down the whole stack for each kind of device that is not there.
     """
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_available():
