@@ -17,7 +17,7 @@ def test_claims_are_listed(tmp_path, capsys):
     assert "03  03-0     s · 1 < 2" in shown
     assert "late · not run" in shown
     assert "6 claims" in shown
-    assert main(["claims", "--notebooks", str(tmp_path), "--chapter", "04"]) == 1
+    assert main(["claims", "--notebooks", str(tmp_path), "04"]) == 1
 
 
 def test_exercises_are_listed(capsys):
@@ -31,7 +31,7 @@ def test_exercises_are_listed(capsys):
 
 def test_claims_are_found_from_any_folder(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert main(["claims", "--chapter", "3"]) == 0
+    assert main(["claims", "3"]) == 0
     assert "\n03  " in "\n" + capsys.readouterr().out
     assert main(["claims", "--notebooks", str(tmp_path / "none")]) == 1
     assert "say with --notebooks where they are" in capsys.readouterr().err
