@@ -8,7 +8,8 @@ def setup(seed=0):
 
     The device is that of `tinytf.support.device.choose_device`: the TINYTF_DEVICE environment
     variable (cpu, cuda or mps) if set, otherwise the best one present. Prints nothing, so that
-    a chapter reads the same on every machine.
+    a chapter reads the same on every machine. For the same reason a GPU computes convolutions in
+    full float32, as it does matrix products, and not in TF32, whose mantissa has 10 bits.
     """
     import numpy
     import torch
@@ -17,6 +18,7 @@ def setup(seed=0):
     from tinytf.viz.spoken import speak_in_notebooks
     from tinytf.viz.style import use_house_style
 
+    torch.backends.cudnn.allow_tf32 = False
     use_house_style()
     speak_in_notebooks()
     random.seed(seed)
