@@ -49,7 +49,7 @@ def load_run(run: "Trainer", path: str | Path) -> dict[str, Any]:
     settings = _check_settings(run, header, name)
     if faults := _header_faults(header, run.config.steps):
         raise CheckpointError(f"{name} is not a run of a Trainer: " + "; ".join(faults[:5]))
-    state = check_state(path, tensors, header, run.model, run.optimizer)
+    state = check_state(path, tensors, header, run.model, run.optimizer, header["step"])
     config = replace(run.config, **{name: settings[name] for name in run.measured})
     state.put_into(run.model, run.optimizer)
     run.config = config
