@@ -19,6 +19,7 @@ from tinytf.training.state import load_training_state, save_training_state
 from tinytf.training.trainer import Trainer, TrainingConfig
 
 WEIGHT = "decoder.layers.0.feed_forward.w_1.weight"  # (20, 12)
+LONG = "layer." * 20_000 + "weight"
 MOMENT = f"optimizer/{WEIGHT}/exp_avg"
 STEP = f"optimizer/{WEIGHT}/step"
 
@@ -167,6 +168,25 @@ def test_many_faults_are_one_error(path):
     rewritten(path, change)
     with pytest.raises(CheckpointError, match=r"of shape \(3,\).*; and \d+ more$"):
         trainer(dtype=torch.float32).load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        put("model/" + LONG, torch.ones(1)),
+        put(f"optimizer/{LONG}/exp_avg", torch.ones(1)),
+        put(LONG, torch.ones(1)),
+        put("random/" + LONG, torch.ones(1)),
+        put("model/" + LONG, torch.full((1,), math.nan)),
+        say(LONG, 3, "training"),
+        say("kind", LONG),
+    ],
+)
+def test_a_name_of_any_length_is_quoted_shortened(path, change):
+    rewritten(path, change)
+    with pytest.raises(CheckpointError, match=r"layer.*…") as caught:
+        trainer(dtype=torch.float32).load(path)
+    assert len(str(caught.value)) < 800
 
 
 def test_a_resumed_runs_history_is_that_of_an_unbroken_one(path):

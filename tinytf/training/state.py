@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from tinytf.support.files import shortened
 from tinytf.support.randomness import random_state, set_random_state
 from tinytf.training.checkpointing import (
     CheckpointError,
@@ -77,7 +78,7 @@ def load_training_state(
     step = header.get("step")
     if header.get("kind") != "training" or type(step) is not int or step < 0:
         raise CheckpointError(
-            f"{Path(path).name} holds kind {header.get('kind')!r} at step {step!r}, "
+            f"{Path(path).name} holds kind {header.get('kind')!r:.60} at step {step!r:.60}, "
             "not the state of a training"
         )
     state = check_state(path, tensors, header, model, optimizer)
@@ -126,7 +127,7 @@ def check_state(
         if part in parts:
             parts[part][rest] = tensor
         else:
-            faults.append(f"unexpected {name}")
+            faults.append(f"unexpected {shortened(name)}")
     faults += weight_faults(model, parts["model"], same_dtype=True)
     without = header.get("without_moments", [])
     if not (isinstance(without, list) and all(isinstance(name, str) for name in without)):
@@ -169,7 +170,9 @@ def _moments(
                 place = parameter.device if like.device.type == "meta" else like.device
                 held = saved[entry].to(place)
                 moments[name][key] = held if isinstance(value, Tensor) else held.item()
-    faults += [f"unexpected optimizer/{entry}" for entry in sorted(saved.keys() - expected)]
+    faults += [
+        f"unexpected optimizer/{shortened(entry)}" for entry in sorted(saved.keys() - expected)
+    ]
     return moments, faults
 
 
@@ -183,7 +186,7 @@ def _bad_number(name: str, tensor: Tensor) -> Iterator[str]:
     if not good.all():
         place = (~good).nonzero()[0].tolist()
         value = tensor[tuple(place)].item()
-        yield f"{name}{place or ''} is {value}, expected {expected}"
+        yield f"{shortened(name)}{place or ''} is {value}, expected {expected}"
 
 
 def _step_faults(moments: Mapping[str, Tensor], steps: float) -> Iterator[str]:
@@ -193,7 +196,7 @@ def _step_faults(moments: Mapping[str, Tensor], steps: float) -> Iterator[str]:
             continue
         value = tensor.item()
         if math.isfinite(value) and value != int(value):
-            yield f"optimizer/{name} is {value}, expected a whole number"
+            yield f"optimizer/{shortened(name)} is {value}, expected a whole number"
         elif steps < value < math.inf:
             yield f"optimizer/{name} is {value}, expected at most {steps}, the steps of the run"
 
@@ -236,7 +239,9 @@ def _random_faults(states: Mapping[str, Tensor], device: torch.device) -> list[s
     """Say which random states can't be set; those of other devices than this one are not tried."""
     here = random_state(device)
     faults = [f"missing random/{kind}" for kind in sorted({"cpu"} - states.keys())]
-    faults += [f"unexpected random/{k}" for k in sorted(states.keys() - {"cpu", "cuda", "mps"})]
+    faults += [
+        f"unexpected random/{shortened(k)}" for k in sorted(states.keys() - {"cpu", "cuda", "mps"})
+    ]
     for kind in sorted(here.keys() & states.keys()):
         if (found := _kind(states[kind])) != (wanted := _kind(here[kind])):
             faults.append(f"random/{kind} is {found}, expected {wanted}")
