@@ -15,7 +15,7 @@ def add(commands):
 def run(options):
     """One line a claim: chapter, id, sentence, what was measured. 1 if there is none."""
     rows = [
-        (notebook.chapter, claim["id"], f"{claim['sentence']} · {claim['measured']}")
+        (notebook.chapter, claim["id"], f"{claim['sentence']} · {claim.get('measured', '?')}")
         for notebook in readable(options.notebooks, options.chapter and {options.chapter})
         for claim in notebook.claims()
     ]
