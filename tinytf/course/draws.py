@@ -59,7 +59,7 @@ def calling(f, *given, **named):
     return lambda generator: f(*copied(given), generator=generator, **named)
 
 
-def drawn(draw, chances, times=3000, seed=0):
+def drawn(draw, chances, times=1200, seed=0):
     """Draw so many times by one generator, and say how often outcomes come."""
     generator = torch.Generator().manual_seed(seed)
     return {"draws": often([outcome(draw(generator)) for _ in range(times)], chances)}

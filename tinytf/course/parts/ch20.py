@@ -5,7 +5,7 @@ import math
 
 import torch
 
-from tinytf.course.draws import by_its_generator, calling, drawn, often, outcome
+from tinytf.course.draws import by_its_generator, calling, often, outcome
 from tinytf.course.parts import Part
 from tinytf.course.parts.ch05 import dtypes, wide
 from tinytf.decoding.generate import pad_left
@@ -80,8 +80,14 @@ def _joint(logits):
     return chances
 
 
+def _in_pairs(f, logits, *given):
+    """What two rows of logits give together, in 2000 such pairs of one batch."""
+    ids = f(logits.repeat(2000, 1), *given, torch.Generator().manual_seed(5))
+    return outcome(ids.reshape(-1, 2))
+
+
 def _sampled(logits):
-    return lambda f: drawn(calling(f, logits), _joint(logits), 2000)
+    return lambda f: {"draws": often(_in_pairs(f, logits), _joint(logits))}
 
 
 def _in_one_batch(f):
@@ -158,18 +164,17 @@ def _settings():
 
 def _chosen(rule):
     logits = wide(2, 5, seed=1)
-    return lambda choose: drawn(
-        lambda g: getattr(choose, "answer", choose)(logits.clone(), SAID, rule, g),
-        _joint(rule(logits, SAID)),
-        1500,
-    )
+    chances = _joint(rule(logits, SAID))
+    return lambda choose: {
+        "draws": often(_in_pairs(choose, logits, SAID.repeat(2000, 1), rule), chances)
+    }
 
 
 def _chosen_unasked(choose):
     logits, rule = wide(2, 5, seed=1), Sampling(temperature=2.0)
     torch.manual_seed(2)
-    rows = [outcome(choose(logits, SAID, rule)) for _ in range(500)]
-    return {"draws": often(rows, _joint(rule(logits, SAID)))}
+    rows = choose(logits.repeat(2000, 1), SAID.repeat(2000, 1), rule).reshape(-1, 2)
+    return {"draws": often(outcome(rows), _joint(rule(logits, SAID)))}
 
 
 def _model(vocab_size=11, **choices):
@@ -327,7 +332,7 @@ PARTS = (
     Part(
         "tinytf.decoding.sampling.sample",
         {
-            "two rows are drawn, again and again": _sampled(PAIR),
+            "two rows are drawn, in 2000 pairs": _sampled(PAIR),
             "4000 rows are drawn at once": _in_one_batch,
             "logits are large, or far below zero": _sampled(LARGE),
             "two generators draw": lambda f: by_its_generator(calling(f, wide(4, 6, seed=1))),
