@@ -87,13 +87,13 @@ def _word_chances(share, masked, swapped):
 
 
 def _pairs(*shares, **named):
-    """A script: what becomes of two words side by side, in 10000 sentences."""
+    """A script: what becomes of two words side by side, in 4000 sentences."""
     alone = _word_chances(*shares)
     both = itertools.product(alone.items(), repeat=2)
     chances = {(one, two): p * q for (one, p), (two, q) in both}
 
     def script(f):
-        ids = torch.full((10000, 2), 5)
+        ids = torch.full((4000, 2), 5)
         read, chosen = f(ids, 8, torch.Generator().manual_seed(0), **named)
         return {"draws": often(outcome(torch.stack([read, chosen.long()], dim=-1)), {
             tuple((word, int(hit)) for word, hit in pair): p for pair, p in chances.items()
@@ -122,6 +122,13 @@ def _specials(f):
         "a special is drawn": bool((read[other] < 3).any()),
         "a word not chosen is changed": bool(other[~chosen].any()),
     }
+
+
+def _large_words(f):
+    """Drawn words are of the whole vocabulary, odd ones among the last of it too."""
+    ids = torch.full((20, 100), 7)
+    read, _ = f(ids, 5000, torch.Generator().manual_seed(0), 1.0, 0.0, 1.0)
+    return {"odd words from 4001 on come": bool(((read > 4000) & (read % 2 == 1)).any())}
 
 
 def _by_its_generator(f):
@@ -170,11 +177,15 @@ PARTS = (
             "all words are swapped": _pairs(1.0, 0.0, 1.0, share=1.0, masked=0.0, swapped=1.0),
             "nothing is left to chance": _all_or_none,
             "some are no words": _specials,
+            "the vocabulary is large": _large_words,
             "two generators draw": _by_its_generator,
             "ids are of another whole-number type, which is kept": _short_ids,
         },
         equivalent={
             "… => ….detach()…": "nothing here carries a gradient",
+            "… => …(fate <= masked), mask_id)": "a draw is hardly ever the share itself",
+            "… => …(fate > masked) & …": "a draw is hardly ever the share itself",
+            "… => …(fate <= masked + swapped)": "a draw is hardly ever the share itself",
             "… => …drawn.float()…": IN_FLOAT32,
             "… => …fate.float()…": IN_FLOAT32,
             "… => drawn, fate = ….float()": IN_FLOAT32,

@@ -170,6 +170,12 @@ def _chosen(rule):
     }
 
 
+def _by_rule(choose):
+    """`choose` as a function of the logits and a generator."""
+    rule = Sampling(temperature=3.0)
+    return lambda logits, generator: choose(logits, SAID, rule, generator)
+
+
 def _chosen_unasked(choose):
     logits, rule = wide(2, 5, seed=1), Sampling(temperature=2.0)
     torch.manual_seed(2)
@@ -458,6 +464,12 @@ PARTS = (
             "tokens tie, and there is no rule": lambda choose: choose(TIES, SAID),
             "two differ by little, in float64": lambda choose: choose(CLOSE, SAID[:1]),
             "there is a rule, and no generator": _chosen_unasked,
+            "there is a rule, and the ids' kind counts": lambda choose: dtypes(
+                choose(wide(2, 5, seed=1), SAID, Sampling(temperature=2.0))
+            ),
+            "there is a rule, and two generators draw": lambda choose: by_its_generator(
+                calling(_by_rule(choose), wide(2, 5, seed=1))
+            ),
             "a rule takes the likeliest": _chosen(Sampling(top_k=1)),
             "a rule looks at what was said": _chosen(Sampling(presence_penalty=2.0)),
         },

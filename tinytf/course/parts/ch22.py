@@ -138,18 +138,23 @@ def _infilled_chances(ids, left, mean):
     return dict(chances)
 
 
-def _shaped(f, length, share=0.15, mean_length=3.0, **named):
+def _shaped(f, length, *shares):
     """What is fixed of a pattern of noise: its length and dtype, how many go, and in how many."""
     found = []
     for seed in range(12):
-        noise = f(length, _draws(seed), share, mean_length, **named)
-        ends = [] if named else [noise[0], noise[-1]]
+        noise = f(length, _draws(seed), *shares)
         starts = noise & ~noise.roll(1)
         found += [
-            torch.tensor([len(noise), noise.sum(), starts.sum(), *ends]),
+            torch.tensor([len(noise), noise.sum(), starts.sum(), noise[0], noise[-1]]),
             noise.dtype.is_signed,
         ]
     return found
+
+
+def _lengths(f):
+    """How long both parts are, which is fixed."""
+    pairs = [f(LONG, MARKS, _draws(seed)) for seed in range(8)]
+    return [torch.tensor([len(part) for part in pair]) for pair in pairs]
 
 
 def _left_of(f, ids, share, mean_length):
@@ -248,6 +253,7 @@ PARTS = (
             "a text has 5 tokens": lambda f: _results(f, 5),
             "a text has 13 tokens": lambda f: _shaped(f, 13),
             "a text has 55 tokens": lambda f: _shaped(f, 55),
+            "a rolled pattern is drawn by two generators": _its_own(4, roll=True),
             "share and mean length are others": lambda f: _shaped(f, 30, 0.4, 2.8),
             "four of eight tokens go, in two spans": _often(
                 _noises(4, 4, 2), 8, share=0.5, mean_length=2.0
@@ -289,6 +295,8 @@ PARTS = (
                 mean_length=1.5,
                 roll=True,
             ),
+            "a text is longer": _lengths,
+            "a rolled pattern is drawn by two generators": _its_own(WORDS[:4], MARKS, roll=True),
             "two generators draw": _its_own(LONG, MARKS, share=0.1, mean_length=2.0),
         },
         equivalent={"… => …detach()…": WHOLE, "… => …len(ids.float())…": LENGTH},
@@ -327,6 +335,7 @@ PARTS = (
             "one alone is left": _often(_each_alone((11, 12, 13), 0.85, None), THREE, share=0.85),
             "all would go": _often(_each_alone((11, 12, 13), 1.0, None), THREE, share=1.0),
             "none would go": lambda f: _results(f, WORDS, share=0.0),
+            "all would go, and two generators draw": _its_own(WORDS, share=1.0),
             "two generators draw": _its_own(LONG),
         },
         equivalent={
@@ -351,6 +360,8 @@ PARTS = (
             "… => …len(ids.float())…": LENGTH,
             "… => …ids.float().tolist()…": EXACT,
             "… => …if token in ends and …": "ends are listed here",
+            "… => cuts = …if token in stops…": "an empty sentence more leaves all orders as likely",
+            "… => return torch.cat([sentences[i - 1] for i in order])": "it is as random",
             "… => order = torch.randperm(len(sentences), generator=generator)": READ_ALIKE,
         },
     ),
