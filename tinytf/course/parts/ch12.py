@@ -183,6 +183,7 @@ PARTS = (
         },
         equivalent={
             "… => ….detach()…": "nothing here carries a gradient",
+            "… => chosen = (drawn <= share) & …": "a draw is hardly ever the share itself",
             "… => …(fate <= masked), mask_id)": "a draw is hardly ever the share itself",
             "… => …(fate > masked) & …": "a draw is hardly ever the share itself",
             "… => …(fate <= masked + swapped)": "a draw is hardly ever the share itself",

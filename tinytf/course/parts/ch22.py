@@ -151,6 +151,20 @@ def _shaped(f, length, *shares):
     return found
 
 
+@functools.cache
+def _span_counts(left, mean):
+    """The chance of each number of spans that it takes to use up so many tokens."""
+    open_, chances = {left: 1.0}, {}
+    for count in range(1, 40):
+        after = Counter()
+        for rest, chance in open_.items():
+            for length in range(rest):
+                after[rest - length] += chance * poisson(mean, length)
+        chances[count] = sum(open_.values()) - sum(after.values())
+        open_ = after
+    return chances
+
+
 def _lengths(f):
     """How long both parts are, which is fixed."""
     pairs = [f(LONG, MARKS, _draws(seed)) for seed in range(8)]
@@ -396,7 +410,9 @@ PARTS = (
             "the mean length is a whole number": _often(
                 _infilled_chances((11, 12, 13), 2, 2.0), THREE, 50, share=0.67, mean_length=2
             ),
-            "no mean length is named": _often(_infilled_chances((11, 12, 13), 1, 3.0), THREE, 50),
+            "no mean length is named": lambda f: drawn(
+                lambda g: int((calling(f, LONG, 50)(g) == 50).sum()), _span_counts(18, 3.0)
+            ),
             "two generators draw": _its_own(LONG, 50),
             "it is to be a tensor": lambda f: _tensors(f(WORDS, 50, _draws(0))),
         },
