@@ -24,6 +24,7 @@ OF_SOMETHING_ELSE = {
     "course/release/test_class.py": "what a whole class may hand in to `collect`",
     "course/test_clinic_checks.py": "the checks of the clinic, which are many",
     "course/test_browser.py": "a chapter in JupyterLab",
+    "course/test_strangers.py": "answers of people who had not read the graders",
     "course/test_form_checks.py": "the checks in test_notebooks_form.py",
     "course/test_notebooks_form.py": "the saved notebooks",
     "interpret/test_transformer_lens.py": "the tools of interpret/ against an independent library",
