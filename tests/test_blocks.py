@@ -13,8 +13,20 @@ from support import (
 )
 from torch import nn
 
-from tinytf.blocks import Decoder, DecoderLayer, Encoder, EncoderLayer, PostNorm, PreNorm
-from tinytf.masks import causal_mask, padding_mask
+from tinytf.attention import KeyValueCache
+from tinytf.blocks import (
+    Decoder,
+    DecoderLayer,
+    Encoder,
+    EncoderLayer,
+    LayerCache,
+    PostNorm,
+    PreNorm,
+    decoder_mask,
+    padding_so_far,
+    token_positions,
+)
+from tinytf.masks import CAUSAL, causal_mask, padding_mask
 
 C, H, FF = 12, 3, 20
 DTYPES = pytest.mark.parametrize("dtype", TOLERANCE)
@@ -134,3 +146,120 @@ def test_every_parameter_gets_a_gradient(residual, device):
         # a bias on the keys moves all scores of a row alike: its gradient is 0 but for rounding
         idle = {n for n, p in ours.named_parameters() if not p.grad.abs().max() > 1e-5}
         assert all(n.endswith("w_k.bias") for n in idle), idle
+
+
+# ---- masks and positions of a stack that reads piece by piece
+
+
+def real(*rows, device="cpu"):
+    """Rows of 0 (padding) and 1 (a token) as a mask, (B, 1, 1, T)."""
+    return torch.tensor(rows, dtype=torch.bool, device=device)[:, None, None]
+
+
+def filled(length, rows=2):
+    """A cache that has read so many positions."""
+    cache = KeyValueCache()
+    cache.append(*torch.zeros(2, rows, 1, length, 1))
+    return cache
+
+
+def test_padding_without_a_cache_is_the_masks_own(device):
+    mask = real([0, 1, 1], [1, 1, 1], device=device)
+    assert padding_so_far(mask, 3) is mask
+    assert padding_so_far(None, 3) is None
+    assert padding_so_far(real([1, 1], [1, 1], device=device), 2) is None  # nothing to hide
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [([0, 1], [1, 1]), ([1], [1]), ([1, 1], [1, 1])],  # padding in front, then none
+        [([0, 0], [0, 1]), ([0], [1]), ([1, 0], [1, 1])],
+        [([1, 1], [1, 1]), ([0], [1]), ([1, 1], [1, 1])],  # padding met later
+        [([1, 1], [1, 1]), ([1], [1]), ([1, 1], [1, 1])],  # none at all
+    ],
+)
+def test_a_cache_remembers_the_padding_of_all_pieces(pieces):
+    whole, cache, read = real(*map(sum, zip(*pieces, strict=True), ([], []))), KeyValueCache(), 0
+    for piece in pieces:
+        mask, length = real(*piece), len(piece[0])
+        found = padding_so_far(None if mask.all() else mask, length, cache)
+        read += length
+        expected = whole[..., :read]
+        assert found is None if expected.all() else found.tolist() == expected.tolist()
+        assert found is cache.padding
+        cache.append(*torch.zeros(2, 2, 1, length, 1))  # as the first layer does
+
+
+def test_a_piece_read_twice_counts_once():
+    """A layer that failed has appended nothing: what its cache lacks is forgotten."""
+    cache = KeyValueCache()
+    for _ in range(2):
+        found = padding_so_far(real([0, 1, 1], [1, 1, 1]), 3, cache)
+        assert found.tolist() == real([0, 1, 1], [1, 1, 1]).tolist()
+
+
+def test_padding_of_another_kind_or_shape_is_named(device):
+    mask = real([0, 1, 1], [1, 1, 1], device=device)
+    for cache in (None, KeyValueCache(), filled(2)):
+        with pytest.raises(TypeError, match=r"boolean \(True = no padding\), got torch.float32"):
+            padding_so_far(mask.float(), 3, cache)
+        wide = [mask.expand(2, *shape, 3) for shape in ((4, 1), (1, 3))]
+        for wrong, length in [(mask, 2)] + [(m, 3) for m in (mask[:, 0], mask.mT, *wide)]:
+            with pytest.raises(ValueError, match=rf"\(B, 1, 1, T={length}\), .*got") as caught:
+                padding_so_far(wrong, length, cache)
+            assert str(tuple(wrong.shape)) in str(caught.value)
+
+
+def test_tokens_are_numbered_without_padding(device):
+    padding = real([0, 0, 1, 1, 1], [1, 1, 1, 1, 1], [1, 0, 1, 1, 0], device=device)
+    numbers = [[0, 0, 0, 1, 2], [0, 1, 2, 3, 4], [0, 0, 1, 2, 2]]
+    for length in range(1, 6):
+        found = token_positions(padding, length)
+        assert found.dtype == torch.int64
+        assert found.tolist() == [row[-length:] for row in numbers]
+
+
+def test_a_decoders_mask_hides_what_is_later_and_padding(device):
+    padding = real([0, 1, 1, 1], [1, 1, 1, 0], device=device)
+    for length in range(1, 5):
+        found = decoder_mask(padding, length)
+        rows = range(4 - length, 4)
+        assert found.tolist() == [[[[bool(row[0, 0, s]) and s <= t for s in range(4)]
+                                    for t in rows]] for row in padding]  # fmt: skip
+    assert decoder_mask(None, 3) is CAUSAL
+
+
+# ---- layers and their caches
+
+
+def test_defaults_are_the_papers(device):
+    """A dropout of 0.1, the norm after the sum, and ReLU (sections 3.1, 3.3 and 5.4)."""
+    for layer in (EncoderLayer(C, H, FF), DecoderLayer(C, H, FF)):
+        residuals = [m for n, m in layer.named_children() if n.startswith("residual")]
+        assert [type(m) for m in residuals] == [PostNorm] * len(residuals)
+        assert {m.p for m in layer.modules() if isinstance(m, nn.Dropout) and m.p > 0} == {0.1}
+        x = torch.randn(2, 3, C)
+        hidden = F.relu(layer.feed_forward.w_1(x))
+        torch.testing.assert_close(layer.feed_forward(x), layer.feed_forward.w_2(hidden))
+
+
+def test_layers_of_a_stack_have_caches_of_their_own(exact):
+    ours, _ = make("decoder", PostNorm, F.relu, exact, torch.float64, layers=2)
+    cache = ours.new_cache()
+    parts = [part for layer in cache for part in layer]
+    assert [len(part) for part in parts] == [0] * 4
+    assert len({id(part) for part in parts}) == 4
+    x, memory = (torch.randn(2, n, C, device=exact, dtype=torch.float64) for n in (3, 5))
+    ours(x, memory, CAUSAL, None, cache)
+    assert [[len(part) for part in layer] for layer in cache] == [[3, 5]] * 2
+
+
+def test_choosing_rows_leaves_the_memory(device):
+    """Beams move within a sentence, whose memory is the same for all of them."""
+    own, cross = filled(3), filled(5)
+    own.k += torch.arange(2)[:, None, None, None]
+    memory = cross.k
+    LayerCache(own, cross).select(torch.tensor([1, 1]))
+    assert own.k[:, 0, 0, 0].tolist() == [1, 1]
+    assert cross.k is memory

@@ -127,14 +127,15 @@ def test_generating_with_the_cache_changes_no_token(exact, tied):
     assert len(texts) > 8
 
 
-def test_the_cache_holds_the_key_heads_alone(exact):
-    model = decided(device=exact)
+@pytest.mark.parametrize("layers", [1, 2])
+def test_the_cache_holds_the_key_heads_alone(exact, layers):
+    model = decided(device=exact, num_layers=layers)
     cache = model.decoder.new_cache()
     whole = model(torch.tensor([[1, 2, 3, 4, 5]], device=exact))
     first = model(torch.tensor([[1, 2]], device=exact), cache)
     rest = model(torch.tensor([[3, 4, 5]], device=exact), cache)
     torch.testing.assert_close(torch.cat([first, rest], 1), whole, atol=1e-11, rtol=1e-11)
-    assert [c.k.shape for c in cache] == [(1, 1, 5, 4)] * 2
+    assert [c.k.shape for c in cache] == [(1, 1, 5, 4)] * layers
 
 
 def test_sampling_and_likelihood_take_it(exact):

@@ -297,12 +297,14 @@ def test_order_matters_at_last(attention, exact):
 
 
 @BOTH
-def test_dropout_is_passed_on(attention, device):
+@pytest.mark.parametrize("masked", [False, True])
+def test_dropout_is_passed_on(attention, masked, device):
     q, k, v = (torch.randn(1, 4, 20, 8, device=device) for _ in "qkv")
-    plain = attention(q, k, v)
-    assert torch.equal(attention(q, k, v), plain)
-    assert not torch.allclose(attention(q, k, v, dropout=0.5), plain)
-    mean = torch.stack([attention(q, k, v, dropout=0.5) for _ in range(2000)]).mean(0)
+    mask = torch.arange(20, device=device).lt(17)[None, None, None] if masked else None
+    plain = attention(q, k, v, mask)
+    assert torch.equal(attention(q, k, v, mask), plain)
+    assert not torch.allclose(attention(q, k, v, mask, dropout=0.5), plain)
+    mean = torch.stack([attention(q, k, v, mask, dropout=0.5) for _ in range(2000)]).mean(0)
     torch.testing.assert_close(mean, plain, atol=0.15, rtol=0)
 
 

@@ -52,10 +52,10 @@ def fused_attention(
 ) -> Tensor:
     """Compute `explicit_attention` in one kernel that never stores the weights.
 
-    Same shapes, same errors. In place of a mask, `CAUSAL` lets the kernel hide what is later: it
-    then computes half, and nobody makes a mask. The kernel can't be differentiated twice (for the
-    gradient of a gradient): give the layers `explicit_attention` for that. Source: Dao et al. 2022
-    (FlashAttention), where the device has it.
+    Same shapes. Raises ValueError as that does. In place of a mask, `CAUSAL` lets the kernel hide
+    what is later: it then computes half, and nobody makes a mask. The kernel can't be
+    differentiated twice (for the gradient of a gradient): give the layers `explicit_attention` for
+    that. Source: Dao et al. 2022 (FlashAttention), where the device has it.
     """
     _check_widths(q, k)
     if mask is CAUSAL and q.size(-2) == k.size(-2):

@@ -36,7 +36,11 @@ def gelu_tanh(x: Tensor) -> Tensor:
 
 
 class FeedForward(nn.Module):
-    """Widen each token to d_ff, apply the activation, come back: w_2 act(w_1 x)."""
+    """Widen each token to d_ff, apply the activation, come back: w_2 act(w_1 x).
+
+    `d_model` and `activation` are kept as attributes. Dropout acts on the d_ff activations, in
+    training mode alone.
+    """
 
     def __init__(
         self,
@@ -78,7 +82,8 @@ class SwiGLU(nn.Module):
     """Multiply two views of each token, one of them through silu: w_2 (silu(w_1 x) * w_3 x).
 
     Three matrices without biases, named as in Llama: w_1 the gate, w_3 what it lets through, w_2
-    the way back. Source: Shazeer 2020, equation 6, where w_3 is V.
+    the way back. `d_model` is kept as an attribute. Dropout acts on the product of the two views,
+    in training mode alone. Source: Shazeer 2020, equation 6, where w_3 is V.
     """
 
     def __init__(self, d_model: int, d_ff: int, dropout: float = 0.0) -> None:

@@ -162,8 +162,8 @@ def replace(model: nn.Module, name: str, change: Callable[[Tensor], Tensor]) -> 
 def ablate_heads(*heads: int) -> Callable[[Tensor], Tensor]:
     """Make a `change` for `replace` that silences these heads: their weights become 0.
 
-    The other weights stay, with their gradients. Raises ValueError, when the model runs, for a head
-    that is not there; heads are counted from 0, and -1 is none.
+    The other weights stay, with their gradients. A head that is not there is a ValueError when the
+    model runs; heads are counted from 0, and -1 is none.
     """
 
     def change(weights: Tensor) -> Tensor:

@@ -32,7 +32,7 @@ class PositionalEncoding(nn.Module):
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         """Encode x (B, T, C), whose first token stands at position `start`.
 
-        Raises ValueError if start + T passes max_len.
+        There is no row for a position from max_len on: ValueError if start + T passes it.
         """
         max_len, end = self.table.size(0), start + x.size(1)
         if end > max_len:
@@ -56,8 +56,8 @@ class LearnedPositionalEncoding(nn.Module):
     def forward(self, x: Tensor, start: int = 0, positions: Tensor | None = None) -> Tensor:
         """Encode x (B, T, C), whose first token stands at position `start`.
 
-        `positions` (B, T) gives each token its own instead, where rows begin with padding. Raises
-        ValueError if start + T passes max_len: there is no row for such a position.
+        `positions` (B, T) gives each token its own instead, where rows begin with padding. There
+        is no row for a position from max_len on: ValueError if start + T passes it.
         """
         max_len, end = self.table.size(0), start + x.size(1)
         if end > max_len:

@@ -38,9 +38,10 @@ def rotary_angles(
     """Tabulate by how much RoPE turns each pair at each position: (length, width / 2), in radians.
 
     Pair i of position p turns by p · base^(-2i/width), p counted from `start`. Or `positions` are
-    given, (..., length) in place of length and start: then (..., length, width / 2). Computed in
-    float64 (float32 where the device has none): at position 100,000 bfloat16 could not tell one
-    position from the next. Raises ValueError for an odd width. Source: Su et al. 2021, equation 15.
+    given, (..., length) in place of length and start: then (..., length, width / 2). Computed and
+    returned in float64 (float32 where the device has none): at position 100,000 bfloat16 could not
+    tell one position from the next. Raises ValueError for an odd width. Source: Su et al. 2021,
+    equation 15.
     """
     if width % 2 != 0:
         raise ValueError(f"RoPE turns pairs of numbers: a head width of {width} is odd")

@@ -41,8 +41,8 @@ def test_a_large_text_is_encoded_to_a_file_once(run, text, tmp_path, monkeypatch
     born = (tmp_path / "run.tokens").stat().st_mtime_ns
     assert run("--steps", "4", "--resume") == 0
     assert (tmp_path / "run.tokens").stat().st_mtime_ns == born
-    ids = open_tokens(tmp_path / "run.tokens").ids.tolist()
-    read = Writer.load(tmp_path / "run").tokenizer.decode(ids)
+    tokenizer = Writer.load(tmp_path / "run").tokenizer
+    read = tokenizer.decode(open_tokens(tmp_path / "run.tokens", len(tokenizer)).ids.tolist())
     cut = lines.index("\n", len(lines) - 400)
     assert read == END_OF_TEXT + lines[:cut] + END_OF_TEXT
     text.write_text(lines + "one more line\n")

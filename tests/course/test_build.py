@@ -184,6 +184,40 @@ def test_ctrl_c_leaves_the_file_and_ends_the_kernel(course, tmp_path):
     wait(lambda: not alive(int(flag.read_text())))
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no SIGINT for one process")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("running", [False, True])
+def test_a_signal_ends_the_build_while_a_kernel_starts_and_while_it_runs(
+    number, running, course, tmp_path
+):
+    """A kernel whose start takes a second says when it began; no second chapter is begun."""
+    flag, start = tmp_path / "flag", tmp_path / "start"
+    start.mkdir()
+    note = (
+        f"import os, pathlib, sys, time\npathlib.Path({str(flag)!r}).write_text(str(os.getpid()))"
+    )
+    if not running:
+        kernel = "if any('ipykernel_launcher' in word for word in sys.orig_argv):\n    "
+        note = note.replace("\npath", f"\n{kernel}path")
+        (start / "sitecustomize.py").write_text(note + "; time.sleep(3)")
+    course.write("# It", f"{note}\ntime.sleep(60)" if running else "1", commit=False)
+    before = course.path.read_bytes()
+    (course.path.parent / "99_z.ipynb").write_bytes(before)
+    paths = os.pathsep.join(filter(None, [str(start), *sys.path]))
+    command = [sys.executable, "-m", "tinytf.course", "build", "--notebooks", course.path.parent]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, "PYTHONPATH": paths})  # fmt: skip
+    wait(lambda: flag.exists() and flag.read_text())
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert "99_it.ipynb: interrupted; the file is as it was" in said
+    assert "99_z" not in said
+    assert "Traceback" not in said
+    assert process.returncode == 130
+    assert course.path.read_bytes() == before
+    wait(lambda: not alive(int(flag.read_text())))
+
+
 def wait(condition):
     end = time.monotonic() + 60
     while not condition():

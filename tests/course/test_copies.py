@@ -188,7 +188,7 @@ def test_progress_counts_what_was_said_solved_and_built(folder, capsys):
 def test_a_copy_is_read_or_what_is_wrong_with_it_is_said(tmp_path):
     from tinytf.course.copies import read
 
-    with pytest.raises(NotebookError, match=r"gone\.ipynb: No such file"):
+    with pytest.raises(NotebookError, match=r"gone\.ipynb: there is no such file"):
         read(tmp_path / "gone.ipynb")
     (tmp_path / "list.ipynb").write_text("[]")
     with pytest.raises(NotebookError, match=r"list\.ipynb is not a notebook"):

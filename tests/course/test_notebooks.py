@@ -53,10 +53,10 @@ STRANGE = {
     "syntax": (text("x = = 2"), "the cell that begins 'x = = 2'"),
     "null": (text("x = '\0'"), "the cell that begins"),
     "json": ("{", "is not a notebook"),
-    "cells": ('{"cells": 3}', "its cells are not cells"),
-    "cell": ('{"cells": [3]}', "its cells are not cells"),
-    "sources": ('{"cells": [{"cell_type": "code", "source": [1]}]}', "its cells are not cells"),
-    "none": ('{"cells": [{"cell_type": "code"}]}', "its cells are not cells"),
+    "cells": ('{"cells": 3}', "it has no list of cells"),
+    "cell": ('{"cells": [3]}', "cell 1 is no cell"),
+    "sources": ('{"cells": [{"cell_type": "code", "source": [1]}]}', "cell 1 has a source that"),
+    "none": ('{"cells": [{"cell_type": "code"}]}', "cell 1 has a source that is not text"),
     "list": ("[]", "is not a notebook"),
     "other": ('{"worksheets": []}', "is not a notebook"),
     "bytes": (b"\xff\xfe", "is not a notebook"),
@@ -80,7 +80,7 @@ def test_a_strange_notebook_is_named_and_left_out(kind, tmp_path, capsys):
 def test_a_folder_in_a_notebook_s_place(tmp_path, capsys):
     (tmp_path / "02_a.ipynb").mkdir()
     assert list(readable(tmp_path)) == []
-    assert "left out: 02_a.ipynb: Is a directory" in capsys.readouterr().err
+    assert "left out: 02_a.ipynb is a folder" in capsys.readouterr().err
 
 
 def test_other_chapters_are_not_read(tmp_path, capsys):

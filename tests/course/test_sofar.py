@@ -32,3 +32,10 @@ def test_bars_are_as_long_as_what_was_done_and_say_it_in_numbers(tmp_path):
 def test_before_the_first_cell_it_says_what_to_do(tmp_path):
     assert "nothing yet" in repr(so_far(tmp_path))
     assert so_far(tmp_path)._repr_html_() == f"<p>{so_far(tmp_path)!r}</p>"
+
+
+def test_the_name_of_a_file_is_no_markup(tmp_path):
+    save(tmp_path, "<b>x_a.ipynb", said("", check={"id": "05.1", "status": "passed"}))
+    drawn = so_far(tmp_path)._repr_html_()
+    assert "&lt;b&gt;x</th>" in drawn
+    assert "<b>" not in drawn

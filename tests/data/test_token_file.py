@@ -1,5 +1,6 @@
 """Files of ids: equal to encoding at once, made once, checked before they are used."""
 
+import hashlib
 import json
 import signal
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import textwrap
 import time
 
+import numpy
 import pytest
 import torch
 
@@ -138,7 +140,7 @@ def test_a_broken_file_is_refused_and_made_anew(text, tokenizer, tmp_path):
     ):
         out.write_bytes(data)
         with pytest.raises(CheckpointError, match=message):
-            open_tokens(out)
+            open_tokens(out, 300)
         assert torch.equal(
             encode_to_file(text, tokenizer, out, None, 1).ids.long(),
             encode_documents(tokenizer, [TEXT]),
@@ -146,11 +148,134 @@ def test_a_broken_file_is_refused_and_made_anew(text, tokenizer, tmp_path):
     for words in ("[]", "{}", json.dumps(said | {"format": "other"}), '{"format": '):
         header.write_text(words)
         with pytest.raises(CheckpointError):
-            open_tokens(out)
+            open_tokens(out, 300)
     out.unlink()
     header.write_text(json.dumps(said))
     with pytest.raises(CheckpointError, match="there is no file"):
-        open_tokens(out)
+        open_tokens(out, 300)
+
+
+# ---- files that others have made, or forged
+
+
+def forge(path, ids):
+    """Put other ids into a file, and their digest into its header."""
+    data = numpy.array(ids, "<i2").tobytes()
+    header = path.with_name(f"{path.name}.json")
+    said = json.loads(header.read_text()) | {
+        "tokens": len(ids),
+        "ids": hashlib.sha256(data).hexdigest(),
+    }
+    path.write_bytes(data)
+    header.write_text(json.dumps(said))
+
+
+@pytest.mark.parametrize(
+    ("ids", "fault"),
+    [
+        ([0, 5, 32_000], "holds the id 32000, but the vocabulary has 300 tokens"),
+        ([0, 300, 5], "holds the id 300, but the vocabulary has 300 tokens"),
+        ([0, -300, 5], "holds the id -300, but the vocabulary has 300 tokens"),
+        ([0] * 70_000 + [-1], "holds the id -1"),
+    ],
+)
+def test_ids_outside_the_vocabulary_are_refused_and_made_anew(
+    text, tokenizer, tmp_path, ids, fault, monkeypatch
+):
+    monkeypatch.setattr(token_file, "_READ", 1 << 16)
+    out, size = tmp_path / "ids", len(tokenizer)
+    encode_to_file(text, tokenizer, out, None, 1)
+    assert size == 300
+    forge(out, ids)
+    with pytest.raises(CheckpointError, match=fault):
+        open_tokens(out, size)
+    found = encode_to_file(text, tokenizer, out, None, 1)
+    assert torch.equal(found.ids.long(), encode_documents(tokenizer, [TEXT]))
+    forge(out, [0, size - 1])
+    assert open_tokens(out, size).ids.tolist() == [0, size - 1]
+
+
+@pytest.mark.parametrize("ids", [[0, 32_000], [-300, 5], b"abc"])
+def test_a_forged_part_is_done_again(text, tokenizer, tmp_path, monkeypatch, ids):
+    out, folder = tmp_path / "ids", tmp_path / "ids.parts"
+    monkeypatch.setattr(token_file, "_join", _interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        encode_to_file(text, tokenizer, out, None, 1, 1000)
+    monkeypatch.undo()
+    part = sorted(folder.iterdir())[1]
+    data = ids if isinstance(ids, bytes) else numpy.array(ids, "<i2").tobytes()
+    part.write_bytes(part.read_bytes()[:32] + hashlib.sha256(data).digest() + data)
+    found = encode_to_file(text, tokenizer, out, None, 1, 1000)
+    assert torch.equal(found.ids.long(), encode_documents(tokenizer, [TEXT]))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("ids", "ids is there, and no ids.json says that it was encoded here"),
+        ("ids.json", "ids.json is there, and it is no header of a file of ids"),
+        ("ids.parts/notes.txt", "ids.parts holds notes.txt, which no encoding has put there"),
+    ],
+)
+def test_files_of_ones_own_are_never_overwritten_or_removed(text, tokenizer, tmp_path, name, words):
+    mine = tmp_path / name
+    mine.parent.mkdir(exist_ok=True)
+    for content in ("my own", '["a"]', '{"format": "mine"}', ""):
+        mine.write_text(content)
+        with pytest.raises(CheckpointError, match=words) as caught:
+            encode_to_file(text, tokenizer, tmp_path / "ids", None, 1)
+        assert "move it away, or choose another name" in str(caught.value)
+        assert mine.read_text() == content
+        assert not [path for path in tmp_path.rglob("*") if path not in (text, mine, mine.parent)]
+
+
+def test_a_file_put_among_the_parts_meanwhile_stays(text, tokenizer, tmp_path, monkeypatch):
+    mine = tmp_path / "ids.parts" / "notes.txt"
+    join = token_file._join
+    monkeypatch.setattr(token_file, "_join", lambda *a: (mine.write_text("my own"), join(*a)))
+    encode_to_file(text, tokenizer, tmp_path / "ids", None, 1, 1000)
+    assert mine.read_text() == "my own"
+    assert list(mine.parent.iterdir()) == [mine]
+
+
+@pytest.mark.parametrize("stop", ["before the ids", "after the ids"])
+def test_a_stop_between_ids_and_header_leaves_what_is_known(
+    text, tokenizer, tmp_path, monkeypatch, stop
+):
+    """What lies there then is taken for neither whole nor somebody else's, and made anew."""
+    out, write = tmp_path / "ids", token_file.write_atomically
+
+    def stopped(path, data):
+        if path == out and stop == "after the ids":
+            write(path, data)
+        if path == out:
+            raise KeyboardInterrupt
+        write(path, data)
+
+    for words in (TEXT, TEXT + "one more line\n"):
+        text.write_bytes(words.encode())
+        monkeypatch.setattr(token_file, "write_atomically", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            encode_to_file(text, tokenizer, out, None, 1)
+        monkeypatch.undo()
+        with pytest.raises(CheckpointError):
+            open_tokens(out, 300)
+        found = encode_to_file(text, tokenizer, out, None, 1)
+        assert torch.equal(found.ids.long(), encode_documents(tokenizer, [words]))
+
+
+def test_a_folder_in_the_way_of_a_former_name_does_not_matter(text, tokenizer, tmp_path):
+    (tmp_path / "ids.joining").mkdir()
+    found = encode_to_file(text, tokenizer, tmp_path / "ids", None, 1)
+    assert torch.equal(found.ids.long(), encode_documents(tokenizer, [TEXT]))
+    for name, words in (("else", "it is a folder"), ("more.json", "it is no header")):
+        (tmp_path / name).mkdir()
+        with pytest.raises(CheckpointError, match=words):
+            encode_to_file(text, tokenizer, tmp_path / name.removesuffix(".json"), None, 1)
+    (tmp_path / "third.parts").write_text("my own")
+    with pytest.raises(CheckpointError, match="a file is where a folder should be"):
+        encode_to_file(text, tokenizer, tmp_path / "third", None, 1)
+    assert (tmp_path / "third.parts").read_text() == "my own"
 
 
 def test_texts_that_are_wrong_are_named(tokenizer, tmp_path):

@@ -134,6 +134,24 @@ def test_drawing_follows_the_generator(exact):
     assert not torch.equal(first, other)
 
 
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_a_rule_gets_float32_also_from_a_model_in_bfloat16(use_cache):
+    """In bfloat16, 7 bits of each probability would be left, and cumulative sums would stall."""
+    model, ids = decided_gpt(0, dtype=torch.bfloat16), prompts(2, 3)
+    seen = []
+
+    def rule(logits, said):
+        seen.append(logits.dtype)
+        return Sampling(repetition_penalty=1.2, temperature=0.7)(logits, said)
+
+    first, again = (
+        generate(model, ids, 4, sampling=rule, generator=seeded(), use_cache=use_cache)
+        for _ in range(2)
+    )
+    assert seen == [torch.float32] * 8
+    assert torch.equal(first, again)
+
+
 def test_top_k_of_one_is_greedy(exact):
     model, ids = decided_gpt(5, exact), prompts(3, 3, exact)
     assert torch.equal(generate(model, ids, 8, Sampling(top_k=1)), generate(model, ids, 8))

@@ -5,7 +5,13 @@ import torch
 from torch import nn
 
 from tinytf.attention import MultiHeadAttention, explicit_attention
-from tinytf.metrics.counting import count_flops, count_parameters, kept_bytes, largest_made
+from tinytf.metrics.counting import (
+    count_flops,
+    count_parameters,
+    kept_bytes,
+    largest_made,
+    moved_bytes,
+)
 from tinytf.transformer import Transformer, TransformerConfig
 
 
@@ -73,3 +79,22 @@ def test_the_largest_tensor_on_the_way():
     x = torch.randn(5, 3)
     assert largest_made(lambda: (x @ x.T).sum()) == 25
     assert largest_made(lambda: x[0] + 1) == 3
+
+
+def test_moved_bytes_of_a_product_and_of_a_softmax():
+    a, b = torch.randn(3, 4), torch.randn(4, 5)
+    assert moved_bytes(lambda: a @ b) == {"mm": 4 * (12 + 20 + 15)}
+    assert moved_bytes(lambda: (a @ b).softmax(-1)) == {"mm": 4 * 47, "_softmax": 4 * 30}
+
+
+def test_moved_bytes_count_each_call_and_no_view():
+    x = torch.randn(6, 2, dtype=torch.float64)
+    assert moved_bytes(lambda: x.T.unflatten(-1, (2, 3))[0]) == {}
+    heads = torch.randn(2, 3, 4, 5)  # their product is one of matrices, viewed again
+    assert list(moved_bytes(lambda: heads @ heads.mT)) == ["bmm"]
+    assert moved_bytes(lambda: x.exp() + x.T.T.exp()) == {"exp": 4 * 96, "add": 3 * 96}
+
+
+def test_moved_bytes_of_an_operation_in_place():
+    x = torch.ones(8)
+    assert moved_bytes(lambda: x.add_(1)) == {"add_": 2 * 32}

@@ -141,3 +141,22 @@ def test_files_that_can_not_be_read_are_named(made):
         restore(folder, config, data)
     assert "there is no f" in outcome(load, folder / ("x" * 300))
     assert "there is no f" in outcome(load, str(folder) + "\0")
+
+
+def test_a_config_of_many_megabytes_is_not_read(made):
+    load, folder, config, data = made
+    restore(folder, config, data)
+    (folder / "config.json").write_text(json.dumps(config | {"more": ["x"] * 1_000_000}))
+    assert "config.json has 5" in (said := outcome(load, folder))
+    assert said.endswith(f"bytes, at most {1 << 22} are read")
+
+
+def test_a_tensors_name_of_any_length_is_quoted_shortened(made):
+    load, folder, config, data = made
+    length = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8 : 8 + length])
+    first = next(name for name in header if name != "__metadata__")
+    header["layer." * 20_000] = header.pop(first)
+    text = json.dumps(header).encode()
+    restore(folder, config, struct.pack("<Q", len(text)) + text + data[8 + length :])
+    assert len(outcome(load, folder)) < 1500

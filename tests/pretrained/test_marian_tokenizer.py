@@ -1,5 +1,6 @@
 """Pieces and their ids, joined to a text again."""
 
+import json
 import shutil
 import sys
 
@@ -8,7 +9,8 @@ import torch
 from marian_support import write_translator
 
 from tinytf.pretrained import marian
-from tinytf.pretrained.marian_tokenizer import PieceTokenizer, join_pieces
+from tinytf.pretrained.marian_tokenizer import PieceTokenizer, join_pieces, load_tokenizers
+from tinytf.support.files import CheckpointError
 
 pytest.importorskip("sentencepiece")
 
@@ -36,3 +38,17 @@ def test_without_sentencepiece_the_error_says_what_to_install(made, monkeypatch)
     config = marian.load(made).config
     with pytest.raises(ImportError, match="pip install sentencepiece"):
         PieceTokenizer(made / "source.spm", {}, config)
+
+
+@pytest.mark.parametrize("change", ["drop", "renumber", "unknown"])
+def test_a_vocabulary_that_does_not_fit_is_named_by_its_file(folder, change):
+    path, config = folder / "vocab.json", marian.load(folder).config
+    ids = json.loads(path.read_text())
+    if change == "drop":
+        ids.popitem()
+    else:
+        ids["more"] = ids.pop("<unk>" if change == "unknown" else next(iter(ids)))
+        ids["more"] += 10**6 * (change == "renumber")
+    path.write_text(json.dumps(ids))
+    with pytest.raises(CheckpointError, match=r"^vocab\.json must number \d+ pieces from 0"):
+        load_tokenizers(folder, config)

@@ -1,10 +1,20 @@
-"""Reading text in chunks."""
+"""Reading text in chunks, and bytes written whole or not at all."""
 
+import errno
 import os
+from pathlib import Path
 
 import pytest
 
-from tinytf.support.files import CheckpointError, read_text, try_to_write, write_atomically
+from tinytf.support import files
+from tinytf.support.files import (
+    CheckpointError,
+    read_json,
+    read_text,
+    shortened,
+    try_to_write,
+    write_atomically,
+)
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 2, 3, 7, 100])
@@ -30,3 +40,63 @@ def test_a_circle_of_links_is_named(tmp_path):
         write_atomically(tmp_path / "a", b"x")
     with pytest.raises(CheckpointError, match="it is a link to itself"):
         try_to_write(tmp_path / "a")
+
+
+def failing(monkeypatch, module, name, number, times):
+    """Let a function fail so many times; returns the list of its calls."""
+    real, calls = getattr(module, name), []
+
+    def call(*arguments, **named):
+        calls.append(arguments)
+        if len(calls) <= times:
+            raise OSError(number, os.strerror(number))
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(module, name, call)
+    return calls
+
+
+@pytest.mark.parametrize("number", [errno.EBUSY, errno.ESTALE])
+@pytest.mark.parametrize("name", ["replace", "fsync"])
+def test_a_disk_that_is_busy_is_tried_again(tmp_path, monkeypatch, number, name):
+    monkeypatch.setattr(files, "PAUSES", (0, 0))
+    (tmp_path / "a").write_bytes(b"old")
+    calls = failing(monkeypatch, os, name, number, 2)
+    write_atomically(tmp_path / "a", [b"n", b"ew"] if name == "replace" else b"new")
+    assert (tmp_path / "a").read_bytes() == b"new"
+    assert len(calls) == 3
+    assert os.listdir(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize(("number", "tries"), [(errno.EBUSY, 3), (errno.ENOSPC, 1)])
+def test_a_disk_that_stays_busy_or_full_is_an_error(tmp_path, monkeypatch, number, tries):
+    monkeypatch.setattr(files, "PAUSES", (0, 0))
+    (tmp_path / "a").write_bytes(b"old")
+    calls = failing(monkeypatch, os, "replace", number, 9)
+    with pytest.raises(CheckpointError, match=r"could not write .*the file that was there is unt"):
+        write_atomically(tmp_path / "a", b"new")
+    assert len(calls) == tries
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOTSUP])
+def test_a_file_system_without_modes_is_written_to(tmp_path, monkeypatch, number):
+    (tmp_path / "a").write_bytes(b"old")
+    failing(monkeypatch, Path, "chmod", number, 9)
+    write_atomically(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"new"
+
+
+def test_a_json_file_larger_than_asked_for_is_not_read(tmp_path, monkeypatch):
+    (tmp_path / "a.json").write_text("[1, 2]")
+    assert read_json(tmp_path / "a.json", 6) == [1, 2]
+    monkeypatch.setattr(files, "read_text", None)
+    with pytest.raises(CheckpointError, match=r"a\.json has 6 bytes, at most 5 are read"):
+        read_json(tmp_path / "a.json", 5)
+
+
+def test_names_are_quoted_up_to_a_length():
+    assert shortened("decoder.layers.0.weight") == "decoder.layers.0.weight"
+    assert shortened("a" * 80) == "a" * 80
+    assert shortened("a" * 50_000 + "b" * 50_000) == "a" * 40 + "…" + "b" * 39

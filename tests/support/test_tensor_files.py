@@ -92,3 +92,25 @@ def test_weights_must_be_finite():
             check_finite({"a": torch.ones(2), "b": torch.tensor([[1.0], [value]])})
     with pytest.raises(CheckpointError, match=r"a\[\] is 1e\+200, and a weight"):
         check_finite({"a": torch.tensor(1e200, dtype=torch.float64)})
+
+
+@pytest.mark.parametrize(
+    "said", [7, entry((3,)), entry(dtype="F99"), entry((-2,)), entry(places=(0,))]
+)
+def test_a_name_of_any_length_is_quoted_shortened(tmp_path, said):
+    name = "layer." * 20_000 + "weight"
+    write_header(tmp_path, {name: said}, bytes(8))
+    with pytest.raises(CheckpointError, match=r"layer\.layer\..*….*r\.weight") as caught:
+        read_header(tmp_path / "model.safetensors")
+    assert len(str(caught.value)) < 500
+
+
+def test_names_of_tensors_that_overlap_or_are_not_finite_are_quoted_shortened(tmp_path):
+    one, other = ("x" * 50_000 + c for c in "ab")
+    write_header(tmp_path, {one: entry(), other: entry()}, bytes(16))
+    with pytest.raises(CheckpointError, match=r"….*a ends at byte 8, but x.*….*b begins") as caught:
+        read_header(tmp_path / "model.safetensors")
+    assert len(str(caught.value)) < 500
+    with pytest.raises(CheckpointError, match=r"….*a\[1\] is inf, and a weight") as caught:
+        check_finite({one: torch.tensor([0.0, torch.inf])})
+    assert len(str(caught.value)) < 500

@@ -1,15 +1,17 @@
 """Tokenizer files in GPT-2's layout."""
 
 import json
+import os
 import random
 
 import pytest
 from tokenizer_support import STRANGE
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from tinytf.support import files
 from tinytf.support.files import CheckpointError
 from tinytf.text.bpe import ByteBPE, train_bpe
-from tinytf.text.gpt2_files import GPT2_BYTE_ORDER, from_gpt2, to_gpt2
+from tinytf.text.gpt2_files import GPT2_BYTE_ORDER, _read_rows, from_gpt2, to_gpt2
 
 
 def test_reads_files_in_gpt2_layout(manual, tmp_path):
@@ -117,8 +119,29 @@ def test_files_that_are_not_there_or_are_no_json_are_named(tmp_path):
         with pytest.raises(CheckpointError):
             ByteBPE.load(tmp_path / "vocab.json")
     (tmp_path / "vocab.json").write_text(json.dumps(to_gpt2(ByteBPE([]))[0]))
-    with pytest.raises(CheckpointError, match="could not read none: there is no such file"):
+    with pytest.raises(CheckpointError, match=r"there is no file .*none"):
         from_gpt2(tmp_path / "vocab.json", tmp_path / "none")
     (tmp_path / "merges.txt").write_bytes(b"\xff")
     with pytest.raises(CheckpointError, match="is not UTF-8"):
         from_gpt2(tmp_path / "vocab.json", tmp_path / "merges.txt")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="devices as Unix has them")
+def test_merges_that_are_no_file_or_too_large_are_not_opened(gpt2_files, tmp_path, monkeypatch):
+    (tmp_path / "vocab.json").write_text(gpt2_files[1])
+    merges = tmp_path / "merges.txt"
+    for make in (
+        lambda: os.mkfifo(merges),
+        lambda: merges.symlink_to("/dev/zero"),
+        merges.mkdir,
+    ):
+        make()
+        monkeypatch.setattr(files, "read_text", lambda path: pytest.fail(f"{path} was opened"))
+        with pytest.raises(CheckpointError, match=r"there is no file .*merges\.txt"):
+            _read_rows(merges)
+        monkeypatch.undo()
+        merges.rmdir() if merges.is_dir() else merges.unlink()
+    with merges.open("wb") as file:
+        file.truncate((1 << 26) + 1)
+    with pytest.raises(CheckpointError, match=r"merges.txt has 67108865 bytes, at most 67108864"):
+        from_gpt2(tmp_path / "vocab.json", merges)

@@ -1,10 +1,12 @@
 """A run's file is checked whole before anything changes; own loops save and resume by it too."""
 
+import json
 import math
 import shutil
 
 import pytest
 import torch
+from safetensors.torch import save
 from support import small_model
 from torch import nn
 from training_support import assert_same_bits, batch_of, bits, trainer
@@ -17,7 +19,9 @@ from tinytf.training.state import load_training_state, save_training_state
 from tinytf.training.trainer import Trainer, TrainingConfig
 
 WEIGHT = "decoder.layers.0.feed_forward.w_1.weight"  # (20, 12)
+LONG = "layer." * 20_000 + "weight"
 MOMENT = f"optimizer/{WEIGHT}/exp_avg"
+STEP = f"optimizer/{WEIGHT}/step"
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +47,13 @@ def end():
 
 
 def rewritten(path, change):
-    """The same file with something changed in it, and a digest that is right."""
+    """Forge the file: something is changed in it, and its digest is right."""
     tensors, header = checkpointing.read(path)
     change(tensors, header)
-    checkpointing.write(path, tensors, header)
+    text = json.dumps(header)
+    digest = checkpointing._digest(tensors, text)
+    said = {"format": checkpointing.FORMAT, "header": text, "digest": digest}
+    path.write_bytes(save(tensors, metadata=said))
 
 
 def put(name, tensor):
@@ -63,6 +70,11 @@ def say(name, value, part=None):
 
 def unsay(name):
     return lambda tensors, header: header.pop(name)
+
+
+def fill(name, value):
+    """Put one number into a tensor."""
+    return lambda tensors, header: tensors[name].view(-1)[-1:].fill_(value)
 
 
 ROW = {"step": 4, "loss": 1.0, "lr": 1e-3, "grad_norm": 1.0, "seconds": 1.0}
@@ -120,6 +132,16 @@ ROW = {"step": 4, "loss": 1.0, "lr": 1e-3, "grad_norm": 1.0, "seconds": 1.0}
         (say("steps", "12", "training"), "was trained with steps='12', but this run has steps=12"),
         (say("without_moments", 3), "without_moments is not a list of names"),
         (say("kind", "writer"), "holds 'writer', not a training run"),
+        (fill(f"model/{WEIGHT}", math.nan),
+         f"model/{WEIGHT}[19, 11] is nan, expected a finite number"),
+        (fill(f"model/{WEIGHT}", -math.inf), f"model/{WEIGHT}[19, 11] is -inf, expected a finite"),
+        (fill(MOMENT, math.nan), f"{MOMENT}[19, 11] is nan, expected a finite number"),
+        (fill(f"{MOMENT}_sq", math.inf), f"{MOMENT}_sq[19, 11] is inf, expected a finite number"),
+        (fill(f"{MOMENT}_sq", -1.0), f"{MOMENT}_sq[19, 11] is -1.0, expected at least 0"),
+        (fill(STEP, math.nan), f"{STEP} is nan, expected a finite number"),
+        (fill(STEP, -3.0), f"{STEP} is -3.0, expected at least 0"),
+        (fill(STEP, 2.5), f"{STEP} is 2.5, expected a whole number"),
+        (fill(STEP, 8.0), f"{STEP} is 8.0, expected at most 7, the steps of the run"),
     ],
 )  # fmt: skip
 def test_every_fault_is_named_before_anything_changes(path, end, change, message):
@@ -146,6 +168,25 @@ def test_many_faults_are_one_error(path):
     rewritten(path, change)
     with pytest.raises(CheckpointError, match=r"of shape \(3,\).*; and \d+ more$"):
         trainer(dtype=torch.float32).load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        put("model/" + LONG, torch.ones(1)),
+        put(f"optimizer/{LONG}/exp_avg", torch.ones(1)),
+        put(LONG, torch.ones(1)),
+        put("random/" + LONG, torch.ones(1)),
+        put("model/" + LONG, torch.full((1,), math.nan)),
+        say(LONG, 3, "training"),
+        say("kind", LONG),
+    ],
+)
+def test_a_name_of_any_length_is_quoted_shortened(path, change):
+    rewritten(path, change)
+    with pytest.raises(CheckpointError, match=r"layer.*…") as caught:
+        trainer(dtype=torch.float32).load(path)
+    assert len(str(caught.value)) < 800
 
 
 def test_a_resumed_runs_history_is_that_of_an_unbroken_one(path):
@@ -209,6 +250,9 @@ OPTIMIZERS = {
     "SGD": lambda p: torch.optim.SGD(p, lr=1e-2),
     "momentum": lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9),
     "RMSprop": lambda p: torch.optim.RMSprop(p, lr=1e-2),
+    "Adagrad": lambda p: torch.optim.Adagrad(p, lr=1e-2),
+    "Adadelta": lambda p: torch.optim.Adadelta(p, lr=1e-2),
+    "Adamax": lambda p: torch.optim.Adamax(p, lr=1e-2),
 }
 
 
@@ -252,11 +296,52 @@ def test_an_own_loop_refuses_moments_that_do_not_fit(kind, tmp_path):
     checkpointing.write(tmp_path / "run", tensors, header)
     again, other = fresh(kind)
     random, weights = random_state(torch.device("cpu"))["cpu"], next(again.parameters()).clone()
+    untouched = str(other.state_dict())
     with pytest.raises(CheckpointError, match=r"run does not fit this run: optimizer/.* expected"):
         load_training_state(tmp_path / "run", again, other)
     assert torch.equal(next(again.parameters()), weights)
     assert torch.equal(torch.get_rng_state(), random)
-    assert not other.state
+    assert str(other.state_dict()) == untouched
+
+
+SQUARES = {  # what each optimiser divides by
+    "AdamW": "exp_avg_sq",
+    "fused AdamW": "exp_avg_sq",
+    "AMSGrad": "max_exp_avg_sq",
+    "RMSprop": "square_avg",
+    "Adagrad": "sum",
+    "Adadelta": "acc_delta",
+    "Adamax": "exp_inf",
+}
+
+
+@pytest.mark.parametrize("kind", SQUARES)
+def test_an_own_loop_refuses_numbers_that_no_training_makes(kind, tmp_path):
+    model, optimizer = fresh(kind)
+    own_loop(model, optimizer, 0, 1)
+    entry = f"optimizer/{WEIGHT}/{SQUARES[kind]}"
+    for change, fault in (
+        (fill(entry, -1e-3), rf"{entry}\[19, 11\] is -0.001.*, expected at least 0"),
+        (fill(STEP, -3.0), f"{STEP} is -3.0, expected at least 0"),
+        (fill(f"model/{WEIGHT}", math.nan), rf"model/{WEIGHT}\[19, 11\] is nan, expected a finite"),
+        (say("step", -1), "holds kind 'training' at step -1"),
+    ):
+        save_training_state(tmp_path / "run", model, optimizer, 1)
+        rewritten(tmp_path / "run", change)
+        again, other = fresh(kind)
+        weights = next(again.parameters()).clone()
+        with pytest.raises(CheckpointError, match=rf"^run .*{fault}"):
+            load_training_state(tmp_path / "run", again, other)
+        assert torch.equal(next(again.parameters()), weights)
+        assert str(other.state_dict()) == str(fresh(kind)[1].state_dict())
+
+
+def test_an_own_loop_counts_its_steps_as_it_likes(tmp_path):
+    """The step that is saved may be an epoch: it says nothing of the optimiser's steps."""
+    model, optimizer = fresh("AdamW")
+    own_loop(model, optimizer, 0, 3)
+    save_training_state(tmp_path / "run", model, optimizer, 1)
+    assert load_training_state(tmp_path / "run", *fresh("AdamW"))["step"] == 1
 
 
 def test_an_own_loop_keeps_running_statistics(tmp_path):

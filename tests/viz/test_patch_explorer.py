@@ -49,3 +49,10 @@ def test_what_does_not_fit_is_named():
     wrong["maps"] = {name: part | {"columns": ["it"]} for name, part in wrong["maps"].items()}
     with pytest.raises(ValueError, match="map 'encoder': 2 rows of"):
         patch_explorer([wrong])
+
+
+def test_a_title_and_words_that_look_like_a_place_stay_text():
+    sick = example() | {"clean": "' onmouseover='alert(1)' __STILL__"}
+    shown = patch_explorer([sick], title="__DATA__ __UID__").html
+    assert 'data-title="__DATA__ __UID__"' in shown
+    assert shown.count("<table>") == 1

@@ -68,7 +68,7 @@ def _read_large(path: Path, vocab_size: int, tokens: Path, team: Team) -> Readin
         with tqdm(total=cut, desc="encoding", unit="B", unit_scale=True, mininterval=0.5) as bar:
             encode_to_file(path, tokenizer, tokens, cut, bar=bar)
     team.wait()
-    ids, name = open_tokens(tokens)
+    ids, name = open_tokens(tokens, len(tokenizer))
     validation = read_part(path, Part(cut, size)).decode("utf-8")
     return Reading(tokenizer, ids, [validation], f"{name}-{digest_of(path, cut)}")
 

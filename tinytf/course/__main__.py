@@ -26,9 +26,9 @@ except ModuleNotFoundError as missing:  # the package alone is installed
 
 def main(arguments=None):
     """Run one command and return the exit status."""
-    for stream in (sys.stdout, sys.stderr):  # a Windows console may know neither ✓ nor Chinese
+    for stream in (sys.stdout, sys.stderr):  # Windows may know no ✓; names may be no text
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8")
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     parser = argparse.ArgumentParser(prog="python -m tinytf.course", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     everything = (

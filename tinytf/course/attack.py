@@ -19,7 +19,7 @@ from tinytf.course.notebooks import readable
 from tinytf.course.parts import parts
 
 _MACHINERY = frozenset((
-    "attack", "building", "check", "contain", "evidence", "expect", "grading", "mutants",
+    "attack", "building", "check", "contain", "draws", "evidence", "expect", "grading", "mutants",
     "settings", "words", "__init__",
 ))  # fmt: skip
 _SECONDS = 2.0  # for one mutant; one that runs on is rejected

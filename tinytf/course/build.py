@@ -1,6 +1,7 @@
 """Build a chapter: run it, and save what it shows, unchanged unless its substance changed."""
 
 import asyncio
+import atexit
 import contextlib
 import os
 import signal
@@ -11,9 +12,9 @@ from pathlib import Path
 import nbformat
 
 from tinytf.course.cell_ids import give_ids
-from tinytf.course.notebooks import NotebookError
 from tinytf.course.online import with_badges, with_install_cell
 from tinytf.course.outline import CHAPTERS, head
+from tinytf.course.saved import NotebookError, read_text
 from tinytf.course.substance import VARIES, claim_of, same_cell, same_output, same_value
 from tinytf.course.tidy import WIDGETS, tidy
 
@@ -30,7 +31,7 @@ def read(text, name="the notebook"):
         notebook = nbformat.reads(text, as_version=4)
         nbformat.validate(notebook)
     except Exception as error:  # nbformat raises what its readers and validators raise
-        reason = str(error).strip().splitlines()[0]
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise NotebookError(f"{name} is not a notebook: {reason}") from error
     give_ids(notebook.cells)
     return tidy(notebook)
@@ -39,10 +40,7 @@ def read(text, name="the notebook"):
 def load(path):
     """Read a notebook from a file, see `read`: its head as in the outline, the install cell in."""
     path = Path(path)
-    try:
-        notebook = read(path.read_text(encoding="utf-8"), path.name)
-    except (OSError, UnicodeDecodeError) as error:
-        raise NotebookError(f"{path.name} can't be read: {error}") from error
+    notebook = read(read_text(path), path.name)
     number = path.name.split("_")[0]
     chapter = next((one for one in CHAPTERS if one.number == number and one.minutes), None)
     if chapter and notebook.cells:
@@ -68,7 +66,7 @@ def committed(path):
         shown = subprocess.run(command, cwd=path.parent, capture_output=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
-    return shown.stdout.decode("utf-8")
+    return shown.stdout.decode("utf-8", "replace")
 
 
 def run(notebook, folder, note=lambda number: None):
@@ -78,7 +76,6 @@ def run(notebook, folder, note=lambda number: None):
     `note` is called with the number of each cell as it starts. Raises BuildError naming the cell
     that fails; KeyboardInterrupt ends the kernel.
     """
-    from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
     notebook = deepcopy(notebook)
@@ -88,14 +85,18 @@ def run(notebook, folder, note=lambda number: None):
         here["interrupted"] = True
         here["task"].cancel()
 
+    def listen():
+        """Have Ctrl-C and SIGTERM end the run; nbclient takes them for itself with each kernel."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C needs no help
+                asyncio.get_running_loop().add_signal_handler(number, interrupt)
+
     def start(cell, cell_index):
         here["cell"] = f"cell {cell['id']}"
-        with contextlib.suppress(NotImplementedError):  # Windows, where Ctrl-C needs no help
-            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
         note(cell_index)
 
-    client = NotebookClient(
-        notebook, timeout=SECONDS, kernel_name="python3", record_timing=False,
+    client = _client(
+        listen, notebook, timeout=SECONDS, kernel_name="python3", record_timing=False,
         on_cell_start=start, resources={"metadata": {"path": str(folder)}},
         extra_arguments=["--IPKernelApp.log_level=ERROR"],
     )  # fmt: skip
@@ -105,6 +106,7 @@ def run(notebook, folder, note=lambda number: None):
 
     async def execute():
         here["task"] = asyncio.current_task()
+        listen()
         await client.async_execute(env=environment, stderr=subprocess.DEVNULL)
 
     try:
@@ -118,6 +120,30 @@ def run(notebook, folder, note=lambda number: None):
     except CellTimeoutError as error:
         raise BuildError(f"{here['cell']} took more than {SECONDS} seconds") from error
     return tidy(notebook)
+
+
+def _client(listen, *arguments, **options):
+    """A client that calls `listen` as its kernel starts, and ends one whose start is ended."""
+    from nbclient import NotebookClient
+
+    class Client(NotebookClient):
+        async def async_start_new_kernel(self, **options):
+            listen()
+            await self._whole(super().async_start_new_kernel(**options))
+
+        async def async_start_new_kernel_client(self):
+            return await self._whole(super().async_start_new_kernel_client())
+
+        async def _whole(self, step):
+            try:
+                return await step
+            except BaseException:
+                if self.km is not None:
+                    await self._async_cleanup_kernel()
+                atexit.unregister(self._cleanup_kernel)
+                raise
+
+    return Client(*arguments, **options)
 
 
 def settle(fresh, *earlier):

@@ -15,6 +15,8 @@ from tinytf.course.expect import Mismatch
 from tinytf.course.grading import Exercise, WrongAnswer, exercises
 from tinytf.course.settings import Settings
 
+NOTHING = "it returns nothing so far"
+
 # The last test of every exercise.
 UNTOUCHED = "what it is given, and torch's settings, are left as they were"
 
@@ -128,8 +130,10 @@ def grade(exercise, answer, seconds=8.0, until_wrong=False):
         reason = f"its {exercise.elsewhere} tests run where it is handed in"
         return Result(exercise, "not yet", reason=reason)
     _load_meta_device()
-    with Outlet():
+    with Outlet() as outlet:
         verdicts, reason = _verdicts(exercise, answer, seconds, until_wrong)
+    if reason == NOTHING and outlet.heard:
+        reason = "it prints, and returns nothing: `return` what you print"
     if reason:
         return Result(exercise, "not yet", reason=reason)
     held = tuple(verdict.says for verdict in verdicts if verdict.found is None)
@@ -204,8 +208,9 @@ def _not_yet(exercise, answer, first, error):
     if isinstance(error, NotImplementedError) and not str(error):  # torch's own says something
         return "still to be written"
     returned = first.evidence[:1] in ((None,), ("ellipsis",))
-    if returned and first.found is not None and (not exercise.changes or _empty(answer)):
-        return "it returns nothing so far"
+    may_return_none = exercise.changes or exercise.none_is_a_result
+    if returned and first.found is not None and (not may_return_none or _empty(answer)):
+        return NOTHING
     return ""
 
 

@@ -211,6 +211,7 @@ class Outlet:
     def __init__(self, lines=40, characters=8000):
         self.lines, self.characters, self.left_out = lines, characters, 0
         self.silent = lines == 0
+        self.heard = False  # whether anything was written
 
     def __enter__(self):
         self.kept = sys.stdout, sys.stderr
@@ -229,6 +230,7 @@ class _Through:
 
     def write(self, text):
         outlet, text = self.outlet, str(text)
+        outlet.heard = True
         if outlet.lines <= 0 or outlet.characters <= 0:
             outlet.left_out += text.count("\n")
             return len(text)

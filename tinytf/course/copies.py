@@ -6,11 +6,11 @@ the chapter.
 """
 
 import copy as copies
-import hashlib
 import json
 from typing import NamedTuple
 
-from tinytf.course.notebooks import NotebookError, source
+from tinytf.course.matching import fingerprint, identified
+from tinytf.course.saved import read, source
 from tinytf.course.stubs import build_copy, read_copy
 from tinytf.support.files import write_atomically
 
@@ -35,7 +35,7 @@ class Update(NamedTuple):
 def fresh_copy(notebook, mode="read"):
     """A copy of a chapter (what `json.load` gives) without outputs, to "read" or to "build"."""
     fresh = (build_copy if mode == "build" else read_copy)(notebook)
-    handed = {cell["id"]: _hash(cell) for cell in fresh["cells"] if "id" in cell}
+    handed = {cell["id"]: fingerprint(cell) for cell in fresh["cells"] if "id" in cell}
     fresh.setdefault("metadata", {})[_KEY] = {"mode": mode, "handed_out": handed}
     return fresh
 
@@ -47,14 +47,13 @@ def update(mine, notebook):
     is, and so do cells of their own, after the cell that they stood behind. Outputs stay with cells
     whose text stays. Raises ValueError for a notebook that is no copy of ours.
     """
-    known = mine.get("metadata", {}).get(_KEY)
-    if not isinstance(known, dict) or "handed_out" not in known:
-        raise ValueError(
-            "it was not made by `start` or `copy`, so nothing says what is yours in it"
-        )
-    handed = known["handed_out"]
-    fresh = fresh_copy(notebook, known.get("mode", "read"))
-    theirs = {cell.get("id"): cell for cell in mine["cells"]}
+    mode, handed = _made(mine)
+    names = [cell.get("id") for cell in notebook["cells"]]
+    if None in names or len(set(names)) < len(names):
+        raise ValueError("the chapter has cells without an id of their own: nothing to go by")
+    fresh = fresh_copy(notebook, mode)
+    written = identified(mine["cells"], handed, fresh["cells"])
+    theirs = {cell["id"]: cell for cell in written}
     did, cells = Update([], [], [], []), []
     for cell in fresh["cells"]:
         old = theirs.get(cell["id"])
@@ -62,20 +61,20 @@ def update(mine, notebook):
             did.new.append(cell["id"])
         elif source(old) == source(cell):
             cell = old
-        elif handed.get(cell["id"]) == _hash(old):
+        elif handed.get(cell["id"]) == fingerprint(old):
             did.changed.append(cell["id"])
         else:
-            if handed.get(cell["id"]) != _hash(cell):
+            if handed.get(cell["id"]) != fingerprint(cell):
                 did.kept.append(cell["id"])
             cell = old
         cells.append(cell)
     present = {cell["id"] for cell in cells}
     before = None  # the cell that a cell of the reader's own stands behind
-    for old in mine["cells"]:
-        id = old.get("id")
+    for old in written:
+        id = old["id"]
         if id in present:
             before = id
-        elif id in handed and handed[id] == _hash(old):
+        elif id in handed and handed[id] == fingerprint(old):
             did.gone.append(id)
         else:
             place = next((i for i, c in enumerate(cells) if c.get("id") == before), -1)
@@ -83,28 +82,22 @@ def update(mine, notebook):
             before = id
     result = copies.deepcopy(mine)
     result["cells"] = cells
+    result |= {key: notebook[key] for key in ("nbformat", "nbformat_minor") if key in notebook}
     result["metadata"][_KEY] = fresh["metadata"][_KEY]
     return result, did
-
-
-def read(path):
-    """The notebook at `path`. Raises NotebookError naming what is wrong with it."""
-    try:
-        notebook = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(notebook["cells"], list):
-            return notebook
-    except OSError as error:
-        raise NotebookError(f"{path.name}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError):
-        pass
-    raise NotebookError(f"{path.name} is not a notebook")
 
 
 def write(path, notebook):
     """Save a notebook as one file or not at all."""
     text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
-    write_atomically(path, text.encode())
+    write_atomically(path, text.encode(errors="backslashreplace"))  # as JSON has half a character
 
 
-def _hash(cell):
-    return hashlib.sha256(source(cell).encode()).hexdigest()[:16]
+def _made(copy):
+    """How a copy was made: its mode, and the fingerprints of its cells by id."""
+    known = copy.get("metadata", {}).get(_KEY)
+    known = known if isinstance(known, dict) else {}
+    mode, handed = known.get("mode", "read"), known.get("handed_out")
+    if mode not in ("read", "build") or not isinstance(handed, dict):
+        raise ValueError("it was not made by `start`, so nothing says what is yours in it")
+    return mode, {id: text for id, text in handed.items() if isinstance(text, str)}

@@ -222,8 +222,11 @@ def same(got, expected, where, tolerance=None, note="", dtype=False):
 
 def _same_tensors(got, expected, where, tolerance, note, dtype):
     dtype = dtype and isinstance(got, torch.Tensor) and isinstance(expected, torch.Tensor)
+    wanted = _wanted(expected)
+    several = isinstance(got, list | tuple) and wanted in (NUMBER, YES_OR_NO)
+    expect(not several, f"{where}, you return {described(got)}, expected {wanted}.{note}")
     expected = torch.as_tensor(expected)
-    got = tensor(got, where)
+    got = tensor(got, where, wanted)
     shapes = f"the shape is {tuple(got.shape)}, expected {tuple(expected.shape)}"
     expect(got.shape == expected.shape, f"{where}, {shapes}.{note}")
     dtypes = f"the dtype is {dtype_name(got)}, expected {dtype_name(expected)}"
@@ -244,12 +247,25 @@ def _same_tensors(got, expected, where, tolerance, note, dtype):
     raise Mismatch(f"{where}, position {list(first)} is {pair}.{note}")
 
 
-def tensor(got, where):
-    """What the answer returned as a tensor on the CPU, or a Mismatch that says what it is."""
+NUMBER, YES_OR_NO = "a number", "True or False"
+
+
+def _wanted(expected):
+    """In words, what kind of thing an answer is to return."""
+    if isinstance(expected, list | tuple):  # a tensor will do as well, or is what was asked for
+        return short(expected)
+    return {bool: YES_OR_NO, int: NUMBER, float: NUMBER}.get(type(expected), "a tensor")
+
+
+def tensor(got, where, wanted="a tensor"):
+    """What the answer returned as a tensor on the CPU, or a Mismatch that says what it is.
+
+    `wanted` says what is asked for, where that is no tensor.
+    """
     if isinstance(got, torch.Tensor):
         return got.detach().cpu()
     expect(got is not None, f"{where}, you return None: is a `return` missing?")
     try:
         return torch.as_tensor(got)
     except (TypeError, ValueError, RuntimeError):
-        raise Mismatch(f"{where}, you return {described(got)}, expected a tensor") from None
+        raise Mismatch(f"{where}, you return {described(got)}, expected {wanted}") from None

@@ -82,6 +82,7 @@ class Exercise:
     tests: tuple[Callable, ...]
     changes: tuple[str, ...] = ()  # arguments that the answer is asked to change
     elsewhere: int = 0  # tests that a student edition can't run in full: the teacher's side does
+    none_is_a_result: bool = False  # None may be the right answer to a test
 
     @property
     def name(self):

@@ -1,18 +1,18 @@
 """Read notebooks as data: what they claim, ask and define."""
 
 import ast
-import json
 import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from tinytf.course.ipython import as_python
+from tinytf.course.saved import NotebookError, printable, read, source
+
 # Cell magics whose cell is Python all the same; the cell of any other is another language.
 _PYTHON_MAGICS = ("%%time", "%%timeit", "%%capture", "%%prun")
 
-
-class NotebookError(ValueError):
-    """A file that is not a notebook, or a cell that is neither Python nor IPython."""
+_MOST_CODE = 2**20  # characters: a syntax tree of as many takes some 300 MB
 
 
 @dataclass(frozen=True)
@@ -27,25 +27,21 @@ class Notebook:
     @property
     def chapter(self):
         """The chapter's number, such as 03."""
-        return self.path.name.split("_")[0]
+        return printable(self.path.name.split("_")[0])
 
     @cached_property
     def cells(self):
         """All cells, as saved."""
-        try:
-            cells = json.loads(self.path.read_text(encoding="utf-8"))["cells"]
-        except OSError as error:
-            raise NotebookError(f"{self.path.name}: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError) as error:
-            raise NotebookError(f"{self.path.name} is not a notebook: {error!r}") from error
-        if not isinstance(cells, list) or not all(map(_is_cell, cells)):
-            raise NotebookError(f"{self.path.name} is not a notebook: its cells are not cells")
-        return cells
+        return read(self.path)["cells"]
 
     @cached_property
     def code(self):
         """The code cells that are not empty."""
-        return [cell for cell in self.cells if cell["cell_type"] == "code" and source(cell).strip()]
+        code = [cell for cell in self.cells if cell["cell_type"] == "code" and source(cell).strip()]
+        if (size := sum(len(source(cell)) for cell in code)) > _MOST_CODE:
+            name = printable(self.path.name)
+            raise NotebookError(f"{name} has {size:,} characters of code: no chapter has")
+        return code
 
     @cached_property
     def trees(self):
@@ -58,7 +54,7 @@ class Notebook:
         except SyntaxError as error:
             first = source(self.code[number]).strip().splitlines()[0]
             raise NotebookError(
-                f"{self.path.name}, the cell that begins {first!r}: {error.msg}"
+                f"{printable(self.path.name)}, the cell that begins {first[:60]!r}: {error.msg}"
             ) from error
 
     @property
@@ -81,10 +77,15 @@ class Notebook:
         nodes = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)]
         return next((node for node in reversed(nodes) if node.name == name), None)
 
+    def records(self, kind, *names):
+        """What outputs keep as `kind` in their metadata, where all the `names` are texts."""
+        found = [output.get("metadata", {}).get(kind) for output in self.outputs]
+        found = [record for record in found if isinstance(record, dict)]
+        return [r for r in found if all(isinstance(r.get(name), str) for name in names)]
+
     def claims(self):
         """What was measured when the notebook ran, then what is written and was not run."""
-        found = [output.get("metadata", {}).get("claim") for output in self.outputs]
-        found = [claim for claim in found if claim]
+        found = self.records("claim", "id", "sentence")
         seen = {claim["id"] for claim in found}
         for call in self.calls("claim"):
             id = getattr(call.args[0], "value", None)
@@ -99,16 +100,17 @@ def notebooks(folder):
     return [Notebook(path) for path in paths]
 
 
-def readable(folder, chapters=None):
+def readable(folder, chapters=None, parsed=True):
     """The notebooks of a folder that can be read; the others are named on stderr.
 
-    `chapters`, a collection of numbers such as 03, keeps the others out.
+    `chapters`, a collection of numbers such as 03, keeps the others out. All code must be Python
+    or IPython, unless `parsed` is false.
     """
     for notebook in notebooks(folder):
         if chapters and notebook.chapter not in chapters:
             continue
         try:
-            notebook.trees  # noqa: B018
+            notebook.trees if parsed else notebook.code  # noqa: B018
         except NotebookError as error:
             print(f"left out: {error}", file=sys.stderr)
         else:
@@ -121,43 +123,24 @@ def calls_in(tree, name):
     return [call for call in calls if _name(call.func) == name]
 
 
-def source(cell):
-    """The text of a cell."""
-    return "".join(cell["source"])
-
-
 def tree(code):
     """The syntax tree of a cell. Raises SyntaxError if it is neither Python nor IPython."""
-    if code.startswith("%%"):
-        first, _, code = code.partition("\n")
+    if code.lstrip().startswith("%%"):
+        first, _, code = code.lstrip().partition("\n")
         code = code if first.split()[0] in _PYTHON_MAGICS else ""
     try:
-        return ast.parse(code)
-    except SyntaxError:
-        from IPython.core.inputtransformer2 import TransformerManager
-
-        return ast.parse(TransformerManager().transform_cell(code))
-    except ValueError as error:  # a null byte
-        raise SyntaxError(str(error)) from error
+        try:
+            return ast.parse(code)
+        except SyntaxError:
+            return ast.parse(as_python(code))
+    except (ValueError, RecursionError, MemoryError) as error:  # null bytes, too many brackets
+        raise SyntaxError(str(error) or "it is nested too deeply") from error
 
 
 def text(output):
     """The plain text of one output, or an empty string."""
     found = output.get("text") or output.get("data", {}).get("text/plain", "")
     return "".join(found)
-
-
-def _is_cell(cell):
-    parts = cell.get("source") if isinstance(cell, dict) else None
-    parts = [parts] if isinstance(parts, str) else parts
-    return (
-        isinstance(parts, list)
-        and all(isinstance(part, str) for part in parts)
-        and isinstance(cell.get("cell_type"), str)
-        and isinstance(cell.get("metadata", {}), dict)
-        and isinstance(cell.get("outputs", []), list)
-        and all(isinstance(output, dict) for output in cell.get("outputs", []))
-    )
 
 
 def _name(function):

@@ -74,7 +74,7 @@ CHAPTERS = (  # in the order of reading
         "positions (chapter 08), the layer of chapter 07",
     ),
     Chapter(
-        "10", "Residuals and normalisation", "What keeps a deep stack trainable?", 90,
+        "10", "Residuals and normalisation", "What keeps a deep stack trainable?", 95,
         "chapters 03 to 09, and what a gradient is",
     ),
     Chapter(

@@ -15,22 +15,16 @@ _NAMES = ("predicted right", "exercises solved", "parts built")
 
 def counts(folder):
     """(chapter, (right, said), (solved, tried), (passed, asked)) for each chapter begun."""
-    rows = map(counted, readable(folder))
+    rows = map(counted, readable(folder, parsed=False))  # a cell may be half written
     return [row for row in rows if row[1:] != ((0, 0),) * 3]
 
 
 def counted(notebook):
     """(chapter, (right, said), (solved, tried), (passed, asked)) by what the outputs say."""
-    predicted, checked, parts = {}, {}, {}
-    for output in notebook.outputs:
-        known = output.get("metadata", {})
-        if check := known.get("check"):
-            checked[check["id"]] = check["status"]
-        if part := known.get("built"):
-            parts[part["name"]] = part["status"]
-        text = "".join(output.get("data", {}).get("text/plain", ""))
-        if said := _ANSWERED.match(text):
-            predicted[said[2]] = said[1] == "✓"
+    checked = {one["id"]: one["status"] for one in notebook.records("check", "id", "status")}
+    parts = {one["name"]: one["status"] for one in notebook.records("built", "name", "status")}
+    texts = ("".join(out.get("data", {}).get("text/plain", "")) for out in notebook.outputs)
+    predicted = {said[2]: said[1] == "✓" for said in map(_ANSWERED.match, texts) if said}
     tried = [status for status in checked.values() if status != "not yet"]
     solved = tried.count("passed"), len(tried)
     built = sum(status == "passed" for status in parts.values()), len(parts)
@@ -66,7 +60,7 @@ class SoFar:
         left = ' style="text-align: left"'
         names = "".join(f'<th scope="col"{left}>{name}</th>' for name in ("chapter", *_NAMES))
         body = "".join(
-            f'<tr><th scope="row"{left}>{chapter}</th>'
+            f'<tr><th scope="row"{left}>{html.escape(chapter)}</th>'
             + "".join(f"<td{left}>{_bar(*pair)}</td>" for pair in pairs)
             + "</tr>"
             for chapter, *pairs in self.rows

@@ -28,6 +28,12 @@ the errors that they raise, are not asked of you.
 """
 
 
+# A sentence on errors, from its first word to its full stop.
+RAISES = re.compile(
+    r"(^|(?<=\.)\s+|(?<=\)\s))Raises\s+(?:\w*Error\b|as\b).*?(?:\.(?=\s|$)|$)", re.DOTALL
+)
+WIDTH = 92  # of a description's lines, inside a method
+
 TYPES_UNREAD = __future__.annotations.compiler_flag
 
 
@@ -208,10 +214,14 @@ def _function_stub(node, lines, package, indent):
 
 
 def _asked(text):
-    """A description without its sentences on errors."""
-    return re.sub(
-        r"(^|\s+)Raises\s+\w*Error\b.*?(?:\.(?=\s|$)|$)", "", text, flags=re.DOTALL
-    ).strip()
+    """A description without its sentences on errors, its paragraphs wrapped anew where one went."""
+    kept = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        asked = RAISES.sub("", paragraph).strip()
+        if asked != paragraph.strip():
+            asked = textwrap.fill(" ".join(asked.split()), WIDTH, break_on_hyphens=False)
+        kept += [asked] if asked else []
+    return "\n\n".join(kept)
 
 
 def _first(node):

@@ -32,7 +32,9 @@ def described(value):
         return f"a tensor of shape {tuple(value.shape)}"
     if isinstance(value, list | tuple | dict):
         return f"a {type(value).__name__} of {len(value)}"
-    if value is None or isinstance(value, kinds.Number | str):
+    if isinstance(value, str):
+        return f"the text {short(value)!r}"
+    if value is None or isinstance(value, kinds.Number):
         return short(value)
     return f"a {type(value).__name__}"
 

@@ -145,9 +145,9 @@ def _plain(statement):
 
 def _run(statement, names, file):
     """Run one statement among `names`; what it imports of the package becomes the reader's."""
-    text = ast.unparse(statement)
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     try:
+        text = ast.unparse(statement)
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         exec(compile(text, file, "exec"), names)
     except Exception:  # what stands in another notebook is for that notebook to tell
         return

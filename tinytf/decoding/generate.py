@@ -90,7 +90,7 @@ def choose(
     """Choose the next token of each row: logits (B, V), ids (B, T) said so far -> ids (B,).
 
     Without `sampling` the likeliest, the lowest id where some tie; with it, one that `sample` draws
-    from the logits it returns, by `generator` if one is given. Errors are those of the two.
+    from the logits it returns, by `generator` if one is given. Raises ValueError as these two do.
     """
     if sampling is None:
         return logits.argmax(dim=-1)

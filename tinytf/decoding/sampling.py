@@ -17,7 +17,6 @@ from tinytf.embedding import check_ids
 __all__ = [
     "Sampling",
     "check_scores",
-    "likeliest",
     "min_p",
     "presence_penalty",
     "repetition_penalty",
@@ -34,7 +33,7 @@ def temperature(logits: Tensor, value: float) -> Tensor:
     """Divide logits (..., V) by a temperature: below 1 sharpens, above 1 flattens, 1 changes none.
 
     Raises ValueError if the temperature is not positive and finite: at 0 nothing is left to draw,
-    take the `likeliest`. Source: Ackley et al. 1985.
+    take the highest logit. Source: Ackley et al. 1985.
     """
     _check_temperature(value)
     _check_logits(logits)
@@ -110,17 +109,6 @@ def presence_penalty(logits: Tensor, ids: Tensor, alpha: float) -> Tensor:
     if not math.isfinite(alpha):
         raise ValueError(f"presence_penalty must be finite, got {alpha}")
     return logits - alpha * seen_tokens(logits, ids).to(logits.dtype)
-
-
-def likeliest(logits: Tensor) -> Tensor:
-    """Take the token with the highest logit of each row: (B, V) -> ids (B,).
-
-    Raises ValueError for a row with nothing to choose from.
-    """
-    _check_floats(logits)
-    ids = logits.argmax(dim=-1)  # that of a NaN where a row holds one
-    _check_best(logits.gather(-1, ids.unsqueeze(-1)))
-    return ids
 
 
 def sample(logits: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -241,7 +229,7 @@ def _check_temperature(value: float) -> None:
     if not 0 < value < math.inf:
         raise ValueError(
             f"temperature must be positive and finite, got {value} (to take the likeliest token, "
-            "do not draw: see likeliest)"
+            "do not draw: logits.argmax(dim=-1))"
         )
 
 

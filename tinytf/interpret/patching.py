@@ -38,8 +38,8 @@ def recovered(patched: Tensor, clean: Tensor, corrupted: Tensor) -> float:
     """Say how far a patch led from the corrupted answers (0) to the clean ones (1).
 
     Each is a number a sentence, (B,). The distances are summed before they are divided, so a
-    sentence in which the two answers lie near each other can't blow up the score. Raises ValueError
-    if on the whole they do not differ.
+    sentence in which the two answers lie near each other can't blow up the score. Returns a Python
+    float. Raises ValueError if on the whole they do not differ.
     """
     whole = (clean - corrupted).sum().item()
     if abs(whole) < 1e-6 * len(clean):

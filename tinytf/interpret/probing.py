@@ -28,5 +28,8 @@ def with_one(x: Tensor) -> Tensor:
 
 
 def probe_accuracy(weights: Tensor, x: Tensor, y: Tensor) -> float:
-    """Say on which share of the states x (N, C) the probe names the class y (N,), in float64."""
+    """Say on which share of the states x (N, C) the probe names the class y (N,): a Python float.
+
+    Computed in float64.
+    """
     return ((with_one(x) @ weights).argmax(dim=-1) == y).double().mean().item()

@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-__all__ = ["count_flops", "count_parameters", "kept_bytes", "largest_made"]
+__all__ = ["count_flops", "count_parameters", "kept_bytes", "largest_made", "moved_bytes"]
 
 
 def count_parameters(module: nn.Module) -> int:
@@ -52,6 +52,18 @@ def largest_made(function: Callable[[], object]) -> int:
     return mode.numbers
 
 
+def moved_bytes(function: Callable[[], object]) -> dict[str, int]:
+    """Count the bytes that each kind of operation reads and writes in one call of `function`.
+
+    Returns a dictionary from PyTorch's name of the operation ("mm", "_softmax") to the bytes of
+    the tensors that go in and come out, added up over its calls. Views move nothing. An operation
+    that PyTorch makes of several counts under their names; a fused kernel counts as one.
+    """
+    with _Moved() as mode:
+        function()
+    return mode.bytes
+
+
 class _Largest(TorchDispatchMode):
     numbers = 0
 
@@ -59,4 +71,24 @@ class _Largest(TorchDispatchMode):
         out = operation(*args, **(kwargs or {}))
         sizes = [x.numel() for x in tree_leaves(out) if isinstance(x, torch.Tensor)]
         self.numbers = max([self.numbers, *sizes])
+        return out
+
+
+class _Moved(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes: dict[str, int] = {}
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        out = operation(*args, **(kwargs or {}))
+        read, made = (
+            [x for x in tree_leaves(tree) if isinstance(x, torch.Tensor)]
+            for tree in ((args, kwargs), out)
+        )
+        stores = {x.untyped_storage()._cdata for x in read}
+        is_view = any(x.untyped_storage()._cdata in stores for x in made)
+        moved = sum(x.nbytes for x in read + made)
+        if moved and (operation._schema.is_mutable or not is_view):
+            name = operation._schema.name.removeprefix("aten::")
+            self.bytes[name] = self.bytes.get(name, 0) + moved
         return out

@@ -15,10 +15,19 @@ from safetensors.torch import save
 from torch import Tensor
 
 from tinytf.pretrained.rows import some
-from tinytf.support.files import CheckpointError, is_file, naming, read_json, write_atomically
+from tinytf.support.files import (
+    CheckpointError,
+    is_file,
+    naming,
+    read_json,
+    shortened,
+    write_atomically,
+)
 from tinytf.support.tensor_files import check_finite, read_header, read_tensors
 
 __all__ = ["Folder", "open_folder", "write_folder"]
+
+LARGEST_CONFIG, LARGEST_INDEX = 1 << 22, 1 << 24  # bytes; parsed, they take 30 times as many
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,7 @@ def open_folder(folder: str | Path) -> Folder:
     holds other tensors than the index says.
     """
     folder = Path(folder)
-    config = read_json(folder / "config.json")
+    config = read_json(folder / "config.json", LARGEST_CONFIG)
     whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
     if is_file(whole):
         return Folder(folder, config, read_header(whole)[0], (whole,))
@@ -62,7 +71,7 @@ def open_folder(folder: str | Path) -> Folder:
 
 def _read_shards(index: Path) -> tuple[dict[str, Tensor], tuple[Path, ...]]:
     """Read the headers of files that an index names, each with just the tensors that it says."""
-    said = read_json(index)
+    said = read_json(index, LARGEST_INDEX)
     places = said.get("weight_map") if isinstance(said, Mapping) else None
     if not isinstance(places, Mapping) or not places:
         raise CheckpointError(f"{index.name} must say in weight_map which file holds each tensor")
@@ -70,7 +79,7 @@ def _read_shards(index: Path) -> tuple[dict[str, Tensor], tuple[Path, ...]]:
     for name, shard in places.items():
         if not isinstance(shard, str) or re.search(r"[/\\:]", shard):  # no way out of the folder
             raise CheckpointError(
-                f"{index.name} places {name} in {shard!r:.60}, not a file beside it"
+                f"{index.name} places {shortened(name)} in {shard!r:.60}, not a file beside it"
             )
         shards.setdefault(shard, []).append(name)
     if gone := [shard for shard in shards if not is_file(index.parent / shard)]:
@@ -79,7 +88,9 @@ def _read_shards(index: Path) -> tuple[dict[str, Tensor], tuple[Path, ...]]:
     for shard, names in shards.items():
         found, _ = read_header(index.parent / shard)
         if missing := [name for name in names if name not in found]:
-            raise CheckpointError(f"{shard} lacks {some(missing)}, which {index.name} places there")
+            raise CheckpointError(
+                f"{shortened(shard)} lacks {some(missing)}, which {index.name} places there"
+            )
         if extra := [name for name in found if places.get(name) != shard]:
             raise CheckpointError(f"{shard} holds {some(extra)}, which {index.name} does not say")
         tensors |= found

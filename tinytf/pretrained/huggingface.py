@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from tinytf.pretrained.folders import Folder, open_folder, write_folder
 from tinytf.pretrained.rows import Row, name_faults, to_ours, to_theirs
-from tinytf.support.files import CheckpointError, naming
+from tinytf.support.files import CheckpointError, naming, shortened
 from tinytf.training.model_files import LARGEST, build_on_meta, check_buffers, fill
 
 __all__ = ["Family", "check_settings", "read_number", "read_sizes", "renamed"]
@@ -161,7 +161,9 @@ def renamed(state: Mapping[str, Tensor], rename: Callable[[str], str]) -> dict[s
     for name, tensor in state.items():
         new = rename(name)
         if new in tensors:
-            raise CheckpointError(f"{before[new]} and {name} are two names of one tensor")
+            raise CheckpointError(
+                f"{shortened(before[new])} and {shortened(name)} are two names of one tensor"
+            )
         tensors[new], before[new] = tensor, name
     return tensors
 

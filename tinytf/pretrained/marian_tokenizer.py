@@ -33,7 +33,7 @@ class PieceTokenizer:
         size = config.src_vocab_size - 1
         if sorted(names) != list(range(size)) or UNKNOWN not in ids:
             raise CheckpointError(
-                f"the vocabulary must number {size} pieces from 0, {UNKNOWN} among them: it has "
+                f"vocab.json must number {size} pieces from 0, {UNKNOWN} among them: it has "
                 f"{len(ids)}"
             )
         order = config.order.tolist()

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tinytf.support.files import CheckpointError
+from tinytf.support.files import CheckpointError, shortened
 
 __all__ = ["Row", "name_faults", "some", "to_ours", "to_theirs"]
 
@@ -86,4 +86,6 @@ def name_faults(wanted: Iterable[str], there: Iterable[str]) -> list[str]:
 
 def some(names: list[str]) -> str:
     """List the first five names, and how many more there are."""
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return ", ".join(map(shortened, names[:5])) + (
+        f" and {len(names) - 5} more" if len(names) > 5 else ""
+    )

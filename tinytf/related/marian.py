@@ -79,7 +79,7 @@ class Marian(Transformer):
 
 
 def halves(d_model: int) -> Tensor:
-    """List the even places of 0..d_model-1, then the odd ones."""
+    """Return the even places of 0..d_model-1, then the odd ones: a tensor of integers."""
     places = torch.arange(d_model)
     return torch.cat([places[0::2], places[1::2]])
 

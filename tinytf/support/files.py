@@ -7,8 +7,9 @@ import json
 import os
 import stat
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,41 +23,55 @@ __all__ = [
     "parse_json",
     "plain_words",
     "read_json",
+    "read_small",
     "read_text",
+    "shortened",
     "try_to_write",
     "write_atomically",
 ]
 
 LARGEST_JSON = 1 << 26  # bytes
+PAUSES = (0.1, 1.0)  # seconds before writing is tried again
+PASSING = {errno.EBUSY, errno.ESTALE}  # what a network's disk may say now, and not a second later
 
 
 class CheckpointError(ValueError):
     """A file that is not what it should be: missing, truncated, foreign, or for another model."""
 
 
-def write_atomically(path: str | Path, data: bytes) -> None:
+def write_atomically(path: str | Path, data: bytes | Iterable[bytes]) -> None:
     """Write bytes to `path`, whole or not at all; folders on the way are made.
 
     They go to a temporary file beside it, reach the disk, and then take the name in one step: if
     the disk fills up or the process is killed, the file that was there before is still there. A
-    link is followed, and a file that is replaced keeps its mode and owner. Raises CheckpointError
-    if it could not be written.
+    link is followed, and a file that is replaced keeps its mode and owner. `data` may come in
+    pieces, which can be asked for again: a disk that is busy gets another try or two. Raises
+    CheckpointError if it could not be written.
     """
     target = check_target(path)
+    for pause in (*PAUSES, None):
+        try:
+            return _write(target, [data] if isinstance(data, bytes) else data)
+        except OSError as error:
+            if pause is not None and error.errno in PASSING:
+                time.sleep(pause)
+                continue
+            kept = "; the file that was there is untouched" if os.path.exists(target) else ""
+            raise CheckpointError(f"could not write {path}: {plain_words(error)}{kept}") from error
+
+
+def _write(target: Path, pieces: Iterable[bytes]) -> None:
     part = _part(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         part.unlink(missing_ok=True)
         with part.open("xb") as file:
             hold(file)  # so that nobody takes it for a dead process's
-            file.write(data)
+            file.writelines(pieces)
             file.flush()
             _keep_mode(target, part)
             os.fsync(file.fileno())
         os.replace(part, target)
-    except OSError as error:
-        kept = "; the file that was there is untouched" if os.path.exists(target) else ""
-        raise CheckpointError(f"could not write {path}: {plain_words(error)}{kept}") from error
     finally:
         with contextlib.suppress(OSError):
             part.unlink()
@@ -128,7 +143,8 @@ def _keep_mode(target: Path, part: Path) -> None:
     there = target.stat()
     with contextlib.suppress(OSError, AttributeError):  # Windows has no owners, and some may not
         os.chown(part, there.st_uid, there.st_gid)
-    part.chmod(stat.S_IMODE(there.st_mode))
+    with contextlib.suppress(OSError):  # nor has every file system modes
+        part.chmod(stat.S_IMODE(there.st_mode))
 
 
 _WORDS = {
@@ -210,28 +226,46 @@ def parse_json(text: str) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def read_json(path: str | Path) -> Any:
-    """Read a JSON file. Raises CheckpointError if it is missing, unreadable, too large or wrong."""
+def read_json(path: str | Path, most: int = LARGEST_JSON) -> Any:
+    """Read a JSON file of at most so many bytes.
+
+    Raises CheckpointError if it is missing, unreadable, too large or wrong.
+    """
+    path, text = Path(path), read_small(path, most)
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        raise CheckpointError(
+            f"{path.name} ({path.stat().st_size} bytes) is truncated or not JSON: {error}"
+        ) from error
+
+
+def read_small(path: str | Path, most: int = LARGEST_JSON) -> str:
+    """Read a UTF-8 file of at most so many bytes, whole; pipes and devices are not opened.
+
+    Raises CheckpointError if it is missing, unreadable, too large or not UTF-8.
+    """
     path = Path(path)
     if not is_file(path):
         raise CheckpointError(f"there is no file {path}")
     try:
         size = path.stat().st_size
-        if size > LARGEST_JSON:
-            raise CheckpointError(f"{path.name} has {size} bytes, at most {LARGEST_JSON} are read")
-        text = "".join(read_text(path))
+        if size > most:
+            raise CheckpointError(f"{path.name} has {size} bytes, at most {most} are read")
+        return "".join(read_text(path))
     except OSError as error:
         raise CheckpointError(f"could not read {path}: {plain_words(error)}") from error
     except CheckpointError:
         raise
     except ValueError as error:
         raise CheckpointError(f"{path.name} ({size} bytes) is not text: {error}") from error
-    try:
-        return parse_json(text)
-    except ValueError as error:
-        raise CheckpointError(
-            f"{path.name} ({size} bytes) is truncated or not JSON: {error}"
-        ) from error
+
+
+def shortened(name: str, length: int = 80) -> str:
+    """Quote a name that comes from a file: what is too long loses its middle."""
+    if len(name) <= length:
+        return name
+    return f"{name[: length // 2]}…{name[-(length - 1 - length // 2) :]}"
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

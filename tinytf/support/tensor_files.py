@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from tinytf.support.files import CheckpointError, is_file, parse_json, plain_words
+from tinytf.support.files import CheckpointError, is_file, parse_json, plain_words, shortened
 
 __all__ = ["check_finite", "read_header", "read_tensors"]
 
@@ -86,7 +86,7 @@ def check_finite(tensors: Mapping[str, Tensor]) -> None:
             place = (~finite).nonzero()[0].tolist()
             value = tensor[tuple(place)].item()
             raise CheckpointError(
-                f"{name}{place} is {value}, and a weight must be a finite float32"
+                f"{shortened(name)}{place} is {value}, and a weight must be a finite float32"
             )
 
 
@@ -114,6 +114,7 @@ def _check_words(words: Any) -> dict[str, str]:
 def _check_entry(name: str, said: Any) -> tuple[Tensor, tuple[int, int]]:
     """Make the tensor on the meta device; returns it and where its bytes begin and end."""
     name.encode()  # a lone surrogate is a ValueError
+    name = shortened(name)
     if not isinstance(said, dict) or said.keys() != {"dtype", "shape", "data_offsets"}:
         raise ValueError(f"{name} must have dtype, shape and data_offsets, got {said!r:.90}")
     dtype, shape, place = said["dtype"], said["shape"], said["data_offsets"]
@@ -133,7 +134,9 @@ def _check_places(places: list[tuple[int, int, str]], size: int) -> None:
     """Check that tensors stand one after the other, and fill what follows the header."""
     for (_, end, one), (begin, _, other) in pairwise(places):
         if begin != end:
-            raise ValueError(f"{one} ends at byte {end}, but {other} begins at {begin}")
+            raise ValueError(
+                f"{shortened(one)} ends at byte {end}, but {shortened(other)} begins at {begin}"
+            )
     first, last = (places[0][0], places[-1][1]) if places else (0, 0)
     if first != 0 or last != size:
         raise ValueError(f"its tensors take bytes {first} to {last}, the file has 0 to {size}")

@@ -6,7 +6,7 @@ Source: Radford et al. 2019, its released code.
 from collections.abc import Sequence
 from pathlib import Path
 
-from tinytf.support.files import CheckpointError, plain_words, read_json, read_text
+from tinytf.support.files import CheckpointError, read_json, read_small, shortened
 from tinytf.text.bpe import ByteBPE
 
 __all__ = ["GPT2_BYTE_ORDER", "from_gpt2", "to_gpt2"]
@@ -43,24 +43,28 @@ def from_gpt2(
             )
         pairs.append((ids[row[0]], ids[row[1]]))
         if "".join(row) in ids:
-            raise CheckpointError(f"{merges_name}: merge {number} makes {''.join(row)!r} again")
+            raise CheckpointError(
+                f"{merges_name}: merge {number} makes {shortened(''.join(row))!r} again"
+            )
         ids["".join(row)] = 256 + number
     for token, i in ids.items():
         if vocab.get(token) != i:
             raise CheckpointError(
-                f"token {token!r} has id {vocab.get(token)} in {vocab_name}, but by {merges_name}, "
-                f"in GPT-2's layout, it is {i}"
+                f"token {shortened(token)!r} has id {vocab.get(token)} in {vocab_name}, but by "
+                f"{merges_name}, in GPT-2's layout, it is {i}"
             )
     special = sorted(vocab.keys() - ids.keys(), key=vocab.__getitem__)
     if strange := [token for token in special if token not in special_tokens]:
+        some = ", ".join(repr(shortened(token)) for token in strange[:5])
         more = f" and {len(strange) - 5} more" if len(strange) > 5 else ""
         raise CheckpointError(
             f"{vocab_name} has {len(vocab)} tokens, of which {merges_name} makes {len(pairs)}: no "
-            f"merge makes {', '.join(map(repr, strange[:5]))}{more}, and special_tokens does not "
-            "name them"
+            f"merge makes {some}{more}, and special_tokens does not name them"
         )
     if [vocab[token] for token in special] != list(range(len(ids), len(vocab))):
-        raise CheckpointError(f"the ids of {special[:5]} do not follow the merges'")
+        raise CheckpointError(
+            f"the ids of {list(map(shortened, special[:5]))} do not follow the merges'"
+        )
     try:
         return ByteBPE(pairs, special, GPT2_BYTE_ORDER)
     except ValueError as error:
@@ -69,13 +73,7 @@ def from_gpt2(
 
 def _read_rows(merges_txt: str | Path) -> list[list[str]]:
     """Read merges, a pair of tokens a line; the first line may say a version."""
-    name = Path(merges_txt).name
-    try:
-        lines = "".join(read_text(merges_txt)).splitlines() or [""]
-    except OSError as error:
-        raise CheckpointError(f"could not read {name}: {plain_words(error)}") from error
-    except ValueError as error:
-        raise CheckpointError(str(error)) from error
+    lines = read_small(merges_txt).splitlines() or [""]
     return [line.split(" ") for line in lines[lines[0].startswith("#version") :] if line]
 
 

@@ -82,7 +82,7 @@ class WordTokenizer:
     def decode(self, ids: Iterable[int]) -> list[str]:
         """Turn ids back into words, up to the first <eos>, without <bos> and <pad>.
 
-        Raises ValueError for an id outside the vocabulary.
+        Returns a list of strings.         Raises ValueError for an id outside the vocabulary.
         """
         words = []
         for i in map(int, ids):

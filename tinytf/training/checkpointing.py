@@ -11,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from tinytf.support.files import CheckpointError, plain_words, write_atomically
+from tinytf.support.files import CheckpointError, plain_words, shortened, write_atomically
 from tinytf.training.sharded import part_of
 
 __all__ = [
@@ -100,7 +100,7 @@ def _metadata(path: Path, meta: Mapping[str, str]) -> tuple[str, str]:
     if meta.get("format") != FORMAT:
         raise CheckpointError(
             f"{path.name} is a safetensors file, but not a tinytf checkpoint "
-            f"(format {meta.get('format')!r}, expected {FORMAT!r})"
+            f"(format {meta.get('format')!r:.60}, expected {FORMAT!r})"
         )
     if missing := {"header", "digest"} - meta.keys():
         raise CheckpointError(
@@ -181,7 +181,7 @@ def weight_faults(
     if missing := sorted(own.keys() - tensors.keys()):
         faults.append(f"missing {', '.join(missing[:5])}" + _more(missing))
     if extra := sorted(tensors.keys() - own.keys()):
-        faults.append(f"unexpected {', '.join(extra[:5])}" + _more(extra))
+        faults.append(f"unexpected {', '.join(map(shortened, extra[:5]))}" + _more(extra))
     for name in sorted(own.keys() & tensors.keys()):
         if own[name].shape != tensors[name].shape:
             faults.append(

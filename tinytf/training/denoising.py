@@ -36,7 +36,8 @@ class Corrupted(NamedTuple):
 def cut_at_random(total: int, parts: int, generator: torch.Generator) -> list[int]:
     """Cut `total` things into `parts` that are not empty, each way as likely: their lengths.
 
-    Raises ValueError for fewer parts than one or more than there are things.
+    Returns a list of ints, drawn by the generator. Raises ValueError for fewer parts than one or
+    more than there are things.
     """
     if not 1 <= parts <= total:
         raise ValueError(f"{total} things can't be cut into {parts} parts, none of them empty")
@@ -52,7 +53,7 @@ def span_noise(
     mean_length: float = 3.0,
     roll: bool = False,
 ) -> Tensor:
-    """Choose spans of a text to drop: (length,), True in them.
+    """Choose spans of a text to drop: a boolean tensor (length,), True in them.
 
     How many tokens and how many spans is fixed by rounding, at least one of either; where they lie
     is drawn, and all ways to do so are equally likely. Kept and dropped stretches alternate, none
@@ -84,10 +85,11 @@ def drop_spans(ids: Tensor, noise: Tensor, sentinels: Sequence[int]) -> Corrupte
     """Drop the tokens of ids (N,) where `noise` (N,) is True, a sentinel for each run of them.
 
     Sentinels are taken in the order given. The target ends in one more, which says that nothing
-    follows, so a text of K runs needs K + 1 of them: ValueError for fewer, for one that is listed
-    twice or stands in the text, for ids that are not one row, and for a noise that is not boolean
-    (N,). Source: Raffel et al. 2020, section 3.1.4 and figure 2. (Their code writes the last
-    sentinel only where something is kept after the last span.)
+    follows, so a text of K runs needs K + 1 of them. Returns `Corrupted`, two tensors of the dtype
+    of ids. Raises ValueError for fewer, for one that is listed twice or stands in the text, for ids
+    that are not one row, and for a noise that is not boolean (N,). Source: Raffel et al. 2020,
+    section 3.1.4 and figure 2. (Their code writes the last sentinel only where something is kept
+    after the last span.)
     """
     _check_spans(ids, noise, sentinels)
     corrupted, target, marks, before = [], [], iter(sentinels), False
@@ -112,7 +114,8 @@ def corrupt_spans(
 ) -> Corrupted:
     """Drop random spans of ids (N,) as T5 does: `span_noise` chooses them, `drop_spans` drops.
 
-    Errors as these two. Source: Raffel et al. 2020, section 3.1.4.
+    Returns `Corrupted`. Raises ValueError as these two do. Source: Raffel et al. 2020, section
+    3.1.4.
     """
     _check_row(ids)
     noise = span_noise(len(ids), generator, share, mean_length, roll)
@@ -123,7 +126,8 @@ def restore_spans(corrupted: Tensor, target: Tensor, sentinels: Sequence[int]) -
     """Put the spans of a target back where their sentinels stand: `drop_spans` undone.
 
     A sentinel with no span in the target leaves nothing, and what the target says before its first
-    sentinel goes nowhere, so what a model wrote can be put in as it is.
+    sentinel goes nowhere, so what a model wrote can be put in as it is. Returns one row, a tensor
+    of the dtype of `corrupted`.
     """
     spans, current = {int(mark): [] for mark in sentinels}, None
     for token in target.tolist():
@@ -152,8 +156,8 @@ def mask_words(ids: Tensor, mask_id: int, generator: torch.Generator, share: flo
 def delete_words(ids: Tensor, generator: torch.Generator, share: float = 0.3) -> Tensor:
     """Leave out each token with probability `share`, with nothing to say where: (N,) -> (≤ N,).
 
-    One token stays if all would go. Errors as `mask_words`. Source: Lewis et al. 2020, section
-    2.2, token deletion.
+    If all would go, one token stays, each as likely. Raises ValueError as `mask_words` does.
+    Source: Lewis et al. 2020, section 2.2, token deletion.
     """
     _check_row(ids)
     _check_share(share)
@@ -174,9 +178,10 @@ def infill_spans(
 
     Lengths are drawn from a Poisson distribution until the tokens, their number rounded, are used
     up; the last span is cut to fit. A span of length 0 inserts a mask where nothing was, so how
-    many tokens a mask stands for can't be known. Spans may touch. Errors as `mask_words`, and
-    ValueError for a mean_length below 0.1, whose spans would nearly all be empty. Source: Lewis et
-    al. 2020, section 2.2, text infilling.
+    many tokens a mask stands for can't be known. Kept tokens stay in their order; they and the
+    spans are arranged at random, each way as likely, so spans may touch. Returns a tensor of the
+    dtype of ids. Raises ValueError as `mask_words` does, and for a mean_length below 0.1, whose
+    spans would nearly all be empty. Source: Lewis et al. 2020, section 2.2, text infilling.
     """
     _check_row(ids)
     _check_share(share)

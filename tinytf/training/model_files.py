@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args
 import torch
 from torch import Tensor, nn
 
-from tinytf.support.files import CheckpointError, naming
+from tinytf.support.files import CheckpointError, naming, shortened
 from tinytf.support.tensor_files import check_finite
 from tinytf.training.checkpointing import load_weights
 
@@ -70,7 +70,7 @@ def read_config(config_class: type[Config], said: Any) -> Config:
     fields = {field.name: field for field in dataclasses.fields(config_class)}
     if unknown := sorted(map(str, said.keys() - fields.keys())):
         raise CheckpointError(
-            f"the configuration says {unknown[0]}={said[unknown[0]]!r:.40}, which this "
+            f"the configuration says {shortened(unknown[0])}={said[unknown[0]]!r:.40}, which this "
             f"version's {config_class.__name__} does not know; a later version may"
         )
     for name, value in said.items():

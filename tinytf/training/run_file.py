@@ -7,6 +7,7 @@ from dataclasses import MISSING, asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tinytf.support.files import shortened
 from tinytf.training.checkpointing import CheckpointError, read
 from tinytf.training.state import check_state, save_training_state
 
@@ -45,11 +46,11 @@ def load_run(run: "Trainer", path: str | Path) -> dict[str, Any]:
     tensors, header = read(path)
     name = Path(path).name
     if header.get("kind") != "training":
-        raise CheckpointError(f"{name} holds {header.get('kind')!r}, not a training run")
+        raise CheckpointError(f"{name} holds {_short(header.get('kind'))}, not a training run")
     settings = _check_settings(run, header, name)
     if faults := _header_faults(header, run.config.steps):
         raise CheckpointError(f"{name} is not a run of a Trainer: " + "; ".join(faults[:5]))
-    state = check_state(path, tensors, header, run.model, run.optimizer)
+    state = check_state(path, tensors, header, run.model, run.optimizer, header["step"])
     config = replace(run.config, **{name: settings[name] for name in run.measured})
     state.put_into(run.model, run.optimizer)
     run.config = config
@@ -72,7 +73,8 @@ def _check_settings(run: "Trainer", header: Mapping[str, Any], name: str) -> dic
         known = {field.name: field.default for field in fields(config)}
         if unknown := sorted(entry.keys() - known.keys()):
             raise CheckpointError(
-                f"{name} was written by a later version: unknown setting {', '.join(unknown[:5])}"
+                f"{name} was written by a later version: unknown setting "
+                + ", ".join(shortened(name) for name in unknown[:5])
             )
         defaults = {key: value for key, value in known.items() if value is not MISSING}
         saved |= json.loads(json.dumps(defaults)) | entry  # older files do not say all

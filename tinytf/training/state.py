@@ -1,13 +1,15 @@
 """What a training loop needs to go on: weights, the optimiser's moments, step and random state."""
 
+import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from tinytf.support.files import shortened
 from tinytf.support.randomness import random_state, set_random_state
 from tinytf.training.checkpointing import (
     CheckpointError,
@@ -20,6 +22,11 @@ from tinytf.training.checkpointing import (
 from tinytf.training.sharded import gathered, part_of
 
 __all__ = ["TrainingState", "check_state", "load_training_state", "save_training_state"]
+
+# What torch's optimisers never make negative: they take its root, or divide by it, or count by it.
+NOT_NEGATIVE = {
+    "step", "exp_avg_sq", "max_exp_avg_sq", "square_avg", "acc_delta", "exp_inf", "sum"
+}  # fmt: skip
 
 
 def save_training_state(
@@ -69,9 +76,9 @@ def load_training_state(
     """
     tensors, header = read(path)
     step = header.get("step")
-    if header.get("kind") != "training" or isinstance(step, bool) or not isinstance(step, int):
+    if header.get("kind") != "training" or type(step) is not int or step < 0:
         raise CheckpointError(
-            f"{Path(path).name} holds kind {header.get('kind')!r} at step {step!r}, "
+            f"{Path(path).name} holds kind {header.get('kind')!r:.60} at step {step!r:.60}, "
             "not the state of a training"
         )
     state = check_state(path, tensors, header, model, optimizer)
@@ -105,11 +112,13 @@ def check_state(
     header: Mapping[str, Any],
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
+    steps: float = math.inf,
 ) -> TrainingState:
     """Take a file's tensors apart and see that each fits, before anything is changed.
 
     Moments are compared with those that the optimiser would make: its kernels trust their sizes.
-    Raises CheckpointError naming file, entry and the two values.
+    Numbers must be such as a training can make: finite, mean squares of at least 0, and no more
+    than `steps` steps. Raises CheckpointError naming file, entry and the two values.
     """
     parts: dict[str, dict[str, Tensor]] = {"model": {}, "optimizer": {}, "random": {}}
     faults = []
@@ -118,7 +127,7 @@ def check_state(
         if part in parts:
             parts[part][rest] = tensor
         else:
-            faults.append(f"unexpected {name}")
+            faults.append(f"unexpected {shortened(name)}")
     faults += weight_faults(model, parts["model"], same_dtype=True)
     without = header.get("without_moments", [])
     if not (isinstance(without, list) and all(isinstance(name, str) for name in without)):
@@ -126,6 +135,8 @@ def check_state(
         without = []
     moments, wrong = _moments(model, optimizer, parts["optimizer"], set(without))
     faults += wrong + _random_faults(parts["random"], _device(model))
+    faults += [fault for name, tensor in tensors.items() for fault in _bad_number(name, tensor)]
+    faults += _step_faults(parts["optimizer"], steps)
     if faults:
         more = f"; and {len(faults) - 5} more" if len(faults) > 5 else ""
         raise CheckpointError(
@@ -159,8 +170,35 @@ def _moments(
                 place = parameter.device if like.device.type == "meta" else like.device
                 held = saved[entry].to(place)
                 moments[name][key] = held if isinstance(value, Tensor) else held.item()
-    faults += [f"unexpected optimizer/{entry}" for entry in sorted(saved.keys() - expected)]
+    faults += [
+        f"unexpected optimizer/{shortened(entry)}" for entry in sorted(saved.keys() - expected)
+    ]
     return moments, faults
+
+
+def _bad_number(name: str, tensor: Tensor) -> Iterator[str]:
+    """Say of a weight or a moment, in a list of one, which number no training makes."""
+    if not tensor.is_floating_point():
+        return
+    good, expected = tensor.isfinite(), "a finite number"
+    if name.startswith("optimizer/") and good.all() and name.rpartition("/")[2] in NOT_NEGATIVE:
+        good, expected = tensor >= 0, "at least 0"
+    if not good.all():
+        place = (~good).nonzero()[0].tolist()
+        value = tensor[tuple(place)].item()
+        yield f"{shortened(name)}{place or ''} is {value}, expected {expected}"
+
+
+def _step_faults(moments: Mapping[str, Tensor], steps: float) -> Iterator[str]:
+    """Say which of the optimiser's counts of steps are no counts, or too high."""
+    for name, tensor in moments.items():
+        if name.rpartition("/")[2] != "step" or tensor.numel() != 1:
+            continue
+        value = tensor.item()
+        if math.isfinite(value) and value != int(value):
+            yield f"optimizer/{shortened(name)} is {value}, expected a whole number"
+        elif steps < value < math.inf:
+            yield f"optimizer/{name} is {value}, expected at most {steps}, the steps of the run"
 
 
 def _kind(tensor: Tensor) -> str:
@@ -201,7 +239,9 @@ def _random_faults(states: Mapping[str, Tensor], device: torch.device) -> list[s
     """Say which random states can't be set; those of other devices than this one are not tried."""
     here = random_state(device)
     faults = [f"missing random/{kind}" for kind in sorted({"cpu"} - states.keys())]
-    faults += [f"unexpected random/{k}" for k in sorted(states.keys() - {"cpu", "cuda", "mps"})]
+    faults += [
+        f"unexpected random/{shortened(k)}" for k in sorted(states.keys() - {"cpu", "cuda", "mps"})
+    ]
     for kind in sorted(here.keys() & states.keys()):
         if (found := _kind(states[kind])) != (wanted := _kind(here[kind])):
             faults.append(f"random/{kind} is {found}, expected {wanted}")

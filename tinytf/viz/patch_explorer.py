@@ -11,6 +11,7 @@ state in `data-example`, `data-map`, `data-row`, `data-column`; controls `.sente
 
 import html
 import json
+import re
 from functools import cache
 from hashlib import blake2s
 from importlib.resources import files
@@ -35,9 +36,11 @@ class PatchExplorer:
         )
         digest = blake2s(text.encode(), digest_size=4).hexdigest()
         self.uid = f"tinytf-patch-{digest}-{next(_serial)}"
-        page = _asset("patch_explorer.html").replace("__UID__", self.uid)
-        page = page.replace("__TITLE__", html.escape(title, quote=True))
-        self.html = page.replace("__STILL__", _still(examples[0])).replace("__DATA__", safe)
+        parts = {"UID": self.uid, "TITLE": html.escape(title, quote=True),
+                 "STILL": _still(examples[0]), "DATA": safe}  # fmt: skip
+        # in one pass: what is put in is not looked through again
+        asset = _asset("patch_explorer.html")
+        self.html = re.sub("__(UID|TITLE|STILL|DATA)__", lambda name: parts[name[1]], asset)
 
     def __repr__(self):
         return f"<patch explorer: {len(self.examples)} sentences>"

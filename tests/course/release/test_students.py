@@ -146,6 +146,31 @@ def test_it_says_how_much_it_can_test_and_needs_a_new_folder(edition):
     assert "-e ." in (folder / "requirements.txt").read_text()
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_an_edition_that_is_stopped_leaves_nothing_that_looks_like_one(
+    error, tmp_path, monkeypatch
+):
+    """Stopped while the cases are written: no folder. Killed: the next call makes it all anew."""
+    folder, part = tmp_path / "class", tmp_path / ".class.part"
+
+    def stopped(_):
+        assert not folder.exists()
+        raise error
+
+    monkeypatch.setattr(students, "write_cases", stopped)
+    with pytest.raises(error):
+        students.student_edition(folder, CHAPTERS[:1])
+    assert list(tmp_path.iterdir()) == []
+    (part / "tinytf" / "course").mkdir(parents=True)  # as a killed process leaves it
+    (part / "tinytf" / "course" / "half.py").touch()
+    folder.mkdir()  # an empty one is as good as none
+    monkeypatch.setattr(students, "write_cases", lambda _: 1)
+    assert students.student_edition(folder, CHAPTERS[:1])[0] == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["class"]
+    assert not (folder / "tinytf" / "course" / "half.py").exists()
+    assert (folder / "requirements.txt").exists()
+
+
 def test_a_question_stays_and_its_answer_goes():
     text = (
         "<details><summary>Hint</summary>\n\nA.\n\n</details>\n"

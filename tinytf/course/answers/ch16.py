@@ -360,7 +360,6 @@ REPAIR = Answers(
     equivalent={
         "finished |= alive => finished |= grown": "the best of the last step is looked at anyway",
         "winner = max(scores, … => winner = max(finished, …": "both have the same keys",
-        "alive, finished = … => alive, finished = ({(): -0.0}, {})": "minus zero is zero in a sum",
     },
     wrong=(
         WrongAnswer(

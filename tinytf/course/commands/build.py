@@ -21,6 +21,7 @@ from tinytf.course.commands.readme import refresh
 from tinytf.course.notebooks import NotebookError, notebooks
 from tinytf.course.progress import progress
 from tinytf.course.readme import readme_of
+from tinytf.course.saved import read_text
 from tinytf.support.files import CheckpointError, write_atomically
 
 
@@ -76,7 +77,7 @@ def run(options):
 
 def _build(path, options):
     """Build one chapter and say what changed; the exit status."""
-    source, text, last = load(path), path.read_text(encoding="utf-8"), committed(path)
+    source, text, last = load(path), read_text(path), committed(path)
     saved = read(text, path.name)
     earlier = [saved]
     with contextlib.suppress(NotebookError):  # what was committed may be no notebook
@@ -93,7 +94,7 @@ def _build(path, options):
     found = changes(built, earlier[0])
     differs = new != text
     if differs and not options.check:
-        write_atomically(path, new.encode())
+        write_atomically(path, new.encode(errors="backslashreplace"))
     verb = "unchanged" if not differs else "would change" if options.check else "written"
     print(f"{path.name}: {verb}")
     for name, kinds in found.items():

@@ -2,9 +2,13 @@
 
 import importlib.util
 import sys
+import time
 from pathlib import Path
 
-from tinytf.course.notebooks import NotebookError
+from tinytf.course.saved import NotebookError, printable
+from tinytf.support.files import CheckpointError, try_to_write
+
+_EVERY = 1.0  # seconds between two savings of the table
 
 
 def add(commands):
@@ -28,26 +32,57 @@ def run(options):
     if not options.folder.is_dir():
         print(f"no folder {options.folder}", file=sys.stderr)
         return 1
-    rows = []
+    try:
+        rows = _written(options, table, collected)
+    except CheckpointError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if not rows:
+        print(f"no notebook of the course in {options.folder}", file=sys.stderr)
+        return 1
+    print(f"{table}: {len(rows)} rows\n{collected.FORGEABLE[options.saved]}")
+    return 0
+
+
+def _written(options, table, collected):
+    """The rows, in the table as they come, so that a run that ends early leaves what it had."""
+    if table.is_symlink():
+        print(f"{table}: the table takes the place of this link", file=sys.stderr)
+    else:
+        try_to_write(table)  # before there is anything to lose
+    rows, last = [], -_EVERY
+    try:
+        for row in _rows(options, table, collected):
+            rows.append(row)
+            if time.monotonic() - last >= _EVERY:
+                collected.write_table(table, rows)
+                last = time.monotonic()
+    finally:
+        if rows:
+            collected.write_table(table, rows)
+    return rows
+
+
+def _rows(options, table, collected):
+    """The row of each notebook, told as it comes; what has none is named on stderr."""
+    title = _line("student", "chapter", "predicted", "exercises", "parts", "minutes")
     for student, path, why in collected.submissions(options.folder):
         if path == table:
             continue
         try:
             if why:
                 raise NotebookError(why)
-            rows.append(collected.row_of(student, path, options.saved))
-        except (NotebookError, OSError, RuntimeError) as error:
-            print(f"skipped {path.relative_to(options.folder)}: {error}", file=sys.stderr)
+            row = collected.row_of(student, path, options.folder, options.saved)
+        except Exception as error:  # whatever a student's file does, the others get their rows
+            known = isinstance(error, NotebookError | OSError | RuntimeError)
+            said = str(error) if known else f"{type(error).__name__}: {error}"
+            inside = path.relative_to(options.folder)
+            print(f"skipped {printable(inside)}: {printable(said)}", file=sys.stderr)
         else:
-            if len(rows) == 1:
-                print(_line("student", "chapter", "predicted", "exercises", "parts", "minutes"))
-            print(_told(rows[-1]), flush=True)
-    if not rows:
-        print(f"no notebook of the course in {options.folder}", file=sys.stderr)
-        return 1
-    collected.write_table(table, rows)
-    print(f"{table}: {len(rows)} rows\n{collected.FORGEABLE[options.saved]}")
-    return 0
+            told = _told(row)
+            print(f"{title}\n{told}" if title else told, flush=True)
+            title = ""
+            yield row
 
 
 def _told(row):
@@ -56,7 +91,7 @@ def _told(row):
     minutes = f"{row.minutes_at_work or '?'} ({row.minutes_worth})"
     line = _line(row.student, row.chapter, said, done, str(row.parts_built), minutes)
     more = [f"    calls {row.calls}"] * bool(row.calls) + [f"    {row.remarks}"] * bool(row.remarks)
-    return "\n".join([line, *more])
+    return "\n".join(map(printable, [line, *more]))
 
 
 def _line(student, *cells):

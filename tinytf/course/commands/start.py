@@ -64,7 +64,7 @@ def _update(path, notebook):
     try:
         brought, did = copies.update(copies.read(path), notebook)
     except (NotebookError, ValueError) as error:
-        print(f"{path}: left as it is: {error}")
+        print(f"{path}: left as it is: {error} (`reset` puts it aside and gives the chapter back)")
         return
     if did:
         copies.write(path, brought)

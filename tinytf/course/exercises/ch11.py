@@ -15,10 +15,10 @@ from tinytf.course.expect import (
     precise,
     same,
     short,
-    tensor,
     travels,
 )
 from tinytf.course.grading import Exercise
+from tinytf.course.words import described, dtype_name
 
 # 11.1 the feed-forward network, a row per word
 
@@ -210,7 +210,12 @@ def _run(answer, x, *places):
     weights = answer(x.size(1), *places)
     three = isinstance(weights, tuple | list) and len(weights) == 3
     expect(three, f"{where}, return three weights, `(w_1, w_3, w_2)`")
-    w_1, w_3, w_2 = (tensor(w, f"{where}, `{n}`") for w, n in zip(weights, ("w_1", "w_3", "w_2")))
+    for name, w in zip(("w_1", "w_3", "w_2"), weights):
+        kind = f"{where}, `{name}` is {described(w)}, expected a tensor"
+        expect(isinstance(w, torch.Tensor), kind)
+        kind = f"{where}, `{name}` is in {dtype_name(w)}: weights of `nn.Linear` are floats"
+        expect(w.is_floating_point(), kind)
+    w_1, w_3, w_2 = (w.detach().cpu() for w in weights)
     c = x.size(1)
     for name, w, shape in (("w_1", w_1, (2, c)), ("w_3", w_3, (2, c)), ("w_2", w_2, (c, 2))):
         message = f"{where}, `{name}` has shape {tuple(w.shape)}, expected {shape}: (out, in)"

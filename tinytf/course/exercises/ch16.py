@@ -191,6 +191,8 @@ def _not_too_short(answer):
     _says(answer, (-9.9, 3, -2.0, 1.0, 25), True, note)
     note = "with n = 1 the divisor is 1, and a sentence of one token is one"
     _says(answer, (-2.9, 0, -3.0, 1.0, 1), True, note)
+    note = "the divisor is 25 / 6, no whole number, and -9 / (25 / 6) = -2.16"
+    _says(answer, (-9.0, 3, -2.2, 1.0, 20), True, note)
     note = "the best that can come has n = 25 tokens, divisor 30 / 6, and -9.9 / 5 = -1.98"
     _says(answer, (-9.9, 24, -2.0, 1.0, 25), True, note)
     _says(answer, (-5.2, 7, -2.0, 0.6, 25), True, "-5.2 / 5^0.6 = -1.98")
@@ -201,6 +203,8 @@ def _not_too_long(answer):
     note = "the best that can come has n = 25 tokens, divisor 30 / 6, and -10.1 / 5 = -2.02"
     _says(answer, (-10.1, 3, -2.0, 1.0, 25), False, note)
     _says(answer, (-3.05, 0, -3.0, 1.0, 1), False, "with n = 1 the divisor is 1")
+    note = "the divisor is 25 / 6, no whole number, and -9.3 / (25 / 6) = -2.23"
+    _says(answer, (-9.3, 3, -2.2, 1.0, 20), False, note)
     _says(answer, (-10.1, 24, -2.0, 1.0, 25), False, note)
     _says(answer, (-5.3, 7, -2.0, 0.6, 25), False, "-5.3 / 5^0.6 = -2.02")
 
@@ -329,6 +333,8 @@ def _finds(answer, follow, beam, alpha, max_len, note=""):
     got = answer(follow, beam, alpha, max_len)
     fits = isinstance(got, tuple | list) and len(got) == 2 and isinstance(got[0], tuple | list)
     expect(fits, f"{where}, you return {described(got)}, expected (tuple of words, score)")
+    kind = f"{where}, you return the words in a list, expected a tuple of words"
+    expect(isinstance(got[0], tuple), kind)
     said, wanted = (" ".join(map(str, words)) for words in (got[0], expected))
     right = tuple(got[0]) == expected
     expect(right, f"{where}, you get {said!r}, expected {wanted!r}. {note}".rstrip())

@@ -117,15 +117,18 @@ _PARTS = (
 )
 
 
+_COUNT = "the answer", "a number"
+
+
 def _a_layer(answer):
     """a layer has four maps, two maps, and two norms"""
-    two, one = (tensor(answer(7, 3, n, 4, 5), "the answer") for n in (2, 1))
+    two, one = (tensor(answer(7, 3, n, 4, 5), *_COUNT) for n in (2, 1))
     same(two - one, 98, "for one layer more at d_model=3, d_ff=5", note=f"A model of {_PARTS}.")
 
 
 def _tables(answer):
     """outside the layers there are two tables and a norm"""
-    got = tensor(answer(7, 3, 0, 4, 5), "the answer")
+    got = tensor(answer(7, 3, 0, 4, 5), *_COUNT)
     note = "7 · 3 for tokens, 4 · 3 for positions, 6 for the last norm; the head is tied, no bias."
     same(got, 39, "for no layers, vocab_size=7, d_model=3, max_len=4", note=note)
 
@@ -135,7 +138,7 @@ def _whole(answer):
     got = answer(7, 3, 2, 4, 5)
     where = "for vocab_size=7, d_model=3, num_layers=2, max_len=4, d_ff=5"
     kind = f"{where}, you return {short(got)}, a {type(got).__name__}, expected an integer"
-    expect(not tensor(got, where).is_floating_point(), f"{kind}: numbers are counted")
+    expect(not tensor(got, where, "a number").is_floating_point(), f"{kind}: numbers are counted")
 
 
 def _gpt2(answer):

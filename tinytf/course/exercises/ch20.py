@@ -235,13 +235,15 @@ def _alpha_by_row(logits, ids, share):
     """Row by row: each token that was said adds its probability once, in float64."""
     rows = []
     for row, said in zip(logits.unbind(), ids.tolist(), strict=True):
-        parts = row.double().unbind()
-        top = float(row.detach().max())
+        held, others = [], []
+        for i, part in enumerate(row.double().unbind()):
+            (held if i in said else others).append(part)
+        tops = [max(part.item() for part in parts) for parts in (held, others)]
         sums = [
-            sum((part - top).exp() for i, part in enumerate(parts) if (i in said) == which)
-            for which in (True, False)
+            sum((part - top).exp() for part in parts).log() + top
+            for parts, top in zip((held, others), tops, strict=True)
         ]
-        rows.append(sums[0].log() - sums[1].log() - math.log(share / (1 - share)))
+        rows.append(sums[0] - sums[1] - math.log(share / (1 - share)))
     return torch.stack(rows).to(logits.dtype)
 
 
@@ -287,6 +289,10 @@ def _alpha_sure(answer):
     sure = torch.tensor([[60.0, 0.0, 1.0], [0.0, 40.0, -30.0], [-90.0, 2.0, 0.0]])
     note = "1 minus a probability that rounds to 1 is 0, and 0 has no logarithm."
     agrees(answer, _alpha_by_row, sure, torch.tensor([[0], [1], [0]]), 0.5, note=note)
+    note = "`exp` of a logit of 89 or more is infinite in float32, and of 710 in float64."
+    for logits in ([100.0, 0.0, 0.0], [1000.0, 999.0, 998.0], [-2000.0, -2000.0, -1.0]):
+        given = torch.tensor([logits]), torch.tensor([[0]]), 0.5
+        agrees(answer, _alpha_by_row, *given, tolerance=1e-3, note=note)
     ruled_out = torch.tensor([[1.0, -INF, 0.5, 2.0], [3.0, 0.0, -INF, 1.0]])
     agrees(answer, _alpha_by_row, ruled_out, torch.tensor([[0, 1], [0, 3]]), 0.4)
 

@@ -7,7 +7,7 @@ import torch
 from tinytf.course.exercises.ch21_bert import two_lists, whole_numbers
 from tinytf.course.expect import expect, numbers, same
 from tinytf.course.grading import Exercise, hint
-from tinytf.course.words import given, short
+from tinytf.course.words import described, given, short
 
 # 22.1 what T5 reads and what it writes
 
@@ -148,7 +148,9 @@ def _from_the_right(ids, spans, mask_id):
 def _infills(answer, ids, spans, mask_id=50, note=""):
     ids = torch.as_tensor(ids)
     where = given(my_infill, (ids, spans, mask_id))
-    got = whole_numbers(answer(ids, spans, mask_id), f"{where},")
+    got = answer(ids, spans, mask_id)
+    expect(isinstance(got, list), f"{where}, you return {described(got)}, expected a list")
+    got = whole_numbers(got, f"{where},")
     expected = _from_the_right(ids, spans, mask_id)
     words = f"{where}, you get {short(got)}, expected {short(expected)}. {note}"
     expect(got == expected, words.strip())

@@ -718,6 +718,7 @@ BACKUP = Exercise(
         "model is the smallest."
     ),
     function=my_smallest_set,
+    none_is_a_result=True,
     tests=(_b_one, _b_pair, _b_many, _b_smallest, _b_ties, _b_back_again, _b_none),
 )
 

@@ -576,6 +576,10 @@ def _k_weights(answer):
     broken.train()
     _found(answer, "one weight of second.w_2 is wrong", broken, NAMES, "second.w_2",
            good=_Small().eval())  # fmt: skip
+    broken = _Small()
+    broken.first.w_1.weight.data[1, 2] = math.inf
+    _found(answer, "one weight of first.w_1 is infinite", broken, NAMES, "first.w_1",
+           "Ask whether the good output heals `broken`: it does.")  # fmt: skip
 
 
 def _k_first(answer):
@@ -653,6 +657,7 @@ CULPRIT = Exercise(
         "patch.",
     ),
     function=my_culprit,
+    none_is_a_result=True,
     tests=(_k_weights, _k_one, _k_first, _k_residual, _k_between, _k_none, _k_exact),
 )
 

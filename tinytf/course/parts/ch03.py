@@ -225,6 +225,7 @@ PARTS = (
         {
             "there is one word": lambda f: dict(f({(1, 2): 1})),
             "a word has one letter": lambda f: dict(f({(1,): 5, (1, 2, 1): 2})),
+            "it is to be a Counter": lambda f: {"a Counter": isinstance(f({(1, 2): 1}), Counter)},
             "a pair repeats inside a word": lambda f: dict(f({(1, 1, 1): 3, (2, 1, 1): 4})),
         },
     ),

@@ -26,6 +26,7 @@ def _network(**named):
         "it reads two sentences": run,
         "half of the hidden units are dropped": lambda network: dropped(network, dropout=0.5),
         "no dropout is named: nothing is dropped": dropped,
+        "it is in eval mode, and drops nothing": lambda network: run(network, dropout=0.5),
         "its width is kept": lambda network: {"d_model": network(4, 10).d_model},
         "numbers are in float32": lambda network: dtypes(
             network(4, 10)(wide(2, 3, 4, seed=1).float())

@@ -1,11 +1,14 @@
 """Chapter 12: the encoder, and the masking of words."""
 
+import itertools
+
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from tinytf.attention import KeyValueCache
 from tinytf.blocks import EncoderLayer
+from tinytf.course.draws import by_its_generator, calling, often, outcome
 from tinytf.course.parts import Part, arrived, shapes, twin
 from tinytf.course.parts.ch05 import dtypes, learned, wide
 from tinytf.norm import LayerNorm
@@ -75,38 +78,67 @@ def _stack_single(stack):
     return dtypes(module(wide(2, 4, 6, seed=1).float()))
 
 
-def _many(f):
-    """A good share of 40000 random numbers lie near a bound."""
-    ids = torch.randint(0, 5000, (100, 400), generator=torch.Generator().manual_seed(3))
-    return list(f(ids, 5000, torch.Generator().manual_seed(0), share=0.5, swapped=0.2))
+def _word_chances(share, masked, swapped):
+    """What may become of word 5 of the words 3 to 7: {(read, chosen): chance}; the mask is 8."""
+    chances = {(word, True): share * swapped / 5 for word in range(3, 8)}
+    chances[5, True] += share * (1 - masked - swapped)
+    chances |= {(8, True): share * masked, (5, False): 1 - share}
+    return {found: chance for found, chance in chances.items() if chance > 0}
 
 
-def _on_bounds(f):
-    """A share is just the number that is drawn for a word: the number is not below it."""
-    drawn, fate = torch.rand(2, 1, 6, generator=torch.Generator().manual_seed(0)).flatten(1)
-    cases = {
-        "share": (drawn[1].item(), 1.0, 0.0),
-        "masked": (1.0, fate.min().item(), 0.0),
-        "masked, and the rest swapped": (1.0, fate.min().item(), 0.1),
-        "swapped": (1.0, 0.0, fate.min().item()),
-    }
-    found = {}
-    for name, shares in cases.items():
-        ids = torch.tensor([[3, 4, 5, 6, 7, 8]])
-        read, chosen = f(ids, 60, torch.Generator().manual_seed(0), *shares)
-        found[f"{name}: read"], found[f"{name}: chosen"] = read, chosen
+def _pairs(*shares, **named):
+    """A script: what becomes of two words side by side, in 4000 sentences."""
+    alone = _word_chances(*shares)
+    both = itertools.product(alone.items(), repeat=2)
+    chances = {(one, two): p * q for (one, p), (two, q) in both}
+
+    def script(f):
+        ids = torch.full((4000, 2), 5)
+        read, chosen = f(ids, 8, torch.Generator().manual_seed(0), **named)
+        return {"draws": often(outcome(torch.stack([read, chosen.long()], dim=-1)), {
+            tuple((word, int(hit)) for word, hit in pair): p for pair, p in chances.items()
+        })}  # fmt: skip
+
+    return script
+
+
+def _all_or_none(f):
+    """Shares of 0 and 1 leave nothing to chance."""
+    found = []
+    for shares in ((0.0, 0.8, 0.1), (1.0, 1.0, 0.0), (1.0, 0.0, 0.0)):
+        ids = torch.tensor([[0, 1, 2, 3, 4, 5, 6, 7, 8, 59]])
+        found += f(ids, 60, torch.Generator().manual_seed(0), *shares)
     return found
+
+
+def _specials(f):
+    """What is not a word is neither chosen nor drawn."""
+    ids = torch.randint(0, 60, (40, 50), generator=torch.Generator().manual_seed(3))
+    read, chosen = f(ids, 60, torch.Generator().manual_seed(0), 0.9, 0.1, 0.8)
+    other = read != ids
+    return {
+        "specials stay": bool((read[ids < 3] == ids[ids < 3]).all()),
+        "specials are chosen": bool(chosen[ids < 3].any()),
+        "a special is drawn": bool((read[other] < 3).any()),
+        "a word not chosen is changed": bool(other[~chosen].any()),
+    }
+
+
+def _large_words(f):
+    """Drawn words are of the whole vocabulary, odd ones among the last of it too."""
+    ids = torch.full((20, 100), 7)
+    read, _ = f(ids, 5000, torch.Generator().manual_seed(0), 1.0, 0.0, 1.0)
+    return {"odd words from 4001 on come": bool(((read > 4000) & (read % 2 == 1)).any())}
+
+
+def _by_its_generator(f):
+    ids = torch.full((4, 30), 7)
+    return by_its_generator(calling(f, ids, 60), 4)
 
 
 def _short_ids(f):
     ids = torch.full((2, 3), 7, dtype=torch.int32)
     return dtypes(*f(ids, 60, torch.Generator().manual_seed(0)))
-
-
-def _masked(f, seed=0, **named):
-    ids = torch.randint(0, 60, (40, 12), generator=torch.Generator().manual_seed(3))
-    read, chosen = f(ids, 60, torch.Generator().manual_seed(seed), **named)
-    return [read, chosen]
 
 
 NEW = "a new module is in float32 as it is"
@@ -135,20 +167,26 @@ PARTS = (
     Part(
         "tinytf.training.masked_lm.mask_tokens",
         {
-            "480 words are read": _masked,
-            "another seed draws": lambda f: _masked(f, 1),
-            "half are chosen, and all of these hidden": lambda f: _masked(
-                f, share=0.5, masked=1.0, swapped=0.0
+            "sentences are read": _pairs(0.15, 0.8, 0.1),
+            "half are chosen, and all of these hidden": _pairs(
+                0.5, 1.0, 0.0, share=0.5, masked=1.0, swapped=0.0
             ),
-            "chosen words are swapped or left, and none is hidden": lambda f: _masked(
-                f, share=0.4, masked=0.0, swapped=0.5
+            "chosen words are swapped or left, and none is hidden": _pairs(
+                0.4, 0.0, 0.5, share=0.4, masked=0.0, swapped=0.5
             ),
-            "40000 words are read, and half of them chosen": _many,
-            "what is drawn for a word equals the share": _on_bounds,
+            "all words are swapped": _pairs(1.0, 0.0, 1.0, share=1.0, masked=0.0, swapped=1.0),
+            "nothing is left to chance": _all_or_none,
+            "some are no words": _specials,
+            "the vocabulary is large": _large_words,
+            "two generators draw": _by_its_generator,
             "ids are of another whole-number type, which is kept": _short_ids,
         },
         equivalent={
             "… => ….detach()…": "nothing here carries a gradient",
+            "… => chosen = (drawn <= share) & …": "a draw is hardly ever the share itself",
+            "… => …(fate <= masked), mask_id)": "a draw is hardly ever the share itself",
+            "… => …(fate > masked) & …": "a draw is hardly ever the share itself",
+            "… => …(fate <= masked + swapped)": "a draw is hardly ever the share itself",
             "… => …drawn.float()…": IN_FLOAT32,
             "… => …fate.float()…": IN_FLOAT32,
             "… => drawn, fate = ….float()": IN_FLOAT32,

@@ -1,9 +1,11 @@
 """Chapter 20: how a text repeats itself, and the rules of sampling."""
 
+import itertools
 import math
 
 import torch
 
+from tinytf.course.draws import by_its_generator, calling, often, outcome
 from tinytf.course.parts import Part
 from tinytf.course.parts.ch05 import dtypes, wide
 from tinytf.decoding.generate import pad_left
@@ -62,14 +64,45 @@ CLOSE = torch.tensor(
 )  # one, for who reads it in float32
 
 
-def _drawn(f):
-    generator = torch.Generator().manual_seed(5)
-    return torch.stack([f(wide(4, 6, seed=1), generator) for _ in range(50)])
+PAIR = torch.tensor([[1.0, 0.0, -1.0, -math.inf], [0.5, 0.5, 2.0, -2.0]])
+LARGE = torch.tensor([[100.0, 99.0, 0.0], [-1000.0, -1001.0, -1002.0]])
+STEEP = torch.tensor([[math.log(n) for n in (1, 2, 3, 4, 90)]])
 
 
-def _drawn_unasked(f):
+def _joint(logits):
+    """The chance of each row of tokens, one for each row of logits."""
+    rows = [dict(enumerate(row)) for row in logits.double().softmax(dim=-1).tolist()]
+    chances = {}
+    for tokens in itertools.product(*rows):
+        chance = math.prod(row[token] for row, token in zip(rows, tokens, strict=True))
+        if chance > 0:
+            chances[tokens] = chance
+    return chances
+
+
+def _in_pairs(f, logits, *given):
+    """What two rows of logits give together, in 2000 such pairs of one batch."""
+    ids = f(logits.repeat(2000, 1), *given, torch.Generator().manual_seed(5))
+    return outcome(ids.reshape(-1, 2))
+
+
+def _sampled(logits):
+    return lambda f: {"draws": often(_in_pairs(f, logits), _joint(logits))}
+
+
+def _in_one_batch(f):
+    rows = f(STEEP.expand(4000, 5), torch.Generator().manual_seed(5))
+    return {"draws": often([(n,) for n in rows.tolist()], _joint(STEEP))}
+
+
+def _sampled_unasked(f):
     torch.manual_seed(3)
-    return torch.stack([f(wide(4, 6, seed=1)) for _ in range(20)])
+    rows = f(STEEP.expand(4000, 5))
+    torch.manual_seed(4)
+    return {
+        "draws": often([(n,) for n in rows.tolist()], _joint(STEEP)),
+        "torch's seed is what it depends on": not torch.equal(rows, f(STEEP.expand(4000, 5))),
+    }
 
 
 def _penalised(*settings):
@@ -96,6 +129,15 @@ SAID = torch.tensor([[1, 1, 3], [0, 2, 2]])
 PROMPTS = torch.tensor([[1, 5, 2], [7, 3, 3]])
 
 
+def _set_to_0(rules):
+    """Whether a share of 0 reaches its function: that refuses it, or keeps the likeliest token."""
+    logits = wide(2, 5, seed=1)
+    try:
+        return {"it is applied": not torch.equal(rules(top_p=0.0)(logits, SAID), logits)}
+    except ValueError:
+        return {"it is applied": True}
+
+
 def _settings():
     def run(rules, **settings):
         return rules(**settings)(wide(2, 5, seed=1) * 3, SAID)
@@ -115,22 +157,30 @@ def _settings():
         "all are set, in float32": lambda rules: dtypes(
             rules(**all_of_them)(wide(2, 5, seed=1).float(), SAID)
         ),
+        "0 is set, which is not None": _set_to_0,
         "what was set is read": lambda rules: [rules(top_k=3).top_k, rules(min_p=0.1).min_p],
     }
 
 
 def _chosen(rule):
-    def run(choose):
-        draws = torch.Generator().manual_seed(1)
-        return torch.stack([choose(wide(2, 5, seed=1), SAID, rule, draws) for _ in range(20)])
+    logits = wide(2, 5, seed=1)
+    chances = _joint(rule(logits, SAID))
+    return lambda choose: {
+        "draws": often(_in_pairs(choose, logits, SAID.repeat(2000, 1), rule), chances)
+    }
 
-    return run
+
+def _by_rule(choose):
+    """`choose` as a function of the logits and a generator."""
+    rule = Sampling(temperature=3.0)
+    return lambda logits, generator: choose(logits, SAID, rule, generator)
 
 
 def _chosen_unasked(choose):
+    logits, rule = wide(2, 5, seed=1), Sampling(temperature=2.0)
     torch.manual_seed(2)
-    rule = Sampling(temperature=2.0)
-    return torch.stack([choose(wide(2, 5, seed=1), SAID, rule) for _ in range(20)])
+    rows = choose(logits.repeat(2000, 1), SAID.repeat(2000, 1), rule).reshape(-1, 2)
+    return {"draws": often(outcome(rows), _joint(rule(logits, SAID)))}
 
 
 def _model(vocab_size=11, **choices):
@@ -161,10 +211,40 @@ def _continued(tokens=4, keep=None, padded=False, **settings):
     return run
 
 
-def _unended(generate, *given, **named):
-    """Nothing ends a row."""
+def _text_chances(rule):
+    """The chance of each two tokens that the small model says after a prompt."""
+    model = _model(tie_output=False).eval()
+    chances = {}
+    with torch.no_grad():
+        first = _joint(rule(model(PROMPTS[:1])[:, -1], PROMPTS[:1]))
+        for (one,), chance in first.items():
+            ids = torch.cat([PROMPTS[:1], torch.tensor([[one]])], dim=1)
+            for (two,), after in _joint(rule(model(ids)[:, -1], ids)).items():
+                chances[one, two] = chance * after
+    return chances
+
+
+WARM = Sampling(temperature=2.0, presence_penalty=1.0)
+
+
+def _many_texts(generate, seed=None):
+    """How often each two tokens follow, in 2000 rows of one prompt."""
     torch.manual_seed(4)
-    return generate(_model(tie_output=False), PROMPTS, 6, *given, **named)
+    ids, made = PROMPTS[:1].expand(2000, 3), {}
+    if seed is not None:
+        made["generator"] = torch.Generator().manual_seed(seed)
+    said = generate(_model(tie_output=False), ids, 2, WARM, **made)[:, 3:]
+    return {"draws": often(outcome(said), _text_chances(WARM))}
+
+
+def _by_its_generator(generate):
+    model = _model(tie_output=False)
+    return by_its_generator(lambda g: generate(model, PROMPTS, 4, WARM, generator=g), 3)
+
+
+def _unended(generate):
+    """Nothing ends a row."""
+    return generate(_model(tie_output=False), PROMPTS, 6)
 
 
 def _ended(generate):
@@ -258,10 +338,16 @@ PARTS = (
     Part(
         "tinytf.decoding.sampling.sample",
         {
-            "50 times a generator draws": _drawn,
+            "two rows are drawn, in 2000 pairs": _sampled(PAIR),
+            "4000 rows are drawn at once": _in_one_batch,
+            "logits are large, or far below zero": _sampled(LARGE),
+            "two generators draw": lambda f: by_its_generator(calling(f, wide(4, 6, seed=1))),
+            "numbers are in half precision": lambda f: dtypes(
+                f(STEEP.half(), torch.Generator().manual_seed(1))
+            ),
             "only one token is possible": lambda f: f(torch.tensor([[-math.inf, 0.0, -math.inf]])),
             "there is only one token": lambda f: f(torch.zeros(2, 1)),
-            "no generator is given": _drawn_unasked,
+            "no generator is given": _sampled_unasked,
         },
         equivalent={
             "… => …detach()…": NOT_TRAINED,
@@ -378,6 +464,12 @@ PARTS = (
             "tokens tie, and there is no rule": lambda choose: choose(TIES, SAID),
             "two differ by little, in float64": lambda choose: choose(CLOSE, SAID[:1]),
             "there is a rule, and no generator": _chosen_unasked,
+            "there is a rule, and the ids' kind counts": lambda choose: dtypes(
+                choose(wide(2, 5, seed=1), SAID, Sampling(temperature=2.0))
+            ),
+            "there is a rule, and two generators draw": lambda choose: by_its_generator(
+                calling(_by_rule(choose), wide(2, 5, seed=1))
+            ),
             "a rule takes the likeliest": _chosen(Sampling(top_k=1)),
             "a rule looks at what was said": _chosen(Sampling(presence_penalty=2.0)),
         },
@@ -394,10 +486,12 @@ PARTS = (
         {
             "no token is asked for": _continued(0),
             "the likeliest four are asked for": _continued(),
-            "four are drawn by a rule": _continued(temperature=1.5, presence_penalty=1.0),
-            "rows end": _continued(30, temperature=3.0),
-            "the window is full": _continued(12, top_k=3),
-            "the window is full, and half is kept": _continued(12, keep=4, top_k=3),
+            "four are taken by a rule": _continued(presence_penalty=1.0, top_k=1),
+            "rows end": _continued(30, presence_penalty=2.0, top_k=1),
+            "the window is full": _continued(12, presence_penalty=0.5, top_k=1),
+            "the window is full, and half is kept": _continued(
+                12, keep=4, presence_penalty=0.5, top_k=1
+            ),
             "a prompt stands behind padding": _continued(padded=True),
             "a penalty must not count the padding": _continued(
                 padded=True, presence_penalty=5.0, top_k=1
@@ -409,12 +503,9 @@ PARTS = (
                 f, [[1, 5, 2, 3, 9, 10, 1], [7, 8]], 4, pads=[0], keep=7
             ),
             "nothing ends a row": _unended,
-            "nothing does, and a rule draws without a generator": lambda f: _unended(
-                f, Sampling(temperature=2.0)
-            ),
-            "nothing does, and a generator draws": lambda f: _unended(
-                f, Sampling(temperature=2.0), generator=torch.Generator().manual_seed(6)
-            ),
+            "a rule draws without a generator": _many_texts,
+            "a generator draws": lambda f: _many_texts(f, 6),
+            "two generators draw": _by_its_generator,
             "all rows have ended early": _ended,
             "its work is counted": _work,
             "ids are 32 bits long": lambda f: f(_model(), PROMPTS.int(), 2, end_id=4),

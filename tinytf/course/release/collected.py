@@ -2,16 +2,19 @@
 
 import csv
 import datetime
+import io
 import re
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from pathlib import Path
 
 from tinytf.course.grading import exercises
-from tinytf.course.notebooks import Notebook, NotebookError, source
+from tinytf.course.notebooks import Notebook
 from tinytf.course.outline import CHAPTERS
 from tinytf.course.release.judge import judged
 from tinytf.course.release.submitted import answers_in
+from tinytf.course.saved import LARGEST, printable, source
+from tinytf.support.files import plain_words, write_atomically
 
 __all__ = ["FORGEABLE", "Row", "row_of", "submissions", "write_table"]
 
@@ -24,7 +27,6 @@ FORGEABLE = (
 )
 _ANSWERED = re.compile(r"^([✓→]) (\d\d[a-z]?-\w+)  you said: ")
 _PAUSE = 15 * 60  # seconds without a cell after which nobody was at work
-_LARGEST = 50 * 2**20  # bytes of a file that is read
 
 
 @dataclass
@@ -52,22 +54,39 @@ def submissions(folder):
     A file in a sub-folder belongs to the student that the first sub-folder is named after, one
     beside them to that of its own name. Hidden files and checkpoints are passed over.
     """
-    numbers = {chapter.number for chapter in CHAPTERS}
     for path in sorted(Path(folder).rglob("*")):
         inside = path.relative_to(folder)
-        if any(part.startswith((".", "__")) for part in inside.parts) or path.is_dir():
+        if any(part.startswith((".", "__")) for part in inside.parts):
             continue
         student = inside.parts[0] if len(inside.parts) > 1 else path.stem
-        why = ""
-        if path.is_symlink() or not path.is_file():
-            why = "a link, or no plain file"
-        elif path.suffix != ".ipynb":
-            why = "not a notebook"
-        elif path.stat().st_size > _LARGEST:
-            why = f"{path.stat().st_size / 2**20:.0f} MB: no chapter is that large"
-        elif not (_chapters(path) & numbers):
-            why = "no chapter's number in its name"
-        yield student, path, why
+        try:
+            if path.is_symlink() or not path.is_dir():
+                yield student, path, _unread(path) or _not_a_chapter(path)
+        except OSError as error:
+            yield student, path, plain_words(error)
+
+
+def _unread(path):
+    """Why a file is not read at all, or an empty string."""
+    if path.is_symlink() or not path.is_file():
+        return "a link, or no plain file"
+    if path.suffix != ".ipynb":
+        return "not a notebook"
+    if (size := path.stat().st_size) > LARGEST:
+        return f"{size / 2**20:.0f} MB: no chapter is that large"
+    return ""
+
+
+def _not_a_chapter(path):
+    numbers = {chapter.number for chapter in CHAPTERS}
+    return "" if _chapters(path) & numbers else "no chapter's number in its name"
+
+
+def _beside(folder, path):
+    """The notebooks that a submission's parts may rest on: those in its student's own folder."""
+    if path.parent == Path(folder):  # a file per student: those beside it are others'
+        return []
+    return [each for each in path.parent.glob("*.ipynb") if not _unread(each)]
 
 
 def _chapters(path):
@@ -75,38 +94,37 @@ def _chapters(path):
     return set(re.findall(r"(?<!\d)\d\d[a-z]?(?=_)", path.name))
 
 
-def row_of(student, path, saved=False):
-    """The row of one notebook. With `saved`, outputs are believed and nothing is graded.
+def row_of(student, path, folder, saved=False):
+    """The row of one notebook in a folder of submissions.
 
-    Raises NotebookError for a file that is none.
+    With `saved`, outputs are believed and nothing is graded. Raises NotebookError for a file that
+    is no notebook.
     """
     notebook = Notebook(Path(path))
     known = {chapter.number for chapter in CHAPTERS}
     chapter = next(n for n in re.findall(r"(?<!\d)\d\d[a-z]?(?=_)", path.name) if n in known)
     row = Row(student, chapter, path.name)
-    try:
-        _read_outputs(row, notebook)
-    except (TypeError, AttributeError, ValueError, KeyError) as error:
-        raise NotebookError(f"{path.name}: outputs in a form of their own ({error})") from error
+    _read_outputs(row, notebook)
     claimed = _claimed(notebook, "check", "id")
     row.of_exercises = sum(id.split(".")[0] == chapter for id in exercises())
     if saved:
         passed = {id for id, status in claimed.items() if status == "passed" and id in exercises()}
         row.parts_built = list(_claimed(notebook, "built", "name").values()).count("passed")
     else:
-        passed = _grade(row, notebook, chapter, claimed)
+        passed = _grade(row, notebook, chapter, claimed, _beside(folder, path))
     row.exercises_passed, row.passed = len(passed), " ".join(sorted(passed))
     row.minutes_worth = sum(exercises()[id].minutes for id in passed)
     return row
 
 
-def _grade(row, notebook, chapter, claimed):
+def _grade(row, notebook, chapter, claimed, beside):
     """The exercises whose answers pass now; fills in what else the judge finds."""
     texts = [source(cell) for cell in notebook.code]
     answers = answers_in(texts, chapter)
     jobs = [answer._asdict() for answer in answers]
     if any("= built(" in text for text in texts):
-        jobs.append({"parts": str(notebook.path.resolve())})
+        parts = str(notebook.path.resolve())
+        jobs.append({"parts": parts, "beside": [str(each.resolve()) for each in beside]})
     verdicts = judged(jobs)
     if len(jobs) > len(answers):
         row.parts_built = len(verdicts.pop().get("passed", ()))
@@ -143,30 +161,36 @@ def _read_outputs(row, notebook):
 
 def _ended(cell):
     """When a cell last ended, if JupyterLab was told to record it."""
-    kept = cell.get("metadata", {}).get("execution", {}).get("iopub.status.idle")
-    return datetime.datetime.fromisoformat(kept) if isinstance(kept, str) else None
+    times = cell.get("metadata", {}).get("execution")
+    try:
+        ended = datetime.datetime.fromisoformat(times["iopub.status.idle"])
+    except (TypeError, KeyError, ValueError):
+        return None
+    return ended if ended.tzinfo else ended.replace(tzinfo=datetime.UTC)
 
 
 def _claimed(notebook, kind, key):
     """{id: status} by the outputs of `check` or `built`."""
-    found = {}
-    for output in notebook.outputs:
-        known = output.get("metadata", {}).get(kind)
-        if isinstance(known, dict) and isinstance(known.get(key), str):
-            found[known[key]] = known.get("status")
-    return found
+    return {record[key]: record["status"] for record in notebook.records(kind, key, "status")}
 
 
 def write_table(path, rows):
-    """The rows as a CSV file; a cell that a spreadsheet would take for a formula gets a quote."""
-    with Path(path).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        names = [field.name for field in fields(Row)]
-        writer.writerow(names)
-        for row in rows:
-            writer.writerow([_harmless(getattr(row, name)) for name in names])
+    """The rows as a CSV file, whole or not at all; a link in its place goes, unfollowed.
+
+    A cell that a spreadsheet would take for a formula gets a quote.
+    """
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    names = [field.name for field in fields(Row)]
+    writer.writerow(names)
+    for row in rows:
+        writer.writerow([_harmless(getattr(row, name)) for name in names])
+    path = Path(path)
+    if path.is_symlink():
+        path.unlink()
+    write_atomically(path, text.getvalue().encode("utf-8"))
 
 
 def _harmless(value):
-    text = str(value).replace("\n", " ")
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t")) else text
+    text = printable(str(value).replace("\n", " "))
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

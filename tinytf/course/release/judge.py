@@ -14,6 +14,7 @@ import json
 import linecache
 import multiprocessing
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,8 +33,9 @@ def judged(jobs):
     """A verdict for each job, in order: a dict with `status`, passed, failed or not yet, `text`.
 
     A job is a dict: `id`, `name` and `statements` of an answer, or `parts`, the path of a notebook
-    whose build-mode parts are to be tested (its verdict has the `passed` names). The judge's
-    process stays for the next call. Raises RuntimeError if it does not answer.
+    whose build-mode parts are to be tested (its verdict has the `passed` names), with `beside`, the
+    notebooks that its parts may rest on. The judge's process stays for the next call. Raises
+    RuntimeError if it does not answer.
     """
     if not jobs:
         return []
@@ -76,18 +78,38 @@ def _alone(job):
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     mine, theirs = context.Pipe(duplex=False)
     with tempfile.TemporaryDirectory() as folder:
+        try:
+            job = _alone_in(folder, job) if job.get("parts") else job
+        except OSError as error:
+            return {"status": "failed", "text": f"its notebook can't be read: {error.strerror}"}
         process = context.Process(target=_child, args=(job, folder, theirs), daemon=True)
         process.start()
         theirs.close()
         verdict = None
-        with contextlib.suppress(EOFError, OSError):
+        with contextlib.suppress(Exception):  # it ended, or sent what is no verdict
             if mine.poll(TO_KILL + TO_BUILD * bool(job.get("parts"))):
-                verdict = json.loads(mine.recv_bytes(2**20))
+                verdict = _read(json.loads(mine.recv_bytes(2**20)))
         process.kill()
         process.join()
     if verdict is None:
         words = "it did not end" if process.exitcode == -9 else "it ended its own process"
         verdict = {"status": "failed", "text": f"{words}, and no verdict came of it"}
+    return verdict
+
+
+def _alone_in(folder, job):
+    """The job on copies in `folder` of the notebook and of those beside it, and of no others."""
+    for path in {job["parts"], *job.get("beside", ())}:
+        shutil.copyfile(path, os.path.join(folder, os.path.basename(path)))
+    return {"parts": os.path.join(folder, os.path.basename(job["parts"]))}
+
+
+def _read(verdict):
+    """A verdict, if it has the form of one: what came may be an answer's own. Else an error."""
+    if not all(isinstance(verdict[key], str) for key in ("status", "text")):
+        raise ValueError("no verdict")
+    if not all(isinstance(name, str) for name in verdict.get("passed", [])):
+        raise ValueError("no names")
     return verdict
 
 
@@ -102,11 +124,10 @@ def _child(job, folder, pipe):
 
 
 def _parts(path):
-    """The build-mode parts of a notebook that pass, each resting on those in its own folder."""
+    """The build-mode parts of a notebook that pass, each resting on those beside it."""
     from tinytf.course.contain import contained
     from tinytf.course.yours import _written
 
-    os.chdir(path.parent)
     done = contained(lambda: sorted(_written(path)), TO_BUILD)
     return {"status": "", "text": str(done.error or ""), "passed": done.value or []}
 

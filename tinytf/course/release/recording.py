@@ -41,6 +41,7 @@ def recorded(exercise, tensors):
         "changes": list(exercise.changes),
         "tests": [test for test in tests if test["cases"]],
         "elsewhere": len(tests) - whole,
+        "none_is_a_result": exercise.none_is_a_result,
     }
 
 

@@ -35,14 +35,29 @@ its first cell.
 def student_edition(folder, notebooks):
     """Write the edition into `folder`, a new or empty one, from `notebooks` (a list of `Notebook`).
 
+    It is made beside it and takes its name at the end: a call that is stopped leaves no edition.
     Returns (chapters, tests that are stored whole, all tests). Raises ValueError where the folder
     holds something, or where this edition has no answers itself.
     """
-    folder = Path(folder)
+    folder = Path(folder).resolve()
     if not answers():
         raise ValueError("this is a student edition itself: release from the full course")
     if folder.exists() and any(folder.iterdir()):
         raise ValueError(f"{folder} is not empty: name a new folder")
+    part = folder.with_name(f".{folder.name}.part")  # a call that was killed may have left it
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        made = _made(part, notebooks)
+        if folder.exists():
+            folder.rmdir()
+        part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return made
+
+
+def _made(folder, notebooks):
+    """Write the edition into a folder that is not there; what `student_edition` returns."""
     package = Path(__file__).parents[2]
     shutil.copytree(package, folder / "tinytf", ignore=_left_out(package))
     whole = write_cases(folder / "tinytf" / "course")

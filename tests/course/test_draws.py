@@ -1,0 +1,328 @@
+"""Stubs whose answer is random: any right way of drawing passes, and no wrong distribution."""
+
+import inspect
+import itertools
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tinytf.course import stubs
+from tinytf.course.building import graded
+from tinytf.course.draws import AS_OFTEN, often
+from tinytf.course.parts import parts
+from tinytf.decoding.sampling import Sampling
+from tinytf.feedforward import FeedForward, SwiGLU
+
+NOISE = "tinytf.training.denoising."
+
+
+def uniform(n, generator):
+    """A whole number below n, by scaling."""
+    return int(torch.rand((), generator=generator) * n)
+
+
+def by_sorting(total, parts, generator):
+    cuts = torch.rand(total - 1, generator=generator).argsort()[: parts - 1].tolist()
+    edges = [0, *sorted(cut + 1 for cut in cuts), total]
+    return [b - a for a, b in itertools.pairwise(edges)]
+
+
+def by_rejection(total, parts, generator):
+    while True:
+        cuts = {1 + uniform(total - 1, generator) for _ in range(parts - 1)}
+        if len(cuts) == parts - 1:
+            edges = [0, *sorted(cuts), total]
+            return [b - a for a, b in itertools.pairwise(edges)]
+
+
+def greedy_cuts(total, parts, generator):
+    """Each length alike, of what is left: the first ones are too long."""
+    lengths = []
+    for after in range(parts - 1, 0, -1):
+        lengths.append(1 + uniform(total - sum(lengths) - after, generator))
+    return [*lengths, total - sum(lengths)]
+
+
+def with_replacement(total, parts, generator):
+    edges = [0, *sorted(uniform(total - 1, generator) + 1 for _ in range(parts - 1)), total]
+    return [b - a for a, b in itertools.pairwise(edges)]
+
+
+def never_last_cut(total, parts, generator):
+    if parts in (1, total):
+        return by_sorting(total, parts, generator)
+    return [*by_sorting(total - 1, parts, generator)[:-1], 0]
+
+
+def unseeded_cuts(total, parts, generator):
+    return by_sorting(total, parts, None)
+
+
+def reseeded_cuts(total, parts, generator):
+    return by_sorting(total, parts, torch.Generator().manual_seed(generator.initial_seed()))
+
+
+def evenly(total, parts, generator):
+    return [total // parts + (i < total % parts) for i in range(parts)]
+
+
+def inverse(logits, generator=None):
+    sums = logits.double().softmax(dim=-1).cumsum(dim=-1)
+    u = torch.rand(len(logits), 1, generator=generator, dtype=torch.float64) * sums[:, -1:]
+    return torch.searchsorted(sums, u, right=True)[:, 0]
+
+
+def gumbel(logits, generator=None):
+    u = torch.rand(logits.shape, generator=generator, dtype=torch.float64).clamp_min(1e-300)
+    return (logits - (-u.log()).log()).argmax(dim=-1)
+
+
+def row_by_row(logits, generator=None):
+    draw = (torch.multinomial(row.softmax(-1), 1, generator=generator) for row in logits.float())
+    return torch.cat(list(draw))
+
+
+def of_exponentials(logits, generator=None):
+    return torch.multinomial(logits.float().exp(), 1, generator=generator)[:, 0]
+
+
+def one_number_for_all(logits, generator=None):
+    sums = logits.double().softmax(dim=-1).cumsum(dim=-1)
+    u = torch.rand(1, 1, generator=generator, dtype=torch.float64) * sums[:, -1:]
+    return torch.searchsorted(sums, u, right=True)[:, 0]
+
+
+def squared(logits, generator=None):
+    return inverse(logits * 1.2, generator)
+
+
+def unseeded(logits, generator=None):
+    return inverse(logits)
+
+
+def likeliest(logits, generator=None):
+    return logits.argmax(dim=-1)
+
+
+def next_one(logits, generator=None):
+    return (inverse(logits, generator) + 1).clamp(max=logits.size(1) - 1)
+
+
+def half_precision_sums(logits, generator=None):
+    return inverse(logits, generator).float()
+
+
+def bernoulli_mask(ids, mask_id, generator, share=0.3):
+    hit = torch.bernoulli(torch.full(ids.shape, float(share)), generator=generator).bool()
+    return ids.masked_fill(hit, mask_id)
+
+
+def other_side_mask(ids, mask_id, generator, share=0.3):
+    return torch.where(1 - torch.rand(len(ids), generator=generator) <= share, mask_id, ids)
+
+
+def looped_mask(ids, mask_id, generator, share=0.3):
+    hit = [torch.rand((), generator=generator) < share for _ in ids]
+    return torch.tensor([mask_id if h else int(i) for h, i in zip(hit, ids, strict=True)])
+
+
+def exactly_share(ids, mask_id, generator, share=0.3):
+    count = round(share * len(ids))
+    hit = torch.randperm(len(ids), generator=generator)[:count]
+    return ids.index_fill(0, hit, mask_id)
+
+
+def keeps_share(ids, mask_id, generator, share=0.3):
+    return torch.where(torch.rand(len(ids), generator=generator) >= share, mask_id, ids)
+
+
+def all_or_nothing(ids, mask_id, generator, share=0.3):
+    return torch.where(torch.rand(1, generator=generator) < share, mask_id, ids)
+
+
+def fixed_share(ids, mask_id, generator, share=0.3):
+    return bernoulli_mask(ids, mask_id, generator, 0.3 if 0 < share < 1 else share)
+
+
+def normal_mask(ids, mask_id, generator, share=0.3):
+    return torch.where(torch.randn(len(ids), generator=generator).abs() < share, mask_id, ids)
+
+
+def bernoulli_delete(ids, generator, share=0.3):
+    kept = [int(i) for i in ids if torch.rand((), generator=generator) >= share]
+    return ids.new_tensor(kept or [int(ids[uniform(len(ids), generator)])])
+
+
+def delete_and_keep_first(ids, generator, share=0.3):
+    kept = ids[torch.rand(len(ids), generator=generator) >= share]
+    return kept if len(kept) else ids[:1]
+
+
+def delete_again(ids, generator, share=0.3):
+    while share < 1:
+        kept = ids[torch.rand(len(ids), generator=generator) >= share]
+        if len(kept):
+            return kept
+    return bernoulli_delete(ids, generator, share)
+
+
+def delete_all(ids, generator, share=0.3):
+    return ids[torch.rand(len(ids), generator=generator) >= share]
+
+
+def roll_scaled(ids, generator):
+    return ids.roll(-uniform(len(ids), generator))
+
+
+def roll_by_order(ids, generator):
+    return ids.roll(int(torch.randperm(len(ids), generator=generator)[0]))
+
+
+def joined_ends(ids, generator):
+    at = torch.rand(len(ids), generator=generator).argmax()
+    return torch.cat([ids[at:], ids[:at]])
+
+
+def always_rotated(ids, generator):
+    return ids.roll(-1 - uniform(max(len(ids) - 1, 1), generator)) if len(ids) > 1 else ids
+
+
+def one_place_too_few(ids, generator):
+    return ids.roll(-uniform(max(len(ids) - 1, 1), generator))
+
+
+def reversed_ends(ids, generator):
+    at = uniform(len(ids), generator)
+    return torch.cat([ids[at:], ids[:at].flip(0)])
+
+
+def unseeded_roll(ids, generator):
+    return roll_scaled(ids, None)
+
+
+def among_the_first_five(ids, generator):
+    return ids.roll(-uniform(min(len(ids), 5), generator))
+
+
+RIGHT = {
+    NOISE + "cut_at_random": [by_sorting, by_rejection],
+    "tinytf.decoding.sampling.sample": [inverse, gumbel, row_by_row],
+    NOISE + "mask_words": [bernoulli_mask, other_side_mask, looped_mask],
+    NOISE + "delete_words": [bernoulli_delete],
+    NOISE + "rotate_document": [roll_scaled, roll_by_order, joined_ends],
+}
+WRONG = {
+    NOISE + "cut_at_random": [
+        greedy_cuts, with_replacement, never_last_cut, unseeded_cuts, reseeded_cuts, evenly,
+    ],
+    "tinytf.decoding.sampling.sample": [
+        of_exponentials, one_number_for_all, squared, unseeded, likeliest, next_one,
+        half_precision_sums,
+    ],
+    NOISE + "mask_words": [exactly_share, keeps_share, all_or_nothing, fixed_share, normal_mask],
+    NOISE + "delete_words": [delete_and_keep_first, delete_again, delete_all],
+    NOISE + "rotate_document": [
+        always_rotated, one_place_too_few, reversed_ends, unseeded_roll, among_the_first_five,
+    ],
+}  # fmt: skip
+
+
+def cases(listed):
+    return [
+        pytest.param(target, version, id=version.__name__)
+        for target, versions in listed.items()
+        for version in versions
+    ]
+
+
+@pytest.mark.parametrize(("target", "version"), cases(RIGHT))
+def test_another_way_to_draw_passes(target, version):
+    result = graded(parts()[target], version)
+    assert result.passed, result.text
+
+
+@pytest.mark.parametrize(("target", "version"), cases(WRONG))
+def test_another_distribution_is_refused(target, version):
+    result = graded(parts()[target], version)
+    assert result.failed, result.text
+
+
+class DropsForever(FeedForward):
+    """Dropout as a function, without `training=self.training`."""
+
+    def forward(self, x):
+        return self.w_2(F.dropout(self.activation(self.w_1(x)), self.dropout.p))
+
+
+class GateDropsForever(SwiGLU):
+    """The same in the gated network."""
+
+    def forward(self, x):
+        return self.w_2(F.dropout(F.silu(self.w_1(x)) * self.w_3(x), self.dropout.p))
+
+
+class DropsInTraining(FeedForward):
+    """Dropout as a function, told the mode."""
+
+    def forward(self, x):
+        hidden = self.activation(self.w_1(x))
+        return self.w_2(F.dropout(hidden, self.dropout.p, self.training))
+
+
+class Truthy(Sampling):
+    """`if value:` where `is not None` is meant."""
+
+    def __init__(self, **settings):
+        super().__init__(**{name: value or None for name, value in settings.items()})
+
+
+def test_dropout_after_training_is_refused():
+    for network, forever in ((FeedForward, DropsForever), (SwiGLU, GateDropsForever)):
+        result = graded(parts()[f"tinytf.feedforward.{network.__name__}"], forever)
+        assert result.failed
+        assert "it is in eval mode, and drops nothing" in result.text
+    assert graded(parts()["tinytf.feedforward.FeedForward"], DropsInTraining).passed
+
+
+def test_a_setting_of_0_is_a_setting():
+    result = graded(parts()["tinytf.decoding.sampling.Sampling"], Truthy)
+    assert [says for says, _ in result.problems] == ["0 is set, which is not None"]
+
+
+def test_pairs_are_counted_in_a_counter():
+    def plain(words):
+        return dict(parts()["tinytf.text.merges.count_pairs"].package(words))
+
+    result = graded(parts()["tinytf.text.merges.count_pairs"], plain)
+    assert [says for says, _ in result.problems] == ["it is to be a Counter"]
+
+
+def test_chances_are_told_from_others():
+    chances = {1: 0.5, 2: 0.3, 3: 0.2}
+    assert often([1] * 500 + [2] * 300 + [3] * 200, chances) == AS_OFTEN
+    assert "2 comes 220 times, and about 300" in often([1] * 600 + [2] * 220 + [3] * 180, chances)
+    assert often([1] * 999 + [4], chances) == "4 comes, which is impossible"
+    some = {1: 0.5}
+    assert often([1] * 500 + list(range(2, 502)), some) == AS_OFTEN
+    assert often([1] * 1000, some) != AS_OFTEN
+
+
+def test_a_right_version_is_hardly_ever_refused():
+    torch.manual_seed(0)
+    chances = dict(enumerate((0.4, 0.3, 0.2, 0.05, 0.03, 0.02)))
+    drawn = torch.tensor(list(chances.values())).multinomial(600 * 1200, True).reshape(600, 1200)
+    assert {often(row, chances) for row in drawn.tolist()} == {AS_OFTEN}
+
+
+@pytest.mark.parametrize("target", parts())
+def test_a_stub_asks_for_no_error_that_its_tests_do_not_ask_for(target):
+    asked = ("PositionalEncoding", "LearnedPositionalEncoding", "ablate_heads", "examine")
+    package = parts()[target].package
+    texts = [inspect.getdoc(package)]
+    if inspect.isclass(package):
+        texts += [inspect.getdoc(one) for one in vars(package).values() if inspect.isfunction(one)]
+    for text in map(stubs._asked, filter(None, texts)):
+        assert "Error" not in text or target.endswith(asked), text
+        assert "rrors" not in text
+        assert all(len(line) <= 100 for line in text.splitlines())
