@@ -203,7 +203,7 @@ def test_the_explorer_of_the_first_page_keeps_its_form_in_the_theme(site, width,
             tops = tokens.evaluate_all("words => words.map(w => w.getBoundingClientRect().top)")
             assert len(tops) > 4
             lines = sorted({round(top) for top in tops})
-            assert len(lines) == 1 or width < 500 and len(lines) < len(tops) / 2, lines
+            assert len(lines) == 1 or (width < 500 and len(lines) < len(tops) / 2), lines
         assert explorer.evaluate(OUTSIDE) == []
         assert explorer.evaluate("root => root.scrollWidth - root.clientWidth") <= 0
         assert explorer.bounding_box()["height"] <= tallest
