@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+import tinytf
+
 yaml = pytest.importorskip("yaml")
 
 ROOT = Path(__file__).parents[1]
@@ -97,7 +99,9 @@ def test_the_first_command_is_the_binder_s_and_the_container_s_too():
 
 def test_the_citation_is_of_this_version():
     citation = yaml.safe_load(text("CITATION.cff"))
-    version = PROJECT["project"]["version"]
+    version = tinytf.__version__
+    read = pytest.importorskip("setuptools.config.pyprojecttoml").read_configuration
+    assert read(ROOT / "pyproject.toml")["project"]["version"] == version
     assert citation["version"] == version
     assert citation["cff-version"] == "1.2.0"
     assert {"message", "title", "authors"} <= citation.keys()

@@ -1,5 +1,7 @@
 """tinytf: the Transformer, built part by part; the package behind the notebooks."""
 
+__version__ = "0.1.0"
+
 # first, so that Ctrl-C is quiet while torch is imported
 from tinytf.support.start import ready as _ready  # noqa: F401  # isort: skip
 

@@ -181,6 +181,42 @@ def test_a_readers_copy_is_never_overwritten(folder, capsys):
     assert "0 chapters copied, 1 were there" in capsys.readouterr().out
 
 
+def test_a_copy_for_reading_is_not_taken_for_one_to_build(folder, monkeypatch, capsys):
+    (folder / "notebooks" / "08_it.ipynb").write_text(json.dumps(notebook(*PAGE)))
+    assert copied(folder, "7") == 0
+    before = (folder / "mine" / "07_it.ipynb").read_text()
+    assert copied(folder, "7", "--mode", "build") == 1
+    said = "07 is a copy for reading; `reset 07 --mode build` makes it one for building"
+    assert said in capsys.readouterr().err
+    assert copied(folder, "--mode", "build") == 1  # before anything is copied
+    assert [path.name for path in (folder / "mine").iterdir()] == ["07_it.ipynb"]
+    assert (folder / "mine" / "07_it.ipynb").read_text() == before
+    assert copied(folder, "8", "--mode", "build") == 0
+    assert copied(folder, "7", "8", "--mode", "read") == 1
+    assert "08 is a copy for building; `reset 08 --mode read`" in capsys.readouterr().err
+    monkeypatch.setenv("TINYTF_MODE", "build")  # for copies that are made from here on
+    assert copied(folder, "7") == 0
+
+
+def test_unknown_options_go_on_to_jupyterlab_and_it_asks_nothing(folder, monkeypatch, capsys):
+    calls = []
+    monkeypatch.setattr("subprocess.call", lambda *a, **k: calls.append((a[0], k)) or 0)
+    places = ["--notebooks", str(folder / "notebooks"), "--to", str(folder / "mine")]
+    assert main(["start", "7", "--allow-root", "--port=8889", *places]) == 0
+    (command, options), = calls  # fmt: skip
+    assert command[1:3] == ["-m", "jupyterlab"]
+    assert command[3:] == ["--allow-root", "--port=8889", str(folder / "mine" / "07_it.ipynb")]
+    paths = options["env"]["JUPYTER_CONFIG_PATH"].split(os.pathsep)
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", paths[0])
+    config = pytest.importorskip("jupyterlab_server.config").get_static_page_config(level="all")
+    assert config["disabledExtensions"]["@jupyterlab/apputils-extension:announcements"] is True
+    assert copied(folder, "--allow-root") == 2
+    assert "--allow-root is JupyterLab's, and --no-open" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["progress", "--allow-root"])
+    assert "unrecognized arguments: --allow-root" in capsys.readouterr().err
+
+
 def test_a_chapter_that_is_not_there_is_named(folder, capsys):
     assert copied(folder, "08") == 1
     assert "no such chapter" in capsys.readouterr().err

@@ -113,5 +113,7 @@ def test_an_examination_has_ten_and_a_key(tmp_path):
     *patients, answers = write_examination(tmp_path / "exam", 4, 3)
     assert [path.name for path in patients] == [f"patient_{i:02}.py" for i in (1, 2, 3)]
     assert answers.read_text().count("patient_0") == 3
+    assert sorted((tmp_path / "exam" / "handout").iterdir()) == patients
+    assert [path.name for path in (tmp_path / "exam" / "teacher").iterdir()] == ["key.txt"]
     with pytest.raises(FileExistsError):
         write_examination(tmp_path / "exam", 4, 3)

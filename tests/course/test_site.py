@@ -184,6 +184,32 @@ def test_built_pages_have_every_cell_and_alt_text(site):
         assert all(f'id="{anchor}"' in glossary for anchor in used)
 
 
+OUTSIDE = """root => [...root.querySelectorAll('.app .token, .app button, .app select')]
+    .filter(node => !node.closest('.panel')).filter(node => {
+        const word = node.getBoundingClientRect(), box = root.getBoundingClientRect();
+        return word.left < box.left || word.right > box.right;
+    }).map(node => node.innerText)"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("width", "tallest"), [(1280, 760), (390, 1400)])
+def test_the_explorer_of_the_first_page_keeps_its_form_in_the_theme(site, width, tallest):
+    with offline_browser(width=width, height=800) as (page, faults):
+        page.goto((site / "index.html").as_uri())
+        page.wait_for_selector(".tinytf-explorer[data-ready='1']")
+        explorer = page.locator(".tinytf-explorer")
+        for kind in ("key", "query"):
+            tokens = explorer.locator(f".{kind}-token")
+            tops = tokens.evaluate_all("words => words.map(w => w.getBoundingClientRect().top)")
+            assert len(tops) > 4
+            lines = sorted({round(top) for top in tops})
+            assert len(lines) == 1 or (width < 500 and len(lines) < len(tops) / 2), lines
+        assert explorer.evaluate(OUTSIDE) == []
+        assert explorer.evaluate("root => root.scrollWidth - root.clientWidth") <= 0
+        assert explorer.bounding_box()["height"] <= tallest
+        assert not faults, faults[:3]
+
+
 @pytest.mark.browser
 def test_a_prediction_an_explorer_and_a_search_answer_in_a_browser(site):
     with offline_browser(width=390, height=800) as (page, faults):

@@ -21,7 +21,10 @@ try:
     )
     from tinytf.course.commands import map as parts
 except ModuleNotFoundError as missing:  # the package alone is installed
-    sys.exit(f"{missing.name} is not installed; the course needs: pip install 'tinytf[course]'")
+    sys.exit(
+        f"{missing.name} is not installed; the course needs it: run "
+        'pip install -e ".[course]" in the course\'s folder'
+    )
 
 
 def main(arguments=None):
@@ -37,7 +40,10 @@ def main(arguments=None):
     )  # fmt: skip
     for command in everything:
         command.add(commands).set_defaults(run=command.run)
-    options = parser.parse_args(arguments)
+    options, more = parser.parse_known_args(arguments)
+    if more and not hasattr(options, "jupyter"):
+        parser.error(f"unrecognized arguments: {' '.join(more)}")
+    options.jupyter = more
     folder = getattr(options, "notebooks", None)
     if folder is not None and not folder.is_dir():
         print(

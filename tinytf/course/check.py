@@ -33,6 +33,7 @@ class Result:
     reason: str = ""
     hint: str = ""  # that of the first test that fails
     crashed: bool = False  # whether the first test that failed ended with an error of the answer's
+    endless: bool = False  # whether a test was stopped when its time was up
 
     @property
     def passed(self):
@@ -144,7 +145,8 @@ def grade(exercise, answer, seconds=8.0, until_wrong=False):
     mistake = None if until_wrong else diagnose(exercise, verdicts)
     crashed = failed[0].crashed
     hint = "" if crashed else failed[0].hint
-    return Result(exercise, "failed", held, problems, mistake, hint=hint, crashed=crashed)
+    return Result(exercise, "failed", held, problems, mistake, hint=hint, crashed=crashed,
+                  endless=failed[-1].stopped)  # fmt: skip
 
 
 @functools.cache

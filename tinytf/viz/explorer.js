@@ -114,7 +114,7 @@ app.append(
   el("div", { class: "title" }, root.dataset.title),
   el("div", { class: "bar" }, field("Sentence", select)),
   el("div", { class: "bar" }, radios("kind of attention", kindButtons), field("Layer", layerBox), field("Head", headBox)),
-  el("div", { class: "body" }, stage, reading, mapBox, thumbBox),
+  el("div", { class: "tinytf-body" }, stage, reading, mapBox, thumbBox),
   el("div", { class: "legend" }, el("span", {}, "0", ramp, "1  attention weight"), goldKey, hiddenKey,
     el("span", {}, "Point at a word that looks, or Tab to it and use ← →")),
 );
@@ -153,8 +153,8 @@ function build() {
   ribbons = svg("svg", { class: "ribbons", "aria-hidden": "true" });
   const [, above, beneath] = NAMES[state.kind];
   stage.replaceChildren(el("div", { class: "inner" }, ribbons,
-    el("p", { class: "row-name" }, above), el("div", { class: "row" }, ...keys), el("div", { class: "gap" }),
-    el("div", { class: "row", role: "radiogroup", "aria-label": beneath }, ...queries),
+    el("p", { class: "row-name" }, above), el("div", { class: "tinytf-row" }, ...keys), el("div", { class: "gap" }),
+    el("div", { class: "tinytf-row", role: "radiogroup", "aria-label": beneath }, ...queries),
     el("p", { class: "row-name" }, beneath)));
 
   // A cell's size where there is room beside the words, and where there is less.

@@ -71,6 +71,9 @@ def test_answers_are_graded_and_claims_compared(tmp_path, capsys):
     assert ada["minutes_worth"] == str(exercises()["05.1"].minutes)
     assert (bob["passed"], bob["calls"]) == ("10.3", "tinytf.norm.rms_norm")
     assert "10.4 is said to have passed, and does not" in bob["remarks"]
+    assert "10.4: wrong" in bob["remarks"]
+    assert "10.1: there is no `" in bob["remarks"]
+    assert "10.3" not in bob["remarks"]
     assert "predictions and minutes are what the notebook's file says" in out
     for name in ("notes.txt", "06_broken.ipynb", "05_forms.ipynb", "holiday.ipynb"):
         assert f"{name}: " in err, name

@@ -63,6 +63,25 @@ def test_a_verdict_says_what_happened(verdicts):
     assert found["empty"]["text"] == "nothing"
 
 
+LOOP = "def my_lookup(*a):\n    while True:\n        pass"
+
+
+def test_a_verdict_says_in_a_word_why_an_answer_got_nothing():
+    reasons = {
+        "wrong": job(WRONG),
+        "endless": job(LOOP),
+        "raises an error": job("def my_lookup(*a):\n    return nothing"),
+        "ended its process": HOSTILE["ends it for good"],
+        "its cell fails": job("my_lookup = nothing"),
+        "the answer is a int; pass the function itself": job("my_lookup = 3"),
+        "its cell does not compile": job()
+        | {"statements": [], "problem": "its cell does not compile"},
+        "": job("def my_lookup(*a):\n    raise NotImplementedError"),
+    }
+    verdicts = judged([*reasons.values(), job(RIGHT)])
+    assert [verdict["why"] for verdict in verdicts] == [*reasons, ""]
+
+
 def test_nobody_to_judge_starts_nothing():
     assert judged([]) == []
 

@@ -26,7 +26,7 @@ def test_the_last_definition_counts_and_what_is_not_there_is_said():
     first, last = LOOKUP.format(1), LOOKUP.format(2)
     assert "return 2" in lookup(first, last).statements[0]
     assert lookup("x = 1").problem == "there is no `my_lookup`"
-    assert lookup(first, "def my_lookup(:\n  x").problem == "its cell is not Python"
+    assert lookup(first, "def my_lookup(:\n  x").problem == "its cell does not compile"
     assert lookup("def (", first).problem == ""
 
 

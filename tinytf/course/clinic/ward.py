@@ -104,18 +104,18 @@ def examination(seed: int, count: int = 10) -> list[Mystery]:
 
 
 def write_examination(folder: Path, seed: int, count: int = 10) -> list[Path]:
-    """Write patient_01.py and so on into `folder`, and key.txt; give their paths, the key last.
+    """Write handout/patient_01.py and so on, and teacher/key.txt; give their paths, the key last.
 
     Raises FileExistsError if one of them is there: nothing is written over.
     """
     exam = examination(seed, count)
-    files = {folder / f"patient_{i:02}.py": one.text for i, one in enumerate(exam, 1)}
+    files = {folder / "handout" / f"patient_{i:02}.py": one.text for i, one in enumerate(exam, 1)}
     answers = [f"patient_{i:02}.py\n{key(one)}" for i, one in enumerate(exam, 1)]
-    files[folder / "key.txt"] = "\n".join(answers)
+    files[folder / "teacher" / "key.txt"] = "\n".join(answers)
     for path in files:
         if path.exists():
             raise FileExistsError(f"{path} is there: name another folder")
-    folder.mkdir(parents=True, exist_ok=True)
     for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return list(files)

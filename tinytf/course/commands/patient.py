@@ -13,7 +13,9 @@ def add(commands):
     parser.add_argument("--seed", type=int, default=0, help="which one (default: 0)")
     parser.add_argument("--to", type=Path, help="file (of an exam: folder) to write it to")
     parser.add_argument("--key", action="store_true", help="for teachers: what is wrong with it")
-    parser.add_argument("--exam", type=int, metavar="COUNT", help="so many, with a key beside them")
+    parser.add_argument(
+        "--exam", type=int, metavar="COUNT", help="so many, and their key in another folder"
+    )
     return parser
 
 
@@ -23,7 +25,7 @@ def run(options):
         if options.exam is not None:
             folder = options.to or Path(f"exam_{options.seed}")
             *patients, answers = write_examination(folder, options.seed, options.exam)
-            print(f"{len(patients)} patients in {folder}; the key is {answers}")
+            print(f"{len(patients)} patients in {folder / 'handout'}; the key is {answers}")
             return 0
         one = mystery(options.seed)
         text = key(one) if options.key else one.text

@@ -27,7 +27,7 @@ def run(options):
         found = list(readable(options.notebooks, options.chapters))
         for chapter in found:
             path, notebook = options.to / chapter.path.name, copies.read(chapter.path)
-            chosen = options.mode or _mode_of(path) or mode()
+            chosen = options.mode or mode_of(path) or mode()
             kept = _keep(path)
             copies.write(path, copies.fresh_copy(notebook, chosen))
             print(f"{path}: as it was handed out" + (f"; yours is {kept.name}" if kept else ""))
@@ -40,7 +40,7 @@ def run(options):
     return 1 if missing else 0
 
 
-def _mode_of(path):
+def mode_of(path):
     """How the copy at `path` was made; None if there is none, or it can't be read."""
     try:
         known = copies.read(path)["metadata"]["tinytf"]["mode"]

@@ -1,6 +1,7 @@
 """`start`: your own copy of the course, opened in JupyterLab."""
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,14 +9,21 @@ from pathlib import Path
 from tinytf.course import copies
 from tinytf.course.building import MODES, mode
 from tinytf.course.commands import add_folder, two_digits
+from tinytf.course.commands.reset import mode_of
 from tinytf.course.notebooks import NotebookError, readable
 from tinytf.support.files import CheckpointError
+
+_LAB = Path(__file__).parents[1] / "lab"  # JupyterLab's settings: no question about its news
 
 
 def add(commands):
     """Describe the command to the parser."""
-    parser = commands.add_parser("start", help="begin, or go on, with a copy of your own",
-                                 description=__doc__)  # fmt: skip
+    parser = commands.add_parser(
+        "start", help="begin, or go on, with a copy of your own", description=__doc__,
+        epilog="Options that are not listed here go on to JupyterLab, such as --allow-root, or "
+        "with a value --port=8889.",
+    )  # fmt: skip
+    parser.set_defaults(jupyter=())
     parser.add_argument("chapters", nargs="*", type=two_digits, metavar="NN",
                         help="only these, such as 05")  # fmt: skip
     parser.add_argument("--mode", choices=MODES, help="default: TINYTF_MODE, else read")
@@ -29,11 +37,18 @@ def add(commands):
 
 def run(options):
     """Make the copies that are missing, update the others if asked to, open the first."""
+    if options.no_open and options.jupyter:
+        more = " ".join(options.jupyter)
+        print(f"{more} is JupyterLab's, and --no-open starts none", file=sys.stderr)
+        return 2
     try:
         chosen = options.mode or mode()
         chapters = list(readable(options.notebooks, options.chapters))
         if not chapters:
             print(f"no such chapter in {options.notebooks}", file=sys.stderr)
+            return 1
+        if options.mode and (wrong := _refusal(chapters, options)):
+            print(wrong, file=sys.stderr)
             return 1
         made = [_copied(chapter, options, chosen) for chapter in chapters]
     except (CheckpointError, NotebookError, ValueError) as error:
@@ -46,7 +61,32 @@ def run(options):
     if importlib.util.find_spec("jupyterlab") is None:
         print(f"JupyterLab is not installed; open {first} in your own editor")
         return 0
-    return subprocess.call([sys.executable, "-m", "jupyterlab", str(first)])
+    command = [sys.executable, "-m", "jupyterlab", *options.jupyter, str(first)]
+    return subprocess.call(command, env=lab_environment())
+
+
+def lab_environment():
+    """The environment for JupyterLab: the course's settings before any others."""
+    paths = filter(None, [str(_LAB), os.environ.get("JUPYTER_CONFIG_PATH")])
+    return {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(paths)}
+
+
+def _refusal(chapters, options):
+    """What keeps --mode from being met: copies that were made for the other mode, in words."""
+    other = MODES[1 - MODES.index(options.mode)]
+    numbers = [
+        chapter.chapter for chapter in chapters if mode_of(options.to / chapter.path.name) == other
+    ]
+    if not numbers:
+        return ""
+    words = {"read": "reading", "build": "building"}
+    are, it, one = (
+        ("is a copy", "it", "one") if len(numbers) == 1 else ("are copies", "them", "ones")
+    )
+    return (
+        f"{', '.join(numbers)} {are} for {words[other]}; `reset {' '.join(numbers)} --mode "
+        f"{options.mode}` makes {it} {one} for {words[options.mode]}, and keeps what you wrote"
+    )
 
 
 def _copied(chapter, options, chosen):

@@ -136,6 +136,7 @@ def _grade(row, notebook, chapter, claimed, beside):
         for id, status in claimed.items()
         if status == "passed" and id in graded and id not in passed
     ]
+    remarks += [f"{id}: {each['why']}" for id, each in graded.items() if each.get("why")]
     remarks += [verdict["text"] for verdict in verdicts if ": your code " in verdict["text"]]
     row.remarks = "; ".join(dict.fromkeys(remarks))
     return passed

@@ -27,11 +27,13 @@ TO_GRADE = 8.0  # as `check` gives
 TO_BUILD = 120.0  # for all parts of a chapter
 TO_KILL = 15.0  # for all of it, where nothing inside Python can stop it
 _FILE_SIZE = 16 * 2**20
+_NOT_BEGUN = ("still to be written", "it returns nothing so far")
 
 
 def judged(jobs):
     """A verdict for each job, in order: a dict with `status`, passed, failed or not yet, `text`.
 
+    `why` says in a word or two why an answer got nothing; it is empty where nothing was written.
     A job is a dict: `id`, `name` and `statements` of an answer, or `parts`, the path of a notebook
     whose build-mode parts are to be tested (its verdict has the `passed` names), with `beside`, the
     notebooks that its parts may rest on. The judge's process stays for the next call. Raises
@@ -74,7 +76,8 @@ def main():
 def _alone(job):
     """The verdict of one job, from a process of its own."""
     if not job.get("parts") and not job["statements"]:
-        return {"status": "not yet", "text": job.get("problem") or "there is no answer"}
+        words = job.get("problem") or "there is no answer"
+        return {"status": "not yet", "text": words, "why": words}
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     mine, theirs = context.Pipe(duplex=False)
     with tempfile.TemporaryDirectory() as folder:
@@ -92,8 +95,10 @@ def _alone(job):
         process.kill()
         process.join()
     if verdict is None:
-        words = "it did not end" if process.exitcode == -9 else "it ended its own process"
-        verdict = {"status": "failed", "text": f"{words}, and no verdict came of it"}
+        late = process.exitcode == -9
+        words = "it did not end" if late else "it ended its own process"
+        verdict = {"status": "failed", "text": f"{words}, and no verdict came of it",
+                   "why": "endless" if late else "ended its process"}  # fmt: skip
     return verdict
 
 
@@ -150,7 +155,7 @@ def _settle(folder):
 def _verdict(job):
     """Define the answer, grade it, and grade the grader."""
     from tinytf.course.check import Outlet, find, grade
-    from tinytf.course.contain import contained
+    from tinytf.course.contain import TooLong, contained
     from tinytf.course.release.guard import Untouched
 
     exercise, names = find(job["id"]), {"__name__": "__main__"}
@@ -161,7 +166,8 @@ def _verdict(job):
     answer = names.get(job["name"])
     if answer is None:
         words = f"its cell ends with {type(done.error).__name__}" if done.error else "no answer"
-        return {"status": "not yet", "text": words}
+        why = "endless" if isinstance(done.error, TooLong) else "its cell fails"
+        return {"status": "not yet", "text": words, "why": why}
     result = grade(exercise, answer, TO_GRADE) if not untouched.changed() else None
     if changed := untouched.changed():
         faults.append(f"changes the course's own {changed}")
@@ -170,7 +176,16 @@ def _verdict(job):
     if faults:
         text = f"✗ {exercise.id}  {exercise.title}: your code {'; '.join(faults[:3])}"
         return {"status": "failed", "text": text}
-    return {"status": result.status, "text": result.text}
+    return {"status": result.status, "text": result.text, "why": _why(result)}
+
+
+def _why(result):
+    """Why a result is no pass, in a word or two; empty for a pass and a stub as it was."""
+    if not result.failed:
+        return "" if result.reason in _NOT_BEGUN else result.reason
+    if result.endless:
+        return "endless"
+    return "raises an error" if result.crashed else "wrong"
 
 
 def _define(statements, names):

@@ -43,7 +43,7 @@ def _answer(exercise, cells, parsed):
         if body is None and re.search(rf"(def|class) {name}\b", cells[i])
     ]  # fmt: skip
     if broken and (not places or broken[-1] > places[-1]):
-        return Answer(exercise.id, name, [], "its cell is not Python")
+        return Answer(exercise.id, name, [], "its cell does not compile")
     if not places:
         return Answer(exercise.id, name, [], f"there is no `{name}`")
     at = places[-1]
