@@ -60,7 +60,8 @@ def module_file(dotted):
 def defining_file(name, dotted):
     """The file that defines what the module calls `name`, through its imports, or None."""
     file = module_file(dotted)
-    for node in _tree(file).body if file else ():
+    said = file and file.with_suffix(".pyi")  # what a face that loads lazily offers, and from where
+    for node in _tree(said if said and said.is_file() else file).body if file else ():
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
             return file
         targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
