@@ -6,7 +6,7 @@ from tinytf.course.notebooks import readable
 
 def add(commands):
     """Describe the command to the parser."""
-    parser = commands.add_parser("claims", help="list what the chapters claim and measured")
+    parser = commands.add_parser("claims")
     parser.add_argument("--chapter", type=two_digits, help="only this one, such as 03")
     add_folder(parser)
     return parser

@@ -14,8 +14,7 @@ from tinytf.support.files import CheckpointError
 
 def add(commands):
     """Describe the command to the parser."""
-    parser = commands.add_parser("start", help="begin, or go on, with a copy of your own",
-                                 description=__doc__)  # fmt: skip
+    parser = commands.add_parser("start", description=__doc__)  # fmt: skip
     parser.add_argument("chapters", nargs="*", type=two_digits, metavar="NN",
                         help="only these, such as 05")  # fmt: skip
     parser.add_argument("--mode", choices=MODES, help="default: TINYTF_MODE, else read")
