@@ -4,6 +4,8 @@ import importlib
 import sys
 from types import ModuleType
 
+from tinytf.support.handed_in import hand_in
+
 _HOME = {  # name: the file that defines it, loaded when the name is first used
     "ClaimError": "claims",
     "GraduationError": "graduate",
@@ -18,6 +20,9 @@ _HOME = {  # name: the file that defines it, loaded when the name is first used
 }
 
 __all__ = sorted(_HOME)
+
+hand_in("phrasebook", "tinytf.data.phrasebook")
+hand_in("phrasebook's batches", "tinytf.data.batches:PhrasebookBatches")
 
 
 class _Face(ModuleType):
