@@ -21,6 +21,7 @@ _HOME = {  # name: the file that defines it, loaded when the name is first used
 
 __all__ = sorted(_HOME)
 
+hand_in("sources", "tinytf.course:__path__")
 hand_in("phrasebook", "tinytf.data.phrasebook")
 hand_in("phrasebook's batches", "tinytf.data.batches:PhrasebookBatches")
 
