@@ -12,6 +12,7 @@ from faults.processes import FAULTS, try_processes
 from faults.report import BAD, Case, table
 
 from tinytf.cli import pretrain, train
+from tinytf.data.phrasebook import Phrasebook
 from tinytf.gpt import GPT
 from tinytf.training import checkpointing
 
@@ -34,7 +35,7 @@ def test_broken_files_are_refused_or_mean_what_they_say(tmp_path):
 def test_stopped_runs_lose_nothing(tmp_path, monkeypatch):
     for name in ("build", "exact_match"):  # the campaign puts others there
         monkeypatch.setattr(train, name, getattr(train, name))
-    monkeypatch.setattr(train.Phrasebook, "sample", train.Phrasebook.sample)
+    monkeypatch.setattr(Phrasebook, "sample", Phrasebook.sample)
     count = len(FAULTS)
     cases = list(try_processes(tmp_path, seed=7, count=count, until=time.monotonic() + 600))
     assert len(cases) == count

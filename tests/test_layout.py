@@ -41,7 +41,6 @@ WITHOUT_A_FILE = {
     "studies/alignment.py": "in studies/test_recurrence.py, whose grades it gives",
     "support/interrupt.py": "in training/test_trainer.py, whose runs are interrupted",
     "support/protocols.py": "by what accepts them: it only names types",
-    "support/start.py": "in cli/, whose commands are interrupted",
     "training/autotune.py": "in training/test_trainer.py: a run chooses its attention",
     "training/config.py": "in training/test_trainer.py: bad settings are refused",
     "training/optimizer.py": "in training/test_trainer.py: a step equals plain AdamW",

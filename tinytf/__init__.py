@@ -1,101 +1,53 @@
 """tinytf: the Transformer, built part by part; the package behind the notebooks."""
 
+import importlib
+
 __version__ = "0.1.0"
 
-# first, so that Ctrl-C is quiet while torch is imported
-from tinytf.support.start import ready as _ready  # noqa: F401  # isort: skip
 
-from tinytf.apps.translator import Translation, Translator
-from tinytf.apps.writer import Writer
-from tinytf.attention import (
-    MultiHeadAttention,
-    attention_weights,
-    explicit_attention,
-    fused_attention,
-)
-from tinytf.bert import Bert, BertConfig
-from tinytf.blocks import Decoder, DecoderLayer, Encoder, EncoderLayer, PostNorm, PreNorm
-from tinytf.decoding.generate import generate
-from tinytf.decoding.sampling import Sampling
-from tinytf.decoding.search import beam_search, greedy
-from tinytf.embedding import TokenEmbedding
-from tinytf.feedforward import FeedForward, SwiGLU
-from tinytf.gpt import GPT, GPTConfig
-from tinytf.inspect import ablate_heads, record, replace
-from tinytf.llama import Llama, LlamaConfig
-from tinytf.masks import causal_mask, padding_mask
-from tinytf.metrics.bleu import corpus_bleu
-from tinytf.norm import LayerNorm, RMSNorm, layer_norm, rms_norm
-from tinytf.positional import (
-    LearnedPositionalEncoding,
-    PositionalEncoding,
-    sinusoidal_encoding,
-)
-from tinytf.related.recurrent_seq2seq import RecurrentConfig, RecurrentSeq2Seq
-from tinytf.relative import AlibiAttention, RotaryAttention
-from tinytf.support.device import choose_device
-from tinytf.text.bpe import ByteBPE, train_bpe
-from tinytf.text.words import UnknownWordError, WordTokenizer
-from tinytf.training.checkpointing import CheckpointError
-from tinytf.training.denoising import corrupt_spans
-from tinytf.training.masked_lm import mask_tokens
-from tinytf.training.trainer import Trainer, TrainingConfig
-from tinytf.transformer import Transformer, TransformerConfig
+_HOMES = {  # module: the names it offers here, each loaded when it is first used
+    "apps.translator": "Translation Translator",
+    "apps.writer": "Writer",
+    "attention": "MultiHeadAttention attention_weights explicit_attention fused_attention",
+    "bert": "Bert BertConfig",
+    "blocks": "Decoder DecoderLayer Encoder EncoderLayer PostNorm PreNorm",
+    "decoding.generate": "generate",
+    "decoding.sampling": "Sampling",
+    "decoding.search": "beam_search greedy",
+    "embedding": "TokenEmbedding",
+    "feedforward": "FeedForward SwiGLU",
+    "gpt": "GPT GPTConfig",
+    "inspect": "ablate_heads record replace",
+    "llama": "Llama LlamaConfig",
+    "masks": "causal_mask padding_mask",
+    "metrics.bleu": "corpus_bleu",
+    "norm": "LayerNorm RMSNorm layer_norm rms_norm",
+    "positional": "LearnedPositionalEncoding PositionalEncoding sinusoidal_encoding",
+    "related.recurrent_seq2seq": "RecurrentConfig RecurrentSeq2Seq",
+    "relative": "AlibiAttention RotaryAttention",
+    "support.device": "choose_device",
+    "text.bpe": "ByteBPE train_bpe",
+    "text.words": "UnknownWordError WordTokenizer",
+    "training.checkpointing": "CheckpointError",
+    "training.denoising": "corrupt_spans",
+    "training.masked_lm": "mask_tokens",
+    "training.trainer": "Trainer TrainingConfig",
+    "transformer": "Transformer TransformerConfig",
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 
-__all__ = [
-    "GPT",
-    "AlibiAttention",
-    "Bert",
-    "BertConfig",
-    "ByteBPE",
-    "CheckpointError",
-    "Decoder",
-    "DecoderLayer",
-    "Encoder",
-    "EncoderLayer",
-    "FeedForward",
-    "GPTConfig",
-    "LayerNorm",
-    "LearnedPositionalEncoding",
-    "Llama",
-    "LlamaConfig",
-    "MultiHeadAttention",
-    "PositionalEncoding",
-    "PostNorm",
-    "PreNorm",
-    "RMSNorm",
-    "RecurrentConfig",
-    "RecurrentSeq2Seq",
-    "RotaryAttention",
-    "Sampling",
-    "SwiGLU",
-    "TokenEmbedding",
-    "Trainer",
-    "TrainingConfig",
-    "Transformer",
-    "TransformerConfig",
-    "Translation",
-    "Translator",
-    "UnknownWordError",
-    "WordTokenizer",
-    "Writer",
-    "ablate_heads",
-    "attention_weights",
-    "beam_search",
-    "causal_mask",
-    "choose_device",
-    "corpus_bleu",
-    "corrupt_spans",
-    "explicit_attention",
-    "fused_attention",
-    "generate",
-    "greedy",
-    "layer_norm",
-    "mask_tokens",
-    "padding_mask",
-    "record",
-    "replace",
-    "rms_norm",
-    "sinusoidal_encoding",
-    "train_bpe",
-]
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> object:
+    """Return a public name, loaded with the module that defines it."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return what Tab completes."""
+    return sorted({*globals(), *__all__})

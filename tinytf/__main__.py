@@ -1,10 +1,10 @@
 """`python -m tinytf train | pretrain | write`: a translator trained, a GPT pretrained or used."""
 
 import importlib
+import os
 import signal
 import sys
-
-from tinytf.support import start
+import threading
 
 COMMANDS = {
     "train": "train a translator on the phrasebook",
@@ -18,9 +18,7 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     name, rest = (arguments[0] if arguments else ""), arguments[1:]
     if name in COMMANDS:
-        command = importlib.import_module(f"tinytf.cli.{name}").main
-        start.ready()
-        return command(rest)
+        return _load(name)(rest)
     lines = [f"  {command:9} {words}" for command, words in COMMANDS.items()]
     usage = "\n".join(["usage: python -m tinytf COMMAND [--help]", *lines])
     if name in ("-h", "--help"):
@@ -29,6 +27,19 @@ def main(arguments: list[str] | None = None) -> int:
     said = f"there is no command {name!r}" if name else "name a command"
     print(f"error: {said}\n{usage}", file=sys.stderr)
     return 2
+
+
+def _load(name: str):
+    """Import a command, and torch with it. Ctrl-C meanwhile ends the process, with status 130."""
+    before = signal.getsignal(signal.SIGINT)
+    ours = before is signal.default_int_handler
+    if ours and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, lambda number, frame: os._exit(130))
+        try:
+            return importlib.import_module(f"tinytf.cli.{name}").main
+        finally:
+            signal.signal(signal.SIGINT, before)
+    return importlib.import_module(f"tinytf.cli.{name}").main
 
 
 if __name__ == "__main__":

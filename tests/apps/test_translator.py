@@ -430,3 +430,11 @@ def test_hints_make_a_sentence_of_the_phrasebook(shipped, sentence, hint):
 
 
 # ---- grading
+
+
+def test_without_the_course_it_translates_and_says_nothing_of_the_grammar(monkeypatch):
+    monkeypatch.setattr("tinytf.support.handed_in._PLACES", {})
+    monkeypatch.setattr("tinytf.support.handed_in._installed", dict)
+    made = Translator.load(device="cpu")("the cat sat on the mat")
+    assert made.in_grammar is None
+    assert str(made) == made.text == "猫 坐 在 垫子 上"

@@ -13,6 +13,7 @@ from support import assert_same_file, interrupt_at
 from tinytf.apps.translator import Translator
 from tinytf.cli import train
 from tinytf.data.batches import PhrasebookBatches
+from tinytf.data.phrasebook import Phrasebook
 from tinytf.training import checkpointing
 from tinytf.training.trainer import TrainingConfig
 
@@ -23,7 +24,7 @@ TINY = ["--steps", "6", "--warmup", "2", "--batch-size", "4", "--precision", "fl
 def graded(monkeypatch):
     """Stand in for the long grading of 2,000 sentences; collects what would be graded."""
     calls = []
-    monkeypatch.setattr(train.Phrasebook, "sample", lambda _, n, split, seed: [split] * n)
+    monkeypatch.setattr(Phrasebook, "sample", lambda _, n, split, seed: [split] * n)
     monkeypatch.setattr(train, "exact_match", lambda _, pairs: calls.append(pairs) or 0.5)
     return calls
 
@@ -220,3 +221,10 @@ def test_a_folder_is_no_place_to_write(run, tmp_path, capsys):
 def test_bad_options_are_refused(run, capsys, options, message):
     assert run(*options) == 2
     assert message in capsys.readouterr().err
+
+
+def test_without_the_course_it_says_what_to_install(run, monkeypatch, capsys):
+    monkeypatch.setattr("tinytf.support.handed_in._PLACES", {})
+    monkeypatch.setattr("tinytf.support.handed_in._installed", dict)
+    assert run() == 2
+    assert "the phrasebook is part of the course" in capsys.readouterr().err

@@ -13,6 +13,7 @@ from tinytf.course import check
 from tinytf.course.check import UNTOUCHED, Verdict, _crash, diagnose, grade
 from tinytf.course.expect import agrees, gradients, numbers
 from tinytf.course.grading import Answers, Exercise, WrongAnswer, hint
+from tinytf.course.places import COURSE
 
 SPLIT = next(exercise for exercise in EXERCISES if exercise.id == "06.1")
 
@@ -75,7 +76,7 @@ def test_other_right_answers_pass():
 
 def test_the_line_that_crashed_is_the_learners_on_windows_too():
     """The grader's own frames are left out, however the machine writes its paths."""
-    grader = r"C:\site\tinytf\course\grading.py"
+    grader = str(COURSE / "grading.py").replace("/", "\\")
     text = "def call(answer):\n    return answer()\n"
     linecache.cache[grader] = (len(text), None, text.splitlines(keepends=True), grader)
     scope = {}

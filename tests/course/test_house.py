@@ -7,7 +7,6 @@ import pytest
 
 from tinytf.course.__main__ import main
 from tinytf.course.house import (
-    PACKAGE,
     chapters_of_names,
     defining_file,
     map_markdown,
@@ -16,6 +15,7 @@ from tinytf.course.house import (
     target,
 )
 from tinytf.course.notebooks import notebooks
+from tinytf.course.places import PACKAGE
 
 
 def write(folder, name, *sources):
@@ -32,10 +32,13 @@ def call(source):
 @pytest.mark.parametrize(
     ("source", "found"),
     [
-        ("graduate(causal_mask, 'tinytf.masks')", ("causal_mask", "masks.py")),
-        ("graduate(mine, 'tinytf.masks.causal_mask')", ("causal_mask", "masks.py")),
-        ("graduate(PreNorm, 'tinytf.blocks')", ("PreNorm", "residual.py")),  # through an import
-        ("graduate(greedy, 'tinytf.decoding.search')", ("greedy", "decoding/search.py")),
+        ("graduate(causal_mask, 'tinytf.masks')", ("causal_mask", "tinytf/masks.py")),
+        ("graduate(mine, 'tinytf.masks.causal_mask')", ("causal_mask", "tinytf/masks.py")),
+        (
+            "graduate(PreNorm, 'tinytf.blocks')",
+            ("PreNorm", "tinytf/residual.py"),
+        ),  # through an import
+        ("graduate(greedy, 'tinytf.decoding.search')", ("greedy", "tinytf/decoding/search.py")),
     ],
 )
 def test_targets(source, found):
@@ -103,4 +106,4 @@ def test_a_file_without_all_is_an_error(tmp_path):
 
 def test_parts_come_in_order(tmp_path):
     write(tmp_path, "03_a.ipynb", "graduate(padding_mask, 'tinytf.masks')", "graduate()")
-    assert parts(notebooks(tmp_path)) == [("03", "padding_mask", "masks.py")]
+    assert parts(notebooks(tmp_path)) == [("03", "padding_mask", "tinytf/masks.py")]

@@ -1,10 +1,13 @@
 """The commands that list claims and exercises."""
 
 import json
+import subprocess
+import sys
 
+import pytest
 from course_support import cell, chapter
 
-from tinytf.course.__main__ import main
+from tinytf.course.__main__ import COMMANDS, main
 from tinytf.course.notebooks import notebooks
 
 
@@ -42,3 +45,33 @@ def test_a_chapter_without_exercises_is_named(capsys):
     assert "### Exercise 03.1" in capsys.readouterr().out
     assert main(["exercises", "--chapter", "99"]) == 1
     assert "chapter 99 has no exercises" in capsys.readouterr().err
+
+
+def test_help_loads_no_command_and_no_torch():
+    ask = """
+import sys
+from tinytf.course.__main__ import main
+try:
+    main(["--help"])
+finally:
+    print(sorted({"torch", "nbformat"} & set(sys.modules)), len(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True)
+    *shown, last = done.stdout.splitlines()
+    assert last.startswith("[] ")
+    assert all(any(line.split()[:1] == [name] for line in shown) for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_that_is_listed_is_there(name, capsys):
+    with pytest.raises(SystemExit) as end:
+        main([name, "--help"])
+    assert end.value.code == 0
+    assert f"usage: python -m tinytf.course {name}" in capsys.readouterr().out
+
+
+def test_a_command_that_is_not_there_is_an_error(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["fly"])
+    assert end.value.code == 2
+    assert "invalid choice: 'fly'" in capsys.readouterr().err

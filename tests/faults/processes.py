@@ -77,7 +77,9 @@ class Lab:
         self.text.write_text(TEXT * 4)
         train.build = partial(_original_train_build, **SIZES)
         train.exact_match = lambda *_: 0.5  # of no sentences: the grading is not what is tried
-        train.Phrasebook.sample = lambda *_, **__: []
+        from tinytf.data.phrasebook import Phrasebook
+
+        Phrasebook.sample = lambda *_, **__: []
         self.whole, self.seconds, self.begun = {}, {}, 0
         for name in ("train", "pretrain"):
             begun = time.monotonic()

@@ -14,13 +14,12 @@ from tinytf.interpret.ablation import (
     record_outputs,
     sublayer_kind,
     sublayers,
-    teacher_forced,
 )
 from tinytf.interpret.head_roles import (
     Head,
 )
 from tinytf.masks import causal_mask
-from tinytf.metrics.translation import batch_of, is_exact
+from tinytf.metrics.translation import batch_of, is_exact, teacher_forced
 from tinytf.text.words import BOS, PAD
 from tinytf.training.losses import Batch, sequence_loss
 

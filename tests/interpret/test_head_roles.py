@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from tinytf.inspect import attention_layers, record, replace
-from tinytf.interpret.ablation import teacher_forced
 from tinytf.interpret.head_roles import (
     ROLES,
     Head,
@@ -16,7 +15,7 @@ from tinytf.interpret.head_roles import (
     role_targets,
     uniform_weights,
 )
-from tinytf.metrics.translation import batch_of, grade_alignment
+from tinytf.metrics.translation import batch_of, grade_alignment, teacher_forced
 
 
 def test_names_of_heads(model):

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tinytf.cli import train, write
+from tinytf.data.phrasebook import Phrasebook
 from tinytf.support.device import choose_device, choose_precision
 from tinytf.training.trainer import TrainingConfig
 
@@ -12,7 +13,7 @@ from tinytf.training.trainer import TrainingConfig
 def graded(monkeypatch):
     """Stand in for the long grading of 2,000 sentences; collects what would be graded."""
     calls = []
-    monkeypatch.setattr(train.Phrasebook, "sample", lambda _, n, split, seed: [split] * n)
+    monkeypatch.setattr(Phrasebook, "sample", lambda _, n, split, seed: [split] * n)
     monkeypatch.setattr(train, "exact_match", lambda _, pairs: calls.append(pairs) or 0.5)
     return calls
 

@@ -9,14 +9,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from tinytf.data.phrasebook import Phrasebook
-from tinytf.data.phrasebook.adverbials import digits_that_count
-from tinytf.data.phrasebook.lexicon import FIGURES
 from tinytf.decoding.likelihood import scored_greedy
 from tinytf.decoding.search import beam_search
 from tinytf.inspect import record
 from tinytf.related.recurrent_seq2seq import RecurrentConfig, RecurrentSeq2Seq
 from tinytf.support.device import choose_device
+from tinytf.support.handed_in import handed_in
 from tinytf.support.modes import evaluation_mode
 from tinytf.support.protocols import Seq2Seq
 from tinytf.text.words import BOS, EOS, SPECIALS, WordTokenizer, pad_batch
@@ -65,12 +63,14 @@ class Translation:
     def in_grammar(self) -> bool | None:
         """Whether the phrasebook's grammar has the sentence, and so a Chinese side to trust.
 
-        None for a translator that has other words than the phrasebook's.
+        None for a translator that has other words than the phrasebook's, and where the course,
+        which brings the phrasebook, is not installed.
         """
-        book = Phrasebook()
-        if self.vocabularies != (book.source_words, book.target_words):
+        book = _phrasebook_of(self.vocabularies)
+        if book is None:
             return None
-        return bool(book.readings([w for w in self.source if w != "<eos>"]))
+        words = [w for w in self.source if w != "<eos>"]
+        return bool(book.Phrasebook().readings(words))
 
     def __str__(self) -> str:
         if self.in_grammar is not False:
@@ -220,11 +220,10 @@ class Translator:
 
     def _refuse_counts_in_digits(self, words: list[str]) -> None:
         """Raise ValueError for digits outside dates and hours: the model would drop them."""
-        if not any(word.isdigit() for word in words) or not self._has_phrasebooks_words:
-            return
-        for place in digits_that_count(words)[:1]:
+        book = any(word.isdigit() for word in words) and _phrasebook_of(self._vocabularies)
+        for place in book.digits_that_count(words)[:1] if book else ():
             several = "'two' to 'twelve', or 'twenty'"
-            word = repr(FIGURES[words[place]]) if words[place] in FIGURES else several
+            word = repr(book.FIGURES[words[place]]) if words[place] in book.FIGURES else several
             raise ValueError(
                 f"the digits {words[place]!r} at position {place} are no date or hour, and a count "
                 f"is written out: write {word}"
@@ -233,10 +232,6 @@ class Translator:
     @cached_property
     def _vocabularies(self) -> tuple[tuple[str, ...], ...]:
         return tuple(side.tokens[len(SPECIALS) :] for side in (self.source, self.target))
-
-    @cached_property
-    def _has_phrasebooks_words(self) -> bool:
-        return self._vocabularies == (Phrasebook().source_words, Phrasebook().target_words)
 
     def _limit(self, src: Tensor) -> int:
         return min(self.model.config.max_len, 2 * src.size(1) + 10)
@@ -260,6 +255,15 @@ class Translator:
                 stacklevel=4,
             )
         return made
+
+
+def _phrasebook_of(vocabularies: tuple[tuple[str, ...], ...]):
+    """Return the phrasebook's module where these are its words; None if not, or without one."""
+    module = handed_in("phrasebook")
+    if module is None:
+        return None
+    book = module.Phrasebook()
+    return module if vocabularies == (book.source_words, book.target_words) else None
 
 
 def _one_sentence(sentence: str) -> str:

@@ -16,10 +16,9 @@ from tinytf.cli.shell import (
     run_files,
     say_stopped,
 )
-from tinytf.data.batches import PhrasebookBatches
-from tinytf.data.phrasebook import Phrasebook
 from tinytf.metrics.translation import exact_match
 from tinytf.support.device import choose_device
+from tinytf.support.handed_in import needed
 from tinytf.support.randomness import seeded
 from tinytf.training.distributed import Team, team
 from tinytf.training.trainer import Trainer, TrainingConfig
@@ -40,9 +39,11 @@ def build(
 
     `config.seed` decides initial weights, data order and dropout; `pool` is how many batches are
     sorted by length together (50: as the shipped translator's; the command has 4, which learns more
-    in a minute, see `PhrasebookBatches`); `sizes` override the model's.
+    in a minute, see `PhrasebookBatches`); `sizes` override the model's. Raises NotHandedIn where
+    the course, which brings the phrasebook, is not installed.
     """
-    batches = PhrasebookBatches(Phrasebook(), batch_size, config.seed, pool=pool)
+    book = needed("phrasebook").Phrasebook()
+    batches = needed("phrasebook's batches")(book, batch_size, config.seed, pool=pool)
     with seeded(config.seed):
         model = Transformer(
             TransformerConfig(
@@ -127,7 +128,7 @@ def _train(options: argparse.Namespace, crew: Team, device: torch.device) -> int
     trainer.weights_into(translator.model)
     if not crew.is_main:
         return 0
-    pairs = Phrasebook().sample(2000, "validation", seed=1)
+    pairs = needed("phrasebook").Phrasebook().sample(2000, "validation", seed=1)
     score = exact_match(translator, pairs)
     print(
         f"{config.steps} steps in {trainer.seconds:.0f} s; exact match on 2,000 held-out "

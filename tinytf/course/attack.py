@@ -7,7 +7,7 @@ import re
 import subprocess
 import time
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from tinytf.course import house
 from tinytf.course.building import graded
@@ -17,6 +17,7 @@ from tinytf.course.contain import Outlet
 from tinytf.course.mutants import mutants, unchecked
 from tinytf.course.notebooks import readable
 from tinytf.course.parts import parts
+from tinytf.course.places import COURSE, file_of, place_of
 
 _MACHINERY = frozenset((
     "attack", "building", "check", "contain", "draws", "evidence", "expect", "grading", "mutants",
@@ -135,7 +136,7 @@ def chosen_parts(names=(), since=None):
     chapters = {(each.file, each.name): each.chapter for each in house.parts(readable(here()))}
     called = {}  # {target: its name, and its chapter}
     for target, part in parts().items():
-        file = target.rpartition(".")[0].removeprefix("tinytf.").replace(".", "/") + ".py"
+        file = place_of(file_of(target.rpartition(".")[0]))
         called[target] = {part.name, chapters.get((file, part.name))}
     unknown = names - set().union(*called.values())
     if unknown:
@@ -156,11 +157,13 @@ def _changed_chapters(since):
 
 def _changed_files(since, folders):
     """The names of the chapters' files in these folders that changed; all if the machinery did."""
-    command = ["git", "diff", "--name-only", since, "--", "tinytf/course"]
+    command = ["git", "diff", "--name-only", since, "--", place_of(COURSE)]
     changed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     paths = [PurePosixPath(path) for path in changed]
-    if any(path.stem in _MACHINERY and path.parent.name in ("course", *folders) for path in paths):
-        paths = Path(__file__).parent.glob(f"{folders[0]}/ch*.py")
+    if any(
+        path.stem in _MACHINERY and path.parent.name in (COURSE.name, *folders) for path in paths
+    ):
+        paths = COURSE.glob(f"{folders[0]}/ch*.py")
     return [p.stem for p in paths if p.parent.name in folders and p.stem.startswith("ch")]
 
 

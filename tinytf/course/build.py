@@ -14,6 +14,7 @@ import nbformat
 from tinytf.course.cell_ids import give_ids
 from tinytf.course.online import with_badges, with_install_cell
 from tinytf.course.outline import CHAPTERS, head
+from tinytf.course.places import PATHS
 from tinytf.course.saved import NotebookError, read_text
 from tinytf.course.substance import VARIES, claim_of, same_cell, same_output, same_value
 from tinytf.course.tidy import WIDGETS, tidy
@@ -100,8 +101,7 @@ def run(notebook, folder, note=lambda number: None):
         on_cell_start=start, resources={"metadata": {"path": str(folder)}},
         extra_arguments=["--IPKernelApp.log_level=ERROR"],
     )  # fmt: skip
-    root = str(Path(__file__).parents[2])
-    paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    paths = os.pathsep.join(filter(None, [*PATHS, os.environ.get("PYTHONPATH")]))
     environment = {"TINYTF_DEVICE": "cpu", **os.environ, "PYTHONPATH": paths}
 
     async def execute():

@@ -24,6 +24,7 @@ from tinytf.course.expect import (
     same,
     travels,
 )
+from tinytf.course.places import TREES, is_machinery
 
 __all__ = ["NotStorable", "pack", "stored_exercises", "test_of", "unpack"]
 
@@ -56,8 +57,8 @@ def pack(value, tensors):
     if name and getattr(torch, name, None) is value:
         return {"name": f"torch:{name}"}
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-    if module and name and module.split(".")[0] in ("torch", "math", "tinytf", "builtins"):
-        ours = module.startswith("tinytf.course")
+    if module and name and module.split(".")[0] in ("torch", "math", "builtins", *TREES):
+        ours = is_machinery(module)
         if not ours and getattr(importlib.import_module(module), name, None) is value:
             return {"name": f"{module}:{name}"}
     raise NotStorable(f"a {type(value).__name__} can't be stored")

@@ -13,6 +13,7 @@ from tinytf.course.display import BAD, GOOD, QUIET, block, inline, show, sign, t
 from tinytf.course.evidence import Watched, alike, start_evidence
 from tinytf.course.expect import Mismatch
 from tinytf.course.grading import Exercise, WrongAnswer, exercises
+from tinytf.course.places import COURSE
 from tinytf.course.settings import Settings
 
 NOTHING = "it returns nothing so far"
@@ -268,7 +269,7 @@ def _crash(error):
     while frame is not None:
         file = frame.tb_frame.f_code.co_filename
         name = file.replace("\\", "/")  # on Windows too
-        if "site-packages" not in name and "tinytf/course" not in name:
+        if "site-packages" not in name and not name.startswith(COURSE.as_posix()):
             line = linecache.getline(file, frame.tb_lineno).strip() or line
         frame = frame.tb_next
     where = f"`{line}` raises " if line else "it raises "

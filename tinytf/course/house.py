@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tinytf.course.notebooks import readable
+from tinytf.course.places import PACKAGE, file_of, place_of
 from tinytf.course.tables import table
-
-PACKAGE = Path(__file__).parents[1]
 
 
 class Part(NamedTuple):
-    """A name that a chapter builds, and the file, relative to the package, that defines it."""
+    """A name that a chapter builds, and the file, relative to the repository, that defines it."""
 
     chapter: str
     name: str
@@ -41,26 +40,19 @@ def target(call, where="a notebook"):
     if len(call.args) != 2 or not isinstance(getattr(call.args[1], "value", None), str):
         raise ValueError(f"{where}: graduate({', '.join(written)}) needs its target written out")
     name, dotted = written[0], call.args[1].value
-    if module_file(dotted) is None:
+    if file_of(dotted) is None:
         dotted, _, name = dotted.rpartition(".")
     file = defining_file(name, dotted)
     if file is None:
         raise ValueError(f"{where}: graduate({', '.join(written)}): {dotted} has no {name}")
-    return name, file.relative_to(PACKAGE).as_posix()
-
-
-def module_file(dotted):
-    """The file of a module of this package, or None."""
-    place = PACKAGE.joinpath(*dotted.split(".")[1:])
-    return next(
-        (path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()), None
-    )
+    return name, place_of(file)
 
 
 def defining_file(name, dotted):
     """The file that defines what the module calls `name`, through its imports, or None."""
-    file = module_file(dotted)
-    for node in _tree(file).body if file else ():
+    file = file_of(dotted)
+    said = file and file.with_suffix(".pyi")  # what a face that loads lazily offers, and from where
+    for node in _tree(said if said and said.is_file() else file).body if file else ():
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
             return file
         targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
@@ -92,7 +84,7 @@ def chapters_of_names(chapters):
         built.setdefault((part.file, part.name), []).append(part.chapter)
     names = [(name, Path(file).stem) for file, names in public_names().items() for name in names]
     homes = [(defining_file(name, f"tinytf.{stem}").name, name) for name, stem in names]
-    return {home: built.get(home, []) for home in homes}
+    return {(file, name): built.get((f"tinytf/{file}", name), []) for file, name in homes}
 
 
 def map_table(folder):
@@ -112,7 +104,7 @@ def map_markdown(folder):
 def _rows(chapters):
     rows = {}
     for part in parts(chapters):
-        names = rows.setdefault((part.chapter, f"tinytf/{part.file}"), [])
+        names = rows.setdefault((part.chapter, part.file), [])
         if part.name not in names:
             names.append(part.name)
     return [(chapter, ", ".join(names), file) for (chapter, file), names in rows.items()]

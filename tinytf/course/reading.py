@@ -22,9 +22,10 @@ import re
 from dataclasses import dataclass, field
 
 from tinytf.course.cell_ids import heading
-from tinytf.course.house import PACKAGE, defining_file, parts
+from tinytf.course.house import defining_file, parts
 from tinytf.course.notebooks import calls_in, source
 from tinytf.course.outline import CHAPTERS
+from tinytf.course.places import place_of
 
 WORDS_A_MINUTE, LINES_A_MINUTE, SHORT = 150, 10, 12
 _ASIDE = (
@@ -98,7 +99,7 @@ def borrowed(notebook, chapters):
     here, found = order.get(notebook.chapter, len(order)), {}
     for name, dotted in _taken(notebook):
         file = defining_file(name, dotted)
-        key = (file.relative_to(PACKAGE).as_posix(), name) if file else None
+        key = (place_of(file), name) if file else None
         if key in first and order.get(first[key], 0) >= here:
             found[name] = first[key]
     return found

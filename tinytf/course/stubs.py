@@ -114,7 +114,7 @@ def graduations(cell_tree):
 def imported_parts(statement):
     """The names by which an import statement makes parts of the package known, {name: target}."""
     here = isinstance(statement, ast.ImportFrom) and not statement.level
-    if not here or (statement.module or "").partition(".")[0] != "tinytf":
+    if not here or not (statement.module or "").startswith("tinytf"):
         return {}
     known = {a.asname or a.name: target_of(statement.module, a.name) for a in statement.names}
     return {name: target for name, target in known.items() if target in parts()}

@@ -129,7 +129,7 @@ def _of_the_course(call):
     """Whether it is `built(name, "tinytf.module")`, and not some other function of that name."""
     if len(call.args) != 2 or not isinstance(call.args[0], ast.Name):
         return False
-    return str(getattr(call.args[1], "value", "")).startswith("tinytf.")
+    return str(getattr(call.args[1], "value", "")).startswith("tinytf")
 
 
 def _plain(statement):

@@ -15,8 +15,9 @@ from tinytf.attention import MultiHeadAttention
 from tinytf.feedforward import FeedForward
 from tinytf.inspect import attention_layers
 from tinytf.interpret.head_roles import Head
+from tinytf.metrics.translation import teacher_forced
 from tinytf.support.modes import evaluation_mode
-from tinytf.text.words import BOS, PAD
+from tinytf.text.words import PAD
 from tinytf.training.losses import Batch
 from tinytf.transformer import Transformer
 
@@ -29,7 +30,6 @@ __all__ = [
     "record_outputs",
     "sublayer_kind",
     "sublayers",
-    "teacher_forced",
 ]
 
 SUBLAYER_KINDS = (
@@ -158,28 +158,6 @@ def _fitted(values: Tensor, out: Tensor, name: str) -> Tensor:
             f"values of shape {tuple(values.shape)} can't stand for what {name} computes, "
             f"{tuple(out.shape)}"
         ) from None
-
-
-@torch.no_grad()
-def teacher_forced(model: Transformer, batch: Batch) -> tuple[Tensor, float]:
-    """Read the gold target in one pass: which sentences are right in every word, and the loss.
-
-    A sentence is right if each word is the likeliest after the gold words before it, <eos>
-    included, and of words that decoding may write (<pad> and <bos> it may not). Greedy decoding
-    gets the same sentences right, since up to its first mistake it has written the gold words; only
-    where two words are as likely to the last bit may rounding decide otherwise. Returns booleans
-    (B,) and nats per token.
-    """
-    real = batch.tgt_out != PAD
-    with evaluation_mode(model):
-        hidden = model.decode(batch.tgt_in, model.encode(batch.src))
-        log_p = model.output(hidden[real]).float().log_softmax(-1)  # (B, T, C) -> (tokens, V)
-    gold = batch.tgt_out[real]
-    wrong = torch.zeros_like(real)
-    loss = -log_p.gather(-1, gold[:, None]).mean().item()
-    log_p[:, [PAD, BOS]] = -torch.inf
-    wrong[real] = log_p.argmax(-1) != gold
-    return ~wrong.any(dim=1), loss
 
 
 class AblationEffect(NamedTuple):

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tinytf.decoding.search import greedy
-from tinytf.interpret.ablation import teacher_forced
+from tinytf.metrics.translation import teacher_forced
 from tinytf.support.modes import evaluation_mode
 from tinytf.support.protocols import Seq2Seq
 from tinytf.text.words import BOS, PAD

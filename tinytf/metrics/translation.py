@@ -9,8 +9,8 @@ from torch import Tensor
 
 from tinytf.inspect import record
 from tinytf.support.modes import evaluation_mode
-from tinytf.support.protocols import SentenceTranslator
-from tinytf.text.words import PAD
+from tinytf.support.protocols import SentenceTranslator, Seq2Seq
+from tinytf.text.words import BOS, PAD
 from tinytf.training.losses import Batch, make_batch
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "exact_match_by_kind",
     "grade_alignment",
     "is_exact",
+    "teacher_forced",
 ]
 
 
@@ -38,6 +39,28 @@ def batch_of(translator: SentenceTranslator, pairs: Sequence[AlignedPair]) -> Ba
         [translator.source.encode(p.source) for p in pairs],
         [translator.target.encode(p.target) for p in pairs],
     ).to(translator.model.device)
+
+
+@torch.no_grad()
+def teacher_forced(model: Seq2Seq, batch: Batch) -> tuple[Tensor, float]:
+    """Read the gold target in one pass: which sentences are right in every word, and the loss.
+
+    A sentence is right if each word is the likeliest after the gold words before it, <eos>
+    included, and of words that decoding may write (<pad> and <bos> it may not). Greedy decoding
+    gets the same sentences right, since up to its first mistake it has written the gold words; only
+    where two words are as likely to the last bit may rounding decide otherwise. Returns booleans
+    (B,) and nats per token.
+    """
+    real = batch.tgt_out != PAD
+    with evaluation_mode(model):
+        hidden = model.decode(batch.tgt_in, model.encode(batch.src))
+        log_p = model.output(hidden[real]).float().log_softmax(-1)  # (B, T, C) -> (tokens, V)
+    gold = batch.tgt_out[real]
+    wrong = torch.zeros_like(real)
+    loss = -log_p.gather(-1, gold[:, None]).mean().item()
+    log_p[:, [PAD, BOS]] = -torch.inf
+    wrong[real] = log_p.argmax(-1) != gold
+    return ~wrong.any(dim=1), loss
 
 
 def is_exact(

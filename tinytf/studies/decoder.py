@@ -17,10 +17,9 @@ from tinytf.interpret.ablation import (
     mean_outputs,
     sublayer_kind,
     sublayers,
-    teacher_forced,
 )
 from tinytf.masks import causal_mask, padding_mask
-from tinytf.metrics.translation import batch_of
+from tinytf.metrics.translation import batch_of, teacher_forced
 from tinytf.studies import load
 from tinytf.studies.threads import one_thread
 from tinytf.support.modes import evaluation_mode

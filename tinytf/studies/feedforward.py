@@ -12,9 +12,8 @@ from tinytf.cli.train import build
 from tinytf.data.phrasebook import Pair, Phrasebook
 from tinytf.feedforward import FeedForward, SwiGLU, gated_width
 from tinytf.initialisation import xavier
-from tinytf.interpret.ablation import teacher_forced
 from tinytf.metrics.counting import count_parameters
-from tinytf.metrics.translation import batch_of
+from tinytf.metrics.translation import batch_of, teacher_forced
 from tinytf.studies.threads import one_thread
 from tinytf.support.randomness import seeded
 from tinytf.training.trainer import Trainer, TrainingConfig

@@ -14,10 +14,10 @@ from tinytf.cli.train import build
 from tinytf.data.phrasebook import Pair, Phrasebook
 from tinytf.feedforward import FeedForward
 from tinytf.inspect import record
-from tinytf.interpret.ablation import ablation_effect, mean_outputs, teacher_forced
+from tinytf.interpret.ablation import ablation_effect, mean_outputs
 from tinytf.interpret.coreference import coreference_scores, noun_shares
 from tinytf.interpret.head_roles import Head, heads_of, role_scores
-from tinytf.metrics.translation import batch_of
+from tinytf.metrics.translation import batch_of, teacher_forced
 from tinytf.studies.optimise import optimise
 from tinytf.training.trainer import Trainer, TrainingConfig
 

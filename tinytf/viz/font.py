@@ -18,6 +18,8 @@ from pathlib import Path
 
 from matplotlib import font_manager
 
+from tinytf.support.handed_in import handed_in
+
 __all__ = ["FAMILY", "FONT", "PUNCTUATION", "characters", "is_chinese", "register", "subset"]
 
 FAMILY = "tinytf Han"
@@ -48,8 +50,14 @@ def is_chinese(char: str) -> bool:
 
 
 def characters() -> str:
-    """Every Chinese character of this package's sources, and the punctuation, sorted."""
-    sources = (path.read_text(encoding="utf-8") for path in Path(__file__).parents[1].rglob("*.py"))
+    """Every Chinese character of the sources, the package's and the course's, and the punctuation.
+
+    Sorted. Where the course is not installed its characters are missing, so a font is made anew
+    with the course beside it.
+    """
+    trees = {Path(__file__).parents[1], *map(Path, handed_in("sources") or ())}
+    files = {path for tree in trees for path in tree.rglob("*.py")}
+    sources = (path.read_text(encoding="utf-8") for path in sorted(files))
     found = {char for text in sources for char in text if is_chinese(char) and char.isprintable()}
     return "".join(sorted(found.union(PUNCTUATION)))
 

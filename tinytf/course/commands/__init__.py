@@ -5,6 +5,8 @@ Each has `add`, which describes it to the parser, and `run`, which returns the e
 
 from pathlib import Path
 
+from tinytf.course.places import ROOT
+
 
 def two_digits(chapter):
     """`3` as file names have it: `03`."""
@@ -19,4 +21,4 @@ def add_folder(parser):
 def here():
     """The notebooks in this folder, else those beside an editable install."""
     local = Path("notebooks")
-    return local if local.is_dir() else Path(__file__).parents[3] / "notebooks"
+    return local if local.is_dir() else ROOT / "notebooks"

@@ -5,7 +5,7 @@ import sys
 
 def add(commands):
     """Add the command and its options."""
-    parser = commands.add_parser("attack", help="list the mutants that graders accept")
+    parser = commands.add_parser("attack")
     parser.add_argument("names", nargs="*", help="exercises, parts or chapters, such as 04.1 or 04")
     parser.add_argument("--parts", action="store_true", help="the stubs of build mode instead")
     parser.add_argument("--since", help="what changed since this git commit")

@@ -27,9 +27,7 @@ from tinytf.support.files import CheckpointError, write_atomically
 
 def add(commands):
     """Describe the command to the parser."""
-    parser = commands.add_parser(
-        "build", help="run chapters and save what they show", description=__doc__
-    )
+    parser = commands.add_parser("build", description=__doc__)
     parser.add_argument("chapters", nargs="*", type=two_digits, metavar="NN", help="such as 03")
     parser.add_argument(
         "--check", action="store_true", help="write nothing; 1 if something would change"

@@ -12,7 +12,7 @@ COLUMNS = ("chapter", "claim", "relation", "bound", "seeds", "held", "lowest", "
 
 def add(commands):
     """Describe the command to the parser."""
-    parser = commands.add_parser("claims", help="list what the chapters claim and measured")
+    parser = commands.add_parser("claims")
     parser.add_argument("chapters", nargs="*", type=two_digits, metavar="NN", help="such as 03")
     parser.add_argument(
         "--seeds", type=int, default=0, metavar="N",

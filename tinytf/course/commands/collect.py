@@ -13,8 +13,7 @@ _EVERY = 1.0  # seconds between two savings of the table
 
 def add(commands):
     """Describe the command to the parser."""
-    parser = commands.add_parser("collect", help="results of submitted notebooks, graded anew",
-                                 description=__doc__)  # fmt: skip
+    parser = commands.add_parser("collect", description=__doc__)  # fmt: skip
     parser.add_argument("folder", type=Path, help="a sub-folder per student, or a file")
     parser.add_argument("--to", type=Path, help="the table (default: collected.csv in the folder)")
     parser.add_argument("--saved", action="store_true", help="believe the saved outputs (quick)")

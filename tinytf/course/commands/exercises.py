@@ -9,7 +9,7 @@ from tinytf.course.grading import exercises
 
 def add(commands):
     """Describe the command to the parser."""
-    parser = commands.add_parser("exercises", help="grade every reference and wrong answer")
+    parser = commands.add_parser("exercises")
     parser.add_argument("--chapter", type=two_digits, help="only this one, such as 03")
     parser.add_argument("--markdown", action="store_true", help="print them for a chapter")
     return parser

@@ -8,7 +8,7 @@ from tinytf.course.house import map_table
 
 def add(commands):
     """Describe the command to the parser."""
-    parser = commands.add_parser("map", help="which chapter builds which name of which file")
+    parser = commands.add_parser("map")
     add_folder(parser)
     return parser
 

@@ -8,8 +8,7 @@ from tinytf.course.clinic.ward import key, mystery, write_examination
 
 def add(commands):
     """Describe the command to the parser."""
-    parser = commands.add_parser("patient", help="a program with a silent bug, or none, to find",
-                                 description=__doc__)  # fmt: skip
+    parser = commands.add_parser("patient", description=__doc__)  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="which one (default: 0)")
     parser.add_argument("--to", type=Path, help="file (of an exam: folder) to write it to")
     parser.add_argument("--key", action="store_true", help="for teachers: what is wrong with it")

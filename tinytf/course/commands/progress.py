@@ -8,8 +8,7 @@ from tinytf.course.sofar import so_far
 
 def add(commands):
     """Describe the command to the parser."""
-    parser = commands.add_parser("progress", help="what you predicted, solved and built so far",
-                                 description=__doc__)  # fmt: skip
+    parser = commands.add_parser("progress", description=__doc__)  # fmt: skip
     parser.add_argument("--to", type=Path, default=Path("mine"), help="folder (default: mine)")
     return parser
 

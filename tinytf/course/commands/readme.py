@@ -9,7 +9,7 @@ from tinytf.support.files import write_atomically
 
 def add(commands):
     """Describe the command to the parser."""
-    parser = commands.add_parser("readme", help="write README's table of chapters and its map")
+    parser = commands.add_parser("readme")
     parser.add_argument("--check", action="store_true", help="write nothing; 1 if it would change")
     add_folder(parser)
     return parser

@@ -10,8 +10,7 @@ from tinytf.course.notebooks import readable
 
 def add(commands):
     """Describe the command to the parser."""
-    parser = commands.add_parser("release", help="make an edition for a class",
-                                 description=__doc__)  # fmt: skip
+    parser = commands.add_parser("release", description=__doc__)  # fmt: skip
     parser.add_argument("chapters", nargs="*", type=two_digits, metavar="NN",
                         help="only these, such as 05")  # fmt: skip
     kinds = parser.add_mutually_exclusive_group(required=True)

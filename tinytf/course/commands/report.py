@@ -16,7 +16,7 @@ _HEADER = (
 
 def add(commands):
     """Describe the command to the parser."""
-    parser = commands.add_parser("report", help="words, lines, figures, minutes of each chapter")
+    parser = commands.add_parser("report")
     parser.add_argument("chapters", nargs="*", type=two_digits, metavar="NN", help="such as 03")
     add_folder(parser)
     return parser

@@ -12,8 +12,7 @@ from tinytf.support.files import CheckpointError
 
 def add(commands):
     """Describe the command to the parser."""
-    parser = commands.add_parser("reset", help="give chapters of your copy back as they were",
-                                 description=__doc__)  # fmt: skip
+    parser = commands.add_parser("reset", description=__doc__)  # fmt: skip
     parser.add_argument("chapters", nargs="+", type=two_digits, metavar="NN", help="such as 03")
     parser.add_argument("--mode", choices=MODES, help="default: as the copy was, else read")
     parser.add_argument("--to", type=Path, default=Path("mine"), help="folder (default: mine)")

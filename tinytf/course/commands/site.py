@@ -9,7 +9,7 @@ from tinytf.course.commands import add_folder, two_digits
 
 def add(commands):
     """Describe the command to the parser."""
-    parser = commands.add_parser("site", help="build the web edition", description=__doc__)
+    parser = commands.add_parser("site", description=__doc__)
     parser.add_argument("to", type=Path, metavar="DIR", help="where to write it")
     parser.add_argument("chapters", nargs="*", type=two_digits, metavar="NN",
                         help="only these, such as 05")  # fmt: skip

@@ -19,10 +19,11 @@ _LAB = Path(__file__).parents[1] / "lab"  # JupyterLab's settings: no question a
 def add(commands):
     """Describe the command to the parser."""
     parser = commands.add_parser(
-        "start", help="begin, or go on, with a copy of your own", description=__doc__,
+        "start",
+        description=__doc__,
         epilog="Options that are not listed here go on to JupyterLab, such as --allow-root, or "
         "with a value --port=8889.",
-    )  # fmt: skip
+    )
     parser.set_defaults(jupyter=())
     parser.add_argument("chapters", nargs="*", type=two_digits, metavar="NN",
                         help="only these, such as 05")  # fmt: skip

@@ -8,6 +8,7 @@ from pathlib import Path
 from tinytf.course import copies
 from tinytf.course.grading import answers, exercises
 from tinytf.course.outline import CHAPTERS
+from tinytf.course.places import is_machinery
 
 __all__ = ["assignment", "nbgrader_course"]
 
@@ -98,7 +99,7 @@ def _setup(chapter, chosen):
             ours = getattr(node, "module", None) or ""
             text = ast.unparse(node)
             known = text in lines or names & {"F", "nn"}
-            if names & used and not known and not ours.startswith("tinytf.course"):
+            if names & used and not known and not is_machinery(ours):
                 lines.append(text)
     lines.append("\nfrom tinytf.course import check")
     return _code("setup", "\n".join(lines), locked=True)

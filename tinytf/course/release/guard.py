@@ -7,7 +7,8 @@ its own.
 
 import os
 import sys
-from pathlib import Path
+
+from tinytf.course.places import COURSE, is_machinery
 
 __all__ = ["Untouched", "shut"]
 
@@ -72,9 +73,9 @@ class Untouched:
 
 def _made_of():
     """Functions and classes of the course's modules: which object, and which code."""
-    here, found = str(Path(__file__).parents[1]), {}
+    here, found = str(COURSE), {}
     for module_name, module in list(sys.modules.items()):
-        if not module_name.startswith("tinytf.course") or not _lies_in(module, here):
+        if not is_machinery(module_name) or not _lies_in(module, here):
             continue
         for name, value in list(vars(module).items()):
             if isinstance(value, type):

@@ -9,12 +9,13 @@ from safetensors.torch import save
 
 from tinytf.course import copies
 from tinytf.course.grading import answers, exercises
+from tinytf.course.places import COURSE, PACKAGE, ROOT, place_of
 from tinytf.course.release.recording import recorded
 
 __all__ = ["LEFT_OUT", "student_edition", "without_answers", "write_cases"]
 
-# Folders of the package that only the teacher has: references, oracles, the judge.
-LEFT_OUT = ("course/answers", "course/exercises", "course/notes", "course/release")
+# Folders of the course that only the teacher has: references, oracles, the judge.
+LEFT_OUT = ("answers", "exercises", "notes", "release")
 _FOLDED = re.compile(r"<details>\s*<summary>(.*?)</summary>.*?</details>\n?", re.DOTALL)
 _GIVES_AWAY = re.compile(r"solution|answer|way to think", re.IGNORECASE)
 
@@ -58,16 +59,16 @@ def student_edition(folder, notebooks):
 
 def _made(folder, notebooks):
     """Write the edition into a folder that is not there; what `student_edition` returns."""
-    package = Path(__file__).parents[2]
-    shutil.copytree(package, folder / "tinytf", ignore=_left_out(package))
-    whole = write_cases(folder / "tinytf" / "course")
+    for tree in (COURSE, PACKAGE):
+        shutil.copytree(tree, folder / place_of(tree), ignore=_left_out(COURSE), dirs_exist_ok=True)
+    whole = write_cases(folder / place_of(COURSE))
     for notebook in notebooks:
         fresh = copies.fresh_copy(without_answers(copies.read(notebook.path)))
         copies.write(folder / "notebooks" / notebook.path.name, fresh)
     (folder / "README.md").write_text(README, encoding="utf-8")
     for name in ("pyproject.toml", "LICENSE"):
-        if (package.parent / name).exists():
-            shutil.copy(package.parent / name, folder / name)
+        if (ROOT / name).exists():
+            shutil.copy(ROOT / name, folder / name)
     (folder / "requirements.txt").write_text("-e .[course]\n", encoding="utf-8")
     tests = sum(len(exercise.tests) for exercise in exercises().values())
     return len(notebooks), whole, tests
@@ -105,9 +106,9 @@ def _unfolded(found):
     return "" if _GIVES_AWAY.search(summary) else f"**{summary}**\n"
 
 
-def _left_out(package):
+def _left_out(course):
     """What `copytree` is not to copy."""
-    away = {package / name for name in LEFT_OUT}
+    away = {course / name for name in LEFT_OUT}
 
     def ignore(folder, names):
         here = Path(folder)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from tinytf.course.grading import exercises
 from tinytf.course.notebooks import tree
+from tinytf.course.places import is_machinery
 
 __all__ = ["Answer", "answers_in", "borrowed"]
 
@@ -68,7 +69,7 @@ def borrowed(statements, mine):
                 known[alias.asname or alias.name] = f"{statement.module}.{alias.name}"
         elif isinstance(statement, ast.Import):
             for alias in statement.names:
-                if alias.name.split(".")[0] == "tinytf":
+                if alias.name.startswith("tinytf"):
                     known[(alias.asname or alias.name).split(".")[0]] = alias.name
     inside = [node for node in mine for node in ast.walk(node)]
     for node in inside:  # an import within the function
@@ -82,7 +83,7 @@ def borrowed(statements, mine):
         and name in {(a.asname or a.name).split(".")[0] for a in node.names}
     }  # fmt: skip
     found = {known[name] for name in used & known.keys()}
-    return tuple(sorted(name for name in found if not name.startswith("tinytf.course")))
+    return tuple(sorted(name for name in found if not is_machinery(name)))
 
 
 def _binds(statement):

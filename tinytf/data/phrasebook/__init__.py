@@ -48,10 +48,21 @@ from tinytf.data.phrasebook import (
     relatives,
     sentences,
 )
+from tinytf.data.phrasebook.adverbials import digits_that_count
+from tinytf.data.phrasebook.lexicon import FIGURES
 from tinytf.data.phrasebook.pinyin import PINYIN, pinyin
 from tinytf.data.phrasebook.synchronous import Grammar, Phrase
 
-__all__ = ["KINDS", "KIND_WEIGHTS", "SPLITS", "Pair", "Phrasebook", "pinyin"]
+__all__ = [
+    "FIGURES",
+    "KINDS",
+    "KIND_WEIGHTS",
+    "SPLITS",
+    "Pair",
+    "Phrasebook",
+    "digits_that_count",
+    "pinyin",
+]
 
 SPLITS = ("train", "validation", "test", "compositional")
 MAX_TOKENS = 24
