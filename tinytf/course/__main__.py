@@ -1,7 +1,10 @@
 """`python -m tinytf.course COMMAND`: your own copy of the chapters, and how they are made."""
 
 import argparse
+import functools
 import sys
+
+from tinytf.support.help_texts import ShowDefaults
 
 try:
     from tinytf.course.commands import (
@@ -33,7 +36,8 @@ def main(arguments=None):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     parser = argparse.ArgumentParser(prog="python -m tinytf.course", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
+    shown = functools.partial(argparse.ArgumentParser, formatter_class=ShowDefaults)
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=shown)
     everything = (
         start, progress, reset, claims, exercises, build, readme, parts, report, attack,
         release, collect, site, patient
