@@ -1,5 +1,7 @@
 """`python -m tinytf` runs the command that is named, and lists them."""
 
+import argparse
+import re
 import sys
 from types import SimpleNamespace
 
@@ -23,6 +25,25 @@ def test_every_command_is_there(command, capsys):
         main([command, "--help"])
     assert end.value.code == 0
     assert "usage: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_explains_every_option_and_gives_its_default(command, monkeypatch):
+    parsers = []
+
+    def caught(parser, arguments):
+        parsers.append(parser)
+        raise SystemExit
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", caught)
+    with pytest.raises(SystemExit):
+        main([command])
+    shown = " ".join(parsers[0].format_help().split())
+    assert not re.search(r"tinytf\.\w|\.\.\. \.", shown)  # no module's name
+    for action in parsers[0]._actions:
+        assert action.help, f"{action.dest} is not explained"
+        if action.default not in (None, False, "", argparse.SUPPRESS):
+            assert f"default: {action.default}" in shown, action.dest
 
 
 def test_help_lists_the_commands_and_anything_else_is_an_error(capsys):

@@ -32,7 +32,8 @@ def test_everything_in_the_package_is_in_the_wheel(held):
 
 
 def test_what_it_can_t_run_without_is_there(held):
-    assert {"tinytf/py.typed", "tinytf/viz/explorer.js", "tinytf/viz/explorer.css", "tinytf/viz/explorer.html",
+    assert {"tinytf/py.typed",
+            "tinytf/viz/explorer.js", "tinytf/viz/explorer.css", "tinytf/viz/explorer.html",
             "tinytf/viz/fonts/tinytf-han.otf", "tinytf/viz/fonts/OFL.txt",
             "tinytf/weights/translator.safetensors", "tinytf/weights/writer.safetensors",
             "tinytf/studies/head_roles.json"} <= held.keys()  # fmt: skip

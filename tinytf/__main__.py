@@ -1,4 +1,4 @@
-"""`python -m tinytf train | pretrain | write`: a translator trained, a GPT pretrained or used."""
+"""`python -m tinytf translate | train | pretrain | write`: models used, and models trained."""
 
 import importlib
 import os
@@ -7,6 +7,7 @@ import sys
 import threading
 
 COMMANDS = {
+    "translate": "translate a sentence of the phrasebook's words",
     "train": "train a translator on the phrasebook",
     "pretrain": "pretrain a GPT on the Python manual, or on a text of yours",
     "write": "let a GPT write on",

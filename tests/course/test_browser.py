@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tinytf.course.commands.start import lab_environment
+
 ROOT = Path(__file__).parents[2]
 CHAPTER = "00_start_here.ipynb"
 LAST = "first-look-explorer"  # the cell with the explorer
@@ -43,19 +45,14 @@ def lab(tmp_path):
     """A JupyterLab of its own on a copy of the notebooks, and its address."""
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
     opening(tmp_path / "notebooks" / CHAPTER)
-    config = tmp_path / "config"
-    (config / "labconfig").mkdir(parents=True)
-    (config / "labconfig" / "page_config.json").write_text(
-        '{"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": true}}'
-    )
     folders = {
-        "JUPYTER_CONFIG_DIR": config,
+        "JUPYTER_CONFIG_DIR": tmp_path / "config",
         "JUPYTER_RUNTIME_DIR": tmp_path / "runtime",
         "JUPYTERLAB_SETTINGS_DIR": tmp_path / "settings",
         "JUPYTERLAB_WORKSPACES_DIR": tmp_path / "workspaces",
         "IPYTHONDIR": tmp_path / "ipython",
     }
-    env = os.environ | {name: str(path) for name, path in folders.items()}
+    env = lab_environment() | {name: str(path) for name, path in folders.items()}
     env["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     log = tmp_path / "lab.log"
     with log.open("w") as out:
@@ -134,6 +131,7 @@ def test_the_first_cells_run_and_the_explorer_answers_to_mouse_and_keyboard(lab)
                 .filter(o => o.output_type === 'error').map(o => `${o.ename}: ${o.evalue}`)"""
         )
         assert not failures, failures[0]
+        assert page.get_by_text("official Jupyter news").count() == 0
         explorer = page.locator(".tinytf-explorer").first
         explorer.scroll_into_view_if_needed()
         page.wait_for_selector(".tinytf-explorer[data-ready='1']", timeout=60_000)

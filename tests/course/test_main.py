@@ -75,3 +75,23 @@ def test_a_command_that_is_not_there_is_an_error(capsys):
         main(["fly"])
     assert end.value.code == 2
     assert "invalid choice: 'fly'" in capsys.readouterr().err
+
+
+def test_help_gives_defaults_of_every_command(capsys):
+    for command, options in {"start": ["--to", "mine"], "patient": ["--seed", "0"]}.items():
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        shown = " ".join(capsys.readouterr().out.split())
+        assert f"{options[0]} " in shown
+        assert f"(default: {options[1]})" in shown
+        assert shown.count("--notebooks NOTEBOOKS folder of the chapters (default: ") == (
+            command == "start"
+        )
+
+
+def test_what_is_missing_is_installed_from_the_course_s_folder():
+    ask = "import sys; sys.modules['nbformat'] = sys.modules['matplotlib'] = None\n"
+    ask += "import tinytf.course.__main__ as m; m.main(['build', '99'])"
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert 'run pip install -e ".[course]" in the course\'s folder' in done.stderr

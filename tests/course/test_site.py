@@ -44,6 +44,7 @@ def test_a_picture_becomes_a_file_with_its_alt_text_and_size(tmp_path):
     file = re.search(r'src="figures/05/(\w+\.png)" width="300" height="200"', shown)[1]
     assert (tmp_path / "05" / file).read_bytes() == PNG
     assert 'alt="A &quot;map&quot; &lt; 2"' in shown
+    assert 'class="figure" tabindex="0"' in shown  # the keyboard can scroll it on a phone
 
 
 @pytest.mark.parametrize(
@@ -167,6 +168,13 @@ def test_built_pages_load_nothing_from_elsewhere(site):
             file = address.split("?")[0].split("#")[0]
             assert file.startswith("data:") or (path.parent / file).exists(), f"{path.name}: {file}"
     assert found > 50
+
+
+def test_built_pages_say_whose_they_are_and_head_no_column_with_nothing(site):
+    for path in site.glob("*.html"):
+        page = path.read_text(encoding="utf-8")
+        assert "Author name not set" not in page
+        assert not re.search(r"<th\b[^>]*>\s*</th>", page), path.name
 
 
 def test_built_pages_have_every_cell_and_alt_text(site):

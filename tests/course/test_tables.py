@@ -14,6 +14,12 @@ def test_cells_are_escaped_and_linked():
     assert "<code>a</code>" in shown
 
 
+def test_a_column_without_a_name_has_no_empty_heading():
+    shown = table(("", "word"), [(1, "cat")])._repr_html_()
+    assert shown.count("<th ") == 1
+    assert "<tr><td></td><th " in shown
+
+
 def test_columns_line_up_in_a_terminal():
     lines = repr(table(("词", "b"), [("猫", "x"), ("diànzi", "y")])).splitlines()
     assert lines == ["词      b", "猫      x", "diànzi  y"]

@@ -52,10 +52,16 @@ def test_explore_shows_a_later_failure_beside_the_controls(shown, monkeypatch):
         return scale_line(k)
 
     explored = viz.explore(draw, k=(0, 4, 1))
+    pictures = []
+    monkeypatch.setattr(explored.handle, "update", lambda data, **_: pictures.append(data))
     explored.controls["k"].value = 4
     assert "k=4 is too great" in messages[0].value
+    assert explored.picture["image/png"] in pictures[0]["text/html"]  # the last one, faded
+    assert "opacity" in pictures[0]["text/html"]
+    assert "image/png" not in pictures[0]
     explored.controls["k"].value = 1
     assert messages[0].value == ""
+    assert pictures[1] == explored.picture
 
 
 def test_explore_names_a_control_it_cannot_make(shown):

@@ -1,1 +1,1 @@
-"""The commands: `python -m tinytf train`, `pretrain` and `write`."""
+"""The commands: `python -m tinytf translate`, `train`, `pretrain` and `write`."""

@@ -1,4 +1,4 @@
-"""Pretrain a GPT from the shell, on the Python manual or your text: `... .pretrain --help`."""
+"""Pretrain a GPT from the shell, on the manual or your text: `python -m tinytf pretrain --help`."""
 
 import argparse
 import sys
@@ -22,6 +22,7 @@ from tinytf.data.corpus import END_OF_TEXT, Corpus, encode_documents
 from tinytf.decoding.sampling import Sampling
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.support.device import choose_device
+from tinytf.support.help_texts import ShowDefaults
 from tinytf.support.randomness import seeded
 from tinytf.text.bpe import ByteBPE, train_bpe
 from tinytf.training.distributed import Team, team
@@ -81,23 +82,29 @@ def evaluate(writer: Writer, documents: list[str]) -> float:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tinytf pretrain", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tinytf pretrain",
+        description="Pretrain a GPT on the Python manual, or on a text of yours.",
+        formatter_class=ShowDefaults,
+    )
     parser.add_argument(
         "--text", type=Path,
         help="a UTF-8 file of your own, of any size (default: the manual and docstrings); one of "
         "64 MB or more is encoded once, to a file beside --out",
     )  # fmt: skip
-    parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--steps", type=int, default=3000, help="of training")
     parser.add_argument("--batch-size", type=int, default=8, help="blocks of text a batch")
     parser.add_argument("--accumulate", type=int, default=1, help="batches a step")
-    parser.add_argument("--lr", type=float, default=RECIPE["lr"])
+    parser.add_argument("--lr", type=float, default=RECIPE["lr"], help="the highest learning rate")
     parser.add_argument("--vocab-size", type=int, default=2048, help="bytes, merges, end of text")
-    parser.add_argument("--d-model", type=int, default=192)
-    parser.add_argument("--num-heads", type=int, default=6)
-    parser.add_argument("--num-layers", type=int, default=6)
+    parser.add_argument("--d-model", type=int, default=192, help="width of the model")
+    parser.add_argument("--num-heads", type=int, default=6, help="heads a layer")
+    parser.add_argument("--num-layers", type=int, default=6, help="layers")
     parser.add_argument("--max-len", type=int, default=256, help="tokens of context")
-    parser.add_argument("--dropout", type=float, default=0.1)
-    parser.add_argument("--evaluate-every", type=int, default=500, help="steps")
+    parser.add_argument("--dropout", type=float, default=0.1, help="share of values dropped")
+    parser.add_argument(
+        "--evaluate-every", type=int, default=500, help="steps between two evaluations"
+    )
     add_run_options(parser, Path("runs/writer.safetensors"), RECIPE["warmup"])
     options = parser.parse_args(arguments)
     if options.warmup is None:

@@ -20,14 +20,20 @@ __all__ = ["add_run_options", "attempt", "check_options", "resume", "run_files",
 
 def add_run_options(parser: argparse.ArgumentParser, out: Path, warmup: int) -> None:
     """Add the options of every training run; `warmup` is that of a run that is long enough."""
-    parser.add_argument("--out", type=Path, default=out)
+    parser.add_argument("--out", type=Path, default=out, help="the run's file")
     parser.add_argument(
         "--warmup", type=int, help=f"steps (default: {warmup}, or half of a short run)"
     )
     parser.add_argument("--min-lr", type=float, default=0.0, help="what the rate falls to")
-    parser.add_argument("--precision", choices=["auto", "float32", "bfloat16"], default="auto")
-    parser.add_argument("--attention", choices=["auto", "fused", "explicit"], default="fused")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--precision", choices=["auto", "float32", "bfloat16"], default="auto",
+        help="of the computation; auto: the faster one here",
+    )  # fmt: skip
+    parser.add_argument(
+        "--attention", choices=["auto", "fused", "explicit"], default="fused",
+        help="how it is computed; auto: the faster one here",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0, help="of weights, data order and dropout")
     parser.add_argument("--device", choices=["cpu", "cuda", "mps"], help="default: the best here")
     parser.add_argument(
         "--resume", nargs="?", const="file", choices=["file", "auto"],
@@ -41,7 +47,9 @@ def add_run_options(parser: argparse.ArgumentParser, out: Path, warmup: int) -> 
     parser.add_argument(
         "--recompute", action="store_true", help="activation checkpointing: less memory, more time"
     )
-    parser.add_argument("--save-every", type=float, default=60.0, help="seconds")
+    parser.add_argument(
+        "--save-every", type=float, default=60.0, help="seconds between two savings"
+    )
     parser.add_argument("--export", type=Path, help="also write the weights alone, in float16")
 
 

@@ -19,6 +19,8 @@ from tinytf.cli.shell import (
 from tinytf.metrics.translation import exact_match
 from tinytf.support.device import choose_device
 from tinytf.support.handed_in import needed
+
+from tinytf.support.help_texts import ShowDefaults
 from tinytf.support.randomness import seeded
 from tinytf.training.distributed import Team, team
 from tinytf.training.trainer import Trainer, TrainingConfig
@@ -69,10 +71,14 @@ def build(
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     defaults = TrainingConfig()
-    parser = argparse.ArgumentParser(prog="python -m tinytf train", description=__doc__)
-    parser.add_argument("--steps", type=int, default=defaults.steps)
+    parser = argparse.ArgumentParser(
+        prog="python -m tinytf train",
+        description="Train a translator on the phrasebook.",
+        formatter_class=ShowDefaults,
+    )
+    parser.add_argument("--steps", type=int, default=defaults.steps, help="of training")
     parser.add_argument("--batch-size", type=int, default=128, help="sentences a step")
-    parser.add_argument("--lr", type=float, default=defaults.lr)
+    parser.add_argument("--lr", type=float, default=defaults.lr, help="the highest learning rate")
     parser.add_argument(
         "--pool",
         type=int,

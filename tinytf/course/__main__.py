@@ -1,8 +1,11 @@
 """`python -m tinytf.course COMMAND`: your own copy of the chapters, and how they are made."""
 
 import argparse
+import functools
 import importlib
 import sys
+
+from tinytf.support.help_texts import ShowDefaults
 
 # nbformat's validator would load a grammar of addresses by it, which takes seconds; no notebook's
 # format needs one.
@@ -55,7 +58,8 @@ def main(arguments=None):
 def _parser(named):
     """The parser of the command that is named; of the others it knows a line each."""
     parser = argparse.ArgumentParser(prog=f"python -m {__package__}", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
+    shown = functools.partial(argparse.ArgumentParser, formatter_class=ShowDefaults)
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=shown)
     for name, words in COMMANDS.items():
         if name not in named:
             commands.add_parser(name, help=words)

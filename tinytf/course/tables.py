@@ -24,7 +24,10 @@ class Table:
     def _repr_html_(self):
         # JupyterLab aligns to the right by default, which suits numbers and not sentences.
         style = "text-align: left; vertical-align: top"
-        names = "".join(f'<th scope="col" style="{style}">{inline(c)}</th>' for c in self.header)
+        names = "".join(
+            f'<th scope="col" style="{style}">{inline(c)}</th>' if c else "<td></td>"
+            for c in self.header
+        )
         body = "".join(
             "<tr>" + "".join(f'<td style="{style}">{_cell(c)}</td>' for c in row) + "</tr>"
             for row in self.rows

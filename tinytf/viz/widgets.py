@@ -24,6 +24,14 @@ class Explored:
             self.handle.update(self.picture, raw=True, metadata=self.about)
         return self.picture
 
+    def fade(self):
+        """Show the last picture faintly: it is not what the controls say now."""
+        if self.handle is not None:
+            picture = self.picture["image/png"]
+            faint = f'<img src="data:image/png;base64,{picture}" alt="out of date" '
+            html = f'{faint}style="opacity: 0.2">'
+            self.handle.update({"text/html": html, "text/plain": "out of date"}, raw=True)
+
     def _ipython_display_(self):
         """Nothing: `explore` has displayed it, and a cell may end with the call."""
 
@@ -57,6 +65,7 @@ def explore(draw, **controls):
         except Exception as error:  # shown where the learner looks; a callback's traceback is lost
             text = html.escape(f"{type(error).__name__}: {error}")
             message.value = f'<b style="color:#c2410c">{text}</b>'
+            explored.fade()
 
     for control in made.values():
         control.observe(moved, names="value")

@@ -16,6 +16,7 @@ _FILES = Path(__file__).parent / "files"
 _SETTINGS = {
     "project": "tinytf",
     "html_title": "tinytf",
+    "author": "The tinytf authors",
     "extensions": ["myst_parser", "sphinx.ext.mathjax"],
     "html_theme": "sphinx_book_theme",
     "html_theme_options": {
