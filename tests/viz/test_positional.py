@@ -65,8 +65,16 @@ pytestmark = pytest.mark.usefixtures("house_style")
 def test_positional_figures_draw_the_table():
     table = np.sin(np.arange(20)[:, None] / 10 ** (np.arange(8) / 8))
     ax = viz.positional_heatmap(table)
-    np.testing.assert_allclose(ax.images[0].get_array(), table)
-    low, high = ax.images[0].get_clim()
+    np.testing.assert_allclose(ax.collections[0].get_array(), table)
+    low, high = ax.collections[0].get_clim()
     assert low == -high
     ax = viz.positional_curves(table, [0, 7])
     np.testing.assert_allclose(ax.lines[1].get_ydata(), table[:, 7])
+
+
+def test_position_similarity_draws_cosines():
+    table = np.array([[3.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, 0.0]])
+    ax = viz.position_similarity(table)
+    cosines = [[1, 0, -1, 0], [0, 1, 0, 0], [-1, 0, 1, 0], [0, 0, 0, 0]]
+    np.testing.assert_allclose(ax.collections[0].get_array(), cosines)
+    assert ax.collections[0].get_clim() == (-1, 1)

@@ -48,12 +48,12 @@ CHAPTERS = (  # in the order of reading
         "Python and a little PyTorch",
     ),
     Chapter(
-        "04", "Embeddings", "How does a number become a vector that means something?", 55,
+        "04", "Embeddings", "How does a number become a vector that means something?", 60,
         "tokens and their ids (03), Python and a little PyTorch",
     ),
     Chapter(
         "05", "Scaled dot-product attention",
-        "How does one word look up what it needs in the others?", 95,
+        "How does one word look up what it needs in the others?", 100,
         "a word is a vector (chapter 04)",
     ),
     Chapter(
@@ -65,12 +65,12 @@ CHAPTERS = (  # in the order of reading
         "masks (chapter 05), heads (chapter 06)",
     ),
     Chapter(
-        "08", "Positional encoding", "How does attention know the order of the words?", 80,
+        "08", "Positional encoding", "How does attention know the order of the words?", 90,
         "attention and its masks (chapter 05), heads (chapter 06)",
     ),
     Chapter(
         "09", "RoPE and ALiBi",
-        "How can a score depend on the distance of two words alone?", 65,
+        "How can a score depend on the distance of two words alone?", 70,
         "positions (chapter 08), the layer of chapter 07",
     ),
     Chapter(

@@ -29,7 +29,13 @@ from .heads import head_table
 from .images import digit_attention, patch_row, similarity_grid
 from .llama import head_groups, seed_dots
 from .norms import norm_groups
-from .positional import positional_curves, positional_heatmap, rotations, scheme_curves
+from .positional import (
+    position_similarity,
+    positional_curves,
+    positional_heatmap,
+    rotations,
+    scheme_curves,
+)
 from .residual import draw_averaged, draw_norm_places, draw_shortcut
 from .sampling import settings_plane, text_strips, token_bars
 from .spoken import alt
@@ -83,6 +89,7 @@ __all__ = [
     "norm_groups",
     "patch_row",
     "plane",
+    "position_similarity",
     "positional_curves",
     "positional_heatmap",
     "ranking",

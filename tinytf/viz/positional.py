@@ -15,16 +15,38 @@ SCHEMES = ("none", "sinusoidal", "learned", "RoPE", "ALiBi")  # by place in CYCL
 def positional_heatmap(table, ax=None, *, title=None):
     """Draw a (positions, d_model) table, signed and centred on 0; returns the Axes."""
     table = as_array(table, "table", ndim=2)
-    ax = new_axes(ax, (9, 4.4))
     end = max(abs(table.min()), abs(table.max())) or 1.0
-    image = ax.imshow(table, cmap=SIGNED, vmin=-end, vmax=end, aspect="auto", interpolation="none")
-    bar = ax.figure.colorbar(image, ax=ax, pad=0.02, aspect=22)
-    bar.set_label("value")
-    bar.outline.set_visible(False)
-    ax.grid(False)
+    ax = _signed_map(table, new_axes(ax, (9, 4.4)), end, "value")
     ax.set(xlabel="dimension", ylabel="position")
     if title:
         ax.set_title(title)
+    return ax
+
+
+def position_similarity(table, ax=None, *, title=None):
+    """Draw the cosine of every two rows of a (positions, d_model) table; returns the Axes.
+
+    A row of zeros has the cosine 0 to any.
+    """
+    table = as_array(table, "table", ndim=2)
+    lengths = np.linalg.norm(table, axis=1, keepdims=True)
+    unit = table / np.where(lengths == 0, 1, lengths)
+    ax = _signed_map(unit @ unit.T, new_axes(ax, (5.4, 4.4)), 1.0, "cosine")
+    ax.set(xlabel="position", ylabel="position", aspect="equal")
+    if title:
+        ax.set_title(title)
+    return ax
+
+
+def _signed_map(values, ax, end, name):
+    """Draw a matrix from -end to end with seaborn, every few rows and columns numbered."""
+    import seaborn as sns  # takes a second, so that only these figures wait for it
+
+    round_steps = [digit * 10**power for power in range(9) for digit in (1, 2, 5)]
+    ticks = [next(step for step in round_steps if 8 * step >= count) for count in values.shape]
+    sns.heatmap(values, cmap=SIGNED, vmin=-end, vmax=end, xticklabels=ticks[1],
+                yticklabels=ticks[0], cbar_kws={"label": name}, rasterized=True, ax=ax)  # fmt: skip
+    ax.tick_params(length=0, labelrotation=0)
     return ax
 
 
