@@ -1,5 +1,7 @@
 """The public names, for editors and type checkers: `__init__.py` loads each when it is used."""
 
+__version__: str
+
 from tinytf.apps.translator import Translation as Translation
 from tinytf.apps.translator import Translator as Translator
 from tinytf.apps.writer import Writer as Writer

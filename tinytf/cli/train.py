@@ -19,7 +19,6 @@ from tinytf.cli.shell import (
 from tinytf.metrics.translation import exact_match
 from tinytf.support.device import choose_device
 from tinytf.support.handed_in import needed
-
 from tinytf.support.help_texts import ShowDefaults
 from tinytf.support.randomness import seeded
 from tinytf.training.distributed import Team, team
