@@ -32,7 +32,7 @@ def house_style():
     """Figures in the house style; what matplotlib warns of, a missing glyph say, is an error."""
     import matplotlib.pyplot as plt
 
-    from tinytf import viz
+    from tinytf_course import drawings as viz
 
     with plt.rc_context(), warnings_as_errors():
         viz.use_house_style()

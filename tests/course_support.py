@@ -3,7 +3,7 @@
 import inspect
 
 from tinytf.attention import attention_weights
-from tinytf.course.grading import exercises
+from tinytf_course.grading import exercises
 
 
 def cell(source, *outputs, kind="code"):

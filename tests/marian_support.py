@@ -4,9 +4,9 @@ import json
 
 import torch
 
-from tinytf.data.phrasebook import Phrasebook
 from tinytf.pretrained import marian
 from tinytf.related.marian import Marian
+from tinytf_course.phrasebook import Phrasebook
 
 SIZES = {"vocab_size": 53, "d_model": 24, "encoder_layers": 3, "decoder_layers": 3,
          "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 40,

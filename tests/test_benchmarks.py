@@ -38,13 +38,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tinytf.apps.translator import Translator
 from tinytf.attention import explicit_attention
-from tinytf.data.phrasebook import Phrasebook
 from tinytf.decoding.search import greedy
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.metrics.translation import exact_match as graded
-from tinytf.studies.interleaved import Timings, make_clock
 from tinytf.training.trainer import TrainingConfig
 from tinytf.transformer import Transformer
+from tinytf_course.phrasebook import Phrasebook
+from tinytf_course.studies.interleaved import Timings, make_clock
 
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")  # nn.Transformer's
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tinytf import course
+import tinytf_course as course
 
 
 def test_every_public_name_can_be_had():
@@ -18,9 +18,9 @@ def test_every_public_name_can_be_had():
         course.chek  # noqa: B018
 
 
-@pytest.mark.parametrize("first", ["", "import tinytf.course.check, tinytf.course.setup\n"])
+@pytest.mark.parametrize("first", ["", "import tinytf_course.check, tinytf_course.setup\n"])
 def test_a_name_is_the_function_though_its_file_is_called_so_too(first):
-    ask = "from tinytf.course import check, setup; print(callable(check), callable(setup))"
+    ask = "from tinytf_course import check, setup; print(callable(check), callable(setup))"
     done = subprocess.run([sys.executable, "-c", first + ask], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("True True\n", "")
 

@@ -12,9 +12,9 @@ from faults.processes import FAULTS, try_processes
 from faults.report import BAD, Case, table
 
 from tinytf.cli import pretrain, train
-from tinytf.data.phrasebook import Phrasebook
 from tinytf.gpt import GPT
 from tinytf.training import checkpointing
+from tinytf_course.phrasebook import Phrasebook
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 

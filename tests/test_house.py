@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tinytf.course.house import chapters_of_names, parts, public_names
-from tinytf.course.notebooks import notebooks
-from tinytf.course.places import PACKAGE
+from tinytf_course.house import chapters_of_names, parts, public_names
+from tinytf_course.notebooks import notebooks
+from tinytf_course.places import PACKAGE, TREES
 
 NOTEBOOKS = notebooks(PACKAGE.parent / "notebooks")
 TOP = {
@@ -28,8 +28,10 @@ BUILT_TWICE = {}
 # A room may import the top level and the rooms before it.
 ROOMS = (
     "support", "text", "decoding", "training", "related", "pretrained", "metrics", "interpret",
-    "data", "apps", "cli", "viz", "course", "studies",
+    "data", "apps", "cli", "viz", "course",
 )  # fmt: skip
+
+FRONT = ("tinytf", "tinytf.__main__", "tinytf.course")  # for those outside
 
 # Packages that take a second to import: only the function that needs one does, when it is called.
 SLOW = {"seaborn", "pandas", "scipy", "ipywidgets", "transformers"}
@@ -44,15 +46,16 @@ LAZY = {
 
 
 def test_the_top_level_is_the_transformer():
-    assert {Path(file).stem for file in public_names()} == TOP
+    assert {Path(file).stem for file in public_names()} == {*TOP, "course"}
     rooms = {path.name for path in PACKAGE.iterdir() if any(path.glob("*.py"))}
-    assert rooms == set(ROOMS)
+    assert rooms == set(ROOMS) - {"course"}  # which is the course's own tree
 
 
 def test_every_public_name_of_the_top_level_is_built_in_a_notebook():
     unbuilt = {}
     for (file, name), chapters in chapters_of_names(NOTEBOOKS).items():
-        validates = file == "checks.py" or name.startswith("check_")  # the one exception
+        # the exceptions: what validates, and what says where the course went
+        validates = file in ("checks.py", "course.py") or name.startswith("check_")
         if not chapters and not validates:
             unbuilt.setdefault(Path(file).stem, []).append(name)
     assert {stem: sorted(names) for stem, names in unbuilt.items()} == NOT_YET_BUILT
@@ -75,7 +78,7 @@ def test_each_name_is_built_once():
 def imports():
     """(importing module, function or None, imported module) for each import in the package."""
     found = []
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in sorted(path for tree in TREES.values() for path in tree.rglob("*.py")):
         here = module_of(path)
         package = here if path.name == "__init__.py" else here.rpartition(".")[0]
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -86,7 +89,8 @@ def imports():
 
 
 def module_of(path):
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    tree = next(tree for tree in TREES.values() if path.is_relative_to(tree))
+    parts = path.relative_to(tree.parent).with_suffix("").parts
     return ".".join(part for part in parts if part != "__init__")
 
 
@@ -118,19 +122,21 @@ def imported(node, package):
 
 @cache
 def modules():
-    return {module_of(path) for path in PACKAGE.rglob("*.py")}
+    return {module_of(path) for tree in TREES.values() for path in tree.rglob("*.py")}
 
 
 def room(module):
     """The room of a module; "" for one of the top level's files."""
     parts = module.split(".")
+    if parts[0] == "tinytf_course":
+        return "course"
     return parts[1] if len(parts) > 1 and parts[1] in ROOMS else ""
 
 
 def own():
     """Imports of the package's modules by each other, but for its front and its shell."""
     for here, scope, name in imports():
-        if name.partition(".")[0] == "tinytf" and here not in ("tinytf", "tinytf.__main__"):
+        if name.partition(".")[0] in TREES and here not in FRONT:
             yield here, scope, name
 
 
@@ -152,7 +158,7 @@ def test_top_level_files_import_torch_and_each_other_only():
     wrong = [
         (here, name)
         for here, scope, name in imports()
-        if here.count(".") == 1 and here.removeprefix("tinytf.") in TOP
+        if here.startswith("tinytf.") and here.removeprefix("tinytf.") in TOP
         if name.partition(".")[0] not in allowed
         or (name.startswith("tinytf") and name.removeprefix("tinytf.") not in TOP)
         if not is_lazy(here, scope, name)

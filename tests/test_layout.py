@@ -1,10 +1,15 @@
-"""Tests mirror the package: `tinytf/ROOM/NAME.py` is tested in `tests/ROOM/test_NAME.py`."""
+"""Tests mirror package and course: `tinytf/ROOM/NAME.py` is tested in `tests/ROOM/test_NAME.py`.
+
+The course's are in `tests/course`.
+"""
 
 import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PACKAGE, TESTS = ROOT / "tinytf", ROOT / "tests"
+TESTS = ROOT / "tests"
+TREES = {"": ROOT / "tinytf", "course/": ROOT / "notebooks" / "tinytf_course"}
+ROOMS_OF_THE_COURSE = ("studies", "drawings", "lessons")  # tested file by file
 
 # Tests of something else than one file of the package, and of what.
 OF_SOMETHING_ELSE = {
@@ -16,6 +21,7 @@ OF_SOMETHING_ELSE = {
     "test_house.py": "what stands where in the package, and who imports whom",
     "test_layout.py": "this",
     "test_packaging.py": "what the wheel holds",
+    "test_wall.py": "the wall between package and course",
     "test_repository.py": "what surrounds the course: workflows, forms, citation, installing",
     "apps/test_hostile_files.py": "files of all apps with anything in their headers",
     "pretrained/test_families.py": "what all families of published weights share",
@@ -38,7 +44,7 @@ WITHOUT_A_FILE = {
     "checks.py": "with each config that calls it",
     "course/mutations.py": "in course/test_mutants.py, whose changes they are",
     "course/tensors.py": "in course/test_expect.py, which compares by them",
-    "studies/alignment.py": "in studies/test_recurrence.py, whose grades it gives",
+    "course/studies/alignment.py": "in course/studies/test_recurrence.py, whose grades it gives",
     "support/interrupt.py": "in training/test_trainer.py, whose runs are interrupted",
     "support/protocols.py": "by what accepts them: it only names types",
     "training/autotune.py": "in training/test_trainer.py: a run chooses its attention",
@@ -50,18 +56,18 @@ WITHOUT_A_FILE = {
 }
 
 
-def mirror(path):
-    """Where a file of the package is tested; a package inside a room is tested as one at least."""
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
+def mirror(file):
+    """Where a file is tested; a package inside a room is tested as one at least."""
+    parts = Path(file).with_suffix("").parts
     if parts[-1] == "__init__":
         parts = parts[:-1] or ("tinytf",)
-    *room, name = parts[:2]
+    *room, name = parts[: 3 if parts[1:2] and parts[1] in ROOMS_OF_THE_COURSE else 2]
     return "/".join([*room, f"test_{name.strip('_')}.py"])
 
 
-def inner_mirror(path):
+def inner_mirror(file):
     """Where a file of a package inside a room may be tested by itself."""
-    *folders, name = path.relative_to(PACKAGE).with_suffix("").parts
+    *folders, name = Path(file).with_suffix("").parts
     return "/".join([*folders, f"test_{name}.py"])
 
 
@@ -71,13 +77,17 @@ def has_code(path):
     return not all(isinstance(node, kinds) for node in ast.parse(path.read_text()).body)
 
 
-FILES = {str(path.relative_to(PACKAGE)): path for path in sorted(PACKAGE.rglob("*.py"))}
-MIRRORS = {name: mirror(path) for name, path in FILES.items()}
+FILES = {
+    prefix + path.relative_to(tree).as_posix(): path
+    for prefix, tree in TREES.items()
+    for path in sorted(tree.rglob("*.py"))
+}
+MIRRORS = {name: mirror(name) for name in FILES}
 TEST_FILES = {str(path.relative_to(TESTS)) for path in TESTS.rglob("test_*.py")}
 
 
 def test_each_test_file_is_named_like_what_it_tests():
-    known = {*MIRRORS.values(), *map(inner_mirror, FILES.values()), *OF_SOMETHING_ELSE}
+    known = {*MIRRORS.values(), *map(inner_mirror, FILES), *OF_SOMETHING_ELSE}
     astray = TEST_FILES - known
     assert not astray, f"{sorted(astray)}: no file of the package at that place"
     gone = set(OF_SOMETHING_ELSE) - TEST_FILES
@@ -97,7 +107,9 @@ def test_what_tests_share_says_what_it_is_for():
 
 
 # What has as many lines as there is to say: exercises, their answers and parts, and data.
-LONG = ("course/exercises/", "course/answers/", "course/parts/", "course/clinic/", "data/")
+LONG = tuple(
+    f"course/{room}/" for room in ["exercises", "answers", "parts", "clinic", "phrasebook"]
+)
 
 
 def test_no_file_is_long_and_the_training_loop_reads_top_to_bottom():

@@ -83,8 +83,8 @@ def test_a_reader_installs_what_the_chapters_import_and_nothing_of_the_tests():
             if cell["cell_type"] == "code":
                 found = re.findall(r"^ *(?:import|from) (\w+)", "".join(cell["source"]), re.M)
                 imported |= set(found)
-    known = {"sklearn": "scikit-learn"}
-    others = {known.get(name, name) for name in imported - sys.stdlib_module_names - {"tinytf"}}
+    known, ours = {"sklearn": "scikit-learn"}, {"tinytf", "tinytf_course"}
+    others = {known.get(name, name) for name in imported - sys.stdlib_module_names - ours}
     assert others <= names, f"{others - names}: imported by a chapter, not among the course's needs"
 
 
@@ -92,16 +92,16 @@ def test_the_first_command_is_the_binder_s_and_the_container_s_too():
     for place in ("README.md", ".devcontainer/devcontainer.json", ".binder/requirements.txt"):
         assert ".[course]" in text(place), place
     container = json.loads(text(".devcontainer/devcontainer.json"))
-    assert "tinytf.course start" in container["postCreateCommand"]
-    assert "tinytf.course start" in text(".binder/postBuild")
+    assert "tinytf_course start" in container["postCreateCommand"]
+    assert "tinytf_course start" in text(".binder/postBuild")
     assert text(".binder/runtime.txt").strip() == "python-3.12"
 
 
 def test_the_citation_is_of_this_version():
     citation = yaml.safe_load(text("CITATION.cff"))
     version = tinytf.__version__
-    read = pytest.importorskip("setuptools.config.pyprojecttoml").read_configuration
-    assert read(ROOT / "pyproject.toml")["project"]["version"] == version
+    dynamic = tomllib.loads(text("pyproject.toml"))["tool"]["setuptools"]["dynamic"]
+    assert dynamic["version"] == {"attr": "tinytf.__version__"}
     assert citation["version"] == version
     assert citation["cff-version"] == "1.2.0"
     assert {"message", "title", "authors"} <= citation.keys()
@@ -119,8 +119,8 @@ def test_each_issue_form_asks_for_what_is_needed():
 
 
 def test_the_commands_of_the_contributing_page_exist():
-    named = set(re.findall(r"-m tinytf\.course (\w+)", CONTRIBUTING + README))
-    run = [sys.executable, "-m", "tinytf.course", "--help"]
+    named = set(re.findall(r"-m tinytf_course (\w+)", CONTRIBUTING + README))
+    run = [sys.executable, "-m", "tinytf_course", "--help"]
     shown = subprocess.run(run, capture_output=True, text=True, check=True, cwd=ROOT).stdout
     assert named >= {"build", "start", "exercises", "attack"}
     assert not [name for name in named if not re.search(rf"\b{name}\b", shown)]
@@ -143,4 +143,4 @@ def test_the_readme_s_picture_is_small_and_described():
 def test_what_the_hooks_run_is_installed_with_the_tests():
     hooks = yaml.safe_load(text(".pre-commit-config.yaml"))["repos"][0]["hooks"]
     modules = {re.search(r"-m (\w+)", hook["entry"])[1] for hook in hooks}
-    assert modules == {"ruff", "pytest", "tinytf"}
+    assert modules == {"ruff", "pytest", "tinytf_course"}

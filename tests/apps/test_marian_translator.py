@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from marian_support import sentences, write_translator
 from support import bounded
 
-from tinytf import viz
 from tinytf.apps.marian_translator import MarianTranslator
 from tinytf.decoding.search import greedy
 from tinytf.pretrained.marian_tokenizer import join_pieces
 from tinytf.support.files import CheckpointError
 from tinytf.text.words import EOS, pad_batch
+from tinytf_course import drawings as viz
 
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("sentencepiece")

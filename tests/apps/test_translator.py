@@ -11,13 +11,13 @@ from support import small_model
 from translator_support import PAIRS, trained_translator, untrained
 
 from tinytf.apps.translator import SHIPPED, Translator
-from tinytf.data.phrasebook import KINDS, SPLITS, Phrasebook
 from tinytf.metrics.translation import (
     exact_match,
 )
 from tinytf.text.words import BOS, EOS, PAD, UnknownWordError, WordTokenizer, pad_batch
 from tinytf.training.checkpointing import CheckpointError, write
 from tinytf.training.trainer import Trainer, TrainingConfig
+from tinytf_course.phrasebook import KINDS, SPLITS, Phrasebook
 
 
 @pytest.fixture(scope="module")

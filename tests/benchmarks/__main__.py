@@ -76,8 +76,8 @@ def main(arguments: list[str] | None = None) -> int:
     import torch
 
     from benchmarks import report
-    from tinytf.studies.interleaved import make_clock
     from tinytf.support.device import choose_device
+    from tinytf_course.studies.interleaved import make_clock
 
     warnings.filterwarnings("ignore")
     torch.set_num_threads(options.threads)

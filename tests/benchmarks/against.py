@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.report import between, table
-from tinytf.studies.interleaved import spread
+from tinytf_course.studies.interleaved import spread
 
 HERE = Path(__file__).resolve().parents[2]
 
@@ -26,7 +26,10 @@ def medians(checkout: Path, arguments: Sequence[str]) -> Medians:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "record.json"
         command = [sys.executable, "tests/benchmarks", *arguments, "--json", str(path)]
-        environment = {**os.environ, "PYTHONPATH": str(checkout)}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(checkout), str(checkout / "notebooks")]),
+        }
         run = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True)
         if run.returncode:
             raise RuntimeError(f"{checkout}: {run.stderr.strip() or run.stdout.strip()}")

@@ -18,7 +18,7 @@ from benchmarks import limits, products
 from benchmarks.memory import METHOD, peak_bytes
 from benchmarks.report import Report
 from tinytf.attention import MultiHeadAttention, explicit_attention, fused_attention
-from tinytf.studies.interleaved import Timings, interleave
+from tinytf_course.studies.interleaved import Timings, interleave
 
 __all__ = ["WAYS", "compare", "make", "run", "slope"]
 

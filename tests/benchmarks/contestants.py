@@ -14,13 +14,13 @@ from torch import Tensor, nn
 
 from benchmarks.torch_seq2seq import TorchTransformer
 from tinytf.cli.train import build
-from tinytf.data.batches import PhrasebookBatches
-from tinytf.data.phrasebook import Phrasebook
 from tinytf.support.modes import evaluation_mode
 from tinytf.text.words import BOS, PAD
 from tinytf.training.losses import Batch
 from tinytf.training.schedules import warmup_cosine
 from tinytf.training.trainer import Trainer, TrainingConfig
+from tinytf_course.phrasebook import Phrasebook
+from tinytf_course.phrasebook.batches import PhrasebookBatches
 
 __all__ = ["Contestant", "InDrawnOrder", "contestants", "share_exact"]
 

@@ -15,9 +15,9 @@ from benchmarks.report import Report, between
 from benchmarks.texts import check_same
 from tinytf.decoding.fast import fast_decoder
 from tinytf.decoding.search import greedy
-from tinytf.studies.interleaved import Timings, interleave
 from tinytf.text.words import BOS, EOS
 from tinytf.transformer import Transformer, TransformerConfig
+from tinytf_course.studies.interleaved import Timings, interleave
 
 __all__ = ["beside_marian", "build", "compare", "run"]
 

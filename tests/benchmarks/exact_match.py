@@ -14,11 +14,11 @@ from typing import NamedTuple
 from benchmarks import limits, products
 from benchmarks.contestants import OURS, THEIRS, Contestant, contestants, share_exact
 from benchmarks.report import Report, between
-from tinytf.data.batches import PhrasebookBatches
-from tinytf.data.phrasebook import Phrasebook
-from tinytf.studies.interleaved import Clock, Timings, in_turn, interleave
 from tinytf.training.losses import Batch
 from tinytf.training.trainer import TrainingConfig
+from tinytf_course.phrasebook import Phrasebook
+from tinytf_course.phrasebook.batches import PhrasebookBatches
+from tinytf_course.studies.interleaved import Clock, Timings, in_turn, interleave
 
 __all__ = ["Result", "held_out", "race", "run"]
 

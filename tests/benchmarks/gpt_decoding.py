@@ -22,7 +22,7 @@ from tinytf.decoding.generate import generate
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.metrics.counting import count_parameters
 from tinytf.pretrained import gpt2
-from tinytf.studies.interleaved import Timings, interleave
+from tinytf_course.studies.interleaved import Timings, interleave
 
 __all__ = ["agreement", "compare", "peers", "readings", "run"]
 

@@ -38,7 +38,7 @@ class Part(NamedTuple):
 PARTS = (
     Part(
         "the study cost_gpu",
-        ("-m", "tinytf.studies", "cost_gpu"),
+        ("-m", "tinytf_course.studies", "cost_gpu"),
         240,
         HERE / "tinytf" / "studies" / "cost_gpu.json",
     ),
@@ -58,7 +58,7 @@ PARTS = (
 
 def attempt(part: Part) -> tuple[str, float, list[str]]:
     """Run a part to its end or its limit: how it ended, seconds, and its last lines."""
-    paths = [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(HERE), str(HERE / "notebooks"), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "TINYTF_DEVICE": "cuda"}
     began = time.monotonic()
     # What it says goes to a file: a pipe stays open as long as any process that it has started.

@@ -7,7 +7,7 @@ import torch
 
 from benchmarks.products import Call, Shape, shapes
 from benchmarks.report import Report
-from tinytf.studies.interleaved import Clock, interleave
+from tinytf_course.studies.interleaved import Clock, interleave
 
 __all__ = ["bandwidth", "has_bfloat16", "matmul_rates", "show"]
 

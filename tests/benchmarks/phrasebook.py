@@ -3,8 +3,8 @@
 import argparse
 
 from benchmarks.report import Report
-from tinytf.data.phrasebook import Pair, Phrasebook
-from tinytf.studies.interleaved import Clock, Timings, interleave
+from tinytf_course.phrasebook import Pair, Phrasebook
+from tinytf_course.studies.interleaved import Clock, Timings, interleave
 
 __all__ = ["compare", "run"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from tinytf.studies.interleaved import Spread, Timings
+from tinytf_course.studies.interleaved import Spread, Timings
 
 __all__ = ["Report", "between", "machine", "table", "write"]
 

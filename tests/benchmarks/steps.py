@@ -10,7 +10,7 @@ from benchmarks import limits, products
 from benchmarks.recipe import Peer
 from benchmarks.report import Report
 from tinytf.metrics.counting import count_parameters
-from tinytf.studies.interleaved import Timings, interleave
+from tinytf_course.studies.interleaved import Timings, interleave
 
 __all__ = ["FLOOR", "agreement", "fastest", "measure"]
 

@@ -17,10 +17,10 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from benchmarks.report import Report
 from tinytf.data.manual import manual_text
-from tinytf.studies.interleaved import Timings, interleave
 from tinytf.text.bpe import ByteBPE, train_bpe
 from tinytf.text.gpt2_files import GPT2_BYTE_ORDER, to_gpt2
 from tinytf.text.pretokenize import split
+from tinytf_course.studies.interleaved import Timings, interleave
 
 __all__ = ["coding", "run", "theirs", "training"]
 

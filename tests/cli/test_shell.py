@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from support import interrupt_at
 
-from tinytf import studies
 from tinytf.cli import pretrain, train
-from tinytf.data.batches import PhrasebookBatches
-from tinytf.studies import __main__ as studies_command
 from tinytf.support import locks
 from tinytf.training import checkpointing
+from tinytf_course import studies
+from tinytf_course.phrasebook.batches import PhrasebookBatches
+from tinytf_course.studies import __main__ as studies_command
 
 TINY = ["--steps", "6", "--warmup", "2", "--batch-size", "4", "--precision", "float32"]
 unix = pytest.mark.skipif(os.name == "nt", reason="links and modes as Unix has them")
@@ -270,7 +270,7 @@ def test_ctrl_c_while_it_starts_is_quiet(command, tmp_path):
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "__init__.py").write_text(STARTING)
     root = Path(train.__file__).parents[2]
-    paths = os.pathsep.join([str(tmp_path), str(root)])
+    paths = os.pathsep.join([str(tmp_path), str(root), str(root / "notebooks")])
     done = subprocess.run(
         [sys.executable, "-m", "tinytf", command],
         capture_output=True, text=True, timeout=60, env=os.environ | {"PYTHONPATH": paths},

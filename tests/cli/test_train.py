@@ -12,10 +12,10 @@ from support import assert_same_file, interrupt_at
 
 from tinytf.apps.translator import Translator
 from tinytf.cli import train
-from tinytf.data.batches import PhrasebookBatches
-from tinytf.data.phrasebook import Phrasebook
 from tinytf.training import checkpointing
 from tinytf.training.trainer import TrainingConfig
+from tinytf_course.phrasebook import Phrasebook
+from tinytf_course.phrasebook.batches import PhrasebookBatches
 
 TINY = ["--steps", "6", "--warmup", "2", "--batch-size", "4", "--precision", "float32"]
 

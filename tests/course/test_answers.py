@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from test_exercises import EXERCISES
 
-from tinytf.course import exercises as folder
-from tinytf.course.grading import reference
+from tinytf_course import exercises as folder
+from tinytf_course.grading import reference
 
 CHAPTERS = sorted(Path(folder.__path__[0]).glob("ch*.py"))
 
@@ -27,14 +27,14 @@ import json, sys
 
 class LeftOut:
     def find_spec(self, name, path=None, target=None):
-        if name.startswith("tinytf.course.answers"):
+        if name.startswith("tinytf_course.answers"):
             raise ModuleNotFoundError(name)
 
-from tinytf.course import grading
+from tinytf_course import grading
 find = grading.importlib.util.find_spec
 grading.importlib.util.find_spec = lambda name: None if name.endswith("answers") else find(name)
 sys.meta_path.insert(0, LeftOut())
-from tinytf.course.check import grade
+from tinytf_course.check import grade
 
 outcomes = {}
 for id, (name, path, source) in json.load(sys.stdin).items():
@@ -46,7 +46,7 @@ for id, (name, path, source) in json.load(sys.stdin).items():
     assert exercise.reference is None and exercise.wrong == () and wrong.mistake is None
     assert "Solution" not in exercise.markdown()
     outcomes[id] = [right.text, right.passed, wrong.passed]
-assert not [name for name in sys.modules if name.startswith("tinytf.course.answers")]
+assert not [name for name in sys.modules if name.startswith("tinytf_course.answers")]
 print(json.dumps(outcomes))
 """
 

@@ -1,6 +1,6 @@
 """No mutant of a reference is accepted, but for those written down as right.
 
-A few mutants of each exercise here; `python -m tinytf.course attack` makes them all.
+A few mutants of each exercise here; `python -m tinytf_course attack` makes them all.
 """
 
 import subprocess
@@ -10,8 +10,8 @@ from functools import cache
 import pytest
 from test_exercises import EXERCISES, by_id
 
-from tinytf.course.__main__ import main
-from tinytf.course.attack import (
+from tinytf_course.__main__ import main
+from tinytf_course.attack import (
     Attack,
     attack,
     attack_part,
@@ -20,9 +20,9 @@ from tinytf.course.attack import (
     matches,
     report,
 )
-from tinytf.course.house import parts as graduations
-from tinytf.course.notebooks import readable
-from tinytf.course.parts import parts
+from tinytf_course.house import parts as graduations
+from tinytf_course.notebooks import readable
+from tinytf_course.parts import parts
 
 
 @cache
@@ -33,8 +33,8 @@ def read(folder):
 @pytest.fixture
 def read_once(monkeypatch):
     """The notebooks are read once: they stay as they are while this runs."""
-    monkeypatch.setattr("tinytf.course.attack.readable", lambda folder: folder)
-    monkeypatch.setattr("tinytf.course.house.parts", read)
+    monkeypatch.setattr("tinytf_course.attack.readable", lambda folder: folder)
+    monkeypatch.setattr("tinytf_course.house.parts", read)
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=by_id)
@@ -121,7 +121,7 @@ def test_what_is_written_down_is_equivalent_until_it_is_stale():
     listed = {"… => ….detach()…": "here nothing asks for gradients", "a => b": "never"}
     of = {"06.1": replace(split.answers, equivalent=listed)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tinytf.course.grading.answers", lambda: of)
+        patch.setattr("tinytf_course.grading.answers", lambda: of)
         found = attack(split)
     assert len(found.equivalent) >= 2
     assert not [change for change in found.accepted if "detach" in change]
@@ -159,12 +159,12 @@ def test_what_changed_is_chosen(monkeypatch):
         monkeypatch.setattr(subprocess, "run", run)
         return {each.id.split(".")[0] for each in chosen(EXERCISES, since="main")}
 
-    folder = "tinytf/course"
+    folder = "notebooks/tinytf_course"
     assert changed(f"{folder}/answers/ch06.py\n{folder}/exercises/ch23_llama.py") == {"06", "23"}
     assert changed(f"{folder}/glossary.py") == set()
     assert len(changed(f"{folder}/expect.py")) > 10
     assert len(changed(f"{folder}/exercises/__init__.py")) > 10
-    assert changed("tinytf/course/parts/__init__.py") == set()
+    assert changed("notebooks/tinytf_course/parts/__init__.py") == set()
 
 
 def test_parts_whose_tests_changed_are_chosen(read_once, monkeypatch):
@@ -173,7 +173,7 @@ def test_parts_whose_tests_changed_are_chosen(read_once, monkeypatch):
         monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
         return {part.name for part in chosen_parts(since="main")}
 
-    folder = "tinytf/course"
+    folder = "notebooks/tinytf_course"
     assert {"LayerNorm", "PreNorm"} <= changed(f"{folder}/parts/ch10.py")
     assert "MultiHeadAttention" not in changed(f"{folder}/parts/ch10.py")
     assert changed(f"{folder}/exercises/ch10.py\n{folder}/glossary.py") == set()

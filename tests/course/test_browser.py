@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tinytf.course.commands.start import lab_environment
+from tinytf_course.commands.start import lab_environment
 
 ROOT = Path(__file__).parents[2]
 CHAPTER = "00_start_here.ipynb"
@@ -53,7 +53,9 @@ def lab(tmp_path):
         "IPYTHONDIR": tmp_path / "ipython",
     }
     env = lab_environment() | {name: str(path) for name, path in folders.items()}
-    env["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    env["PYTHONPATH"] = os.pathsep.join(
+        [str(ROOT), str(ROOT / "notebooks"), os.environ.get("PYTHONPATH", "")]
+    )
     log = tmp_path / "lab.log"
     with log.open("w") as out:
         server = subprocess.Popen(

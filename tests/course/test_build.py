@@ -10,10 +10,10 @@ import time
 import nbformat
 import pytest
 
-from tinytf.course.__main__ import main
-from tinytf.course.build import BuildError, changes, dump, load, mark_varying, read, run, settle
-from tinytf.course.notebooks import NotebookError
-from tinytf.course.outline import CHAPTERS
+from tinytf_course.__main__ import main
+from tinytf_course.build import BuildError, changes, dump, load, mark_varying, read, run, settle
+from tinytf_course.notebooks import NotebookError
+from tinytf_course.outline import CHAPTERS
 
 CLAIM = """def claim(id, sentence, measured, relation, bound):  # as tinytf's, which imports torch
     assert measured < bound, "ClaimError: " + id
@@ -172,7 +172,7 @@ def test_ctrl_c_leaves_the_file_and_ends_the_kernel(course, tmp_path):
     slow = f"import os, pathlib, time\npathlib.Path({str(flag)!r}).write_text(str(os.getpid()))"
     course.write("# It", slow + "\ntime.sleep(60)")
     before = course.path.read_bytes()
-    command = [sys.executable, "-m", "tinytf.course", "build", "--notebooks", course.path.parent]
+    command = [sys.executable, "-m", "tinytf_course", "build", "--notebooks", course.path.parent]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait(lambda: flag.exists() and flag.read_text())
     process.send_signal(signal.SIGINT)
@@ -204,7 +204,7 @@ def test_a_signal_ends_the_build_while_a_kernel_starts_and_while_it_runs(
     before = course.path.read_bytes()
     (course.path.parent / "99_z.ipynb").write_bytes(before)
     paths = os.pathsep.join(filter(None, [str(start), *sys.path]))
-    command = [sys.executable, "-m", "tinytf.course", "build", "--notebooks", course.path.parent]
+    command = [sys.executable, "-m", "tinytf_course", "build", "--notebooks", course.path.parent]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                env={**os.environ, "PYTHONPATH": paths})  # fmt: skip
     wait(lambda: flag.exists() and flag.read_text())

@@ -9,14 +9,14 @@ import pytest
 import torch
 from nbclient import NotebookClient
 
-from tinytf.course import building, stubs
-from tinytf.course.__main__ import main
-from tinytf.course.building import built, mode
-from tinytf.course.graduate import outcome
-from tinytf.course.stubs import build_copy
 from tinytf.feedforward import FeedForward
 from tinytf.llama import LlamaConfig
 from tinytf.training import denoising
+from tinytf_course import building, stubs
+from tinytf_course.__main__ import main
+from tinytf_course.building import built, mode
+from tinytf_course.graduate import outcome
+from tinytf_course.stubs import build_copy
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 QUICK = ("14",)  # the others: TINYTF_MODE=build
@@ -51,7 +51,7 @@ def notebook(*sources):
 
 PAGE = (
     "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
-    "from tinytf.course import graduate",
+    "from tinytf_course import graduate",
     "def gelu(x):\n    return x",
     "import math\n\n\ndef gelu(x):\n    return x * (1 + torch.erf(x / math.sqrt(2))) / 2",
     "@torch.no_grad()\ndef other():\n    return 1",
@@ -117,7 +117,7 @@ def test_a_stub_is_stood_in_for_among_the_notebooks_own_names(capsys):
         "import torch\nfrom torch.nn import functional as F\n"
         "def attention_weights(q, k, mask=None):\n    return 'the reader\\'s'\n"
         "def explicit_attention(q, k, v, mask=None, dropout=0.0):\n    raise NotImplementedError\n"
-        "from tinytf.course import built\n"
+        "from tinytf_course import built\n"
         'stands = built(explicit_attention, "tinytf.attention")\n',
         names,
     )

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tinytf.course.cases import NotStorable, pack, stored_exercises, test_of, unpack
-from tinytf.course.check import grade
-from tinytf.course.grading import Exercise, exercises
-from tinytf.course.release.recording import recorded
+from tinytf_course.cases import NotStorable, pack, stored_exercises, test_of, unpack
+from tinytf_course.check import grade
+from tinytf_course.grading import Exercise, exercises
+from tinytf_course.release.recording import recorded
 
 test_of.__test__ = False
 

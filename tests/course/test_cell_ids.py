@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tinytf.course.cell_ids import give_ids, heading, lasting, meaning, slug
+from tinytf_course.cell_ids import give_ids, heading, lasting, meaning, slug
 
 
 def code(source, id="0123abcd"):

@@ -9,11 +9,11 @@ import pytest
 import torch
 from test_exercises import EXERCISES, by_id
 
-from tinytf.course import check
-from tinytf.course.check import UNTOUCHED, Verdict, _crash, diagnose, grade
-from tinytf.course.expect import agrees, gradients, numbers
-from tinytf.course.grading import Answers, Exercise, WrongAnswer, hint
-from tinytf.course.places import COURSE
+from tinytf_course import check
+from tinytf_course.check import UNTOUCHED, Verdict, _crash, diagnose, grade
+from tinytf_course.expect import agrees, gradients, numbers
+from tinytf_course.grading import Answers, Exercise, WrongAnswer, hint
+from tinytf_course.places import COURSE
 
 SPLIT = next(exercise for exercise in EXERCISES if exercise.id == "06.1")
 
@@ -247,10 +247,10 @@ def doubled(monkeypatch):
     exercise = Exercise("99.9", "doubling", 1, 5, "Double it.", "Add.", double,
                         (_small, _large, _graph))  # fmt: skip
     of = {"99.9": Answers(lambda x: 2 * x, MISTAKES)}
-    module = sys.modules["tinytf.course.check"]
+    module = sys.modules["tinytf_course.check"]
     _mistakes = module._mistakes
     monkeypatch.setattr(module, "exercises", lambda: {"99.9": exercise})
-    monkeypatch.setattr(sys.modules["tinytf.course.grading"], "answers", lambda: of)
+    monkeypatch.setattr(sys.modules["tinytf_course.grading"], "answers", lambda: of)
     module._mistakes.cache_clear()
     yield exercise
     _mistakes.cache_clear()
@@ -297,7 +297,7 @@ def test_words_are_evidence_where_results_are_not(doubled, monkeypatch):
         return [Verdict("it asks once", words, ())]
 
     of = [failing("it asks 3 times"), failing("it asks never"), failing("it asks for more")]
-    monkeypatch.setattr(sys.modules["tinytf.course.check"], "_mistakes", lambda id: of)
+    monkeypatch.setattr(sys.modules["tinytf_course.check"], "_mistakes", lambda id: of)
     assert diagnose(doubled, failing("it asks never")) is MISTAKES[1]
     assert diagnose(doubled, failing("it asks 3 times")) is MISTAKES[0]
     assert diagnose(doubled, failing("it asks 4 times")) is None

@@ -6,12 +6,12 @@ import math
 import pytest
 import torch
 
-from tinytf.course import ClaimError, claim
-from tinytf.course.claims import holds, number
+from tinytf_course import ClaimError, claim
+from tinytf_course.claims import holds, number
 
 # claims
 
-GRADUATE = importlib.import_module("tinytf.course.graduate")
+GRADUATE = importlib.import_module("tinytf_course.graduate")
 
 
 @pytest.fixture(autouse=True)

@@ -6,10 +6,10 @@ import pytest
 import torch
 from support import warnings_as_errors
 
-from tinytf.course.clinic.disguise import disguised, names_of
-from tinytf.course.clinic.patients import PATIENTS, PROGRAMS, edited, healthy, load, source
-from tinytf.course.clinic.variants import variants
-from tinytf.course.clinic.ward import HARMLESS_BUGS, examination, key, mystery, write_examination
+from tinytf_course.clinic.disguise import disguised, names_of
+from tinytf_course.clinic.patients import PATIENTS, PROGRAMS, edited, healthy, load, source
+from tinytf_course.clinic.variants import variants
+from tinytf_course.clinic.ward import HARMLESS_BUGS, examination, key, mystery, write_examination
 
 # These may leave the first steps of training as they are.
 MAY_BE_ALIKE = {

@@ -5,10 +5,10 @@ import math
 import pytest
 import torch
 
-from tinytf.course.clinic.checks import CHECKS, Check, apart, examine, healthy_at
-from tinytf.course.clinic.patients import PATIENTS, PROGRAMS, healthy, load, source
-from tinytf.course.clinic.ward import mystery
-from tinytf.studies.checks import QUICK, found_by
+from tinytf_course.clinic.checks import CHECKS, Check, apart, examine, healthy_at
+from tinytf_course.clinic.patients import PATIENTS, PROGRAMS, healthy, load, source
+from tinytf_course.clinic.ward import mystery
+from tinytf_course.studies.checks import QUICK, found_by
 
 # Found by a check that trains for long, and by no quick one.
 LONG = {"beam_keeps_cache"}

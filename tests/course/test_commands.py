@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tinytf.course.__main__ import main
-from tinytf.course.commands import two_digits
-from tinytf.course.outline import CHAPTERS
+from tinytf_course.__main__ import main
+from tinytf_course.commands import two_digits
+from tinytf_course.outline import CHAPTERS
 
 CLAIM = "claim('03-1', 'a sentence', 1, '<', 2)"
 
@@ -57,7 +57,7 @@ def test_ctrl_c_is_no_traceback(tmp_path, capsys, monkeypatch):
     def interrupted(folder, chapters):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tinytf.course.commands.claims.readable", interrupted)
+    monkeypatch.setattr("tinytf_course.commands.claims.readable", interrupted)
     assert main(["claims", "--notebooks", str(tmp_path)]) == 130
     assert capsys.readouterr().err == "interrupted\n"
 

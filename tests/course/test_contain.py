@@ -13,7 +13,7 @@ import numpy
 import pytest
 import torch
 
-from tinytf.course.contain import Outlet, TooLong, contained, time_limit
+from tinytf_course.contain import Outlet, TooLong, contained, time_limit
 
 HAS_ALARM = hasattr(signal, "setitimer")
 
@@ -229,7 +229,7 @@ def test_output_is_let_through_up_to_a_limit(capsys):
 
 KERNEL = """
 import os, signal, threading, time
-from tinytf.course.contain import contained
+from tinytf_course.contain import contained
 
 def later():
     time.sleep(1)
@@ -250,7 +250,7 @@ def test_ctrl_c_interrupts_a_run():
 
 
 CELLS = {
-    "from tinytf.course import check\nfrom tinytf.course.check import find, grade": "",
+    "from tinytf_course import check\nfrom tinytf_course.check import find, grade": "",
     "check('06.1', lambda x, num_heads: exit())": "SystemExit",
     "check('06.1', lambda x, num_heads: get_ipython().ask_exit())": "SystemExit",
     "def answer(x, num_heads):\n    while True: pass": "",

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tinytf.course.__main__ import main
-from tinytf.course.copies import fresh_copy, update
-from tinytf.course.notebooks import NotebookError, source
+from tinytf_course import copies
+from tinytf_course.__main__ import main
+from tinytf_course.copies import fresh_copy, update
+from tinytf_course.notebooks import NotebookError, source
 
 
 def cell(id, text, kind="code", **more):
@@ -162,7 +163,7 @@ def output(text="", **metadata):
 
 def test_progress_counts_what_was_said_solved_and_built(folder, capsys):
     assert run(folder, "progress") == 1
-    assert "`python -m tinytf.course start` makes it" in capsys.readouterr().err
+    assert "`python -m tinytf_course start` makes it" in capsys.readouterr().err
     run(folder, "start", "--no-open")
     assert run(folder, "progress") == 0
     assert "nothing yet" in capsys.readouterr().out
@@ -186,10 +187,29 @@ def test_progress_counts_what_was_said_solved_and_built(folder, capsys):
 
 
 def test_a_copy_is_read_or_what_is_wrong_with_it_is_said(tmp_path):
-    from tinytf.course.copies import read
+    from tinytf_course.copies import read
 
     with pytest.raises(NotebookError, match=r"gone\.ipynb: there is no such file"):
         read(tmp_path / "gone.ipynb")
     (tmp_path / "list.ipynb").write_text("[]")
     with pytest.raises(NotebookError, match=r"list\.ipynb is not a notebook"):
         read(tmp_path / "list.ipynb")
+
+
+def test_a_copy_of_before_the_course_moved_gets_the_new_names_and_keeps_what_is_written():
+    chapter = {"cells": [
+        {"cell_type": "code", "id": "first", "metadata": {}, "outputs": [], "source":
+            ["from tinytf_course import check\n"]},
+        {"cell_type": "code", "id": "mine", "metadata": {}, "outputs": [], "source": ["a = 1"]},
+    ], "metadata": {}}  # fmt: skip
+    mine = copies.fresh_copy(chapter)
+    mine["cells"][0]["source"] = ["from tinytf.course import check  # my note\n"]
+    own = {"cell_type": "code", "id": "own", "metadata": {}, "outputs": [], "source":
+           ["from tinytf import GPT, viz\n", "answer = 42"]}  # fmt: skip
+    mine["cells"].append(own)
+    brought, _ = copies.update(mine, chapter)
+    assert ["".join(cell["source"]) for cell in brought["cells"]] == [
+        "from tinytf_course import check  # my note\n",
+        "a = 1",
+        "from tinytf import GPT\nfrom tinytf_course import drawings as viz\nanswer = 42",
+    ]

@@ -10,7 +10,7 @@ import re
 import pytest
 from damage_support import MARK, damage, deep
 
-from tinytf.course.__main__ import main
+from tinytf_course.__main__ import main
 
 
 def course(folder):

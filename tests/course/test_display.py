@@ -2,7 +2,7 @@
 
 import pytest
 
-from tinytf.course import display as course_display
+from tinytf_course import display as course_display
 
 
 def test_markup_is_escaped():

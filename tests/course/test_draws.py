@@ -7,12 +7,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tinytf.course import stubs
-from tinytf.course.building import graded
-from tinytf.course.draws import AS_OFTEN, often
-from tinytf.course.parts import parts
 from tinytf.decoding.sampling import Sampling
 from tinytf.feedforward import FeedForward, SwiGLU
+from tinytf_course import stubs
+from tinytf_course.building import graded
+from tinytf_course.draws import AS_OFTEN, often
+from tinytf_course.parts import parts
 
 NOISE = "tinytf.training.denoising."
 

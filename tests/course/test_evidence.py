@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from tinytf.course.evidence import Watched, alike, copied, start_evidence
+from tinytf_course.evidence import Watched, alike, copied, start_evidence
 
 
 def function(x, rows=None, model=None):

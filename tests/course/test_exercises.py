@@ -7,8 +7,8 @@ import inspect
 import pytest
 from torch import nn
 
-from tinytf.course.check import UNTOUCHED, grade
-from tinytf.course.grading import exercises
+from tinytf_course.check import UNTOUCHED, grade
+from tinytf_course.grading import exercises
 
 EXERCISES = list(exercises().values())
 WRONG = [(exercise, wrong) for exercise in EXERCISES for wrong in exercise.wrong]

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from tinytf.course.evidence import Watched, start_evidence
-from tinytf.course.expect import (
+from tinytf_course.evidence import Watched, start_evidence
+from tinytf_course.expect import (
     Counted,
     Mismatch,
     agrees,

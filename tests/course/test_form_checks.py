@@ -7,7 +7,7 @@ import pytest
 import test_notebooks_form as form
 from course_support import cell, chapter, said
 
-from tinytf.course.notebooks import Notebook
+from tinytf_course.notebooks import Notebook
 
 PER_CHAPTER = [
     value

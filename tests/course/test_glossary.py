@@ -2,8 +2,8 @@
 
 import pytest
 
-from tinytf.course.glossary import TERMS, glossary
-from tinytf.course.outline import CHAPTERS
+from tinytf_course.glossary import TERMS, glossary
+from tinytf_course.outline import CHAPTERS
 
 
 def test_glossary():

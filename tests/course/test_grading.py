@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from test_exercises import EXERCISES
 
-from tinytf.course.grading import Exercise, answers, exercises, hint
+from tinytf_course.grading import Exercise, answers, exercises, hint
 
 
 def split(x, num_heads):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tinytf.course import GraduationError, graduate
-from tinytf.course.graduate import definition
+from tinytf_course import GraduationError, graduate
+from tinytf_course.graduate import definition
 
 # graduation
 

@@ -1,12 +1,12 @@
-"""Where each part is built, read from sources: `tinytf.course.house`."""
+"""Where each part is built, read from sources: `tinytf_course.house`."""
 
 import ast
 import json
 
 import pytest
 
-from tinytf.course.__main__ import main
-from tinytf.course.house import (
+from tinytf_course.__main__ import main
+from tinytf_course.house import (
     chapters_of_names,
     defining_file,
     map_markdown,
@@ -14,8 +14,8 @@ from tinytf.course.house import (
     public_names,
     target,
 )
-from tinytf.course.notebooks import notebooks
-from tinytf.course.places import PACKAGE
+from tinytf_course.notebooks import notebooks
+from tinytf_course.places import PACKAGE
 
 
 def write(folder, name, *sources):

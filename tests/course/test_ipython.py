@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from tinytf.course.ipython import as_python
-from tinytf.course.notebooks import calls_in, tree
+from tinytf_course.ipython import as_python
+from tinytf_course.notebooks import calls_in, tree
 
 KINDS = {  # a cell: the statements that it has
     "!ls": "Expr",

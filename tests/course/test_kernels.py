@@ -9,7 +9,7 @@ from jupyter_client.manager import start_new_kernel
 if sys.platform != "linux":
     pytest.skip("kernels are forked on Linux", allow_module_level=True)
 
-from tinytf.course.kernels import LOADED, ForkedKernel, fork_kernels
+from tinytf_course.kernels import LOADED, ForkedKernel, fork_kernels
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import sys
 import pytest
 from course_support import cell, chapter
 
-from tinytf.course.__main__ import COMMANDS, main
-from tinytf.course.notebooks import notebooks
+from tinytf_course.__main__ import COMMANDS, main
+from tinytf_course.notebooks import notebooks
 
 
 def test_claims_are_listed(tmp_path, capsys):
@@ -50,7 +50,7 @@ def test_a_chapter_without_exercises_is_named(capsys):
 def test_help_loads_no_command_and_no_torch():
     ask = """
 import sys
-from tinytf.course.__main__ import main
+from tinytf_course.__main__ import main
 try:
     main(["--help"])
 finally:
@@ -67,7 +67,7 @@ def test_each_command_that_is_listed_is_there(name, capsys):
     with pytest.raises(SystemExit) as end:
         main([name, "--help"])
     assert end.value.code == 0
-    assert f"usage: python -m tinytf.course {name}" in capsys.readouterr().out
+    assert f"usage: python -m tinytf_course {name}" in capsys.readouterr().out
 
 
 def test_a_command_that_is_not_there_is_an_error(capsys):
@@ -91,7 +91,7 @@ def test_help_gives_defaults_of_every_command(capsys):
 
 def test_what_is_missing_is_installed_from_the_course_s_folder():
     ask = "import sys; sys.modules['nbformat'] = sys.modules['matplotlib'] = None\n"
-    ask += "import tinytf.course.__main__ as m; m.main(['build', '99'])"
+    ask += "import tinytf_course.__main__ as m; m.main(['build', '99'])"
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True)
     assert done.returncode == 1
     assert 'run pip install -e ".[course]" in the course\'s folder' in done.stderr

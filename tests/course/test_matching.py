@@ -5,7 +5,7 @@ from copy import deepcopy
 import pytest
 from test_copies import cell, chapter, texts
 
-from tinytf.course.copies import fresh_copy, update
+from tinytf_course.copies import fresh_copy, update
 
 CHAPTER = chapter(
     cell("title", "# 07 It", "markdown"), cell("a", "x = 1"), cell("b", "y = 2"),

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from tinytf.course.mutants import mutants
+from tinytf_course.mutants import mutants
 
 
 def scores(q, k, mask=None, *, scale=2.0):

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tinytf.course.notebooks import Notebook, NotebookError, notebooks, readable, tree
+from tinytf_course.notebooks import Notebook, NotebookError, notebooks, readable, tree
 
 CLAIM = "claim('03-1', 'a sentence', 1, '<', 2)"
 

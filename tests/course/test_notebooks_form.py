@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tinytf.course.grading import exercises
-from tinytf.course.graduate import definition as package_definition
-from tinytf.course.graduate import normalised, resolve
-from tinytf.course.notebooks import calls_in, notebooks, source, text
+from tinytf_course.grading import exercises
+from tinytf_course.graduate import definition as package_definition
+from tinytf_course.graduate import normalised, resolve
+from tinytf_course.notebooks import calls_in, notebooks, source, text
 
 # TINYTF_NOTEBOOKS points elsewhere when these checks are themselves checked.
 FOLDER = Path(os.environ.get("TINYTF_NOTEBOOKS", Path(__file__).parents[2] / "notebooks"))

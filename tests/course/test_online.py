@@ -9,9 +9,9 @@ from urllib.parse import parse_qs, urlsplit
 import nbformat
 import pytest
 
-from tinytf.course import online
-from tinytf.course.build import dump
-from tinytf.course.notebooks import notebooks
+from tinytf_course import online
+from tinytf_course.build import dump
+from tinytf_course.notebooks import notebooks
 
 NOTEBOOKS = notebooks(Path(__file__).parents[2] / "notebooks")
 SOMEBODY = "somebody/tinytf"
@@ -20,7 +20,7 @@ SOMEBODY = "somebody/tinytf"
 def run_alone(code, folder, *options, **environment):
     """The cell in an IPython of an empty folder that has no tinytf; (what it says, exit status)."""
     script = "import importlib.util as u\nfind = u.find_spec\n"
-    script += "u.find_spec = lambda name, *a: None if name == 'tinytf' else find(name, *a)\n"
+    script += "u.find_spec = lambda name, *a: None if name == 'tinytf_course' else find(name, *a)\n"
     script += "from IPython.core.interactiveshell import InteractiveShell\n"
     script += f"result = InteractiveShell().run_cell({code!r})\nprint('ran:', result.success)\n"
     path = os.environ["PATH"]
@@ -77,8 +77,8 @@ def test_with_one_it_fetches_tinytf_alone_and_leaves_torch(tmp_path):
     said = run_alone(cell, tmp_path, PYTHONPATH=str(tmp_path / "lib"))
     assert said.strip() == "ran: True"
     first, second = asked.read_text().splitlines()
-    assert first.split()[-2:] == [
-        "--no-deps", f"https://github.com/{SOMEBODY}/archive/refs/heads/main.zip"
+    assert first.split()[-3:] == [
+        "--no-deps", "--editable", f"git+https://github.com/{SOMEBODY}@main#egg=tinytf"
     ]  # fmt: skip
     assert "torch" not in second.split()
     assert {"safetensors", "regex", "sacrebleu"} <= set(second.split())
@@ -122,7 +122,7 @@ def test_links_say_what_to_fetch_and_what_to_open():
     assert link.path == f"/v2/gh/{SOMEBODY}/main"
     assert parse_qs(link.query) == {"urlpath": ["lab/tree/notebooks/05_it.ipynb"]}
     if online.REPOSITORY is None:
-        with pytest.raises(ValueError, match="set REPOSITORY in tinytf/course/online"):
+        with pytest.raises(ValueError, match="set REPOSITORY in notebooks/tinytf_course/online"):
             online.binder_link("05_it.ipynb")
 
 

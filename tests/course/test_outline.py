@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tinytf.course.notebooks import notebooks, source
-from tinytf.course.outline import CHAPTERS, head, outline
-from tinytf.course.tables import Link
-from tinytf.viz import coursemap
+from tinytf_course.drawings import coursemap
+from tinytf_course.notebooks import notebooks, source
+from tinytf_course.outline import CHAPTERS, head, outline
+from tinytf_course.tables import Link
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "notebooks"
@@ -17,7 +17,7 @@ BY_NUMBER = {chapter.number: chapter for chapter in CHAPTERS}
 @pytest.mark.parametrize("notebook", notebooks(FOLDER), ids=lambda n: n.path.stem)
 def test_a_notebook_s_head_is_the_outline_s(notebook):
     first = source(notebook.cells[0])
-    assert head(first, BY_NUMBER[notebook.chapter]) == first, "python -m tinytf.course build"
+    assert head(first, BY_NUMBER[notebook.chapter]) == first, "python -m tinytf_course build"
 
 
 def test_every_notebook_has_its_place_and_its_name():

@@ -10,12 +10,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tinytf.course.building import graded
-from tinytf.course.parts import Part, arrived, parts, without_parts
-from tinytf.course.stubs import graduations, part_of
 from tinytf.embedding import TiedOutput
 from tinytf.positional import LearnedPositionalEncoding, PositionalEncoding, sinusoidal_encoding
 from tinytf.text.words import WordTokenizer
+from tinytf_course.building import graded
+from tinytf_course.parts import Part, arrived, parts, without_parts
+from tinytf_course.stubs import graduations, part_of
 
 CHAPTERS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 

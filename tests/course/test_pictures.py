@@ -6,7 +6,7 @@ import io
 import numpy as np
 from PIL import Image
 
-from tinytf.course.pictures import SHADE, small
+from tinytf_course.pictures import SHADE, small
 
 
 def png(pixels, mode="RGB"):

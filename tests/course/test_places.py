@@ -2,8 +2,8 @@
 
 import pytest
 
-from tinytf.course import places
-from tinytf.course.places import COURSE, PACKAGE, file_of, is_machinery, place_of
+from tinytf_course import places
+from tinytf_course.places import COURSE, PACKAGE, file_of, is_machinery, place_of
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tinytf.course import predict
+from tinytf_course import predict
 
 # predictions
 
@@ -15,7 +15,7 @@ def test_a_prediction_is_asked_and_answered(capsys):
 
 
 def test_a_prediction_is_remembered(capsys, monkeypatch):
-    from tinytf.course.predict import _choices
+    from tinytf_course.predict import _choices
 
     predict("t-2", "Which?", ["one", "two"])
     monkeypatch.setitem(_choices, "t-2", "one")
@@ -44,7 +44,7 @@ def test_buttons_record_the_choice(monkeypatch):
     import importlib
 
     shown = []
-    module = importlib.import_module("tinytf.course.predict")
+    module = importlib.import_module("tinytf_course.predict")
     monkeypatch.setattr(module, "live", lambda: True)
     monkeypatch.setattr("IPython.display.display", lambda bundle, **_: shown.append(bundle))
     predict("t-5", "Which?", ["one", "two"])

@@ -1,6 +1,6 @@
 """A progress bar leaves one line."""
 
-from tinytf.course import progress
+from tinytf_course import progress
 
 # progress
 

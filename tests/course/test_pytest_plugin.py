@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tinytf.course import pytest_plugin
+from tinytf_course import pytest_plugin
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,13 +17,13 @@ ROOT = Path(__file__).parents[2]
 # notebooks: the kernel, nbval, and the checks on a chapter's form
 
 CELLS = [
-    "from tinytf.course import check, claim, graduate, predict, progress\nimport os, torch",
+    "from tinytf_course import check, claim, graduate, predict, progress\nimport os, torch",
     'predict("03-P1", "Which axis sums to 1?", ["keys", "queries"])',
     'claim("05-1", "rows of `softmax` sum to 1", torch.ones(3).softmax(0).sum(), "~=", 1)',
     'predict.answer("03-P1", "keys", because="so it is.")',
     'for step in (bar := progress(range(40), "training")):\n    bar.set_postfix_str("loss 0")',
     'def my_rate(step, lr, warmup, steps, fall): ...\ncheck("15.1", my_rate)',
-    "class Plain:\n    size: int = 3\nfrom tinytf.course.graduate import definition\n"
+    "class Plain:\n    size: int = 3\nfrom tinytf_course.graduate import definition\n"
     'print(definition(Plain))  # NBVAL_CHECK_OUTPUT\nassert "size = 3" in definition(Plain)',
     "from ipywidgets import interact\ninteract(lambda t: None, t=(0, 3));",
     'print(os.environ.get("TINYTF_DEVICE"), os.environ.get("OMP_NUM_THREADS"))',
@@ -85,7 +85,7 @@ def test_nbval_runs_chapters_on_the_device_and_fails_on_a_false_claim(executed, 
             saved["cells"].append(cell(source))
         (tmp_path / f"{name}.ipynb").write_text(json.dumps(saved))
     options = (
-        "-p tinytf.course.pytest_plugin --nbval-lax --nbval-current-env "
+        "-p tinytf_course.pytest_plugin --nbval-lax --nbval-current-env "
         "--nbval-cell-timeout 300 -n 1 --dist loadscope"
     )
     run = run_pytest(tmp_path, *options.split(), "--device", "cpu")
@@ -104,7 +104,10 @@ def test_an_absent_device_is_an_error(pytestconfig, monkeypatch):
 
 def run_pytest(folder, *options):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, "."]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "notebooks")]),
+    }
     environment = {k: v for k, v in environment.items() if not k.startswith("PYTEST_")}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 

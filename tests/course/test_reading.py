@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tinytf.course.notebooks import Notebook
-from tinytf.course.reading import borrowed, code_lines, prose, roads
+from tinytf_course.notebooks import Notebook
+from tinytf_course.reading import borrowed, code_lines, prose, roads
 
 PICTURE = {"output_type": "display_data", "metadata": {}, "data": {"image/png": "AA=="}}
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tinytf.course.__main__ import main
-from tinytf.course.readme import readme_of, refreshed
+from tinytf_course.__main__ import main
+from tinytf_course.readme import readme_of, refreshed
 
 ROOT = Path(__file__).parents[2]
 README = """# It
@@ -25,7 +25,7 @@ after
 
 def test_readme_is_up_to_date():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert refreshed(text, ROOT / "notebooks") == text, "python -m tinytf.course readme"
+    assert refreshed(text, ROOT / "notebooks") == text, "python -m tinytf_course readme"
 
 
 @pytest.fixture

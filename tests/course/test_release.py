@@ -2,8 +2,8 @@
 
 import pytest
 
-from tinytf.course.__main__ import main
-from tinytf.course.release import assignments, students
+from tinytf_course.__main__ import main
+from tinytf_course.release import assignments, students
 
 
 def test_an_nbgrader_course_is_written_and_settings_stay(tmp_path, capsys):

@@ -5,11 +5,11 @@ import random
 import nbformat
 import pytest
 
-from tinytf.course.__main__ import main
-from tinytf.course.reseeded import Margin, Measured, margins, measure
+from tinytf_course.__main__ import main
+from tinytf_course.reseeded import Margin, Measured, margins, measure
 
 CELLS = [
-    "from tinytf.course import claim, setup\ndevice = setup()",
+    "from tinytf_course import claim, setup\ndevice = setup()",
     "import torch\nfrom tinytf.support.randomness import seeded",
     "torch.manual_seed(0)\nclaim('03-1', 'A draw from a seed is above 0', torch.rand(()), '>', 0)",
     "draws = torch.Generator().manual_seed(5)\n"

@@ -5,7 +5,7 @@ import json
 import pytest
 from damage_support import deep
 
-from tinytf.course.saved import NotebookError, printable, read
+from tinytf_course.saved import NotebookError, printable, read
 
 
 @pytest.mark.parametrize(("levels", "reads"), [(90, True), (120, False), (2000, False)])

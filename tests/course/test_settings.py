@@ -7,7 +7,7 @@ import types
 import pytest
 import torch
 
-from tinytf.course.settings import Randomness, Settings
+from tinytf_course.settings import Randomness, Settings
 
 
 @pytest.mark.parametrize("briefly", [False, True])

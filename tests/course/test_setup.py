@@ -8,7 +8,7 @@ def test_setup_seeds_everything_and_returns_the_device(monkeypatch):
 
     import numpy
 
-    from tinytf.course import setup
+    from tinytf_course import setup
 
     monkeypatch.setenv("TINYTF_DEVICE", "cpu")
     draws = []
@@ -20,7 +20,7 @@ def test_setup_seeds_everything_and_returns_the_device(monkeypatch):
 
 def test_convolutions_are_as_exact_as_matrix_products(monkeypatch):
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
-    from tinytf.course import setup
+    from tinytf_course import setup
 
     setup()
     assert not torch.backends.cudnn.allow_tf32

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from browser_support import offline_browser
 
-from tinytf.course.__main__ import main
-from tinytf.course.glossary import TERMS
-from tinytf.course.notebooks import Notebook
-from tinytf.course.site import MissingPackage, assets, chapter, folds, outputs, pages, terms
+from tinytf_course.__main__ import main
+from tinytf_course.glossary import TERMS
+from tinytf_course.notebooks import Notebook
+from tinytf_course.site import MissingPackage, assets, chapter, folds, outputs, pages, terms
 
 ROOT = Path(__file__).parents[2]
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + struct.pack(">II", 300, 200) + b"rest"

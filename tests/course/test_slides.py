@@ -8,14 +8,14 @@ from types import SimpleNamespace
 import pytest
 from browser_support import offline_browser
 
-from tinytf.course.__main__ import main
-from tinytf.course.notebooks import Notebook, source
+from tinytf_course.__main__ import main
+from tinytf_course.notebooks import Notebook, source
 
 ROOT = Path(__file__).parents[2]
 pytest.importorskip("mdit_py_plugins", reason="mdit_py_plugins is not installed")
 
-from tinytf.course.slides import code, fitting, prose
-from tinytf.course.slides.deck import Deck
+from tinytf_course.slides import code, fitting, prose
+from tinytf_course.slides.deck import Deck
 
 
 @pytest.mark.parametrize(

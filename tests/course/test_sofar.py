@@ -4,7 +4,7 @@ import json
 
 from course_support import cell, said
 
-from tinytf.course.sofar import so_far
+from tinytf_course.sofar import so_far
 
 
 def save(folder, name, *outputs):

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from tinytf.course.check import grade
-from tinytf.course.grading import exercises
+from tinytf_course.check import grade
+from tinytf_course.grading import exercises
 
 
 def graded(id, answer):

@@ -3,8 +3,8 @@
 import pytest
 from test_building import PAGE, chapter, notebook
 
-from tinytf.course import stubs
-from tinytf.course.stubs import build_copy
+from tinytf_course import stubs
+from tinytf_course.stubs import build_copy
 
 
 def test_only_the_last_definition_before_it_graduates_becomes_a_stub():

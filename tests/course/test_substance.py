@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tinytf.course.substance import agree, same_cell, same_output, same_picture, same_text
+from tinytf_course.substance import agree, same_cell, same_output, same_picture, same_text
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tinytf.course.tables import Link, table
+from tinytf_course.tables import Link, table
 
 
 def test_cells_are_escaped_and_linked():

@@ -2,7 +2,7 @@
 
 import json
 
-from tinytf.course.tidy import VIEW, WIDGETS, name_widgets, tidy
+from tinytf_course.tidy import VIEW, WIDGETS, name_widgets, tidy
 
 
 def stream(text, name="stdout"):

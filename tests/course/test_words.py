@@ -2,7 +2,7 @@
 
 import torch
 
-from tinytf.course.words import apart, described, given, parameter_names, short, which
+from tinytf_course.words import apart, described, given, parameter_names, short, which
 
 
 def attend(x, maps=None):

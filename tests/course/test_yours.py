@@ -9,8 +9,8 @@ import torch
 
 from tinytf import EncoderLayer, MultiHeadAttention
 from tinytf.attention import explicit_attention
-from tinytf.course import yours
-from tinytf.course.stubs import build_copy, imported_parts
+from tinytf_course import yours
+from tinytf_course.stubs import build_copy, imported_parts
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 IMPORTS = "import math\nimport torch\nfrom torch import nn\n"
@@ -112,19 +112,24 @@ def test_imported_parts_are_those_of_the_package():
 
 
 def test_a_build_copy_asks_for_the_readers():
-    cells = [IMPORTS, "from tinytf import EncoderLayer\nfrom tinytf import viz\n\nlayer = 3", GELU]
+    cells = [
+        IMPORTS,
+        "from tinytf import EncoderLayer\nfrom tinytf_course import drawings as viz\n\nlayer = 3",
+        GELU,
+    ]
     cells = [{"cell_type": "code", "metadata": {}, "source": [s]} for s in cells]
     copied = ["".join(cell["source"]) for cell in build_copy({"cells": cells})["cells"]]
     assert copied[0] == IMPORTS
     assert copied[1] == (
-        "from tinytf import EncoderLayer\nfrom tinytf import viz\nfrom tinytf.course import yours\n"
+        "from tinytf import EncoderLayer\nfrom tinytf_course import drawings as viz\n"
+        "from tinytf_course import yours\n"
         "\nEncoderLayer = yours(EncoderLayer)\n\nlayer = 3"
     )
 
 
 def test_record_looks_into_attention_that_a_reader_wrote():
-    from tinytf.course.building import built
     from tinytf.inspect import weights_of
+    from tinytf_course.building import built
 
     def own(q, k, v, mask=None, dropout=0.0):
         return explicit_attention(q, k, v, mask, dropout)

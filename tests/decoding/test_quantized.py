@@ -10,7 +10,7 @@ from support import bounded
 from tinytf.apps.writer import Writer
 from tinytf.decoding.fast import fast_decoder, weight_bytes
 from tinytf.decoding.quantized import BFloat16, Int8
-from tinytf.studies.sampling import human_texts
+from tinytf_course.studies.sampling import human_texts
 
 shapes = st.tuples(st.integers(1, 20), st.integers(1, 40), st.integers(1, 70), st.booleans())
 fbgemm = "fbgemm" in torch.backends.quantized.supported_engines

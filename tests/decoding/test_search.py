@@ -7,9 +7,9 @@ import pytest
 import torch
 from support import random_ids, randomise, small_model
 
-from tinytf.decoding.exact import best_of_all, every_sentence
 from tinytf.decoding.search import beam_search, greedy, length_penalty
 from tinytf.text.words import BOS, EOS, PAD
+from tinytf_course.lessons.exact import best_of_all, every_sentence
 
 NORMS = pytest.mark.parametrize("norm", ["post", "pre"])
 ALPHAS = pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])

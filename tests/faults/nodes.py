@@ -59,7 +59,8 @@ class Job:
                    "--nproc-per-node=1", "--max-restarts=9", "--monitor-interval=0.1",
                    "--rdzv-backend=c10d", f"--rdzv-endpoint=localhost:{self.store.port}",
                    f"--rdzv-conf={QUICKLY}", str(WORKER), *self.arguments(self.out)]  # fmt: skip
-        paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+        root = Path(__file__).parents[2]
+        paths = [str(root), str(root / "notebooks"), os.environ.get("PYTHONPATH", "")]
         environment = os.environ | {
             "TINYTF_NODE": str(place), "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths),
             # else a node says where its processes meet in its first round only: those of a node

@@ -77,7 +77,7 @@ class Lab:
         self.text.write_text(TEXT * 4)
         train.build = partial(_original_train_build, **SIZES)
         train.exact_match = lambda *_: 0.5  # of no sentences: the grading is not what is tried
-        from tinytf.data.phrasebook import Phrasebook
+        from tinytf_course.phrasebook import Phrasebook
 
         Phrasebook.sample = lambda *_, **__: []
         self.whole, self.seconds, self.begun = {}, {}, 0

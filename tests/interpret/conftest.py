@@ -5,9 +5,9 @@ import torch
 from support import random_ids, randomise, small_model
 
 from tinytf.apps.translator import Translator
-from tinytf.data.phrasebook import Phrasebook
 from tinytf.text.words import BOS
 from tinytf.training.losses import Batch
+from tinytf_course.phrasebook import Phrasebook
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from tinytf.interpret.induction import (
     matching_scores,
 )
 from tinytf.relative import apply_rotary
-from tinytf.studies.induction import AttentionOnly, repeats
+from tinytf_course.studies.induction import AttentionOnly, repeats
 
 
 @pytest.fixture

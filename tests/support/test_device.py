@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from tinytf.cli import train, write
-from tinytf.data.phrasebook import Phrasebook
 from tinytf.support.device import choose_device, choose_precision
 from tinytf.training.trainer import TrainingConfig
+from tinytf_course.phrasebook import Phrasebook
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,9 @@ import tomllib
 
 import pytest
 
-from tinytf.course.places import ROOT  # and with it what the course hands in
 from tinytf.support import handed_in as module
 from tinytf.support.handed_in import NotHandedIn, hand_in, handed_in, needed
+from tinytf_course.places import ROOT  # and with it what the course hands in
 
 
 @pytest.fixture

@@ -25,7 +25,12 @@ def launch(folder, what):
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2",
                "--master-port", "0", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0",
                str(WORKER), str(folder), what]  # fmt: skip
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(WORKER.parent.parent)}
+    environment = os.environ | {
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join(
+            [str(WORKER.parents[1]), str(WORKER.parents[1] / "notebooks")]
+        ),
+    }
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
 
 

@@ -11,11 +11,11 @@ import torch
 from sharding_worker import READS, SIZES, trainer
 
 from tinytf.gpt import GPT, GPTConfig
-from tinytf.metrics.scaling import memory_per_gpu, sent_per_step
 from tinytf.training import checkpointing
 from tinytf.training.distributed import Team
 from tinytf.training.sharded import gathered, local, part_of, shard, whole
 from tinytf.training.trainer import TrainingConfig
+from tinytf_course.lessons.scaling import memory_per_gpu, sent_per_step
 
 WORKER = Path(__file__).parents[1] / "sharding_worker.py"
 MANY = [name for name in READS if name != "1ddp"]
@@ -27,7 +27,12 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are f
 def left(tmp_path_factory):
     """The folder with what one, two and four processes have left, each way."""
     folder = tmp_path_factory.mktemp("teams")
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(WORKER.parents[1])}
+    environment = os.environ | {
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join(
+            [str(WORKER.parents[1]), str(WORKER.parents[1] / "notebooks")]
+        ),
+    }
     command = [sys.executable, str(WORKER), str(folder)]
     done = subprocess.run(command, env=environment, timeout=300, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -3,8 +3,8 @@
 import matplotlib.pyplot as plt
 import pytest
 
-from tinytf import viz
 from tinytf.viz import style
+from tinytf_course import drawings as viz
 
 
 @pytest.fixture(autouse=True)

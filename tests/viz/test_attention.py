@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from tinytf import viz
+from tinytf_course import drawings as viz
 
 matplotlib.use("Agg")
 

@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from tinytf import viz
+from tinytf_course import drawings as viz
 
 FUNCTIONS = [name for name in viz.__all__ if inspect.isroutine(getattr(viz, name))]
 

@@ -4,7 +4,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from tinytf import viz
+from tinytf_course import drawings as viz
 
 matplotlib.use("Agg")
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 from viz_support import GOLD, PINYIN, SOURCE, TARGET, drawn, example, ticks, weights
 
-from tinytf import viz
 from tinytf.viz import example as example_module
 from tinytf.viz import explorer
+from tinytf_course import drawings as viz
 
 matplotlib.use("Agg")
 

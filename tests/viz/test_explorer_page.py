@@ -4,7 +4,8 @@ import shutil
 
 import pytest
 
-from tinytf import Translator, viz
+from tinytf import Translator
+from tinytf_course import drawings as viz
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

@@ -17,10 +17,10 @@ from matplotlib import font_manager
 from matplotlib.ft2font import FT2Font
 from support import warnings_as_errors
 
-from tinytf import viz
-from tinytf.course.glossary import TERMS
-from tinytf.data.phrasebook import Phrasebook
 from tinytf.viz import font
+from tinytf_course import drawings as viz
+from tinytf_course.glossary import TERMS
+from tinytf_course.phrasebook import Phrasebook
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 SHIPPED = set(map(chr, FT2Font(font.FONT).get_charmap()))

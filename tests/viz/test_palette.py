@@ -11,8 +11,8 @@ from matplotlib.colors import to_hex
 
 matplotlib.use("Agg")
 
-from tinytf import viz
 from tinytf.viz import style
+from tinytf_course import drawings as viz
 
 COLOURS = list(dict.fromkeys([*style.CYCLE, *style.COLOURS.values(), style.GOLD]))
 LEAST = 15  # ΔE2000

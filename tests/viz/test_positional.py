@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 import torch
 
-from tinytf import viz
+from tinytf_course import drawings as viz
 
 
 def test_rotations_draws_an_arrow_per_vector(device):
     plt = pytest.importorskip("matplotlib.pyplot")
-    from tinytf import viz
+    from tinytf_course import drawings as viz
 
     turned = torch.tensor([[3.0, 0.0], [0.0, 3.0], [-3.0, 0.0]], device=device)
     ax = viz.rotations({"query": turned, "key": [0.0, -1.0]}, title="pair 0")
@@ -24,7 +24,7 @@ def test_rotations_draws_an_arrow_per_vector(device):
 
 
 def test_rotations_refuses_what_is_not_a_pair():
-    from tinytf import viz
+    from tinytf_course import drawings as viz
 
     with pytest.raises(ValueError, match=r"vector 'query' must be \(2,\) or \(T, 2\)"):
         viz.rotations({"query": torch.zeros(3)})
@@ -32,7 +32,7 @@ def test_rotations_refuses_what_is_not_a_pair():
 
 def test_a_scheme_keeps_its_colour_and_its_band_spans_the_seeds(device):
     plt = pytest.importorskip("matplotlib.pyplot")
-    from tinytf import viz
+    from tinytf_course import drawings as viz
 
     nan, seeds = float("nan"), torch.tensor([[0.2, 1.0, 0.5], [0.4, 0.0, 0.1]], device=device)
     first = viz.scheme_curves(range(3), {"none": seeds, "RoPE": seeds}, ylabel="right")
@@ -48,7 +48,7 @@ def test_a_scheme_keeps_its_colour_and_its_band_spans_the_seeds(device):
 
 
 def test_scheme_curves_refuses_what_does_not_fit():
-    from tinytf import viz
+    from tinytf_course import drawings as viz
 
     with pytest.raises(ValueError, match="no scheme 'rope'; there are none, sinusoidal, learned"):
         viz.scheme_curves(range(2), {"rope": [0.0, 1.0]})

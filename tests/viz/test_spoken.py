@@ -6,9 +6,9 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from tinytf import viz
 from tinytf.viz import spoken as module
 from tinytf.viz.spoken import alt, spoken
+from tinytf_course import drawings as viz
 
 
 @pytest.fixture(autouse=True)
@@ -86,8 +86,8 @@ def test_a_kernel_saves_it(tmp_path):
     from nbclient import NotebookClient
 
     cells = [
-        "from tinytf.course import setup\nsetup();",
-        "from tinytf import viz\nviz.lines([0, 1], {'cat': [2.0, 3.0]});",
+        "from tinytf_course import setup\nsetup();",
+        "from tinytf_course import drawings as viz\nviz.lines([0, 1], {'cat': [2.0, 3.0]});",
         "viz.Diagram(3, 2, alt='an empty drawing');",
     ]
     nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])

@@ -9,8 +9,8 @@ import pytest
 from matplotlib import font_manager
 from viz_support import GOLD, PINYIN, SOURCE, TARGET, drawn, example, ticks, weights
 
-from tinytf import viz
 from tinytf.viz import font, style
+from tinytf_course import drawings as viz
 
 matplotlib.use("Agg")
 

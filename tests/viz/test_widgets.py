@@ -4,7 +4,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 import pytest
 
-from tinytf import viz
+from tinytf_course import drawings as viz
 
 matplotlib.use("Agg")
 

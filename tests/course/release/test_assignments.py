@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tinytf.course import copies
-from tinytf.course.grading import exercises
-from tinytf.course.notebooks import Notebook, source
-from tinytf.course.release import assignments, judge
-from tinytf.course.release.assignments import nbgrader_course
+from tinytf_course import copies
+from tinytf_course.grading import exercises
+from tinytf_course.notebooks import Notebook, source
+from tinytf_course.release import assignments, judge
+from tinytf_course.release.assignments import nbgrader_course
 
 CHAPTERS = ("11_feed_forward",)  # five exercises: one for each kind of hostile answer
 CLASS = ("right", "wrong", "hostile")
 HOSTILE = (
     "def {name}(*a, **k):\n    while True:\n        pass\n",
     "import sys\ndef {name}(*a, **k):\n    sys.exit(0)\n\nsys.exit(0)\n",
-    "import tinytf.course.expect as x\ndef {name}(*a, **k):\n    return 1\n\n"
+    "import tinytf_course.expect as x\ndef {name}(*a, **k):\n    return 1\n\n"
     "x.same = x.expect = x.agrees = lambda *a, **k: None\n",
     "def {name}(*a, **k):\n    for i in range(10**6):\n        print(i)\n",
     "def {name}(*a, **k):\n    return 1\n\nopen({outside!r}, 'w').write('x')\n",

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from damage_support import deep
 
-from tinytf.course import copies
-from tinytf.course.__main__ import main
-from tinytf.course.stubs import build_copy
+from tinytf_course import copies
+from tinytf_course.__main__ import main
+from tinytf_course.stubs import build_copy
 
 CHAPTERS = Path(__file__).parents[3] / "notebooks"
 ANSWER = "def my_lookup(query, keys, values, temperature):\n    return {}\n"
@@ -70,7 +70,7 @@ def test_no_notebook_costs_the_class_its_table(tmp_path, capsys):
 
 
 def test_an_error_of_any_kind_costs_one_row(tmp_path, capsys, monkeypatch):
-    from tinytf.course.release import collected as module
+    from tinytf_course.release import collected as module
 
     def broken(row, notebook):
         if row.student == "bob":
@@ -120,7 +120,7 @@ def test_rows_are_in_the_table_before_the_last_one_comes(tmp_path):
     hand_in(tmp_path / "ann" / "05_it.ipynb", cell("x"))
     slow = ANSWER.format("[time.sleep(0.1) for _ in range(10**6)]")
     hand_in(tmp_path / "bob" / "05_it.ipynb", cell("import time"), cell(slow))
-    command = [sys.executable, "-m", "tinytf.course", "collect", str(tmp_path)]
+    command = [sys.executable, "-m", "tinytf_course", "collect", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         while not process.stdout.readline().startswith("ann"):

@@ -3,10 +3,10 @@
 import csv
 import json
 
-from tinytf.course.__main__ import main
-from tinytf.course.grading import exercises
+from tinytf_course.__main__ import main
+from tinytf_course.grading import exercises
 
-SETUP = "import torch\nfrom tinytf.course import check, predict"
+SETUP = "import torch\nfrom tinytf_course import check, predict"
 
 
 def cell(text, *outputs, ended=None):

@@ -2,8 +2,8 @@
 
 import json
 
-from tinytf.course.notebooks import Notebook
-from tinytf.course.release.facts import facts
+from tinytf_course.notebooks import Notebook
+from tinytf_course.release.facts import facts
 
 
 def cell(id, source, *outputs, kind=None):

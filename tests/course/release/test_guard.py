@@ -3,13 +3,13 @@
 import subprocess
 import sys
 
-from tinytf.course import words
-from tinytf.course.release.guard import Untouched
+from tinytf_course import words
+from tinytf_course.release.guard import Untouched
 
 # Try each line in a process that is shut; say which were refused.
 SHUT = """
 import os, sys, tempfile
-from tinytf.course.release.guard import shut
+from tinytf_course.release.guard import shut
 outside, folder = sys.argv[1], tempfile.mkdtemp()
 open(outside, "w").close()
 shut(folder)
@@ -49,4 +49,4 @@ def test_a_change_of_the_course_is_seen(monkeypatch):
     untouched = Untouched()
     assert untouched.changed() is None
     monkeypatch.setattr(words, "short", lambda *_: "")
-    assert untouched.changed() == "tinytf.course.words.short"
+    assert untouched.changed() == "tinytf_course.words.short"

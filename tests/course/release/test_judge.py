@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tinytf.course import copies
-from tinytf.course.grading import exercises
-from tinytf.course.release.judge import judged
-from tinytf.course.stubs import build_copy
+from tinytf_course import copies
+from tinytf_course.grading import exercises
+from tinytf_course.release.judge import judged
+from tinytf_course.stubs import build_copy
 
 HEAD = "import importlib, os, sys, torch"
 RIGHT = exercises()["05.1"].solution
@@ -19,12 +19,12 @@ def job(*statements):
 
 
 HOSTILE = {
-    "replaces the grader": job(WRONG, "m = importlib.import_module('tinytf.course.check')",
+    "replaces the grader": job(WRONG, "m = importlib.import_module('tinytf_course.check')",
                                "m.grade = lambda e, *a, **k: m.Result(e, 'passed')"),
-    "changes a class of it": job(WRONG, "m = importlib.import_module('tinytf.course.check')",
+    "changes a class of it": job(WRONG, "m = importlib.import_module('tinytf_course.check')",
                                  "m.Result.passed = True"),
     "changes the code of a word": job(
-        WRONG, "m = importlib.import_module('tinytf.course.expect')",
+        WRONG, "m = importlib.import_module('tinytf_course.expect')",
         "m.same.__code__ = (lambda got, expected, where, tolerance=None, note='', dtype=False: "
         "None).__code__"),
     "replaces torch": job(WRONG, "torch.isclose = lambda a, *k: torch.ones_like(a).bool()"),
@@ -56,7 +56,7 @@ def test_hostile_answers_get_nothing_and_stop_nobody(verdicts):
 def test_a_verdict_says_what_happened(verdicts):
     found, _ = verdicts
     assert "all 7 tests hold" in found["right"]["text"]
-    assert "course's own tinytf.course.check.grade" in found["replaces the grader"]["text"]
+    assert "course's own tinytf_course.check.grade" in found["replaces the grader"]["text"]
     assert "replaces torch.isclose" in found["replaces torch"]["text"]
     assert "is not allowed in an answer" in found["kills the judge"]["text"]
     assert "ended its own process" in found["ends it for good"]["text"]

@@ -4,7 +4,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tinytf.course.release.links import pull_link
+from tinytf_course.release.links import pull_link
 
 HUB, REPOSITORY = "https://hub.example.org/", "https://git.example.org/me/tinytf-class"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tinytf.course.__main__ import main
-from tinytf.course.release import teaching
-from tinytf.course.release.notes import html
+from tinytf_course.__main__ import main
+from tinytf_course.release import teaching
+from tinytf_course.release.notes import html
 
 FOLDER = Path(__file__).parents[3] / "notebooks"
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-import tinytf
-from tinytf.course.grading import exercises
-from tinytf.course.notebooks import Notebook, notebooks, source
-from tinytf.course.release import students
+from tinytf_course.grading import exercises
+from tinytf_course.notebooks import Notebook, notebooks, source
+from tinytf_course.places import COURSE, PACKAGE
+from tinytf_course.release import students
 
 CHAPTERS = notebooks(Path(__file__).parents[3] / "notebooks")
-PACKAGE = Path(tinytf.__file__).parent
+CONTENT = {"studies", "drawings", "phrasebook", "lessons"}
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +37,15 @@ def body_of(function):
 
 
 def course_files(folder):
-    return [path for path in folder.rglob("*.py") if "course" in path.relative_to(folder).parts]
+    """What makes and grades chapters, not what they teach with."""
+    files = [path for path in folder.rglob("*.py") if COURSE.name in path.parts]
+    return [path for path in files if not CONTENT & set(path.parts)]
 
 
 @pytest.fixture(scope="module")
 def taught():
     """What the product and the chapters' own cells say: what the course is about."""
-    files = sorted(set(PACKAGE.rglob("*.py")) - set(course_files(PACKAGE)))
+    files = sorted({*PACKAGE.rglob("*.py"), *COURSE.rglob("*.py")} - set(course_files(COURSE)))
     texts = [path.read_text(encoding="utf-8") for path in files]
     return "\n".join(texts + [source(cell) for chapter in CHAPTERS for cell in chapter.code])
 
@@ -82,17 +84,18 @@ def test_no_definition_has_the_body_of_a_reference(edition):
 # Import every module of the course and tell the code of all its functions.
 IMPORTED = """
 import hashlib, importlib.util, inspect, json, pkgutil, sys, types
-import tinytf.course
-from tinytf.course.grading import answers, exercises
+import tinytf_course
+from tinytf_course.grading import answers, exercises
+from tinytf_course.places import is_machinery
 for name in ("answers", "exercises", "release"):
-    assert importlib.util.find_spec("tinytf.course." + name) is None, name
-for found in pkgutil.walk_packages(tinytf.course.__path__, "tinytf.course."):
+    assert importlib.util.find_spec("tinytf_course." + name) is None, name
+for found in pkgutil.walk_packages(tinytf_course.__path__, "tinytf_course."):
     if not found.name.endswith("__main__"):
         importlib.import_module(found.name)
 for exercise in exercises().values():
     assert exercise.reference is None and exercise.wrong == () and exercise.solution == ""
     assert "Solution" not in exercise.markdown() and exercise.stub and exercise.function
-ours = {n: m for n, m in sys.modules.items() if n.split(".")[0] == "tinytf"}
+ours = {n: m for n, m in sys.modules.items() if n.split(".")[0] in ("tinytf", "tinytf_course")}
 codes = [inspect.getfile(m) for m in ours.values()]
 def inner(code):
     yield hashlib.sha256(code.co_code + repr(code.co_names).encode()).hexdigest()
@@ -101,7 +104,7 @@ def inner(code):
             yield from inner(part)
 hashes = set()
 for name, module in ours.items():
-    if name.startswith("tinytf.course"):
+    if is_machinery(name):
         with open(module.__file__, encoding="utf-8") as file:
             hashes |= set(inner(compile(file.read(), name, "exec")))
 print(json.dumps([answers(), codes, sorted(hashes), sorted(exercises())]))
@@ -110,7 +113,10 @@ print(json.dumps([answers(), codes, sorted(hashes), sorted(exercises())]))
 
 def test_nothing_importable_is_a_reference(edition):
     folder, _ = edition
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(folder), str(folder / "notebooks")]),
+    }
     done = subprocess.run([sys.executable, "-c", IMPORTED], cwd=folder, env=environment,
                           capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0, done.stderr

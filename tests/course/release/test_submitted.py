@@ -1,6 +1,6 @@
 """Of a notebook only what an answer needs is taken."""
 
-from tinytf.course.release.submitted import answers_in
+from tinytf_course.release.submitted import answers_in
 
 SETUP = "import torch\nimport os, math\nfrom torch.nn import functional as F\nwidth = 3\nx = f(2)"
 LOOKUP = "def my_lookup(query, keys, values, temperature):\n    return {}\n\n\n"
@@ -38,4 +38,4 @@ def test_answers_that_call_the_package_are_named():
     inside = "def my_lookup(*a):\n    import tinytf.attention\n    return tinytf.attention.x"
     assert lookup(inside).borrows == ("tinytf.attention",)
     assert lookup(weights, LOOKUP.format("query")).borrows == ()
-    assert lookup("from tinytf.course import check", LOOKUP.format("check")).borrows == ()
+    assert lookup("from tinytf_course import check", LOOKUP.format("check")).borrows == ()

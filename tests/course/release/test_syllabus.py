@@ -2,9 +2,9 @@
 
 import pytest
 
-from tinytf.course.outline import CHAPTERS
-from tinytf.course.release.syllabus import rendered, weeks
-from tinytf.course.release.teaching import FOLDER, NotesError
+from tinytf_course.outline import CHAPTERS
+from tinytf_course.release.syllabus import rendered, weeks
+from tinytf_course.release.teaching import FOLDER, NotesError
 
 MINUTES = {chapter.number: chapter.minutes or 90 for chapter in CHAPTERS}
 SYLLABI = (FOLDER / "syllabi.md").read_text(encoding="utf-8")

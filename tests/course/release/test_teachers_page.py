@@ -3,10 +3,10 @@
 from functools import cache
 from pathlib import Path
 
-from tinytf.course.notebooks import notebooks
-from tinytf.course.release.facts import facts
-from tinytf.course.release.teachers_page import index, page, sheet
-from tinytf.course.release.teaching import NAMED, read, written
+from tinytf_course.notebooks import notebooks
+from tinytf_course.release.facts import facts
+from tinytf_course.release.teachers_page import index, page, sheet
+from tinytf_course.release.teaching import NAMED, read, written
 
 FOLDER = Path(__file__).parents[3] / "notebooks"
 

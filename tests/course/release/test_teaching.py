@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tinytf.course.notebooks import notebooks
-from tinytf.course.outline import CHAPTERS
-from tinytf.course.release.facts import facts, problems
-from tinytf.course.release.teachers_page import page
-from tinytf.course.release.teaching import NAMED, NotesError, parse, read, written
+from tinytf_course.notebooks import notebooks
+from tinytf_course.outline import CHAPTERS
+from tinytf_course.release.facts import facts, problems
+from tinytf_course.release.teachers_page import page
+from tinytf_course.release.teaching import NAMED, NotesError, parse, read, written
 
 FOLDER = Path(__file__).parents[3] / "notebooks"
 WRITTEN = written()

@@ -1,0 +1,115 @@
+"""What a language model reads, says and finds hard: text drawn token by token."""
+
+import matplotlib.pyplot as plt
+from matplotlib.patches import Rectangle
+
+from tinytf.viz.style import ATTENTION, CYCLE, as_array, label, new_axes, readable_on
+
+COLUMNS = 104  # of text on a row
+MONO = "DejaVu Sans Mono"
+
+
+def block_table(read, say, *, title=None):
+    """Draw blocks of text: what is read, and under each token what must be said after it.
+
+    read, say: a list of rows of tokens each, all of one length. The colour is that of the block
+    in which a token is read. Returns the Axes; raises ValueError if the two do not fit together.
+    """
+    shape = [len(row) for row in read]
+    if not shape or shape != [len(row) for row in say] or len(set(shape)) > 1:
+        raise ValueError(
+            f"rows of equal length are needed: {shape} read, {[len(row) for row in say]} said"
+        )
+    ax = new_axes(size=(0.3 + 1.15 * shape[0], 0.25 + 0.78 * len(read)))
+    for row, (above, below) in enumerate(zip(read, say, strict=True)):
+        for column, (token, answer) in enumerate(zip(above, below, strict=True)):
+            last = column == shape[0] - 1
+            owner = row + 1 if last else row  # the last answer is read by the next block
+            for y, text, block in ((row * 2.4, token, row), (row * 2.4 + 1, answer, owner)):
+                color = CYCLE[block % len(CYCLE)]
+                box = Rectangle((column + 0.03, y), 0.94, 0.88, facecolor=color, alpha=0.25)
+                ax.add_patch(box)
+                ax.text(column + 0.5, y + 0.46, _clean(text), ha="center", va="center",
+                        fontsize=10, family=[MONO, *plt.rcParams["font.family"]])  # fmt: skip
+    places = [row * 2.4 + part + 0.44 for row in range(len(read)) for part in (0, 1)]
+    names = [f"block {row} {verb}" for row in range(len(read)) for verb in ("reads", "says")]
+    ax.set_yticks(places, names)
+    ax.set(xlim=(0, shape[0]), ylim=(len(read) * 2.4 - 0.4, -0.1), xticks=[])
+    _bare(ax)
+    if title:
+        ax.set_title(title, loc="left")
+    return ax
+
+
+def ranking(values, ax=None, *, colors=None, xlabel=None, title=None, decimals=2):
+    """Draw (name, number) pairs, or {name: number}, as horizontal bars in their order.
+
+    colors: {name: place in CYCLE}; the others are grey. Returns the Axes. Raises ValueError if
+    there is nothing to draw.
+    """
+    pairs = list(values.items() if hasattr(values, "items") else values)
+    if not pairs:
+        raise ValueError("ranking needs at least one (name, number), got none")
+    ax = new_axes(ax, (9, 0.38 * len(pairs) + 1.1))
+    numbers = [float(number) for _, number in pairs]
+    hues = [CYCLE[(colors or {})[name]] if name in (colors or {}) else "#a3abb5"
+            for name, _ in pairs]  # fmt: skip
+    drawn = ax.barh(range(len(pairs)), numbers, 0.74, color=hues)
+    ax.bar_label(drawn, fmt=f"%.{decimals}f", padding=4, fontsize=11)
+    ax.set_yticks(range(len(pairs)), [label(name) for name, _ in pairs])
+    ax.set(ylim=(len(pairs) - 0.4, -0.6), xlabel=xlabel)
+    ax.margins(x=0.1)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(False, axis="y")
+    if title:
+        ax.set_title(title)
+    return ax
+
+
+def text_bits(tokens, bits, *, top=10.0, title=None):
+    """Write a text with each token on the colour of its bits, from 0 to `top`; returns the Axes.
+
+    A space is drawn as it is, a line end as ↵ and a new line. Raises ValueError if tokens and bits
+    differ in number.
+    """
+    bits = as_array(bits, "bits", ndim=1)
+    if len(tokens) != len(bits) or not len(bits):
+        raise ValueError(f"{len(tokens)} tokens for {len(bits)} numbers of bits")
+    placed, x, y = [], 0, 0.0
+    for token, amount in zip(tokens, bits, strict=True):
+        shown = token.replace("\n", "↵")
+        if x and x + len(shown) > COLUMNS:
+            x, y = 0, y + 1
+        placed.append((shown, x, y, amount))
+        x += len(shown)
+        if token.endswith("\n"):
+            x, y = 0, y + 1
+    rows = int(max(y for _, _, y, _ in placed)) + 1
+    width = max(60, *(x + len(shown) for shown, x, _, _ in placed))
+    fig, ax = plt.subplots(figsize=(0.12 * width, 0.29 * rows + 0.9), layout="constrained")
+    for shown, x, y, amount in placed:
+        shade = ATTENTION(min(amount / top, 1.0))
+        ax.add_patch(Rectangle((x, y), len(shown), 0.92, facecolor=shade, edgecolor="white"))
+        for i, char in enumerate(shown):  # a place of its own for each, whatever the font's width
+            ax.text(x + i + 0.5, y + 0.5, char.replace("$", r"\$"), ha="center", va="center",
+                    family=MONO, fontsize=10, color=readable_on(shade[:3]))  # fmt: skip
+    ax.set(xlim=(0, width), ylim=(rows, -0.1), xticks=[], yticks=[])
+    _bare(ax)
+    scale = plt.cm.ScalarMappable(plt.Normalize(0, top), ATTENTION)
+    bar = fig.colorbar(scale, ax=ax, orientation="horizontal", shrink=0.4, aspect=30, pad=0.02)
+    bar.set_label(f"bits ({top:g} or more at the right)")
+    bar.outline.set_visible(False)
+    if title:
+        ax.set_title(title, loc="left")
+    return ax
+
+
+def _clean(text):
+    return label(str(text).replace(" ", "·").replace("\n", "↵"))
+
+
+def _bare(ax):
+    ax.grid(False)
+    ax.tick_params(length=0)
+    for spine in ax.spines.values():
+        spine.set_visible(False)

@@ -1,0 +1,157 @@
+"""Drawings of pretraining: a text as questions and as blocks, a step from several batches."""
+
+import matplotlib.pyplot as plt
+import torch
+
+from tinytf.viz.statistics import lines
+from tinytf.viz.style import COLOURS, CYCLE
+from tinytf_course.drawings.diagram import Diagram
+
+
+def draw_questions(tokens):
+    """Draw the questions that a text asks: each beginning of it, and the token that follows.
+
+    `tokens` are the text's. Returns the Axes.
+    """
+    count, cell = len(tokens) - 1, 1.75
+    said = [f"After {' '.join(tokens[: i + 1])} comes {tokens[i + 1]}." for i in range(count)]
+    d = Diagram(
+        cell * (count + 1) + 3.2, 0.85 * count + 0.6,
+        alt=f"A text as questions, one a row. {' '.join(said)}",
+    )  # fmt: skip
+    for row in range(count):
+        y = 0.85 * (count - row) - 0.2
+        d.text(1.9, y, f"question {row + 1}", align="right", size=10)
+        for i in range(row + 1):
+            last = d.box(3.0 + i * cell, y, tokens[i], role="input", size=(1.6, 0.62))
+        answer = d.box(3.0 + (count + 0.35) * cell, y, tokens[row + 1], role="output",
+                       size=(1.6, 0.62))  # fmt: skip
+        d.arrow(last, answer)
+    return d.ax
+
+
+def draw_text_blocks(tokens, length):
+    """Draw a row of tokens cut into blocks: what is read, and under it what must be said.
+
+    Blocks have `length` tokens; as many are drawn as have a token after them. Returns the Axes.
+    """
+    count, cell, gap = (len(tokens) - 1) // length, 1.42, 0.5
+    used = tokens[: count * length + 1]
+    d = Diagram(
+        len(used) * cell + count * gap + 2.6, 4.3,
+        alt=f"A text of {len(used)} tokens: {' '.join(used)}. It is cut into {count} blocks of "
+        f"{length}. Under what a block reads stands what it must say, the same text one token "
+        "later; the last token it says is the first that the next block reads.",
+    )  # fmt: skip
+    hues = ("query", "value", "output", "key")
+
+    def at(i):
+        return 2.9 + i * cell + i // length * gap
+
+    for name, y in (("the text", 3.75), ("read", 2.1), ("must say", 0.7)):
+        d.text(1.9, y, name, align="right", size=10)
+    for i, token in enumerate(used):
+        owner = hues[i // length % 4] if i < count * length else "plain"
+        d.box(at(i), 3.75, token, role=owner, size=(1.3, 0.62))
+    for i in range(count * length):
+        owner = hues[i // length % 4]
+        read = d.box(at(i), 2.1, used[i], role=owner, size=(1.3, 0.62))
+        following = hues[(i + 1) // length % 4] if i + 1 < count * length else "plain"
+        say = d.box(at(i), 0.7, used[i + 1], role=following, size=(1.3, 0.62))
+        d.arrow(read, say)
+    return d.ax
+
+
+def draw_pretraining_step(batches=3):
+    """Draw one step: several small batches add to one gradient, and the weights move once.
+
+    Returns the Axes.
+    """
+    d = Diagram(
+        17.8, max(1.3 * batches, 3.9) + 0.9,
+        alt=f"{batches} small batches pass through the model one after another. The loss of each, "
+        "divided by the tokens of all, sends a gradient back, and the gradients add up. Their sum "
+        "is clipped, AdamW takes the schedule's rate and moves the weights once.",
+    )  # fmt: skip
+    middle = (max(1.3 * batches, 3.9) + 0.9) / 2
+    gradient = d.box(10.1, middle, "gradient", "added up", role="query", size=(2.2, 1.1))
+    for i in range(batches):
+        y = middle + 1.3 * (batches - 1 - 2 * i) / 2
+        batch = d.box(1.5, y, f"batch {i + 1}", role="input", size=(2.2, 0.75))
+        loss = d.box(5.4, y, "loss ÷ all tokens", role="loss", size=(3.0, 0.75))
+        d.arrow(batch, loss, "model")
+        d.arrow(loss.right, (8.9, middle + 0.25 * (batches - 1 - 2 * i) / 2), "backward")
+    clipped = d.box(13.0, middle, "clipped", "length at most 1", role="norm", size=(2.5, 1.1))
+    step = d.box(16.2, middle, "AdamW", "weights move once", role="feedforward", size=(2.6, 1.1))
+    rate = d.box(16.2, middle + 1.75, "schedule", "rate of this step", role="key", size=(2.6, 0.95))
+    groups = d.box(16.2, middle - 1.75, "groups", "what decays", role="key", size=(2.6, 0.95))
+    d.arrow(gradient, clipped)
+    d.arrow(clipped, step)
+    d.arrow(rate, step)
+    d.arrow(groups, step)
+    return d.ax
+
+
+def known_levels(history, levels, smooth=3):
+    """Draw a loss over the steps with {name: level} of guessers as dashed lines; returns the Axes.
+
+    `history` is what training returns; a loss is averaged with `smooth` neighbours on either side.
+    """
+    losses = torch.tensor([row["loss"] for row in history])
+    steps = [row["step"] for row in history]
+    mean = [losses[max(0, i - smooth) : i + smooth + 1].mean().item() for i in range(len(losses))]
+    ax = lines(steps, {"the model": mean}, xlabel="step", ylabel="loss, nats per token",
+               markers=False, colors={"the model": 0})  # fmt: skip
+    for style, (name, level) in zip((":", "--", "-.", (0, (1, 4))), levels.items(), strict=False):
+        ax.axhline(level, color=COLOURS["plain"], linestyle=style, linewidth=1.5, zorder=1)
+        ax.annotate(name, (1.01, level), xycoords=("axes fraction", "data"), va="center",
+                    color=COLOURS["plain"], fontsize=11)  # fmt: skip
+    if ax.get_legend():
+        ax.get_legend().remove()
+    return ax
+
+
+def gradient_lengths(histories, longest=1.0):
+    """Draw the gradient's length in each step of {name: history}, and where it is clipped."""
+    names = list(histories)
+    steps = {name: [row["step"] for row in histories[name]] for name in names}
+    found = {name: [row["grad_norm"] for row in histories[name]] for name in names}
+    ax = lines(steps, found, xlabel="step", ylabel="length of the gradient", markers=False,
+               colors={name: (5, 0, 2)[i] for i, name in enumerate(names)})  # fmt: skip
+    ax.axhline(longest, color=COLOURS["norm"], linestyle="--", label="clipped above")
+    ax.set_ylim(0, None)
+    ax.legend()
+    return ax
+
+
+def read_again(curves, readings, trained_on="its own text"):
+    """Draw {run: (seeds, points)} twice over the readings: on what was read, on other text.
+
+    `curves` maps "train" and "validation" to the runs. Returns the two Axes.
+    """
+    axes = plt.subplots(1, 2, figsize=(12, 4.2), sharey=True)[1]
+    titles = {"train": trained_on, "validation": "text it has never read"}
+    for ax, (split, runs) in zip(axes, curves.items(), strict=True):
+        mean = {run: t.mean(dim=0) for run, t in runs.items()}
+        band = {run: (t.amin(dim=0), t.amax(dim=0)) for run, t in runs.items()}
+        hues = dict(zip(runs, (6, 7, 0)[: len(runs)], strict=True))
+        lines(readings, mean, ax, band=band, colors=hues, title=titles[split],
+              xlabel="how often it was read", ylabel="bits per byte")  # fmt: skip
+    axes[1].get_legend().remove()
+    axes[1].set_ylabel("")
+    return list(axes)
+
+
+def where_bits_go(bits, share):
+    """Draw {kind of token: bits each} beside {kind: share of all bits}; returns the two Axes."""
+    axes = plt.subplots(1, 2, figsize=(11, 0.5 * len(bits) + 1.2), sharey=True)[1]
+    for ax, values, words in zip(
+        axes, (bits, share), ("bits a token, mean", "share of all bits"), strict=True
+    ):
+        drawn = ax.barh(range(len(values)), [float(v) for v in values.values()], 0.7,
+                        color=CYCLE[3 if ax is axes[0] else 7])  # fmt: skip
+        ax.bar_label(drawn, fmt="%.2f", padding=4)
+        ax.set_yticks(range(len(values)), list(values))
+        ax.set(xlabel=words, ylim=(len(values) - 0.4, -0.6))
+        ax.margins(x=0.12)
+    return list(axes)

@@ -1,0 +1,243 @@
+"""Chapter 24: a model's heads, and its words, in another order."""
+
+import functools
+
+import torch
+
+from tinytf.support.randomness import seeded
+from tinytf.transformer import Transformer, TransformerConfig
+from tinytf_course.expect import agrees, expect, numbers, same
+from tinytf_course.grading import Exercise
+from tinytf_course.words import described, short
+
+ORDER = torch.tensor([1, 2, 0])
+
+
+# 24.1 heads in another order
+
+
+def my_reorder_heads(state, num_heads, order):
+    """A Transformer's tensors, by name, with the heads of every attention in another order.
+
+    state maps names to tensors, as `model.state_dict()` does; order is a permutation of
+    0..num_heads-1, and head order[j] goes to place j. Returns a dictionary with the same names.
+    """
+    raise NotImplementedError
+
+
+def _model(norm="pre", layers=2, heads=3, dtype=torch.float32, **changes):
+    """A small model whose sizes are all different, and whose weights are no 0 and no 1."""
+    sizes = {"src_vocab_size": 9, "tgt_vocab_size": 8, "d_ff": 10} | changes
+    config = TransformerConfig(
+        d_model=12, num_heads=heads, num_layers=layers, max_len=5, dropout=0.0, norm=norm, **sizes
+    )
+    with seeded(0):
+        model = Transformer(config).to(dtype).eval()
+        for seed, parameter in enumerate(model.parameters()):
+            drawn = numbers(*parameter.shape, seed=seed, scale=0.5, dtype=dtype)
+            parameter.data = drawn
+    return model
+
+
+def _told(model):
+    """Tensors that tell where a number stood: its row, and a hundredth more by column."""
+    state = {}
+    for name, tensor in model.state_dict().items():
+        rows = torch.arange(float(len(tensor)))
+        columns = torch.arange(float(tensor.size(-1))) / 100
+        state[name] = rows if tensor.dim() == 1 else rows[:, None] + columns
+    return state
+
+
+def _moved(tensor, axis, heads, order):
+    """A tensor whose blocks along this axis stand in their new places."""
+    if axis is None:
+        return tensor
+    blocks = tensor.chunk(heads, axis)
+    return torch.cat([blocks[i] for i in order.tolist()], axis)
+
+
+def _parts(model):
+    """For each tensor what kind of thing it is, and the axis along which it has heads."""
+    found = {}
+    for name, _ in model.state_dict().items():
+        part, kind = name.split(".")[-2:]
+        if part in ("w_q", "w_k", "w_v"):
+            found[name] = kind, 0
+        elif part == "w_o" and kind == "weight":
+            found[name] = "collector", 1
+        else:
+            found[name] = "other", None
+    return found
+
+
+def _answered(answer, state, heads, order, where):
+    got = answer(state, heads, order)
+    expect(isinstance(got, dict), f"{where}, you return {described(got)}, expected a dict")
+    lost = [name for name in state if name not in got]
+    expect(not lost, f"{where}, {len(lost)} names are missing, such as {lost[:1]}")
+    extra = [name for name in got if name not in state]
+    expect(not extra, f"{where}, {len(extra)} names are too many, such as {extra[:1]}")
+    return got
+
+
+@functools.cache
+def _kinds():
+    """A model's tensors, and for each its kind and where it has heads."""
+    model = _model()
+    return _told(model), _parts(model)
+
+
+def _check(answer, kind, note):
+    """Expect every tensor of this kind to be in order."""
+    state, parts = _kinds()
+    where = f"for three heads of 4 and order={short(ORDER)}"
+    got = _answered(answer, state, 3, ORDER, where)
+    for name in state:
+        its, axis = parts[name]
+        if its == kind:
+            expected = _moved(state[name], axis, 3, ORDER)
+            same(got[name], expected, f"in {name}, {where}", note=note, dtype=True)
+
+
+def _rows(answer):
+    """what makes queries, keys and values makes each head in its new place"""
+    _check(answer, "weight", "Rows 0 to 3 make head 0, rows 4 to 7 head 1: expected first.")
+
+
+def _biases(answer):
+    """each head's biases go with it"""
+    _check(answer, "bias", "Numbers 0 to 3 are added to head 0, 4 to 7 to head 1: expected first.")
+
+
+def _columns(answer):
+    """what collects the heads finds each in its new place"""
+    _check(answer, "collector", "It reads the heads: columns 0 to 3 head 0, columns 4 to 7 head 1.")
+
+
+def _others(answer):
+    """what has no heads stays"""
+    _check(answer, "other", "It neither makes heads nor reads them.")
+
+
+_SIZES = {
+    "a post-norm model": {"norm": "post"},
+    "a model of one layer with 4 heads": {"layers": 1, "heads": 4},
+    "a model with one table for both languages": {"tgt_vocab_size": 9, "share_embeddings": True},
+    "a model with heads of one number": {"heads": 12},
+    "a model with one head, and d_ff=12": {"heads": 1, "d_ff": 12},
+}  # fmt: skip
+
+
+def _scores(model):
+    """What a model says about two sentences, one of them padded."""
+    src, tgt = torch.tensor([[5, 3, 1, 4], [2, 1, 0, 0]]), torch.tensor([[1, 4, 3], [1, 2, 5]])
+    with torch.no_grad():
+        return model(src, tgt)
+
+
+@functools.cache
+def _running(name):
+    """A model in float64, its tensors, and what it says."""
+    model = _model(dtype=torch.float64, **_SIZES[name])
+    state = {part: tensor.clone() for part, tensor in model.state_dict().items()}
+    return model, state, _scores(model)
+
+
+def _computes(answer):
+    """the model computes the same"""
+    for name in _SIZES:
+        model, state, expected = _running(name)
+        heads = model.config.num_heads
+        order = torch.arange(heads).roll(1)
+        where = f"for {name}, order={short(order)}"
+        got = _answered(answer, state, heads, order, where)
+        for part, tensor in got.items():
+            wanted = tuple(state[part].shape)
+            says = f"{where}, {part} is {described(tensor)}, expected the shape {wanted}"
+            expect(isinstance(tensor, torch.Tensor) and tensor.shape == wanted, says)
+            words = f"{where}, {part} is {tensor.dtype} now, and was torch.float64"
+            expect(tensor.dtype == torch.float64, words)
+            if heads > 1 and part.endswith("self_attention.w_q.weight"):
+                stays = torch.equal(tensor, state[part])
+                expect(not stays, f"{where}, {part} is as it was, expected its heads to move")
+        model.load_state_dict(got)
+        same(_scores(model), expected, f"{where}, its scores")
+
+
+HEADS = Exercise(
+    id="24.1",
+    title="heads in another order",
+    difficulty=2,
+    minutes=12,
+    statement=(
+        "Write `my_reorder_heads(state, num_heads, order)`: the tensors of a `Transformer`, by "
+        "name, with the heads of every attention in another order, so that the model computes the "
+        "same. Head `order[j]` goes to place j. A head is `d_model / num_heads` numbers side by "
+        "side in a query, a key or a value (chapter 06); its numbers stay together, and in their "
+        "order. `w_q`, `w_k` and `w_v` make the heads, `w_o` reads them, a linear map's weight is "
+        "(outputs, inputs), and the stream stays as it is."
+    ),
+    hint=(
+        "`part, kind = name.split('.')[-2:]` says which map it is, and whether weight or bias. "
+        "Along which axis do heads lie? `unflatten` makes (heads, numbers) of that axis."
+    ),
+    function=my_reorder_heads,
+    tests=(_rows, _biases, _columns, _others, _computes),
+)
+
+# 24.2 their ids in our order
+
+
+def my_order(size, pad, eos):
+    """List Marian's ids in the order of our table: size + 1 whole numbers.
+
+    `size` is how many words Marian has, `pad` and `eos` its ids of <pad> and <eos>.
+    """
+    raise NotImplementedError
+
+
+def _ordered(size, pad, eos):
+    return [pad, pad, eos] + [i for i in range(size) if i not in (pad, eos)]
+
+
+def _at_the_end(answer):
+    """<eos> is their first word and <pad> their last, as in the public models"""
+    agrees(answer, _ordered, 4, 3, 0)
+    agrees(answer, _ordered, 9, 8, 0)
+
+
+def _at_the_front(answer):
+    """<pad> and <eos> are their first words"""
+    agrees(answer, _ordered, 5, 0, 1)
+    agrees(answer, _ordered, 5, 1, 0)
+
+
+def _anywhere(answer):
+    """<pad> and <eos> stand anywhere"""
+    for size in (2, 3, 5):
+        for pad in range(size):
+            for eos in range(size):
+                if pad != eos:
+                    agrees(answer, _ordered, size, pad, eos)
+
+
+WORDS = Exercise(
+    id="24.2",
+    title="their words in our order",
+    difficulty=1,
+    minutes=8,
+    statement=(
+        "Marian's table has `size` rows, one for each of its words; `pad` and `eos` are its ids "
+        "of `<pad>` and `<eos>`, which can stand anywhere. Write `my_order(size, pad, eos)`: the "
+        "list of Marian's ids in the order of our table, `size + 1` whole numbers. Our row 0 is "
+        "their `<pad>`, our row 1, the start, is their `<pad>` again, our row 2 is their `<eos>`, "
+        "and all other words follow in the order in which they stand in Marian's table."
+    ),
+    hint="Write down the first three, then every id of theirs that is not yet among them.",
+    function=my_order,
+    tests=(_at_the_end, _at_the_front, _anywhere),
+)
+
+
+EXERCISES = (HEADS, WORDS)

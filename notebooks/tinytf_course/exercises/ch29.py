@@ -1,0 +1,665 @@
+"""Exercises of chapter 29, Following an answer."""
+
+import math
+
+import torch
+from torch import nn
+
+from tinytf_course.expect import agrees, expect, gradients, numbers, same, tensor
+from tinytf_course.grading import Exercise, hint
+from tinytf_course.words import short
+
+# 29.1 decided, and not taken back
+
+
+def my_decided_after(logits):
+    """Find the layer from which on each place's likeliest token is the final one: (L, B, T, V).
+
+    Returns the layers' numbers (B, T), counted from 0.
+    """
+    raise NotImplementedError
+
+
+def _logits(guesses, size=5):
+    """Logits (L, B, T, V) whose likeliest tokens are `guesses` (L, B, T)."""
+    guesses = torch.tensor(guesses)
+    return torch.nn.functional.one_hot(guesses, size).float() * 2 - 1
+
+
+def _walk_down(logits):
+    """Place by place, from the last layer down as long as the guess stays."""
+    likeliest = logits.argmax(dim=-1).tolist()
+    rows = []
+    for b in range(logits.size(1)):
+        rows.append([])
+        for t in range(logits.size(2)):
+            layer = len(likeliest) - 1
+            while layer > 0 and likeliest[layer - 1][b][t] == likeliest[-1][b][t]:
+                layer -= 1
+            rows[-1].append(layer)
+    return torch.tensor(rows).view(logits.shape[1:3])
+
+
+def _d_one(answer):
+    """one place that settles after layer 2"""
+    where = "for one place at which five layers say 1, 3, 4, 4, 4"
+    same(answer(_logits([[[1]], [[3]], [[4]], [[4]], [[4]]])), [[2]], where)
+
+
+def _d_back(answer):
+    """a guess that was given up and comes back counts from its return"""
+    where = "for one place at which five layers say 2, 2, 0, 2, 2"
+    note = "The third layer said something else: the answer stands from layer 3 on."
+    same(answer(_logits([[[2]], [[2]], [[0]], [[2]], [[2]]])), [[3]], where, note=note)
+
+
+def _d_ends(answer):
+    """decided at once, or only in the end"""
+    where = "for two places at which three layers say 1, 1, 1 and 1, 1, 3"
+    same(answer(_logits([[[1, 1]], [[1, 1]], [[1, 3]]])), [[0, 2]], where)
+    agrees(answer, _walk_down, numbers(1, 2, 3, 4, seed=1), note="One layer is the final one.")
+
+
+def _d_places(answer):
+    """every place by itself, in every row"""
+    for seed, shape in enumerate([(4, 3, 2, 2), (7, 2, 5, 3), (3, 1, 6, 2), (5, 4, 1, 2)]):
+        agrees(answer, _walk_down, numbers(*shape, seed=seed))
+
+
+def _d_kinds(answer):
+    """in half and double precision, for large logits, for nowhere a place"""
+    near = torch.tensor([[0.0, 1e-12], [0.0, 1e-12], [1e-12, 0.0]], dtype=torch.float64)
+    agrees(answer, _walk_down, near[[0, 2, 1], None, None] + 1)
+    agrees(answer, _walk_down, numbers(4, 2, 3, 2, seed=5, dtype=torch.float16))
+    agrees(answer, _walk_down, numbers(4, 2, 3, 2, seed=6, scale=1e4, shift=-1e5))
+    empty = answer(torch.zeros(3, 2, 0, 4))
+    got = tuple(tensor(empty, "for no places").shape)
+    expect(got == (2, 0), f"for logits of shape (3, 2, 0, 4), you return {got}, expected (2, 0)")
+
+
+DECIDED = Exercise(
+    id="29.1",
+    title="decided, and not taken back",
+    difficulty=2,
+    minutes=8,
+    statement=(
+        "When is an answer *decided*? Not when it is first guessed: a guess may be given up "
+        "again. We call it decided after the first layer from which on the likeliest token is the "
+        "final one, and stays so. Write `my_decided_after(logits)`: `logits` is (L, B, T, V), the "
+        "lens at L levels, the last of them the model's own; return (B, T), for each place the "
+        "number of that level, counted from 0. If levels say 2, 2, 0, 2, 2, that is 3."
+    ),
+    hint=(
+        "`logits.argmax(dim=-1)` is what each level says, (L, B, T). Start at the last level and "
+        "go down as long as the level below says the same. A loop over levels is fine: keep a "
+        "mask of the places that have agreed so far."
+    ),
+    function=my_decided_after,
+    tests=(_d_one, _d_back, _d_ends, _d_places, _d_kinds),
+)
+
+
+# 29.2 repair a patch that leaks
+
+
+def my_transplant(values, at):
+    """Make a function of x (B, T, C) that takes one position a row, at (B,), from `values`."""
+    raise NotImplementedError
+
+
+LEAKY = """
+def my_transplant(values, at):
+    def change(x):
+        x[:, at] = values[:, at]
+        return x
+    return change
+"""
+
+X = torch.zeros(2, 3, 1)
+VALUES = torch.tensor([[[1.0], [2.0], [3.0]], [[4.0], [5.0], [6.0]]])
+AT = torch.tensor([0, 2])
+_PATCH = f"for values={short(VALUES[..., 0])} (C = 1), at={short(AT)}, and x all 0"
+
+
+def _patched(values, at, x):
+    """Vector by vector."""
+    rows = []
+    for b in range(x.size(0)):
+        rows.append([])
+        for t in range(x.size(1)):
+            rows[-1].append(values[b, t].to(x.dtype) if t == int(at[b]) else x[b, t])
+    return torch.stack([torch.stack(row) for row in rows])
+
+
+def _applied(answer):
+    def run(values, at, x):
+        return answer(values, at)(x)
+
+    return run
+
+
+def _t_own_place(answer):
+    """each row gets the vector of its own place"""
+    got = tensor(answer(VALUES, AT)(X.clone()), _PATCH)
+    expect(got.shape == X.shape, f"{_PATCH}, the shape is {tuple(got.shape)}, expected (2, 3, 1)")
+    picked = [got[0, 0, 0].item(), got[1, 2, 0].item()]
+    expect(picked == [1, 6], f"{_PATCH}, the two patched numbers are {picked}, expected [1, 6]")
+
+
+def _t_nothing_else(answer):
+    """and nothing else changes, in no row"""
+    got = tensor(answer(VALUES, AT)(X.clone()), _PATCH)
+    note = "`x[:, at]` takes every place in `at` from every row: a patch that leaks."
+    same(got[..., 0], [[1, 0, 0], [0, 0, 6]], _PATCH, note=note)
+
+
+def _t_callers_own(answer):
+    """the caller's x and values stay as they are"""
+    x, values = numbers(2, 3, 2, seed=1), numbers(2, 3, 2, seed=2)
+    before, kept = x.clone(), values.clone()
+    out = tensor(answer(values, AT)(x), "for random x")
+    note = "What a module computed may be another run's record, or wanted for the gradient."
+    same(x, before, "after the patch, for the caller's x", note=note)
+    same(values, kept, "after the patch, for the caller's values", note=note)
+    expect(out.data_ptr() != x.data_ptr(), "the result is the caller's x itself: return a copy")
+
+
+def _t_again(answer):
+    """one change can be used many times, on other x"""
+    values, at = numbers(3, 4, 2, seed=3), torch.tensor([3, 0, 0])
+    change = answer(values, at)
+    for seed in (4, 5):
+        x = numbers(3, 4, 2, seed=seed)
+        where = "for a change that is used twice"
+        same(change(x), _patched(values, at, x), where)
+
+
+def _t_sizes(answer):
+    """for other sizes, and for one row, one place"""
+    run = _applied(answer)
+    run.parameters = ("values", "at", "x")
+    for seed, (b, t, c) in enumerate([(3, 5, 2), (5, 2, 4), (1, 4, 3), (4, 1, 2), (4, 4, 1)]):
+        at = torch.tensor([(2 * i + seed) % t for i in range(b)])
+        agrees(run, _patched, numbers(b, t, c, seed=seed), at, numbers(b, t, c, seed=seed + 9))
+
+
+def _t_kinds(answer):
+    """the result has x's dtype, and gradients reach x and values"""
+    run = _applied(answer)
+    run.parameters = ("values", "at", "x")
+    at = torch.tensor([1, 0, 3])
+    wide, half = numbers(3, 4, 2, seed=1, dtype=torch.float64), torch.float16
+    agrees(run, _patched, wide, at, numbers(3, 4, 2, seed=2, dtype=half))
+    agrees(run, _patched, wide, at, numbers(3, 4, 2, seed=2, dtype=torch.float64))
+    agrees(run, _patched, wide.to(half), at, numbers(3, 4, 2, seed=2))
+    gradients(run, _patched, numbers(3, 4, 2, seed=3), at, numbers(3, 4, 2, seed=4))
+
+
+@hint("Write the row in, or choose with `where`: 0 times infinity is NaN.")
+def _t_exact(answer):
+    """what stays and what comes is exact, beside huge numbers and infinities, too"""
+    x = X.clone()
+    x[0, 0], x[1, 2] = 1e9, -1e9
+    got = tensor(answer(VALUES, AT)(x), _PATCH)[..., 0]
+    same(got, [[1, 0, 0], [0, 0, 6]], f"{_PATCH} but for ±1e9 at the places patched")
+    x, values = X.clone(), VALUES.clone()
+    x[0, 0], x[0, 1], values[1, 1] = math.nan, math.inf, math.inf
+    got = tensor(answer(values, AT)(x), _PATCH)[..., 0]
+    where = "for x that holds infinity at (0, 1) and NaN at (0, 0), the place of row 0's patch"
+    same(got, [[1, math.inf, 0], [0, 0, 6]], where)
+
+
+TRANSPLANT = Exercise(
+    id="29.2",
+    title="repair a patch that leaks",
+    difficulty=2,
+    minutes=8,
+    statement=(
+        "`replace(model, name, change)` calls `change` with what the module computes, and goes on "
+        "with what it returns. We need a `change` that puts *one* vector a row into x (B, T, C): "
+        "row b gets `values[b, at[b]]` at its place `at[b]`, and all else stays. The first try "
+        "works for a batch of one."
+        f"\n\n```python{LEAKY}```\n\n"
+        "In a larger batch it patches places that nobody asked for, so that any patch seems to "
+        "work, and it writes into the caller's tensor. Repair it: `my_transplant(values, at)` "
+        "returns the function; what that returns is a new tensor, in x's dtype, and gradients "
+        "reach x and `values`. `values` is (B, T, C), `at` is (B,), integers."
+    ),
+    hint=(
+        "With a list of rows beside the list of places, `x[rows, at]` pairs them: row 0 with "
+        "at[0], row 1 with at[1]. `torch.arange(len(x))` is the list of rows. And `clone` first."
+    ),
+    function=my_transplant,
+    tests=(
+        _t_own_place,
+        _t_nothing_else,
+        _t_callers_own,
+        _t_again,
+        _t_sizes,
+        _t_exact,
+        _t_kinds,
+    ),
+)
+
+
+# 29.3 design the control
+
+
+def my_donors(answers, words, control):
+    """Find each sentence a donor: the next sentence, going round, that fits; (B,), or -1.
+
+    A donor has another word, and another answer; with `control` another word, and the same answer.
+    """
+    raise NotImplementedError
+
+
+ANSWERS = torch.tensor([0, 0, 1, 0, 1])
+WORDS = torch.tensor([7, 7, 3, 8, 4])
+_FIVE = f"for answers={short(ANSWERS)}, words={short(WORDS)}"
+
+
+def _next_that_fits(answers, words, control):
+    """Sentence by sentence, walking on from it."""
+    count, found = len(answers), []
+    for i in range(count):
+        donor = -1
+        for step in range(1, count):
+            j = (i + step) % count
+            other_word = int(words[j]) != int(words[i])
+            same_answer = int(answers[j]) == int(answers[i])
+            if other_word and same_answer == control:
+                donor = j
+                break
+        found.append(donor)
+    return torch.tensor(found, dtype=torch.long)
+
+
+def _c_experiment(answer):
+    """the experiment's donors mean the other noun"""
+    note = "Sentence 0 means noun 0: the next that means noun 1 is sentence 2."
+    where = f"{_FIVE}, control=False"
+    same(answer(ANSWERS, WORDS, False), [2, 2, 3, 4, 0], where, note=note)
+
+
+def _c_control(answer):
+    """the control's mean the same noun, with another word"""
+    note = (
+        "Sentence 1 has the answer of sentence 0, but its word too: nothing strange would be put "
+        "in. Sentence 3 is the next with another word."
+    )
+    where = f"{_FIVE}, control=True"
+    same(answer(ANSWERS, WORDS, True), [3, 3, 4, 0, 2], where, note=note)
+
+
+def _c_other_word(answer):
+    """with another word in the experiment as well"""
+    answers, words = torch.tensor([0, 1, 1]), torch.tensor([5, 5, 6])
+    note = "`wide` can mean either noun, in different sentences: a donor has another word."
+    agrees(answer, _next_that_fits, answers, words, False, note=note)
+
+
+def _c_none(answer):
+    """-1 where no sentence fits"""
+    same(
+        answer(torch.tensor([0, 0]), torch.tensor([1, 2]), False), [-1, -1],
+        "for answers=[0, 0], words=[1, 2], control=False",
+    )  # fmt: skip
+    agrees(answer, _next_that_fits, torch.tensor([1]), torch.tensor([3]), True)
+    agrees(answer, _next_that_fits, torch.tensor([1]), torch.tensor([3]), False)
+    for control in (True, False):
+        agrees(answer, _next_that_fits, torch.tensor([2, 2, 1]), torch.tensor([4, 4, 4]), control)
+
+
+def _c_many(answer):
+    """in larger batches, with more than two answers"""
+    for seed in range(6):
+        count = (9, 14, 5, 11, 2, 3)[seed]
+        answers = numbers(count, seed=seed).abs().mul(2).long()
+        words = numbers(count, seed=seed + 50).abs().mul(3).long()
+        for control in (True, False):
+            agrees(answer, _next_that_fits, answers, words, control)
+    got = answer(ANSWERS, WORDS, True)
+    expect(isinstance(got, torch.Tensor), f"{_FIVE}, you return {type(got).__name__}, no tensor")
+    expect(got.dtype == torch.int64, f"{_FIVE}, the dtype is {got.dtype}, expected torch.int64")
+
+
+DONORS = Exercise(
+    id="29.3",
+    title="design the control",
+    difficulty=2,
+    minutes=10,
+    statement=(
+        "In each sentence the adjective's state is to be exchanged for that of a *donor*, another "
+        "sentence of the batch. In the experiment the donor's `it` means another noun, so the "
+        "answer should change over. In the control all is as strange, another sentence, another "
+        "adjective, but the donor's `it` means the same noun: nothing should happen. Write "
+        "`my_donors(answers, words, control)`: `answers` (B,) is what each sentence's `it` means, "
+        "`words` (B,) its adjective, both integers. Return (B,), integers: for each sentence the "
+        "*next* one, going round past the end to the beginning, that has another adjective and, "
+        "with control=False, another answer, with control=True the same answer; -1 where there is "
+        "none."
+    ),
+    hint=(
+        "Two tables of all pairs: `words[:, None] != words` and `answers[:, None] == answers`. "
+        "Or a loop: from sentence i try (i + 1) % B, (i + 2) % B, and so on."
+    ),
+    function=my_donors,
+    tests=(_c_experiment, _c_control, _c_other_word, _c_none, _c_many),
+)
+
+
+# 29.4 repair a probe
+
+
+def my_probe(x, y, test_x, ridge):
+    """Fit a linear probe to states x (N, C) of classes y (N,); score the states test_x (M, C).
+
+    Returns (M, classes).
+    """
+    raise NotImplementedError
+
+
+CHEATING = """
+def my_probe(x, y, test_x, ridge):
+    mean = torch.cat([x, test_x]).mean(dim=0)
+    x = x - mean
+    wanted = torch.nn.functional.one_hot(y).to(x)
+    weights = torch.linalg.solve(x.T @ x, x.T @ wanted)
+    return x @ weights
+"""
+
+STATES = torch.tensor([[0.0], [2.0], [4.0]])
+CLASSES = torch.tensor([0, 0, 1])
+_LINE = f"for x={short(STATES)}, y={short(CLASSES)}"
+
+
+def _least_squares(x, y, test_x, ridge):
+    """With a column of ones that is not held down, as one system of equations."""
+    wide = x.dtype if x.dtype == torch.float64 else torch.float32
+    ones = torch.cat([x, torch.ones_like(x[:, :1])], dim=1).to(wide)
+    wanted = torch.stack([(y == k).to(wide) for k in range(int(y.max()) + 1)], dim=1)
+    held = torch.diag(torch.tensor([ridge] * x.size(1) + [0.0], dtype=wide))
+    weights = torch.linalg.inv(ones.T @ ones + held) @ (ones.T @ wanted)
+    asked = torch.cat([test_x, torch.ones_like(test_x[:, :1])], dim=1).to(wide)
+    return (asked @ weights).to(x.dtype)
+
+
+def _fitted_to(y):
+    return lambda x, _, test_x, ridge: _least_squares(x, y, test_x, ridge)
+
+
+def _p_test_states(answer):
+    """it scores the states it is asked about"""
+    test = torch.tensor([[2.0]])
+    where = f"{_LINE}, test_x={short(test)}, ridge=2"
+    got = tensor(answer(STATES, CLASSES, test, 2.0), where)
+    note = "One state is asked about, and there are two classes."
+    expect(
+        tuple(got.shape) == (1, 2), f"{where}, the shape is {tuple(got.shape)}, not (1, 2). {note}"
+    )
+
+
+def _p_mean(answer):
+    """at the mean of the known states it says the classes' shares"""
+    test = torch.tensor([[2.0]])
+    where = f"{_LINE}, test_x={short(test)}, ridge=2"
+    note = "2 is the mean of x; the offset is not held down, so there the scores are the shares."
+    same(answer(STATES, CLASSES, test, 2.0), [[2 / 3, 1 / 3]], where, 1e-4, note)
+
+
+def _p_slope(answer):
+    """elsewhere it follows a slope, which the ridge holds down"""
+    test = torch.tensor([[7.0], [2.0]])
+    for ridge, score in ((2.0, 1 / 3 + 1.0), (32.0, 1 / 3 + 0.25)):
+        where = f"{_LINE}, test_x={short(test)}, ridge={ridge:g}"
+        got = tensor(answer(STATES, CLASSES, test, ridge), where)
+        note = f"The slope is Σ(x − 2)(y − 1/3) / (Σ(x − 2)² + ridge) = 2 / (8 + {ridge:g})."
+        expect(got.dim() == 2 and len(got) == 2, f"{where}, the shape is {tuple(got.shape)}")
+        same(got[0, 1], score, f"{where}, for the first state's score of class 1", 1e-4, note)
+
+
+def _p_blind(answer):
+    """a state's score does not depend on the other states that are asked about"""
+    test = torch.tensor([[7.0], [2.0]])
+    where = f"{_LINE}, ridge=2, for the state 7"
+    alone = tensor(answer(STATES, CLASSES, test[:1], 2.0), where)
+    beside = tensor(answer(STATES, CLASSES, torch.tensor([[7.0], [900.0]]), 2.0), where)
+    expect(alone.shape == (1, 2) and beside.shape == (2, 2), f"{where}, the shapes are wrong")
+    note = "The test states must not take part in the fit, nor in the mean."
+    same(beside[0], alone[0], f"{where} beside the state 900", 1e-4, note)
+
+
+def _p_many(answer):
+    """for many features and classes, for few states and many"""
+    cases = [(30, 4, 3, 0.5), (6, 9, 2, 1.0), (12, 3, 5, 20.0), (40, 7, 4, 0.1), (5, 2, 1, 1.0)]
+    for seed, (n, c, classes, ridge) in enumerate(cases):
+        x = numbers(n, c, seed=seed, shift=0.5, dtype=torch.float64)
+        y = torch.arange(n).mul(7).add(seed) % classes
+        test = numbers(4, c, seed=seed + 20, dtype=torch.float64)
+        agrees(answer, _least_squares, x, y, test, ridge, tolerance=1e-11)
+    missing = torch.tensor([0, 3, 3, 0, 1])  # nobody is of class 2
+    x = numbers(5, 2, seed=3, dtype=torch.float64)
+    agrees(answer, _least_squares, x, missing, x[:2] + 1, 0.3, tolerance=1e-11)
+
+
+def _p_kinds(answer):
+    """in float32 too, exactly in float64, and the caller's states stay as they are"""
+    far = numbers(7, 2, seed=8, scale=1e-6, dtype=torch.float64)
+    agrees(answer, _least_squares, far, torch.arange(7) % 2, far[:3] * 5, 1e-12, tolerance=1e-7)
+    y = torch.arange(8) % 3
+    gradients(answer, _fitted_to(y), numbers(8, 2, seed=4), y, numbers(3, 2, seed=5), 0.5)
+    x, test = numbers(20, 3, seed=1), numbers(6, 3, seed=2)
+    y, kept, asked = torch.arange(20) % 3, x.clone(), test.clone()
+    agrees(answer, _least_squares, x, y, test, 0.7, tolerance=1e-4)
+    same(x, kept, "after the call, for the caller's x")
+    same(test, asked, "after the call, for the caller's test_x")
+
+
+PROBE = Exercise(
+    id="29.4",
+    title="repair a probe that knows the exam",
+    difficulty=3,
+    minutes=12,
+    statement=(
+        "This probe has an accuracy that nobody believes. It is a linear map, fitted by least "
+        "squares to one-hot classes: the states have their mean taken off, and the weights are "
+        "solved for."
+        f"\n\n```python{CHEATING}```\n\n"
+        "Four things are wrong: what it scores, what the mean is taken of, that `ridge` is "
+        "forgotten, and that it has no offset. Repair it. `my_probe(x, y, test_x, ridge)` fits "
+        "to states x (N, C) of classes y (N,), numbered from 0, and to nothing else. It returns "
+        "the scores (M, classes) of the states test_x (M, C), in x's dtype, with gradients to "
+        "both; classes are 0 to the largest in y. It makes the sum of the squared errors plus "
+        "`ridge` (above 0) times the sum of the squared weights as small as can be. There is an "
+        "offset for each class that is not held down by the ridge."
+    ),
+    hint=(
+        "With the mean taken off, the best offset is the mean of what is wanted: the classes' "
+        "shares. The weights solve (xᵀx + ridge · 1) W = xᵀ wanted. Take the same mean off test_x."
+    ),
+    function=my_probe,
+    tests=(_p_test_states, _p_mean, _p_slope, _p_blind, _p_many, _p_kinds),
+)
+
+
+# 29.5 patch the bug
+
+
+def my_culprit(good, broken, names, x):
+    """Name the first module of `names` by whose output `broken` is healed on x, or None.
+
+    good, broken: two models of the same modules. Both stay as they are.
+    """
+    raise NotImplementedError
+
+
+class _Block(nn.Module):
+    """x + w_2(gelu(w_1(x))), with a bug that is named: in its code, or in what it adds to."""
+
+    def __init__(self, seed, bug=""):
+        super().__init__()
+        self.w_1, self.w_2 = _Linear(4, 6, seed, bug == "w_1"), _Linear(6, 4, seed + 1)
+        self.act = nn.ReLU() if bug == "act" else nn.GELU()
+        self.bug = bug
+
+    def forward(self, x):
+        out = self.w_2(self.act(self.w_1(x)))
+        return out if self.bug == "residual" else x + out
+
+
+class _Linear(nn.Linear):
+    """A map whose code forgets its bias if it is `broken`; the weights tell nothing."""
+
+    def __init__(self, width, out, seed, broken=False):
+        super().__init__(width, out)
+        self.broken = broken
+        for i, part in enumerate(self.parameters()):
+            part.data.copy_(numbers(*part.shape, seed=seed + 10 * i, shift=0.5 * i))
+
+    def forward(self, x):
+        return super().forward(x) - (self.bias if self.broken else 0)
+
+
+class _Small(nn.Module):
+    """Two blocks, a norm and an output, with `bugs`; `wrong` times 0 to 3 is added in between."""
+
+    def __init__(self, wrong=0.0, norm=False, **bugs):
+        super().__init__()
+        self.first, self.second = (
+            _Block(i, bugs.get(name, "")) for i, name in enumerate(("first", "second"), 1)
+        )
+        self.norm, self.output = nn.LayerNorm(4), _Linear(4, 3, 5)
+        self.norm.eps = 0.5 if norm else 1e-5
+        self.wrong = wrong
+
+    def forward(self, x):
+        return self.output(self.norm(self.second(self.first(x) + self.wrong * torch.arange(4))))
+
+
+NAMES = ["first.w_1", "first.act", "first.w_2", "second.w_1", "second.act", "second.w_2"]
+WHOLE = ["first", "second", "norm", "output"]
+XS = numbers(2, 3, 4, seed=3)
+
+
+def _state(model):
+    hooks = {n: [*m._forward_hooks, *m._forward_pre_hooks] for n, m in model.named_modules()}
+    kept = {name: value.clone() for name, value in model.state_dict().items()}
+    return hooks, kept, {name: module.training for name, module in model.named_modules()}
+
+
+def _found(answer, said, broken, names, expected, note="", good=None, x=XS):
+    good = good or _Small()
+    before = [_state(model) for model in (good, broken)]
+    got = answer(good, broken, list(names), x)
+    where = f"for a model in which {said}, names={list(names)}"
+    note = f" {note}" if note else ""
+    expect(got == expected, f"{where}, you return {got!r}, expected {expected!r}.{note}")
+    for which, model, (hooks, kept, modes) in zip(("good", "broken"), (good, broken), before):
+        hooks_now, kept_now, modes_now = _state(model)
+        expect(hooks_now == hooks, f"{where}, a hook is left in `{which}`, or taken away")
+        alike = all(torch.equal(kept_now[name], value) for name, value in kept.items())
+        expect(alike, f"{where}, you change the weights of `{which}`")
+        expect(modes_now == modes, f"{where}, you change the mode of `{which}`")
+
+
+def _k_one(answer):
+    """and one in its code"""
+    _found(answer, "first.act computes another function", _Small(first="act"), NAMES, "first.act")
+    _found(answer, "second.w_1 forgets its bias", _Small(second="w_1"), NAMES[2:], "second.w_1")
+
+
+def _k_weights(answer):
+    """a bug in one module's weights is found; both models stay as they are"""
+    broken = _Small()
+    broken.second.w_2.weight.data[1, 2] += 0.5
+    _found(answer, "one weight of second.w_2 is wrong", broken, NAMES, "second.w_2")
+    broken.train()
+    _found(answer, "one weight of second.w_2 is wrong", broken, NAMES, "second.w_2",
+           good=_Small().eval())  # fmt: skip
+    broken = _Small()
+    broken.first.w_1.weight.data[1, 2] = math.inf
+    _found(answer, "one weight of first.w_1 is infinite", broken, NAMES, "first.w_1",
+           "Ask whether the good output heals `broken`: it does.")  # fmt: skip
+
+
+def _k_first(answer):
+    """behind the bug everything heals it; the first is the culprit"""
+    note = "Whatever comes later is computed from it, and heals the answer, too."
+    _found(answer, "first.act computes another function", _Small(first="act"), WHOLE, "first", note)
+    _found(answer, "the norm has another eps", _Small(norm=True), WHOLE, "norm", note)
+
+
+def _k_residual(answer):
+    """the culprit may be a whole block, where none of its parts is"""
+    note = "Its parts compute what they should; the sum around them is missing."
+    said = "the second block forgets to add its input"
+    _found(answer, said, _Small(second="residual"), [*NAMES[3:], *WHOLE[1:]], "second", note)
+    _found(answer, said, _Small(second="residual"), NAMES[4:], None, note)
+
+
+def _k_between(answer):
+    """what differs is not yet what is broken: only what heals counts"""
+    note = (
+        "It puts out something else than in the good model, but with the good output in its place "
+        "the answer is still wrong."
+    )
+    said = "something is added between the two blocks"
+    _found(answer, said, _Small(wrong=0.3), [*NAMES[3:], *WHOLE[1:]], "second",
+           f"second.w_1 is not it. {note}")  # fmt: skip
+    said = "first.w_1 and second.act are broken, both"
+    two = _Small(first="w_1", second="act")
+    _found(answer, said, two, NAMES, None, f"first.w_1 is not it. {note}")
+
+
+def _k_none(answer):
+    """None where the models agree already"""
+    note = "There is nothing to heal: any patch would seem to do it."
+    _found(answer, "nothing is wrong", _Small(), NAMES, None, note)
+    positive = numbers(2, 3, 4, seed=3).abs() * 9 + 20
+    good, broken = nn.Sequential(nn.LeakyReLU(0.1)), nn.Sequential(nn.ReLU())
+    _found(answer, "the difference does not show for this x", broken, ["0"], None, note, good,
+           positive)  # fmt: skip
+
+
+def _k_exact(answer):
+    """equal is what lies within 1e-4, and nothing else"""
+    note = "Equal means: within 1e-4, everywhere, however large the answer is."
+    for shift, expected in ((3e-3, "output"), (1.5e-4, "output"), (5e-5, None)):
+        good, broken = _Small().double(), _Small().double()
+        for model, more in ((good, 0), (broken, shift)):
+            model.output.bias.data += torch.tensor([0.0, 900.0 + more, 0.0])
+        said = f"one bias of the output is {shift} too large, in float64"
+        _found(answer, said, broken, WHOLE, expected, note, good, XS.double())
+
+
+CULPRIT = Exercise(
+    id="29.5",
+    title="patch the bug",
+    difficulty=3,
+    minutes=15,
+    statement=(
+        "Patching finds more than answers. You have a model that works, `good`, and a copy, "
+        "`broken`, in which somebody has changed one thing: a weight, or a line of code. Every "
+        "module behind the bug puts out something else, so comparing outputs accuses many. But a "
+        "patch accuses one. Run `broken` with one module's output replaced by what that module "
+        "puts out in `good`, for the same x: if the answer is healed, the bug is not behind it.\n\n"
+        "Write `my_culprit(good, broken, names, x)`. `names` are modules of both models, in the "
+        "order in which they run, each once; their outputs are tensors. Return the first name "
+        "whose patch alone makes `broken(x)` equal to `good(x)`, everywhere within 1e-4; None if "
+        "no patch does, and also if the two agree already. Afterwards both models are as before: "
+        "weights, modes, and no hook of yours (use hooks of PyTorch; `record` and `replace` would "
+        "do as well)."
+    ),
+    hint=(
+        "A hook that returns a tensor replaces the module's output. For each name: one run of "
+        "`good` with a hook that keeps the output, one of `broken` with a hook that returns it.",
+        "`torch.allclose(a, b, rtol=0, atol=1e-4)` compares. Before the loop, compare without any "
+        "patch.",
+    ),
+    function=my_culprit,
+    none_is_a_result=True,
+    tests=(_k_weights, _k_one, _k_first, _k_residual, _k_between, _k_none, _k_exact),
+)
+
+
+EXERCISES = (DECIDED, TRANSPLANT, DONORS, PROBE, CULPRIT)

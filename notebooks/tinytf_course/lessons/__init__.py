@@ -1,0 +1,1 @@
+"""What single chapters use, beside their drawings and studies."""

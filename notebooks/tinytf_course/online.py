@@ -1,0 +1,157 @@
+"""Chapters away from home: opened in Colab, Kaggle or Binder, or alone in an empty folder.
+
+Every chapter has, behind its title, one cell that does nothing where tinytf is installed.
+Elsewhere it fetches tinytf from the repository and leaves torch as it is; where that can't be, it
+says in one sentence what to do and stops. `python -m tinytf_course build` writes that cell, and
+the badges, from what stands here.
+"""
+
+from urllib.parse import quote, urlencode
+
+import nbformat
+
+REPOSITORY = None  # "owner/name" on GitHub, once it is public; no badge is shown before
+BRANCH = "main"
+CELL, TAG = "install", "install"
+
+_CELL = """\
+from importlib.util import find_spec
+
+if find_spec("tinytf_course") is None:  # where it is installed there is nothing to do
+
+    class Stop(Exception):
+        def _render_traceback_(self):
+            return [str(self)]
+
+"""
+_ASK = """\
+    raise Stop(
+        "tinytf is not installed here: get the course's folder, run the first command "
+        "of its README there, and open this chapter from there."
+    )
+"""
+_FETCH = """\
+    import site
+    import sys
+    from subprocess import run
+
+    pip = [sys.executable, "-m", "pip", "install", "--quiet"]
+    source = "{source}"
+    if run([*pip, "--no-deps", "--editable", source], capture_output=True).returncode:
+        raise Stop(
+            "tinytf is not installed here and could not be fetched: connect to the network "
+            "and run this cell again, or install it as {page} says."
+        )
+    run([*pip, {others}], capture_output=True)
+    for folder in site.getsitepackages():  # this kernel looks again at what is installed
+        site.addsitedir(folder)
+"""
+# What chapters import that Colab and Kaggle may lack. None of them brings a torch of its own.
+_OTHERS = ("safetensors", "tqdm", "regex", "tokenizers", "sacrebleu")
+
+
+def page(repository=None):
+    """The repository's address, or None while it has none."""
+    name = repository or REPOSITORY
+    return f"https://github.com/{name}" if name else None
+
+
+def install_cell(repository=None):
+    """The cell that makes sure of tinytf, as a chapter has it."""
+    steps, address = _ASK, page(repository)
+    if address:
+        source = f"git+{address}@{BRANCH}#egg=tinytf"
+        others = ", ".join(f'"{name}"' for name in _OTHERS)
+        steps = _FETCH.format(source=source, page=address, others=others)
+    cell = nbformat.v4.new_code_cell((_CELL + steps).strip())
+    cell.id, cell.metadata = CELL, {"jupyter": {"source_hidden": True}, "tags": [TAG]}
+    return cell
+
+
+def with_install_cell(notebook, repository=None):
+    """Put the cell behind the title of a notebook (as nbformat reads it), or bring it up to date.
+
+    The cell shows nothing where tinytf is installed, so it counts as run in a notebook that was.
+    """
+    cells = [cell for cell in notebook.cells if cell.id != CELL]
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    was_run = bool(code) and all(cell.execution_count for cell in code)
+    title = int(bool(cells) and cells[0].cell_type == "markdown")
+    cells.insert(title, install_cell(repository))
+    if was_run:
+        code = [cell for cell in cells if cell.cell_type == "code"]
+        for number, cell in enumerate(code, start=1):
+            cell.execution_count = number
+            for output in cell.outputs:
+                if output.output_type == "execute_result":
+                    output.execution_count = number
+    notebook.cells = cells
+    return notebook
+
+
+def badges(file, repository=None):
+    """Markdown that opens a chapter elsewhere; an empty text while there is no address."""
+    name = repository or REPOSITORY
+    if not name:
+        return ""
+    path = f"{name}/blob/{BRANCH}/notebooks/{file}"
+    places = {
+        "Colab": f"https://colab.research.google.com/github/{path}",
+        "Kaggle": f"https://kaggle.com/kernels/welcome?src=https://github.com/{path}",
+        "Binder": binder_link(file, repository),
+    }
+    return " · ".join(f"[{place}]({address})" for place, address in places.items())
+
+
+def without_installing(folder=None, repository=None):
+    """The README's sentences on running a chapter without installing anything, in Markdown."""
+    address = page(repository)
+    here = (
+        "With VS Code and Docker, *Reopen in Container* runs the course as `.devcontainer/` says; "
+        "the files in `.binder/` are for a Binder."
+    )
+    if not address:
+        return here
+    return (
+        "Without installing anything: the links in the table of chapters open one in Colab, Kaggle "
+        "or Binder, where its first cell fetches the package and leaves torch as it is; "
+        f"[a codespace](https://codespaces.new/{_named(repository)}) has all of them. {here}"
+    )
+
+
+def with_badges(title, file, repository=None):
+    """A title's text that ends with the chapter's badges, or without, while there are none."""
+    parts = [part for part in title.split("\n\n") if not part.startswith("Open in: ")]
+    links = badges(file, repository)
+    return "\n\n".join([*parts, f"Open in: {links}"] if links else parts)
+
+
+def binder_link(file, repository=None):
+    """Where Binder opens a chapter. Raises ValueError while there is no repository."""
+    return f"https://mybinder.org/v2/gh/{_named(repository)}/{BRANCH}?" + urlencode(
+        {"urlpath": f"lab/tree/notebooks/{file}"}, quote_via=quote, safe=""
+    )
+
+
+def pull_link(hub, file, repository=None):
+    """The nbgitpuller link that gives a class's JupyterHub the course and opens a chapter.
+
+    Raises ValueError while there is no repository.
+    """
+    name = _named(repository)
+    folder = name.split("/")[1]
+    return f"{hub.rstrip('/')}/hub/user-redirect/git-pull?" + urlencode(
+        {
+            "repo": f"https://github.com/{name}",
+            "branch": BRANCH,
+            "urlpath": f"lab/tree/{folder}/notebooks/{file}",
+        },
+        quote_via=quote,
+        safe="",
+    )
+
+
+def _named(repository):
+    if not (repository or REPOSITORY):
+        raise ValueError("no repository: set REPOSITORY in notebooks/tinytf_course/online.py")
+    return repository or REPOSITORY

@@ -1,0 +1,11 @@
+"""The course as pages for a browser: chapters, claims, glossary and an index, without a network.
+
+`outputs` turns what a cell showed into HTML, `chapter` a notebook into Markdown for Sphinx, `folds`
+hides what would answer a prediction, `terms` links words to the glossary, `pages` writes index,
+claims and glossary, `assets` finds the local MathJax, and `build` puts it together.
+"""
+
+from tinytf_course.site.assets import MissingPackage
+from tinytf_course.site.build import build_site
+
+__all__ = ["MissingPackage", "build_site"]

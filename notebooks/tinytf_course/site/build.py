@@ -1,0 +1,105 @@
+"""Write the pages' sources and have Sphinx make the site."""
+
+import io
+import shutil
+import tempfile
+from pathlib import Path
+
+from tinytf_course.notebooks import readable
+from tinytf_course.readme import readme_of
+from tinytf_course.site import pages
+from tinytf_course.site.assets import copy_library, require
+from tinytf_course.site.chapter import page
+from tinytf_course.site.outputs import Pictures
+
+_FILES = Path(__file__).parent / "files"
+_SETTINGS = {
+    "project": "tinytf",
+    "html_title": "tinytf",
+    "author": "The tinytf authors",
+    "extensions": ["myst_parser", "sphinx.ext.mathjax"],
+    "html_theme": "sphinx_book_theme",
+    "html_theme_options": {
+        "use_download_button": False, "use_fullscreen_button": False, "show_toc_level": 2,
+        "home_page_in_toc": True, "search_bar_text": "Search the course",
+    },
+    "html_context": {"default_mode": "auto"},
+    "html_use_index": False,
+    "html_static_path": ["_static"],
+    "html_css_files": ["site.css"],
+    "html_js_files": ["site.js"],
+    "html_copy_source": False,
+    "html_show_copyright": False,
+    "html_show_sphinx": False,
+    "mathjax_path": "mathjax/es5/tex-svg.js",
+    "mathjax3_config": {"options": {"enableMenu": False}},
+    "myst_enable_extensions": ["dollarmath", "amsmath"],
+    "myst_disable_syntax": ["myst_role", "myst_line_comment", "myst_block_break", "myst_target"],
+    "smartquotes": False,
+    "suppress_warnings": ["misc.highlighting_failure", "myst.header"],
+}  # fmt: skip
+
+
+def build_site(notebooks, folder, chapters=None):
+    """Build the site of the chapters in `notebooks` (all, or those numbers) in `folder`.
+
+    Returns the number of chapters and Sphinx's warnings, a string a line. Raises MissingPackage if
+    a package of the extra `site` is missing, ValueError if there is no chapter.
+    """
+    require("sphinx", "myst_parser", "sphinx_book_theme")
+    found = list(readable(notebooks, chapters))
+    if not found:
+        raise ValueError(f"no such chapter in {notebooks}")
+    with tempfile.TemporaryDirectory() as work:
+        source = Path(work) / "source"
+        write_sources(found, source, readme_of(notebooks))
+        warnings = _sphinx(source, Path(folder), Path(work) / "doctrees")
+    return len(found), warnings
+
+
+def write_sources(chapters, source, readme=None):
+    """Write the Markdown of all pages into `source`, and what they load into `_static`."""
+    static = source / "_static"
+    static.mkdir(parents=True)
+    for file in _FILES.iterdir():
+        shutil.copyfile(file, static / file.name)
+    copy_library("mathjax", static / "mathjax")
+    text = readme.read_text(encoding="utf-8") if readme else ""
+    written = {
+        "index": pages.index(chapters, text),
+        "claims": pages.claims(chapters),
+        "glossary": pages.glossary(chapters),
+    }
+    for chapter in chapters:
+        figures = f"_static/figures/{chapter.chapter}"
+        pictures = Pictures(source / figures, figures)
+        written[chapter.path.stem] = page(chapter, pictures)
+    for name, markdown in written.items():
+        (source / f"{name}.md").write_text(markdown, encoding="utf-8")
+
+
+def _sphinx(source, folder, doctrees):
+    from docutils import nodes
+    from sphinx.application import Sphinx
+    from sphinx.util.docutils import docutils_namespace
+
+    def drop_double_anchors(app, doctree):
+        """A heading may have the id of its cell: the heading keeps it."""
+        taken = {id for section in doctree.findall(nodes.section) for id in section["ids"]}
+        for raw in doctree.findall(nodes.raw):
+            text = raw.astext()
+            if text.startswith('<div class="cell-anchor"') and text.split('"')[3] in taken:
+                raw.parent.remove(raw)
+
+    warnings = io.StringIO()
+    with docutils_namespace():
+        app = Sphinx(source, None, folder, doctrees, "html", confoverrides=_SETTINGS,
+                     status=None, warning=warnings, freshenv=True)  # fmt: skip
+        app.connect("doctree-read", drop_double_anchors)
+        app.build()
+    shutil.rmtree(folder / "_sources", ignore_errors=True)
+    for name in (".buildinfo", "objects.inv", "*.map", "*-macros.html"):
+        for left in folder.rglob(name):  # of use to Sphinx and to debuggers only
+            left.unlink()
+    (folder / ".nojekyll").touch()  # GitHub Pages otherwise drops folders that begin with _
+    return [line for line in warnings.getvalue().splitlines() if line.strip()]

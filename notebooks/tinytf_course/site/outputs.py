@@ -1,0 +1,52 @@
+"""What a cell showed, as HTML. Pictures become files, with their alt text and their size."""
+
+import base64
+import hashlib
+import html
+import re
+import struct
+from pathlib import Path
+
+from tinytf_course import notebooks
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_LINK = re.compile(r'(href="\d\d[a-z]?_\w+)\.ipynb"')
+
+
+class Pictures:
+    """Saves pictures in `folder`; pages find them at `address`."""
+
+    def __init__(self, folder, address):
+        self.folder, self.address = Path(folder), address
+
+    def save(self, png):
+        """Write a picture given in base64; return its address, width and height."""
+        data = base64.b64decode(png)
+        name = f"{hashlib.sha256(data).hexdigest()[:16]}.png"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / name).write_bytes(data)
+        return f"{self.address}/{name}", *struct.unpack(">II", data[16:24])
+
+
+def to_html(output, pictures):
+    """One output as HTML: the richest form that needs no kernel, or "" if nothing is to be seen."""
+    data = output.get("data", {})
+    if "image/png" in data:
+        return _figure(output, pictures)
+    if "text/html" in data:
+        shown = _LINK.sub(r'\1.html"', "".join(data["text/html"]))
+        return f'<div class="shown">{shown}</div>'
+    if "application/vnd.jupyter.widget-view+json" in data:
+        return f'<p class="widget">{html.escape(notebooks.text(output))}</p>'
+    text = "\n".join(output.get("traceback", ())) or notebooks.text(output)
+    text = _COLOURS.sub("", text).rstrip("\n")
+    return f'<pre class="shown" tabindex="0">{html.escape(text)}</pre>' if text.strip() else ""
+
+
+def _figure(output, pictures):
+    address, width, height = pictures.save("".join(output["data"]["image/png"]))
+    alt = output.get("metadata", {}).get("image/png", {}).get("alt", "")
+    return (
+        f'<div class="figure" tabindex="0"><img src="{address}" width="{width}" height="{height}" '
+        f'style="--width: {width}px" alt="{html.escape(alt)}" loading="lazy"></div>'
+    )

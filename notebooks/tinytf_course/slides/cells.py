@@ -1,0 +1,72 @@
+"""What of a cell a class sees, and which of its outputs answers a prediction."""
+
+import ast
+import re
+
+from tinytf_course.notebooks import source, tree
+from tinytf_course.site.folds import calls_of
+
+
+def answers(notebook):
+    """The HTML that answers each prediction of a chapter."""
+    found = {}
+    for cell in notebook.code:
+        ids = [id for name, id in calls_of(cell) if name == "predict.answer"]
+        for output in cell.get("outputs", []):
+            shown = "".join(output.get("data", {}).get("text/html", ""))
+            found |= {id: shown for id in ids if is_answer(shown) and named(shown) == id}
+    return found
+
+
+def named(shown):
+    """The id that an output as HTML begins with, or None."""
+    found = re.search(r"<code>([^<]*)</code>", shown)
+    return found and found[1]
+
+
+def is_answer(shown):
+    """Whether an output as HTML answers a prediction."""
+    return bool(re.search(r"</b> <code>[^<]*</code> (?:you said: .*; )?measured: <b>", shown))
+
+
+def is_check(output):
+    """Whether an output is an exercise's grade."""
+    return "check" in output.get("metadata", {})
+
+
+def left_out(cell):
+    """Whether a class need not see a cell's code: imports, exercises to fill in, drawing."""
+    outputs = cell.get("outputs", [])
+    if "drawing" in cell.get("metadata", {}).get("tags", []):
+        return True
+    if any(map(is_check, outputs)):
+        return True
+    statements = tree(source(cell)).body
+    names = {name for name, _ in calls_of(cell)}
+    drawn = any("image/png" in output.get("data", {}) for output in outputs)
+    return (
+        all(_is_import(node) or _is_setup(node) for node in statements)
+        or (names == {"predict.answer"} and len(statements) <= 3)
+        or (drawn and len(statements) <= 2)
+    )  # fmt: skip
+
+
+def _is_setup(node):
+    return isinstance(node, ast.Assign) and ast.unparse(node.value) == "setup()"
+
+
+def only_imports(text):
+    """Whether Python does nothing but import."""
+    try:
+        return all(map(_is_import, ast.parse(text).body))
+    except SyntaxError:  # a piece of a longer statement
+        return False
+
+
+def _is_import(node):
+    return isinstance(node, ast.Import | ast.ImportFrom)
+
+
+def is_graduation(cell):
+    """Whether a cell only compares what was built with the package's."""
+    return all(ast.unparse(node).startswith("graduate(") for node in tree(source(cell)).body)

@@ -1,0 +1,46 @@
+"""Drawings and figures of checks."""
+
+import math
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import pytest
+
+from tinytf.viz.spoken import spoken
+from tinytf_course.drawings.checks import alarm_map, draw_two_ways, draw_where_checks_stand, margins
+
+pytestmark = pytest.mark.usefixtures("house_style")
+
+
+def test_a_check_runs_a_program_twice():
+    ax = draw_two_ways()
+    assert [text.get_text() for text in ax.texts].count("the program") == 2
+    assert "twice" in spoken(ax.figure)
+
+
+def test_each_station_has_its_checks():
+    ax = draw_where_checks_stand({"data": ["a"], "model": ["b", "c"]})
+    assert {"data", "model", "a", "b", "c"} <= {text.get_text() for text in ax.texts}
+    assert "model: b, c" in spoken(ax.figure)
+    ax.figure.canvas.draw()
+
+
+def test_an_alarm_is_filled_and_what_does_not_apply_is_blank():
+    found = {"well": {"a": 0.0, "b": 1e-9}, "ill_one": {"a": 0.5, "b": None},
+             "loud": {"a": math.inf, "b": 12.0}}  # fmt: skip
+    ax = alarm_map(found, {"a": 0.1, "b": 0.1}, order={"well": 1, "ill_one": 1, "loud": 2})
+    assert [text.get_text() for text in ax.texts] == [".50", "∞", "12"]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["well", "ill one", "loud"]
+    assert len(ax.lines) == 1
+    with pytest.raises(ValueError, match="there are no programs"):
+        alarm_map({}, {"a": 1})
+
+
+def test_margins_are_shares_of_each_limit():
+    ax = margins({"a": [0.0, 0.01]}, {"a": [1.0, math.inf]}, {"a": 0.1, "b": 0.5})
+    drawn = {line.get_label(): line.get_xdata().tolist() for line in ax.lines[:3]}
+    assert drawn["healthy"] == pytest.approx([1e-6, 0.1])
+    assert sorted(ax.lines[2].get_xdata()) == pytest.approx([10, 1e6])
+    ax.figure.canvas.draw()

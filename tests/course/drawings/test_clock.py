@@ -1,0 +1,53 @@
+"""Drawings of positions."""
+
+import matplotlib.pyplot as plt
+import pytest
+import torch
+
+from tinytf.viz.spoken import spoken
+from tinytf_course.drawings import clock
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def words_of(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+def test_counting_shows_every_digit():
+    place = torch.arange(4)
+    digits = torch.stack([place % 2, place // 2], dim=1)
+    left, right = clock.draw_counting(digits, digits.float().sin())
+    assert words_of(left) == list("00100111")
+    assert "from 0 to 3" in spoken(right.figure)
+    with pytest.raises(ValueError, match=r"digits \(4, 2\) and waves \(4, 1\)"):
+        clock.draw_counting(digits, digits[:, :1])
+
+
+def test_a_clock_shows_the_tips_of_its_hands():
+    ax = clock.draw_clocks(torch.arange(3)[:, None] * torch.tensor([torch.pi / 2, 0.1]))
+    found = words_of(ax)
+    assert {"position 0", "position 2", "+1.00  −0.00", "+0.10  +1.00"} <= set(found)
+    assert "Hand 1 turns by 0.10 radians" in spoken(ax.figure)
+
+
+def test_turned_pairs_say_the_angle_between():
+    axes = clock.draw_turned({"places 1 and 0": ([0.0, 2.0], [1.0, 0.0])})
+    assert axes[0].get_title() == "places 1 and 0: score 0.00"
+    assert "90 degrees ahead" in spoken(axes[0].figure)
+
+
+def test_the_ways_are_three():
+    found = " ".join(words_of(clock.draw_ways()))
+    assert all(name in found for name in ("1. add", "2. turn Q and K", "3. subtract"))
+
+
+def test_a_bias_lowers_what_is_far():
+    bias = -0.5 * (torch.arange(2)[:, None] - torch.arange(2)).abs()
+    found = words_of(clock.draw_bias(torch.zeros(2, 2), bias, ["a", "b"]))
+    assert found.count("−0.50") == 4  # in the bias, and in the sum
+    assert {"0.62", "0.38"} <= set(found)

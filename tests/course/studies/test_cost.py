@@ -1,0 +1,88 @@
+"""Every rung of the ladder computes the same, and what it says."""
+
+import itertools
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tinytf.attention import explicit_attention, fused_attention
+from tinytf.gpt import GPTConfig
+from tinytf.inspect import attention_layers
+from tinytf.training.losses import (
+    _gains_by_parts,
+    next_token_loss,
+)
+from tinytf_course.studies.cost import (
+    ROWS,
+    RUNGS,
+    SIZES,
+    TrainingStep,
+    shares,
+    whole_loss,
+)
+
+TINY = GPTConfig(61, 12, 3, 2, max_len=16)
+
+
+@pytest.fixture(scope="module")
+def losses():
+    found = {}
+    for name, rung in RUNGS.items():
+        if not rung.compiled:
+            step = TrainingStep(name, config=TINY, rows=3, seed=1)
+            found[name] = [step() for _ in range(3)]
+    return found
+
+
+def test_every_rung_computes_the_same(losses):
+    plain = losses["plain"]
+    assert plain[2] < plain[0]  # it learns
+    for name in ("fused attention", "fused AdamW", "loss by parts"):
+        assert losses[name] == pytest.approx(plain, abs=1e-5)
+    assert losses["bfloat16"] == pytest.approx(plain, abs=0.02)
+    assert losses["bfloat16"] != pytest.approx(plain, abs=1e-6)
+
+
+def test_rungs_differ_in_one_thing():
+    names = [*RUNGS][:4]
+    for one, other in itertools.pairwise(names):
+        changed = [a != b for a, b in zip(RUNGS[one], RUNGS[other], strict=True)]
+        assert sum(changed) == 1, (one, other)
+    for name in [*RUNGS][4:]:
+        assert set(name.split(", ")) == {
+            f for f in ("bfloat16", "compiled") if getattr(RUNGS[name], f)
+        }
+
+
+@pytest.mark.parametrize("name", ["plain", "fused attention", "fused AdamW", "loss by parts"])
+def test_a_rung_does_what_it_says(name):
+    step, rung = TrainingStep(name, config=TINY, rows=2), RUNGS[name]
+    used = {layer.attention for layer in attention_layers(step.model).values()}
+    assert used == {explicit_attention if name == "plain" else fused_attention}
+    assert step._loss is (next_token_loss if name == "loss by parts" else whole_loss)
+    assert step.optimizer.defaults["fused"] == rung.fused_adamw == (name in [*RUNGS][2:])
+
+
+@pytest.mark.skipif(not hasattr(F, "linear_cross_entropy"), reason="this torch has only the whole")
+def test_the_loss_by_parts_is_taken_at_the_studys_size():
+    """Otherwise two rungs would be one."""
+    tokens = ROWS * SIZES.max_len
+    hidden = torch.empty(tokens, SIZES.d_model)
+    output = torch.nn.Linear(SIZES.d_model, SIZES.vocab_size, bias=False)
+    assert _gains_by_parts(hidden.requires_grad_(), output, 0.0)
+    assert _gains_by_parts(hidden[: tokens // 2], output, 0.0)  # the chapter's
+
+
+def test_a_seed_decides_weights_and_batch():
+    one, same, other = (TrainingStep("plain", config=TINY, rows=2, seed=s) for s in (1, 1, 2))
+    assert torch.equal(one.batch.ids_in, same.batch.ids_in)
+    assert one() == same() != other()
+
+
+@pytest.mark.parametrize("rung", ["plain", "loss by parts"])
+def test_shares_of_a_steps_time_add_up(rung):
+    found = shares(TrainingStep(rung, config=TINY, rows=3))
+    assert sum(found.values()) == pytest.approx(1, abs=0.01)
+    for kind in ("linear maps", "attention", "output and loss", "optimiser"):
+        assert found[kind] > 0
