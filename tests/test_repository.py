@@ -64,7 +64,9 @@ def test_the_workflow_runs_the_readme_s_second_command():
 def test_torch_is_one_version_wherever_it_is_named():
     pinned = next(r for r in PROJECT["project"]["optional-dependencies"]["course"] if "torch" in r)
     assert set(re.findall(r"torch==[\d.]+\d", text(".github/workflows/tests.yml"))) == {pinned}
-    assert re.findall(r"version (\d+\.\d+\.\d+)", text("README.md")) == [pinned[len("torch==") :]]
+    for page in ("README.md", ".github/GUIDE.md"):
+        named = re.findall(r"\b(\d+\.\d+\.\d+)\b", text(page))
+        assert named == [pinned[len("torch==") :]], page
 
 
 def test_a_reader_installs_what_the_chapters_import_and_nothing_of_the_tests():
@@ -127,10 +129,17 @@ def test_the_commands_of_the_contributing_page_exist():
 
 
 def test_every_link_of_the_pages_leads_somewhere():
-    for page in ("README.md", ".github/CONTRIBUTING.md", ".github/RELEASES.md"):
+    pages = [f".github/{name}.md" for name in ("CONTRIBUTING", "GUIDE", "PACKAGE", "RELEASES")]
+    for page in ("README.md", *pages):
         for target in re.findall(r"\]\(([^)\s]+)\)", text(page)):
-            if not target.startswith(("http", "#")):
-                assert ((ROOT / page).parent / target).exists(), f"{page}: {target}"
+            target, _, heading = target.partition("#")
+            if target.startswith("http"):
+                continue
+            path = (ROOT / page).parent / target if target else ROOT / page
+            assert path.exists(), f"{page}: {target}"
+            if heading:
+                headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.M)
+                assert heading in [h.lower().replace(" ", "-") for h in headings], heading
 
 
 def test_the_readme_s_picture_is_small_and_described():

@@ -18,7 +18,7 @@ COMMANDS = {
     "claims": "list what the chapters claim and measured",
     "exercises": "grade every reference and wrong answer",
     "build": "run chapters and save what they show",
-    "readme": "write README's table of chapters and its map",
+    "readme": "write the tables of README and the pages beside it",
     "map": "which chapter builds which name of which file",
     "report": "words, lines, figures, minutes of each chapter",
     "attack": "list the mutants that graders accept",

@@ -1,8 +1,8 @@
-"""The parts of README.md that follow from the course: written between comments, never by hand.
+"""What README.md and two pages beside it say of the course: written between comments, not by hand.
 
-`<!-- chapters: ... -->` to `<!-- end of chapters -->` holds the table of chapters, `<!-- parts:
-... -->` to `<!-- end of parts -->` the map of what each builds and where it stands; `hours` says
-how long they take, `online` how to run them without installing anything.
+In README.md, `<!-- chapters: ... -->` to `<!-- end of chapters -->` holds the table of chapters,
+and `hours` how long they take. In .github/GUIDE.md, `online` says how to run them without
+installing anything; in .github/PACKAGE.md, `parts` maps what each chapter builds to its file.
 """
 
 import re
@@ -12,24 +12,24 @@ from tinytf_course.house import map_markdown
 from tinytf_course.online import without_installing
 from tinytf_course.outline import chapter_table, hours
 
-_REGIONS = {
-    "hours": hours,
-    "chapters": chapter_table,
-    "online": without_installing,
-    "parts": map_markdown,
+PAGES = {
+    "README.md": {"hours": hours, "chapters": chapter_table},
+    ".github/GUIDE.md": {"online": without_installing},
+    ".github/PACKAGE.md": {"parts": map_markdown},
 }
 
 
-def refreshed(text, folder):
-    """The README's text with its written regions as they follow from the notebooks in `folder`.
+def refreshed(text, folder, page="README.md"):
+    """The page's text with its written regions as they follow from the notebooks in `folder`.
 
     Raises ValueError if a region's comments are not there, each once.
     """
-    for name, write in _REGIONS.items():
+    up = "../" * page.count("/")
+    for name, write in PAGES[page].items():
         region = re.compile(rf"(<!-- {name}: [^\n]*-->\n).*?(<!-- end of {name} -->)", re.S)
         if len(region.findall(text)) != 1:
-            raise ValueError(f"README.md needs one <!-- {name}: … --> with <!-- end of {name} -->")
-        written = write(folder)
+            raise ValueError(f"{page} needs one <!-- {name}: … --> with <!-- end of {name} -->")
+        written = re.sub(r"\]\((?!\w+:)", f"]({up}", write(folder))
         text = region.sub(lambda found, new=written: f"{found[1]}{new}\n{found[2]}", text)
     return text
 

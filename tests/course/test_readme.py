@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tinytf_course.__main__ import main
-from tinytf_course.readme import readme_of, refreshed
+from tinytf_course.readme import PAGES, readme_of, refreshed
 
 ROOT = Path(__file__).parents[2]
 README = """# It
@@ -14,24 +14,30 @@ README = """# It
 <!-- chapters: how -->
 old
 <!-- end of chapters -->
-between
+after
+"""
+PARTS = """# Package
 <!-- parts: how -->
 <!-- end of parts -->
-<!-- online: how -->
-<!-- end of online -->
-after
 """
 
 
-def test_readme_is_up_to_date():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert refreshed(text, ROOT / "notebooks") == text, "python -m tinytf_course readme"
+@pytest.mark.parametrize("page", PAGES)
+def test_each_page_is_up_to_date(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert refreshed(text, ROOT / "notebooks", page) == text, "python -m tinytf_course readme"
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 100
 
 
 @pytest.fixture
 def course(tmp_path):
     """A README and one notebook beside it."""
     (tmp_path / "README.md").write_text(README)
+    (tmp_path / ".github").mkdir()
+    (tmp_path / ".github" / "PACKAGE.md").write_text(PARTS)
     (tmp_path / "notebooks").mkdir()
     cells = '[{"cell_type": "code", "metadata": {}, "outputs": [], "source": ["%s"]}]'
     graduation = "graduate(causal_mask, 'tinytf.masks')"
@@ -49,15 +55,15 @@ def test_the_readme_is_written_between_its_comments(course, capsys):
     assert text.startswith("# It\n<!-- hours: how -->\n**It takes** about 2 hours in all")
     assert "<!-- end of hours -->\n<!-- chapters: how -->\n| | question | time |\n" in text
     assert "| [05 Scaled dot-product attention](notebooks/05_it.ipynb) | How does" in text
-    assert "\nbetween\n" in text
-    assert "| 05 | `causal_mask` | [tinytf/masks.py](tinytf/masks.py) |\n<!-- end of parts" in text
+    parts = (course / ".github" / "PACKAGE.md").read_text()
+    assert "| 05 | `causal_mask` | [tinytf/masks.py](../tinytf/masks.py) |\n<!-- end" in parts
     assert text.endswith("\nafter\n")
     capsys.readouterr()
     assert main([*command, "--check"]) == 0
     assert capsys.readouterr().out == "README.md: unchanged\n"
 
 
-@pytest.mark.parametrize("lost", ["<!-- parts: how -->", "<!-- end of chapters -->"])
+@pytest.mark.parametrize("lost", ["<!-- hours: how -->", "<!-- end of chapters -->"])
 def test_a_readme_without_its_comments_is_an_error(lost, course, capsys):
     (course / "README.md").write_text(README.replace(lost, ""))
     assert main(["readme", "--notebooks", str(course / "notebooks")]) == 1

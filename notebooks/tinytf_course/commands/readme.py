@@ -1,10 +1,10 @@
-"""`readme`: write the parts of README.md that follow from the course."""
+"""`readme`: write the parts of README.md and of two pages that follow from the course."""
 
 import sys
 
 from tinytf.support.files import write_atomically
 from tinytf_course.commands import add_folder
-from tinytf_course.readme import readme_of, refreshed
+from tinytf_course.readme import PAGES, readme_of, refreshed
 
 
 def add(commands):
@@ -24,18 +24,27 @@ def run(options):
     return refresh(path, options)
 
 
-def refresh(path, options):
-    """Write the README if it changes, and say so; with --check, 1 if it would."""
-    try:
+def refresh(readme, options):
+    """Write the README and the pages that are beside it where they change; say which.
+
+    With --check nothing is written, and the status is 1 if something would be.
+    """
+    status, said = 0, []
+    for page in PAGES:
+        path = readme.parent / page
+        if not path.is_file():
+            continue
         before = path.read_text(encoding="utf-8")
-        after = refreshed(before, options.notebooks)
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 1
-    if after == before:
-        print("README.md: unchanged")
-        return 0
-    if not options.check:
-        write_atomically(path, after.encode())
-    print("README.md: would change" if options.check else "README.md: written anew")
-    return int(options.check)
+        try:
+            after = refreshed(before, options.notebooks, page)
+        except ValueError as error:
+            print(error, file=sys.stderr)
+            return 1
+        if after == before:
+            continue
+        if not options.check:
+            write_atomically(path, after.encode())
+        status |= options.check
+        said.append(f"{page}: {'would change' if options.check else 'written anew'}")
+    print("\n".join(said) or "README.md: unchanged")
+    return int(status)
