@@ -26,6 +26,7 @@ OF_SOMETHING_ELSE = {
     "apps/test_hostile_files.py": "files of all apps with anything in their headers",
     "pretrained/test_families.py": "what all families of published weights share",
     "pretrained/test_hostile_folders.py": "folders broken on purpose, whatever the family",
+    "course/test_devices.py": "what chapters define, on other devices",
     "course/test_damage.py": "a learner's damaged notebooks, through all commands that read them",
     "course/release/test_class.py": "what a whole class may hand in to `collect`",
     "course/test_clinic_checks.py": "the checks of the clinic, which are many",
