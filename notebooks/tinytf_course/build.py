@@ -124,6 +124,7 @@ def run(notebook, folder, note=lambda number: None):
 
 def _client(listen, *arguments, **options):
     """A client that calls `listen` as its kernel starts, and ends one whose start is ended."""
+    from jupyter_core.utils import run_sync
     from nbclient import NotebookClient
 
     class Client(NotebookClient):
@@ -138,10 +139,15 @@ def _client(listen, *arguments, **options):
             try:
                 return await step
             except BaseException:
-                if self.km is not None:
-                    await self._async_cleanup_kernel()
+                await self._async_cleanup_kernel()
                 atexit.unregister(self._cleanup_kernel)
                 raise
+
+        async def _async_cleanup_kernel(self):
+            if self.km is not None:  # else it has ended already, and Python's end asks once more
+                await super()._async_cleanup_kernel()
+
+        _cleanup_kernel = run_sync(_async_cleanup_kernel)
 
     return Client(*arguments, **options)
 
