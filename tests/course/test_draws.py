@@ -270,6 +270,48 @@ class DropsInTraining(FeedForward):
         return self.w_2(F.dropout(hidden, self.dropout.p, self.training))
 
 
+class DropsByItsOwnMask(FeedForward):
+    """Other draws of the same distribution."""
+
+    def forward(self, x):
+        hidden, p = self.activation(self.w_1(x)), self.dropout.p
+        if self.training:
+            hidden = hidden * (torch.rand_like(hidden) >= p) / (1 - p)
+        return self.w_2(hidden)
+
+
+class DropsTooSoon(FeedForward):
+    """Dropout before the activation."""
+
+    def forward(self, x):
+        return self.w_2(self.activation(self.dropout(self.w_1(x))))
+
+
+class DropsTooLate(FeedForward):
+    """Dropout of the output."""
+
+    def forward(self, x):
+        return self.dropout(self.w_2(self.activation(self.w_1(x))))
+
+
+class DropsUnscaled(FeedForward):
+    """What stays is not doubled."""
+
+    def forward(self, x):
+        hidden = self.activation(self.w_1(x))
+        if self.training:
+            hidden = hidden * (torch.rand_like(hidden) >= self.dropout.p)
+        return self.w_2(hidden)
+
+
+class DropsAllAlike(FeedForward):
+    """One mask for all tokens."""
+
+    def forward(self, x):
+        hidden = self.activation(self.w_1(x))
+        return self.w_2(hidden * self.dropout(torch.ones_like(hidden[:1, :1])))
+
+
 class Truthy(Sampling):
     """`if value:` where `is not None` is meant."""
 
@@ -282,7 +324,56 @@ def test_dropout_after_training_is_refused():
         result = graded(parts()[f"tinytf.feedforward.{network.__name__}"], forever)
         assert result.failed
         assert "it is in eval mode, and drops nothing" in result.text
-    assert graded(parts()["tinytf.feedforward.FeedForward"], DropsInTraining).passed
+
+
+@pytest.mark.parametrize("version", [DropsInTraining, DropsByItsOwnMask])
+def test_any_way_of_dropping_passes(version):
+    assert graded(parts()["tinytf.feedforward.FeedForward"], version).passed
+
+
+@pytest.mark.parametrize("version", [DropsTooSoon, DropsTooLate, DropsUnscaled, DropsAllAlike])
+def test_what_is_no_dropout_of_hidden_units_is_refused(version):
+    result = graded(parts()["tinytf.feedforward.FeedForward"], version)
+    assert "of its units are dropped" in result.text
+
+
+def swapped_at_random(ids, ends, generator):
+    """The biased shuffle: each sentence changes places with any other."""
+    last, sentences = [], []
+    for token in ids.tolist():
+        last.append(token)
+        if token in ends:
+            sentences.append(last)
+            last = []
+    sentences += [last] if last else []
+    for i in range(len(sentences)):
+        j = uniform(len(sentences), generator)
+        sentences[i], sentences[j] = sentences[j], sentences[i]
+    return torch.tensor(list(itertools.chain(*sentences)), dtype=ids.dtype)
+
+
+def masked_by_kind(ids, mask_id, generator, share=0.3):
+    """One draw for all places of a word."""
+    hit = torch.rand(int(ids.max()) + 1, generator=generator) < share
+    return ids.masked_fill(hit[ids.long()], mask_id)
+
+
+def masked_list(ids, mask_id, generator, share=0.3):
+    """A list in the place of a tensor."""
+    drawn = torch.rand(len(ids), generator=generator).tolist()
+    return [mask_id if one < share else token for one, token in zip(drawn, ids.tolist())]
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [
+        ("permute_sentences", swapped_at_random),
+        ("mask_words", masked_by_kind),
+        ("mask_words", masked_list),
+    ],
+)
+def test_what_an_attack_found_is_refused(name, version):
+    assert graded(parts()[NOISE + name], version).failed
 
 
 def test_a_setting_of_0_is_a_setting():

@@ -8,6 +8,23 @@ from tinytf_course.parts import Part, arrived, shapes, twin
 from tinytf_course.parts.ch05 import dtypes, learned, wide
 
 
+def _dropped(network, **named):
+    """What dropout does to the hidden units, which are computed back from the output."""
+    module, x = twin(network, 8, 8, dropout=0.5, mode="train", **named), wide(50, 20, 8, seed=1)
+    back = torch.linalg.inv(module.w_2.weight.detach()).T
+    bias = 0 if module.w_2.bias is None else module.w_2.bias
+    torch.manual_seed(0)
+    found, whole = (module.train(mode)(x) - bias for mode in (True, False))
+    found, whole = found @ back, whole @ back
+    alive, gone = whole.abs() > 1e-6, found.abs() < 1e-9
+    patterns = {tuple(row) for row in (gone & alive).flatten(0, 1).tolist()}
+    return {
+        "each is 0, or doubled": bool((gone | ((found - 2 * whole).abs() < 1e-9)).all()),
+        "half of them are 0": bool(0.4 < gone[alive].double().mean() < 0.6),
+        "each token drops its own": len(patterns) > 20,
+    }
+
+
 def _network(**named):
     def run(network, **more):
         return twin(network, 4, 10, **named, **more)(wide(2, 3, 4, seed=1))
@@ -16,16 +33,14 @@ def _network(**named):
         module, x = twin(network, 4, 10), learned(2, 3, 4, seed=1)
         return arrived(module(x), x, module=module)
 
-    def dropped(network, **dropout):
-        module = twin(network, 4, 10, **dropout, mode="train")
-        torch.manual_seed(0)
-        return module(wide(2, 3, 4, seed=1))
+    def in_training(network):
+        return twin(network, 4, 10, mode="train")(wide(2, 3, 4, seed=1))
 
     return {
         "its weights are counted": lambda network: shapes(network(4, 10)),
         "it reads two sentences": run,
-        "half of the hidden units are dropped": lambda network: dropped(network, dropout=0.5),
-        "no dropout is named: nothing is dropped": dropped,
+        "half of the hidden units are dropped": _dropped,
+        "no dropout is named: nothing is dropped": in_training,
         "it is in eval mode, and drops nothing": lambda network: run(network, dropout=0.5),
         "its width is kept": lambda network: {"d_model": network(4, 10).d_model},
         "numbers are in float32": lambda network: dtypes(
@@ -55,6 +70,9 @@ PARTS = (
         | {
             "the activation is another": lambda network: twin(network, 4, 10, activation=F.silu)(
                 wide(2, 3, 4, seed=1)
+            ),
+            "another activation, and half of its units are dropped": lambda network: _dropped(
+                network, activation=F.silu
             ),
             "there are no biases": lambda network: shapes(network(4, 10, bias=False)),
             "its activation is kept": lambda network: network(4, 10, activation=F.silu).activation(

@@ -24,6 +24,11 @@ def _tensors(*parts):
     return {"tensors": [isinstance(part, torch.Tensor) for part in parts]}
 
 
+def _a_tensor(*given, **named):
+    """A script: whether the result is a tensor."""
+    return lambda f: _tensors(f(WORDS, *given, generator=_draws(0), **named))
+
+
 WHOLE = "ids and choices carry no gradient"
 EXACT = "float32 has every id of a vocabulary"
 AS_MANY = "there are as many of both"
@@ -187,13 +192,14 @@ SENTENCES = {
     "there are three sentences": ([[11, 5], [12, 13, 5], [14, 15, 16, 5]], [5]),
     "the last one has no end": ([[11, 5], [12, 6], [13, 14]], [5, 6]),
     "the last one has one word": ([[11, 12, 5], [13]], [5]),
+    "there are four sentences": ([[11, 5], [12, 5], [13, 5], [14, 5]], [5]),
 }
 
 
 def _shuffled(sentences, ends):
     ids = torch.tensor(list(itertools.chain(*sentences)))
     rows = [tuple(itertools.chain(*order)) for order in itertools.permutations(sentences)]
-    return _often(_alike(rows), ids, ends)
+    return _often(_alike(rows), ids, ends, times=max(1200, 170 * len(rows)))
 
 
 PARTS = (
@@ -322,7 +328,11 @@ PARTS = (
             "the share is another": _often(
                 _each_alone((11, 12, 13, 14), 0.6, 7), FOUR, 7, share=0.6
             ),
+            "a word comes twice, and the share is no tenth": _often(
+                _each_alone((11, 11, 12), 0.15, 50), torch.tensor([11, 11, 12]), 50, share=0.15
+            ),
             "two generators draw": _its_own(LONG, 7),
+            "it is to be a tensor": _a_tensor(50),
             "none or all are hidden": lambda f: [
                 f(WORDS, 50, _draws(0), 0.0),
                 f(WORDS, 50, _draws(0), 1.0),
@@ -350,6 +360,7 @@ PARTS = (
             "all would go": _often(_each_alone((11, 12, 13), 1.0, None), THREE, share=1.0),
             "none would go": lambda f: _results(f, WORDS, share=0.0),
             "all would go, and two generators draw": _its_own(WORDS, share=1.0),
+            "it is to be a tensor": _a_tensor(),
             "two generators draw": _its_own(LONG),
         },
         equivalent={
@@ -368,6 +379,7 @@ PARTS = (
             "there is one sentence": lambda f: _results(f, WORDS, [5]),
             **{words: _shuffled(*text) for words, text in SENTENCES.items()},
             "two generators draw": _its_own(torch.arange(20), [3, 6, 9, 12, 15]),
+            "it is to be a tensor": _a_tensor([13, 16]),
         },
         equivalent={
             "… => …detach()…": WHOLE,
@@ -387,6 +399,7 @@ PARTS = (
             ),
             "a text has one token": lambda f: _results(f, WORDS[:1]),
             "two generators draw": _its_own(LONG),
+            "it is to be a tensor": _a_tensor(),
         },
         equivalent={
             "… => …detach()…": WHOLE,
