@@ -1,5 +1,6 @@
-"""A claim is a measurement: the sentence, the number, and the bound it has to keep."""
+"""A claim is a measurement: a sentence with its number in it, and the bound it has to keep."""
 
+import html
 import math
 import operator
 
@@ -25,17 +26,20 @@ class ClaimError(AssertionError):
 
 
 def claim(id, sentence, measured, relation, bound, *, tolerance=1e-6):
-    """Show `sentence` with its measured number; raise ClaimError if it does not hold.
+    """Show `sentence` with its measured number in it; raise ClaimError if it does not hold.
 
+    `{}` in the sentence becomes the number, rounded for reading. `{:.2f}` and the other formats of
+    Python round as they say, `{:.0%}` writes 89 %, and `{:.0pp}` the 89 of 89 percentage points.
     `relation` is one of < <= > >= == ~= in. With ~= the two differ by at most `tolerance`;
     with `in`, `bound` is (low, high), ends included. `measured` is a number, a bool, a string or
-    a tensor of one element. NaN never holds.
+    a tensor of one element. NaN never holds. A notebook shows the bound where the mouse rests.
 
     Where the notebook runs on parts that its reader wrote, a claim that does not hold is shown and
     not raised: rounding or the order of random numbers may differ and be right.
     """
     measured, bound = scalar(measured), _bound(relation, bound)
     comparison = relation_text(measured, relation, bound, tolerance)
+    sentence = filled(sentence, measured)
     if not holds(measured, relation, bound, tolerance):
         said = f"✗ {id}  {sentence}\n  does not hold: measured {comparison} is false"
         if not (mine := readers_parts()):
@@ -43,11 +47,28 @@ def claim(id, sentence, measured, relation, bound, *, tolerance=1e-6):
         _show_with_readers_parts(id, sentence, comparison, said, mine)
         return
     markup = (
-        f"{sign(GOOD, '✓')} {tag(id)} {inline(sentence)} "
-        f'<span style="white-space: nowrap; opacity: 0.8">· measured {inline(comparison)}</span>'
+        f'<span title="measured: {html.escape(comparison)}">{sign(GOOD, "✓")} {tag(id)} '
+        f"{inline(sentence)}</span>"
     )
     record = {"id": id, "sentence": sentence, "measured": comparison}
-    show(f"✓ {id}  {sentence} · measured {comparison}", block(GOOD, markup), {"claim": record})
+    show(f"✓ {id}  {sentence}", block(GOOD, markup), {"claim": record})
+
+
+class _ForReading:
+    """A measured number in a sentence, see `claim`."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __format__(self, form):
+        if form.endswith("pp"):
+            return f"{100 * self.value:{form[:-2]}f}"
+        return f"{self.value:{form}}".replace("%", "\u00a0%") if form else number(self.value)
+
+
+def filled(sentence, measured):
+    """The sentence with the number in it."""
+    return sentence.format(_ForReading(measured))
 
 
 def _show_with_readers_parts(id, sentence, comparison, said, mine):

@@ -1,6 +1,7 @@
 """Read notebooks as data: what they claim, ask and define."""
 
 import ast
+import re
 import sys
 from dataclasses import dataclass
 from functools import cached_property
@@ -90,7 +91,8 @@ class Notebook:
         for call in self.calls("claim"):
             id = getattr(call.args[0], "value", None)
             if isinstance(id, str) and id not in seen and len(call.args) > 1:
-                found.append({"id": id, "sentence": _text(call.args[1]), "measured": "not run"})
+                sentence = re.sub(r"\{[^}]*\}", "…", _text(call.args[1]))
+                found.append({"id": id, "sentence": sentence, "measured": "not run"})
         return found
 
 

@@ -117,7 +117,7 @@ def _kind(output):
     """What an output is, whatever it says: its type, its forms, its claim."""
     claim = claim_of(output) or {}
     forms = sorted(output.get("data", {}))
-    return output["output_type"], output.get("name"), forms, claim.get("id"), claim.get("sentence")
+    return output["output_type"], output.get("name"), forms, claim.get("id")
 
 
 def _last_digit(text):

@@ -1,5 +1,6 @@
 """Claims show their sentence, number and bound, and fail when false."""
 
+import html
 import importlib
 import math
 
@@ -11,12 +12,33 @@ from tinytf_course.claims import holds, number
 
 # claims
 
+CLAIMS = importlib.import_module("tinytf_course.claims")
 GRADUATE = importlib.import_module("tinytf_course.graduate")
 
 
 @pytest.fixture(autouse=True)
 def _parts_of_nobody(monkeypatch):
     monkeypatch.setattr(GRADUATE, "_readers", {})
+
+
+@pytest.mark.parametrize(
+    ("sentence", "measured", "text"),
+    [
+        ("A logit moves by up to {:.2f}", 0.3469, "A logit moves by up to 0.35"),
+        ("It is right in {:.0%} of sentences", 0.8912, "It is right in 89\u00a0% of sentences"),
+        ("It is ahead by {:.1pp} percentage points", 0.0537, "ahead by 5.4 percentage points"),
+        ("It has {} parameters", 124_439_808, "It has 124,439,808 parameters"),
+        ("The memory is {} times as large", torch.tensor([3.14159]), "is 3.14 times as large"),
+        ("The translation of `cat` is {}", "猫", "The translation of `cat` is 猫"),
+        ("The logits are unchanged", 3.1e-8, "The logits are unchanged"),
+    ],
+)
+def test_a_claim_is_a_sentence_with_its_number_in_it(capsys, sentence, measured, text):
+    claim("03-1", sentence, measured, "==", measured)
+    shown = capsys.readouterr().out
+    assert shown.startswith("✓ 03-1  ")
+    assert shown.endswith(text + "\n")
+    assert shown.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -28,18 +50,22 @@ def _parts_of_nobody(monkeypatch):
         (5, ">=", 5, "5 ≥ 5"),
         (4, "<=", 5, "4 ≤ 5"),
         (124_439_808, "==", 124_439_808, "124,439,808 = 124,439,808"),
-        (True, "==", True, "measured True"),
-        ("猫", "==", "猫", "measured 猫"),
+        (True, "==", True, "True"),
+        ("猫", "==", "猫", "猫"),
         (torch.tensor([[0.31234]]), "in", (0.2, torch.tensor(0.4)), "0.312 in [0.2, 0.4]"),
         (math.inf, ">", 3, "inf > 3"),
     ],
 )
-def test_a_claim_shows_sentence_number_and_bound(capsys, measured, relation, bound, text):
+def test_the_bound_is_recorded_and_shows_where_the_mouse_rests(
+    monkeypatch, measured, relation, bound, text
+):
+    shown = []
+    monkeypatch.setattr(CLAIMS, "show", lambda *output: shown.append(output))
     claim("03-1", "the sentence", measured, relation, bound)
-    shown = capsys.readouterr().out
-    assert shown.startswith("✓ 03-1  the sentence")
-    assert text in shown
-    assert shown.count("\n") == 1
+    [(plain, markup, metadata)] = shown
+    assert plain == "✓ 03-1  the sentence"
+    assert f'title="measured: {html.escape(text)}"' in markup
+    assert metadata == {"claim": {"id": "03-1", "sentence": "the sentence", "measured": text}}
 
 
 @pytest.mark.parametrize(
@@ -57,8 +83,8 @@ def test_a_claim_shows_sentence_number_and_bound(capsys, measured, relation, bou
     ],
 )
 def test_a_false_claim_fails_with_the_same_content(measured, relation, bound):
-    with pytest.raises(ClaimError, match=r"03-1  the sentence\n.*is false") as error:
-        claim("03-1", "the sentence", measured, relation, bound)
+    with pytest.raises(ClaimError, match=r"03-1  it is \d.*\n.*is false") as error:
+        claim("03-1", "it is {:.0f}", measured, relation, bound)
     assert isinstance(error.value, AssertionError)
 
 

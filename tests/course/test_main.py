@@ -17,7 +17,7 @@ def test_claims_are_listed(tmp_path, capsys):
     assert len(notebooks(tmp_path)[0].claims()) == 6
     assert main(["claims", "--notebooks", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
-    assert "03  03-0     s · 1 < 2" in shown
+    assert "03  03-0     s\n" in shown
     assert "late · not run" in shown
     assert "6 claims" in shown
     assert main(["claims", "--notebooks", str(tmp_path), "04"]) == 1

@@ -28,7 +28,7 @@ def run(options):
     if options.seeds:
         return _on_seeds(chapters, options.seeds)
     rows = [
-        (notebook.chapter, claim["id"], f"{claim['sentence']} · {claim.get('measured', '?')}")
+        (notebook.chapter, claim["id"], claim["sentence"])
         for notebook in chapters
         for claim in notebook.claims()
     ]

@@ -23,7 +23,7 @@ class Facts(NamedTuple):
     chapter: object
     exercises: dict
     predictions: dict
-    claims: dict  # id: the sentence and what was measured
+    claims: dict  # id: the sentence
     sections: dict  # cell: the headings that hold at its top and at its end
 
     def knows(self, name):
@@ -40,7 +40,7 @@ def facts(notebook):
         {chapter.number: chapter for chapter in CHAPTERS}[number],
         {id: each for id, each in exercises().items() if id.startswith(f"{number}.")},
         _predictions(notebook),
-        {claim["id"]: f"{claim['sentence']} · {claim['measured']}" for claim in notebook.claims()},
+        {claim["id"]: claim["sentence"] for claim in notebook.claims()},
         _sections(notebook.cells),
     )
 

@@ -33,7 +33,7 @@ def index(chapters, readme):
 
 
 def claims(chapters):
-    """Every claim with what was measured, each a link to its cell."""
+    """Every claim, each a link to its cell; the bound shows where the mouse rests."""
     parts = [
         "# Claims",
         "Each sentence was measured when its chapter was built; a chapter whose claim does not "
@@ -43,12 +43,12 @@ def claims(chapters):
         where = _cells_of_claims(notebook)
         rows = "".join(
             f'<tr><td><a href="{notebook.path.stem}.html#{where.get(claim["id"], "")}">'
-            f"{html.escape(claim['id'])}</a></td><td>{inline(claim['sentence'])}</td>"
-            f"<td>{inline(claim['measured'])}</td></tr>"
+            f'{html.escape(claim["id"])}</a></td><td title="measured: '
+            f'{html.escape(claim["measured"])}">{inline(claim["sentence"])}</td></tr>'
             for claim in notebook.claims()
         )
         if rows:
-            head = "<tr><th>claim</th><th>sentence</th><th>measured</th></tr>"
+            head = "<tr><th>claim</th><th>sentence</th></tr>"
             table = f'<table class="claims"><thead>{head}</thead><tbody>{rows}</tbody></table>'
             parts += [f"## {title(notebook)}", raw(f'<div class="shown">{table}</div>')]
     return "\n\n".join(parts)
