@@ -18,7 +18,7 @@ def test_claims_are_listed(tmp_path, capsys):
     assert main(["claims", "--notebooks", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert "03  03-0     s\n" in shown
-    assert "late · not run" in shown
+    assert "03-9     late" in shown
     assert "6 claims" in shown
     assert main(["claims", "--notebooks", str(tmp_path), "04"]) == 1
 
