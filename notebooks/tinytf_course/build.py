@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 
 from tinytf_course.cell_ids import give_ids
-from tinytf_course.online import with_badges, with_install_cell
+from tinytf_course.online import with_badges, with_guard
 from tinytf_course.outline import CHAPTERS, head
 from tinytf_course.places import PATHS
 from tinytf_course.saved import NotebookError, read_text
@@ -39,7 +39,7 @@ def read(text, name="the notebook"):
 
 
 def load(path):
-    """Read a notebook from a file, see `read`: its head as in the outline, the install cell in."""
+    """Read a notebook from a file, see `read`: its head as in the outline, its guard too."""
     path = Path(path)
     notebook = read(read_text(path), path.name)
     number = path.name.split("_")[0]
@@ -50,7 +50,7 @@ def load(path):
             first.source = with_badges(head(first.source, chapter), path.name)
         except ValueError as error:
             raise NotebookError(f"{path.name}: {error}") from error
-        with_install_cell(notebook)
+        with_guard(notebook)
     return notebook
 
 

@@ -1,20 +1,19 @@
 """Chapters away from home: opened in Colab, Kaggle or Binder, or alone in an empty folder.
 
-Every chapter has, behind its title, one cell that does nothing where tinytf is installed.
-Elsewhere it fetches tinytf from the repository and leaves torch as it is; where that can't be, it
-says in one sentence what to do and stops. `python -m tinytf_course build` writes that cell, and
-the badges, from what stands here.
+Every chapter's set-up cell, folded behind its title, begins with a guard that does nothing where
+tinytf is installed. Elsewhere it fetches tinytf from the repository and leaves torch as it is;
+where that can't be, it says in one sentence what to do and stops. `python -m tinytf_course build`
+writes the guard, and the badges, from what stands here.
 """
 
 from urllib.parse import quote, urlencode
 
-import nbformat
-
 REPOSITORY = None  # "owner/name" on GitHub, once it is public; no badge is shown before
 BRANCH = "main"
-CELL, TAG = "install", "install"
+CELL = "setup"
+MARK = "# What this chapter uses\n"  # begins what a chapter's author writes in that cell
 
-_CELL = """\
+_GUARD = """\
 from importlib.util import find_spec
 
 if find_spec("tinytf_course") is None:  # where it is installed there is nothing to do
@@ -56,36 +55,27 @@ def page(repository=None):
     return f"https://github.com/{name}" if name else None
 
 
-def install_cell(repository=None):
-    """The cell that makes sure of tinytf, as a chapter has it."""
+def guard(repository=None):
+    """The lines that make sure of tinytf, as every set-up cell begins."""
     steps, address = _ASK, page(repository)
     if address:
         source = f"git+{address}@{BRANCH}#egg=tinytf"
         others = ", ".join(f'"{name}"' for name in _OTHERS)
         steps = _FETCH.format(source=source, page=address, others=others)
-    cell = nbformat.v4.new_code_cell((_CELL + steps).strip())
-    cell.id, cell.metadata = CELL, {"jupyter": {"source_hidden": True}, "tags": [TAG]}
-    return cell
+    return f"{_GUARD}{steps}\n"
 
 
-def with_install_cell(notebook, repository=None):
-    """Put the cell behind the title of a notebook (as nbformat reads it), or bring it up to date.
+def own_lines(source):
+    """What a chapter's author wrote in its set-up cell: its source without the guard."""
+    return source.rpartition(MARK)[2]
 
-    The cell shows nothing where tinytf is installed, so it counts as run in a notebook that was.
-    """
-    cells = [cell for cell in notebook.cells if cell.id != CELL]
-    code = [cell for cell in cells if cell.cell_type == "code"]
-    was_run = bool(code) and all(cell.execution_count for cell in code)
-    title = int(bool(cells) and cells[0].cell_type == "markdown")
-    cells.insert(title, install_cell(repository))
-    if was_run:
-        code = [cell for cell in cells if cell.cell_type == "code"]
-        for number, cell in enumerate(code, start=1):
-            cell.execution_count = number
-            for output in cell.outputs:
-                if output.output_type == "execute_result":
-                    output.execution_count = number
-    notebook.cells = cells
+
+def with_guard(notebook, repository=None):
+    """Fold the set-up cell of a notebook (as nbformat reads it) and bring its guard up to date."""
+    for cell in notebook.cells:
+        if cell.id == CELL:
+            cell.source = f"{guard(repository)}{MARK}{own_lines(cell.source)}"
+            cell.metadata["jupyter"] = {"source_hidden": True}
     return notebook
 
 

@@ -1,4 +1,4 @@
-"""Chapters away from home: the install cell, badges, links for Binder and for a class."""
+"""Chapters away from home: the set-up cell's guard, badges, links for Binder and for a class."""
 
 import os
 import subprocess
@@ -34,20 +34,30 @@ def run_alone(code, folder, *options, **environment):
 def test_at_home_the_cell_does_nothing():
     for repository in (None, SOMEBODY):
         names = {}
-        exec(online.install_cell(repository).source, names)
+        exec(online.guard(repository), names)
         assert set(names) == {"__builtins__", "find_spec"}
+
+
+def test_the_guard_is_brought_up_to_date_and_what_follows_stays():
+    cell = nbformat.v4.new_code_cell("import torch\n\ndevice = setup()", id="setup")
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    for repository in (None, SOMEBODY, None):
+        online.with_guard(notebook, repository)
+        assert cell.source.count("find_spec(") == 1
+        assert ("git+https" in cell.source) == bool(repository)
+        assert online.own_lines(cell.source) == "import torch\n\ndevice = setup()"
 
 
 def test_the_cell_is_formatted_like_the_rest_of_a_notebook(tmp_path):
     for repository in (None, SOMEBODY):
         path = tmp_path / "cell.py"
-        path.write_text(online.install_cell(repository).source + "\n")
+        path.write_text(online.guard(repository).rstrip() + "\n")
         run = [sys.executable, "-m", "ruff", "format", "--check", "--line-length", "100", str(path)]
         assert subprocess.run(run, capture_output=True).returncode == 0
 
 
 def test_alone_a_chapter_says_in_one_sentence_what_to_do(tmp_path):
-    said = run_alone(online.install_cell().source, tmp_path)
+    said = run_alone(online.guard(), tmp_path)
     assert said.count("tinytf is not installed here") == 1
     assert "the first command of its README" in said
     assert "Traceback" not in said
@@ -57,7 +67,7 @@ def test_alone_a_chapter_says_in_one_sentence_what_to_do(tmp_path):
 
 def test_without_a_network_the_cell_says_so_in_one_sentence(tmp_path):
     offline = {"PIP_NO_INDEX": "1", "PIP_RETRIES": "0", "https_proxy": "http://127.0.0.1:9"}
-    said = run_alone(online.install_cell(SOMEBODY).source, tmp_path, **offline)
+    said = run_alone(online.guard(SOMEBODY), tmp_path, **offline)
     assert said.count("could not be fetched: connect to the network") == 1
     assert f"https://github.com/{SOMEBODY} says." in said
     assert "Traceback" not in said
@@ -73,8 +83,7 @@ def test_with_one_it_fetches_tinytf_alone_and_leaves_torch(tmp_path):
     (pip / "__main__.py").write_text(
         f"import sys\nopen({str(asked)!r}, 'a').write(' '.join(sys.argv[1:]) + chr(10))\n"
     )
-    cell = online.install_cell(SOMEBODY).source
-    said = run_alone(cell, tmp_path, PYTHONPATH=str(tmp_path / "lib"))
+    said = run_alone(online.guard(SOMEBODY), tmp_path, PYTHONPATH=str(tmp_path / "lib"))
     assert said.strip() == "ran: True"
     first, second = asked.read_text().splitlines()
     assert first.split()[-3:] == [
@@ -85,16 +94,16 @@ def test_with_one_it_fetches_tinytf_alone_and_leaves_torch(tmp_path):
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda n: n.path.stem)
-def test_a_chapter_has_the_cell_behind_its_title(notebook):
+def test_a_chapter_opens_with_its_question_and_a_picture(notebook):
+    """Behind the title there is one set-up cell, folded; what it shows is the course map."""
     built = nbformat.read(notebook.path, as_version=4)
+    title, cell = built.cells[:2]
+    assert (title.cell_type, cell.id) == ("markdown", "setup")
+    assert cell.source.startswith(online.guard() + online.MARK)
+    assert cell.metadata["jupyter"] == {"source_hidden": True}
+    assert any("image/png" in output.get("data", {}) for output in cell.outputs)
     text = dump(built)
-    cell = built.cells[1]
-    assert (built.cells[0].cell_type, cell.id) == ("markdown", "install")
-    assert cell.source == online.install_cell().source
-    assert [one.id for one in built.cells].count("install") == 1
-    counts = [one.execution_count for one in built.cells if one.cell_type == "code"]
-    assert counts == list(range(1, len(counts) + 1))
-    assert dump(online.with_install_cell(nbformat.reads(text, as_version=4))) == text
+    assert dump(online.with_guard(nbformat.reads(text, as_version=4))) == text
 
 
 def test_badges_come_and_go_with_the_address():

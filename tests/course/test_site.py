@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from browser_support import offline_browser
 
+from tinytf_course import online
 from tinytf_course.__main__ import main
 from tinytf_course.glossary import TERMS
 from tinytf_course.notebooks import Notebook
@@ -130,6 +131,16 @@ def test_a_page_hides_the_caption_of_a_folded_figure(tmp_path):
     assert page.count('<details class="until"') == 2
     assert '<div class="waits">\n\n*It is two.* So\n\n</div>\n\nmore' in page
     assert '<a href="03_tokens.html">03 Tokens</a>' in page
+
+
+def test_the_set_up_cell_is_folded_and_its_guard_is_not_shown(tmp_path):
+    told = code(f"{online.guard()}{online.MARK}device = setup()", html("<p>map</p>"), id="setup")
+    page = chapter.page(saved(tmp_path, told), None)
+    folded, shown = page.split("</details>")
+    assert "<summary>Set-up</summary>" in folded
+    assert "device = setup()" in folded
+    assert "find_spec" not in page
+    assert "<p>map</p>" in shown
 
 
 def test_claims_lead_to_their_cells(tmp_path):

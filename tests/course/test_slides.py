@@ -114,7 +114,7 @@ def test_the_installing_cell_is_unseen_and_a_figure_takes_the_words_that_lead_to
     text = lambda words: {"cell_type": "markdown", "metadata": {}, "source": words}  # noqa: E731
     cells = [
         text("# 05 T"), text("## S"), text("First words stand under the heading."),
-        {"cell_type": "code", "metadata": {}, "id": "install", "source": "raise 1", "outputs": []},
+        {"cell_type": "code", "metadata": {}, "id": "setup", "source": "raise 1", "outputs": []},
         text("### The whole of it\n\nThe whole computation in one picture, with its numbers:"),
         {"cell_type": "code", "metadata": {}, "id": "it", "source": "draw(it)",
          "outputs": [picture]},

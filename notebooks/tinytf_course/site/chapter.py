@@ -3,6 +3,7 @@
 import re
 
 from tinytf_course.notebooks import source
+from tinytf_course.online import CELL, own_lines
 from tinytf_course.site.folds import as_buttons, fold, pending, question
 from tinytf_course.site.outputs import to_html
 from tinytf_course.site.terms import link_terms
@@ -24,7 +25,8 @@ def page(notebook, pictures):
         elif cell["cell_type"] == "code" and source(cell).strip():
             shown = results(cell, ids, pictures)
             folded = shown.startswith("<details")
-            parts += [code(source(cell)), raw(shown)]
+            wrote = set_up(source(cell)) if cell.get("id") == CELL else code(source(cell))
+            parts += [wrote, raw(shown)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -50,6 +52,12 @@ def code(text):
     """A code cell."""
     language = "ipython3" if text.startswith(("%", "!")) else "python"
     return f"{_FENCE}{language}\n{text}\n{_FENCE}"
+
+
+def set_up(text):
+    """The set-up cell: what its author wrote, folded."""
+    opening = raw('<details class="set-up"><summary>Set-up</summary>')
+    return "\n\n".join([opening, code(own_lines(text)), raw("</details>")])
 
 
 def raw(markup):

@@ -5,6 +5,7 @@ import re
 from typing import NamedTuple
 
 from tinytf_course.notebooks import source
+from tinytf_course.online import CELL
 from tinytf_course.outline import CHAPTERS
 from tinytf_course.site.outputs import to_html as output_html
 from tinytf_course.slides import code, prose
@@ -24,7 +25,6 @@ _LEAD = 4  # lines of text that stand under a section's heading
 _ROOM = code.LINES + 7  # lines of code, or what is as high, on a slide of code and words
 _REMARK = 9
 _FEW = 45  # characters
-_UNSEEN = ("install", "setup")  # cells that say nothing of the chapter
 
 
 class Slide(NamedTuple):
@@ -58,7 +58,7 @@ class Deck:
                 self.text(main)
                 if side:
                     break
-            elif cell["cell_type"] == "code" and text.strip() and cell.get("id") not in _UNSEEN:
+            elif cell["cell_type"] == "code" and text.strip():
                 self.code(cell)
         return list(remarks_joined(self.slides))
 
@@ -146,7 +146,7 @@ class Deck:
         outputs = [cut(shown) for shown in outputs if shown not in questions]
         figures = [shown for shown in outputs if height(shown) == TALL]
         printed = [shown for shown in outputs if shown not in figures]
-        if not left_out(cell) and not questions:
+        if not left_out(cell) and not questions and cell.get("id") != CELL:
             printed = self.listing(source(cell), printed)
         for group in packed([(shown, height(shown)) for shown in printed]):
             self.add("\n".join(group), "", "printed")
