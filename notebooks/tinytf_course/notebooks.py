@@ -88,11 +88,12 @@ class Notebook:
         """What was measured when the notebook ran, then what is written and was not run."""
         found = self.records("claim", "id", "sentence")
         seen = {claim["id"] for claim in found}
-        for call in self.calls("claim"):
-            id = getattr(call.args[0], "value", None)
-            if isinstance(id, str) and id not in seen and len(call.args) > 1:
-                sentence = re.sub(r"\{[^}]*\}", "…", _text(call.args[1]))
-                found.append({"id": id, "sentence": sentence, "measured": "not run"})
+        for tree in self.trees:
+            for call in calls_in(tree, "claim"):
+                id = getattr(call.args[0], "value", None)
+                if isinstance(id, str) and id not in seen and len(call.args) > 1:
+                    sentence = re.sub(r"\{[^}]*\}", "…", _text(_said(call.args[1], tree)))
+                    found.append({"id": id, "sentence": sentence, "measured": "not run"})
         return found
 
 
@@ -149,6 +150,18 @@ def _name(function):
     if isinstance(function, ast.Attribute):
         return f"{_name(function.value)}.{function.attr}"
     return getattr(function, "id", "")
+
+
+def _said(node, tree):
+    """What a name stands for at its place: the last value assigned to it above, or the name."""
+    above = [
+        one
+        for one in ast.walk(tree)
+        if isinstance(one, ast.Assign)
+        and one.lineno < node.lineno
+        and ast.unparse(one.targets[0]) == ast.unparse(node)
+    ]
+    return max(above, key=lambda one: one.lineno).value if above else node
 
 
 def _text(node):

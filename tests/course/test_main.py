@@ -12,13 +12,14 @@ from tinytf_course.notebooks import notebooks
 
 
 def test_claims_are_listed(tmp_path, capsys):
-    cells = [*chapter(), cell("claim('03-9', 'late', 1, '<', 2)")]
+    late = "said = 'early'\nsaid = (\n    'late by {:.1f} s '\n    'and more'\n)\n"
+    cells = [*chapter(), cell(late + "claim('03-9', said, 1, '<', 2)\nsaid = 'after'")]
     (tmp_path / "03_a.ipynb").write_text(json.dumps({"cells": cells}))
     assert len(notebooks(tmp_path)[0].claims()) == 6
     assert main(["claims", "--notebooks", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert "03  03-0     s\n" in shown
-    assert "03-9     late" in shown
+    assert "03-9     late by … s and more\n" in shown
     assert "6 claims" in shown
     assert main(["claims", "--notebooks", str(tmp_path), "04"]) == 1
 
