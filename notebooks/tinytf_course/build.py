@@ -12,6 +12,7 @@ from pathlib import Path
 import nbformat
 
 from tinytf_course.cell_ids import give_ids
+from tinytf_course.electives import marked
 from tinytf_course.online import with_badges, with_guard
 from tinytf_course.outline import CHAPTERS, head
 from tinytf_course.places import PATHS
@@ -39,7 +40,7 @@ def read(text, name="the notebook"):
 
 
 def load(path):
-    """Read a notebook from a file, see `read`: its head as in the outline, its guard too."""
+    """Read a notebook from a file, see `read`: head, minutes and guard as they have to be."""
     path = Path(path)
     notebook = read(read_text(path), path.name)
     number = path.name.split("_")[0]
@@ -50,6 +51,9 @@ def load(path):
             first.source = with_badges(head(first.source, chapter), path.name)
         except ValueError as error:
             raise NotebookError(f"{path.name}: {error}") from error
+        marks = marked(notebook.cells, chapter)
+        for cell in notebook.cells:
+            cell.source = marks.get(cell.id, cell.source)
         with_guard(notebook)
     return notebook
 

@@ -131,9 +131,12 @@ class Exercise:
 
     def markdown(self):
         """Statement, folded hints and folded solution, as the chapter prints them."""
+        from tinytf_course.outline import CHAPTERS  # no `check` waits for what it imports
+
+        elective = " · elective" * any(self.id in chapter.pieces for chapter in CHAPTERS)
         text = (
             f"### Exercise {self.id} · {self.title}\n\n"
-            f"{self.stars} · about {self.minutes} minutes\n\n{self.statement}\n\n"
+            f"{self.stars} · about {self.minutes} minutes{elective}\n\n{self.statement}\n\n"
         ) + "".join(
             f"<details><summary>{name}</summary>\n\n{words}\n\n</details>\n"
             for name, words in zip(("Hint", "Second hint", "Third hint"), self.hints, strict=False)

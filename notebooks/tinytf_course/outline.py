@@ -1,7 +1,10 @@
 """The course's chapters: the one place for their titles, questions, minutes and order.
 
-README's table, the heads of the notebooks and the course map follow from it (`python -m
-tinytf_course build` and `readme` write them), or are tested against it.
+It also says what is core, and how long everything takes. The core is what one needs to build, train
+and understand the Transformer; whatever `electives` names stands beside it, and so do whole chapters
+that are `elective`. README's tables, the heads of the notebooks, the marks on their headings, the
+syllabi and the course map follow from here (`python -m tinytf_course build` and `readme` write
+them), or are tested against it.
 """
 
 import re
@@ -14,158 +17,287 @@ from tinytf_course.tables import Link, table
 
 
 class Chapter(NamedTuple):
-    """A chapter; `minutes` and `needs` are None while it is not written."""
+    """A chapter; `minutes` and `needs` are None while it is not written.
+
+    `minutes` is what it takes without its `electives`, exercises included. Those are named by the
+    id of the cell whose heading begins them ("gates 8": 8 minutes), an exercise by its own ("02.1
+    8"). An `elective` chapter has no part in the core.
+    """
 
     number: str
     title: str
     question: str
     minutes: int | None = None
     needs: str | None = None
+    electives: str = ""
+    elective: bool = False
+
+    @property
+    def pieces(self):
+        """{id: minutes} of its electives."""
+        pairs = (piece.split() for piece in filter(None, self.electives.split(", ")))
+        return {name: int(minutes) for name, minutes in pairs}
+
+    @property
+    def core(self):
+        """The minutes of its part of the core."""
+        return 0 if self.elective else self.minutes or 0
+
+    @property
+    def beside(self):
+        """The minutes of all of it that is not core."""
+        return (self.minutes or 0) - self.core + sum(self.pieces.values())
 
     @property
     def time(self):
         """The head's last sentences: how long it takes, and what one has to know."""
+        more = sum(self.pieces.values())
+        electives = f", and {more} more for its electives" if more else ""
+        whole = " The whole chapter is elective." if self.elective else ""
         needs = f" You need: {self.needs}." if self.needs else ""
-        return textwrap.fill(f"About {self.minutes} minutes.{needs}", 100, break_on_hyphens=False)
+        text = f"About {self.minutes} minutes{electives}.{whole}{needs}"
+        return textwrap.fill(text, 100, break_on_hyphens=False)
 
 
 CHAPTERS = (  # in the order of reading
     Chapter(
-        "00", "Start here", "What does a Transformer look at when it translates?", 60,
+        "00", "Start here", "What does a Transformer look at when it translates?", 44,
+        electives="graded-not-admired 16, further 4",
     ),
     Chapter(
         "01", "Recurrent networks",
-        "What does a network remember that reads one word after another?", 55,
+        "What does a network remember that reads one word after another?", 28,
         "Python and a little PyTorch",
+        electives="gates 8, forget-bias-text 19, further 3",
     ),
     Chapter(
         "02", "From recurrence to attention",
-        "Why did models stop reading one word after another?", 90,
+        "Why did models stop reading one word after another?", 62,
         "the GRU cell and `unroll` (01)",
+        electives=(
+            "02.1 8, 02.3 8, 02.4 8, the-price 4, shared-out 4, is-q-k-v-same-thing 6, "
+            "dot-and-square-caption 6, how-much-data 6"
+        ),
     ),
     Chapter(
-        "03", "Tokens", "How does text become numbers?", 75,
+        "03", "Tokens", "How does text become numbers?", 57,
         "Python and a little PyTorch",
+        electives="03.2 10, 03.3 8, oracle-hugging-face 3, typed-special 2",
     ),
     Chapter(
-        "04", "Embeddings", "How does a number become a vector that means something?", 60,
+        "04", "Embeddings", "How does a number become a vector that means something?", 50,
         "tokens and their ids (03), Python and a little PyTorch",
+        electives=(
+            "04.1 10, sum-mean-and-softmax 4, analogies-honestly-text 6, "
+            "two-languages-one-space 8, narrow-table 4, frozen-text 4, tied-output-text 6"
+        ),
     ),
     Chapter(
         "05", "Scaled dot-product attention",
-        "How does one word look up what it needs in the others?", 100,
+        "How does one word look up what it needs in the others?", 85,
         "a word is a vector (chapter 04)",
+        electives="05.3 15, further 1, further-kept 2, further-values 2, scale-as-tensor-text 2",
     ),
     Chapter(
-        "06", "Multi-head attention", "Why look several times at once?", 70,
+        "06", "Multi-head attention", "Why look several times at once?", 42,
         "attention and its masks (chapter 05)",
+        electives=(
+            "what-do-heads-cost 4, mask-meets-heads 24, further 4, "
+            "several-heads-lower-variance 3"
+        ),
     ),
     Chapter(
-        "07", "Cross-attention", "How does one sentence look into another?", 55,
+        "07", "Cross-attention", "How does one sentence look into another?", 47,
         "masks (chapter 05), heads (chapter 06)",
+        electives="cache-text 8",
     ),
     Chapter(
-        "08", "Positional encoding", "How does attention know the order of the words?", 90,
+        "08", "Positional encoding", "How does attention know the order of the words?", 60,
         "attention and its masks (chapter 05), heads (chapter 06)",
+        electives="step-is-rotation 2, bug-in-tutorial 18, 08.3 10, further 3, position-probe-text 3",
     ),
     Chapter(
         "09", "RoPE and ALiBi",
-        "How can a score depend on the distance of two words alone?", 70,
+        "How can a score depend on the distance of two words alone?", 39,
         "positions (chapter 08), the layer of chapter 07",
+        electives=(
+            "li-bi-slope 22, past-training-length 9, further 1, half-split-text 3, "
+            "ro-pe-turn-queries-and-keys-caption-3 1, how-far-can-it-reach 4, cost-text 4"
+        ),
     ),
     Chapter(
-        "10", "Residuals and normalisation", "What keeps a deep stack trainable?", 95,
+        "10", "Residuals and normalisation", "What keeps a deep stack trainable?", 76,
         "chapters 03 to 09, and what a gradient is",
+        electives=(
+            "10.3 8, which-numbers-share-mean 11, alike-text 2, skew-text 4, "
+            "batch-norm-in-use 20, used-by-text 3, jacobian 4, left-of-words-text 3, "
+            "move-it-stack-as-training-starts 5, w2-gradients-text 2, longer-runs-text 4, "
+            "plug-it-in 4, plug-it-in-text 5"
+        ),
     ),
     Chapter(
         "11", "The feed-forward network",
-        "Where are most of the weights, and what do they hold?", 90,
+        "Where are most of the weights, and what do they hold?", 52,
         "attention (05 to 07), residuals and norms (10)",
+        electives=(
+            "11.3 7, keys-and-values 31, how-few-units-text 3, counted-over-text 1, "
+            "as-many-weights-text 7, study-title 5, both-ends-of-a-unit 3, not-only-cat 3, "
+            "not-only-cat-text 4, who-says-it 3, what-key-answers-to 4, collapse-text 6"
+        ),
     ),
     Chapter(
-        "12", "The encoder", "What does each layer add to a word?", 90,
+        "12", "The encoder", "What does each layer add to a word?", 80,
         "attention (05 to 07), positions (08), residuals and norms (10), the feed-forward network "
         "(11)",
+        electives=(
+            "12.3 10, one-class-for-both 25, moved-is-not-understood 4, five-seeds 2, "
+            "equal-starts 4, nine-words 5, which-layer 5, rows-of-a-batch 2, move-the-blank 3, "
+            "move-the-blank-caption 4"
+        ),
     ),
     Chapter(
-        "13", "The decoder", "How does it learn to write without seeing the future?", 90,
+        "13", "The decoder", "How does it learn to write without seeing the future?", 53,
         "the causal mask (chapter 05), cross-attention (07), the encoder (12)",
+        electives=(
+            "newest-only 11, 13.3 15, six-mistakes 11, several-new 17, by-gradient 7, "
+            "silent-and-gone 6, what-makers-see 4, relied-or-needed 10, relied-text 15"
+        ),
     ),
     Chapter(
         "14", "The Transformer",
-        "How do the parts become one model, and what is it asked for?", 85,
+        "How do the parts become one model, and what is it asked for?", 64,
         "residuals and norms (10), the layers of encoder and decoder (12, 13)",
+        electives="label-smoothing 21, further 5, rows-shown 7",
     ),
     Chapter(
-        "15", "Training the Transformer", "Do the parts, put together, translate?", 75,
+        "15", "Training the Transformer", "Do the parts, put together, translate?", 61,
         "the Transformer and its loss (14), what a gradient is",
+        electives="same-steps 14, further 4, earlier-memory 6",
     ),
     Chapter(
         "16", "Searching for a sentence",
-        "How does a model that scores words write a sentence?", 90,
+        "How does a model that scores words write a sentence?", 38,
         "the Transformer (chapter 14) and its training (15)",
+        electives=(
+            "all-at-once 17, long-and-short 24, mixed-up-caption 11, when-a-beam-pays 4, "
+            "every-sentence-heading 8, two-kinds-of-error 6, two-kinds-of-error-caption 7, "
+            "stopping-early 6, trees 3, why-log-softmax 2, search-to-repair 15"
+        ),
     ),
     Chapter(
-        "17", "The cache and BLEU", "How fast does it write, and how good is it?", 90,
+        "17", "The cache and BLEU", "How fast does it write, and how good is it?", 78,
         "the attention layer (chapter 07), greedy decoding (16)",
+        electives="17.3 6, 17.4 6, read-or-written 3, bleu-scale 5, which-strings 5, one-point 5",
     ),
     Chapter(
-        "18", "GPT", "What is left of the Transformer when there is only text?", 90,
+        "18", "GPT", "What is left of the Transformer when there is only text?", 72,
         "the causal mask (chapter 05), positions (08), Pre-LN (10), the layer (12), the "
         "Transformer (14), its cache (17)",
+        electives=(
+            "18.1 6, 18.3 12, further 8, the-papers-text 4, more-efficient 4, "
+            "more-efficient-end 5"
+        ),
     ),
     Chapter(
-        "19", "Pretraining", "How does a model learn from nothing but text?", 90,
+        "19", "Pretraining", "How does a model learn from nothing but text?", 63,
         "GPT (chapter 18), the training loop (15), byte-pair encoding (03)",
+        electives=(
+            "19.3 10, each-on-and-off 6, again-and-again 6, where-are-the-bits 5, further 2, "
+            "block-table-text 2, counters-speak 3, your-own-text 3, how-long 5, floors 1, "
+            "when-clipped 2, how-far-back 4, by-place-caption 5, copies-caption 2, "
+            "decay-is-not-l2 3, what-it-expects 3, next-tokens-caption 4, reach-caption 5, "
+            "after-cut-caption 3"
+        ),
     ),
     Chapter(
-        "20", "Sampling", "Which of the likely tokens do we write down?", 90,
+        "20", "Sampling", "Which of the likely tokens do we write down?", 67,
         "a GPT that continues a text (chapters 18, 19), and the cache (17)",
+        electives=(
+            "20.2 8, 20.3 8, judge-text 7, 20.4 12, move-it-text 4, oracle-text 2, "
+            "generate-3-text 6, forbid-text 7, settings-page-text 4, price-text 5, "
+            "repeats-text 2, loops-text 6, rows-shown 3"
+        ),
     ),
     Chapter(
         "21", "BERT",
-        "What can an encoder learn from plain text, and what is it good for?", 90,
+        "What can an encoder learn from plain text, and what is it good for?", 56,
         "residuals and norms (10), the encoder and its masked words (12), a training loop (15)",
+        electives=(
+            "who-moves-whom 4, 21.2 10, answers 19, how-large 1, states-of-2-text 5, "
+            "counting 6, entailment 8, did-it-follow 25, keeping 5, hiding-end 2, "
+            "distillation 8, relatives 4"
+        ),
     ),
     Chapter(
-        "22", "Three families", "Encoder, decoder or both: which for which task?", 90,
+        "22", "Three families", "Encoder, decoder or both: which for which task?", 36,
         "the Transformer (chapter 14) and its training (15), GPT (18), masked words (21)",
+        electives=(
+            "spans-dropped 25, short-texts 14, 22.3 15, bart 27, examples-text 9, "
+            "longer-intro 3, longer-text 3"
+        ),
     ),
     Chapter(
         "23", "The block today",
-        "What has changed in the block since 2017, and what does it buy?", 90,
+        "What has changed in the block since 2017, and what does it buy?", 80,
         "RoPE (chapter 09), RMSNorm (10), SwiGLU (11), the cache (17), GPT (18)",
+        electives=(
+            "23.2 10, further 6, bias-of-keys-text 3, alone 6, groups-afterwards 9, "
+            "sixth-text 3, save-time 2, save-time-2 4, one-key-for-all 5, shares-text 2, "
+            "sixteen-bits 2, after-llama 2"
+        ),
     ),
     Chapter(
         "24", "A public translator",
         "Does our code run a translator that somebody else trained?", 68,
         "positions (chapter 08), Pre-LN (10), the whole Transformer (14), greedy decoding (16)",
+        electives="further 4, where-it-looks 5, public-text 10",
+        elective=True,
     ),
     Chapter(
         "25", "Images", "How does an encoder read what is no text?", 80,
         "learned positions (chapter 08), the encoder (12), the training loop (15)",
+        electives="further 6, further-mlp 6, further-geometry 5",
+        elective=True,
     ),
     Chapter(
-        "26", "Counting the cost", "What does a longer text cost, in time and memory?", 91,
+        "26", "Counting the cost", "What does a longer text cost, in time and memory?", 67,
         "the fused kernel (chapter 05), the layer (12), the cache (17), GPT (18)",
+        electives="26.2 12, 26.3 8, paper 4, further 4",
     ),
     Chapter(
-        "27", "Less, and in parallel", "How does one pay less, and share the work?", 91,
+        "27", "Less, and in parallel", "How does one pay less, and share the work?", 39,
         "chapter 26, attention and masks (05), what a gradient is",
+        electives=(
+            "skipped-tiles 10, kept-why 26, in-parallel 16, loss-scaling 1, travels-text 1, "
+            "widths-text 2, sum-text 1, ddp-text 4, way-back-text 8, padding-text 20, int8 4, "
+            "int8-end 7, dividing 5, ladder-text 5, many-gpus 8"
+        ),
     ),
     Chapter(
-        "28", "Looking inside", "Which head does what, and how do we know?", 90,
+        "28", "Looking inside", "Which head does what, and how do we know?", 62,
         "heads (chapter 06), cross-attention (07), RoPE (09), the Transformer (14), GPT (18)",
+        electives=(
+            "28.1 10, 28.2 10, apart-text 8, 28.3 10, dependence-text 2, circuit-text 25, "
+            "five-seeds-text 4, one-learns-text 3, learned-text 5, by-place-text 12, "
+            "weights-and-values 4, oracle-text 2, first-text 3, five-text 15, how-many-text 3, "
+            "points-text 7"
+        ),
     ),
     Chapter(
-        "29", "Following an answer", "Where in a model is an answer decided?", 90,
+        "29", "Following an answer", "Where in a model is an answer decided?", 62,
         "the residual stream and its norms (chapter 10), the decoder (13), GPT (18), and `record` "
         "and `replace` (28)",
+        electives=(
+            "29.1 8, route-caption 13, probing 7, no-norm-text 3, tuned-text 16, "
+            "attention-text 5, rollout-caption 3, superposition-text 9, five-text 5, "
+            "counts-text 19"
+        ),
     ),
     Chapter(
-        "30", "The bug clinic", "Which models train and are wrong?", 91,
+        "30", "The bug clinic", "Which models train and are wrong?", 67,
         "masks (chapter 05), the decoder (13), the Transformer and its training (14, 15), the "
         "cache (17)",
+        electives="30.3 10, severity 14, further 12, margins-text 2, four-text 4, score-card 15",
     ),
 )  # fmt: skip
 
@@ -189,26 +321,29 @@ def head(text, chapter):
 
 def chapter_table(folder):
     """The README's table of the chapters that lie in `folder`, in Markdown."""
-    lines = ["| | question | time |", "|---|---|---|"]
+    elsewhere = " open in |" if badges("x") else ""
+    lines = [f"| | question | core | electives |{elsewhere}", "|---" * (4 + bool(elsewhere)) + "|"]
     for chapter, path in _written(folder):
         link = f"[{chapter.number} {chapter.title}]({Path(folder).name}/{path.name})"
+        core, beside = (f"{n} min" if n else "" for n in (chapter.core, chapter.beside))
         elsewhere = badges(path.name)
         elsewhere = f" {elsewhere} |" if elsewhere else ""
-        lines.append(f"| {link} | {chapter.question} | {chapter.minutes} minutes |{elsewhere}")
-    if badges("x"):
-        lines[:2] = ["| | question | time | open in |", "|---|---|---|---|"]
+        lines.append(f"| {link} | {chapter.question} | {core} | {beside} |{elsewhere}")
     return "\n".join(lines)
+
+
+def in_hours(chapters=CHAPTERS):
+    """How long the core of these chapters takes, and their electives, in whole hours."""
+    minutes = [(chapter.core, chapter.beside) for chapter in chapters]
+    return [round(sum(column) / 60) for column in zip((0, 0), *minutes)]
 
 
 def hours(folder):
     """The README's sentence on how long the chapters that lie in `folder` take, in Markdown."""
-    minutes = [chapter.minutes or 0 for chapter, _ in _written(folder)]
-    if not minutes:
-        return ""
-    some = sorted(minutes)[len(minutes) // 2]
+    core, beside = in_hours(chapter for chapter, _ in _written(folder))
     return (
-        f"**It takes** about {sum(minutes) / 60:.0f} hours in all, exercises included: "
-        f"{len(minutes)} chapters, most of about {some} minutes."
+        f"**It takes** about {core} hours for the core, exercises included. About {beside} hours "
+        "of electives stand beside it, each with its minutes; nothing in the core needs one."
     )
 
 
@@ -221,8 +356,9 @@ def _written(folder):
 def outline(folder="."):
     """A table of the chapters; those whose notebook lies in `folder` are links to it."""
     rows = []
-    for number, title, question, *_ in CHAPTERS:
-        found = sorted(path.name for path in Path(folder).glob(f"{number}_*.ipynb"))
-        name = Link(title, found[0]) if found else title
-        rows.append((number, name, question, "" if found else "to come"))
-    return table(("", "chapter", "question", ""), rows)
+    for chapter in CHAPTERS:
+        found = sorted(path.name for path in Path(folder).glob(f"{chapter.number}_*.ipynb"))
+        name = Link(chapter.title, found[0]) if found else chapter.title
+        times = (str(n or "") for n in (chapter.core, chapter.beside)) if found else ("to come", "")
+        rows.append((chapter.number, name, chapter.question, *times))
+    return table(("", "chapter", "question", "core, minutes", "electives"), rows)

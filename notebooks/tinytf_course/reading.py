@@ -1,8 +1,8 @@
 """What a chapter asks of its reader, counted: the figures that the course's style speaks of.
 
 How it is counted:
-  side roads   everything from a heading "Further" to the next heading of its level; the rest is
-               the main road
+  side roads   the electives that the outline names, and all under "Further"; the rest is the main
+               road, of an elective chapter too
   words        of prose, without code, formulas, addresses and what is folded away; exercises apart
   lines        of code that are neither blank nor comment; exercises' cells apart
   short        share of the code cells of at most 12 lines, blank ones and comments included
@@ -22,6 +22,7 @@ import re
 from dataclasses import dataclass, field
 
 from tinytf_course.cell_ids import heading
+from tinytf_course.electives import electives
 from tinytf_course.house import defining_file, parts
 from tinytf_course.notebooks import calls_in, source
 from tinytf_course.outline import CHAPTERS
@@ -67,17 +68,13 @@ class Road:
 def roads(notebook):
     """The main road and the side roads of a Notebook."""
     main, side = Road(), Road()
-    depth = None  # of the heading "Further" that we are under
+    chapter = next((one for one in CHAPTERS if one.number == notebook.chapter), CHAPTERS[0])
+    beside = electives(notebook.cells, chapter)
     trees = iter(notebook.trees)
     nodes = [node for code in notebook.trees for node in ast.walk(code)]
     own = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    for cell in notebook.cells:
-        title = heading(cell)
-        if title:
-            marks = len(re.search(r"^#+(?=\s)", source(cell), flags=re.M)[0])
-            if depth is None or marks <= depth:
-                depth = marks if title.startswith("Further") else None
-        road = main if depth is None else side
+    for cell, elective in zip(notebook.cells, beside, strict=True):
+        road = side if elective else main
         if cell["cell_type"] == "markdown":
             _read(cell, road)
         elif cell["cell_type"] == "code" and source(cell).strip():
