@@ -1,28 +1,19 @@
 """The Transformer of Vaswani et al. 2017: embeddings, encoder, decoder, output."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
-import torch
 from torch import Tensor, nn
 
-from tinytf.blocks import (
-    Decoder,
-    DecoderLayer,
-    Encoder,
-    EncoderLayer,
-    LayerCache,
-    decoder_mask,
-    padding_so_far,
-)
+from tinytf.blocks import Decoder, DecoderLayer, Encoder, EncoderLayer, LayerCache
 from tinytf.checks import check_dropout, check_heads, check_one_of, check_sizes
 from tinytf.embedding import TiedOutput, TokenEmbedding
 from tinytf.feedforward import ACTIVATIONS
 from tinytf.initialisation import normal, xavier
 from tinytf.masks import padding_mask
-from tinytf.positional import PositionalEncoding, sinusoidal_encoding
+from tinytf.positional import PositionalEncoding
 from tinytf.residual import RESIDUALS
+from tinytf.service import Movable, target_mask
 
 __all__ = ["EncoderDecoder", "Memory", "Transformer", "TransformerConfig"]
 
@@ -68,35 +59,14 @@ class Memory(NamedTuple):
     mask: Tensor  # (B, 1, 1, S), True at real source tokens
 
 
-class Movable(TiedOutput):
-    """A tied model that says where it is, and tabulates its positions anew where all is made anew.
-
-    `to_empty` on another device makes every tensor without its numbers, and no state holds what can
-    be computed.
-    """
-
-    @property
-    def device(self) -> torch.device:
-        """The device the parameters are on."""
-        return self.table.device
-
-    def position_table(self) -> Tensor:
-        """Tabulate the positions, (max_len, C)."""
-        return sinusoidal_encoding(self.config.max_len, self.config.d_model)
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        was_empty = self.positions.table.is_meta
-        super()._apply(fn, recurse)
-        if was_empty and not self.positions.table.is_meta:
-            self.positions.table.copy_(self.position_table())
-        return self
-
-
-class EncoderDecoder(Movable):
+class EncoderDecoder(
+    TiedOutput,
+    Movable,  # service
+):
     """How the parts of a translator call each other; which parts, a subclass says.
 
     It has `src_embedding`, `tgt_embedding`, `positions`, `encoder`, `decoder`, `output` and a
-    `config`.
+    `config`, whose `pad_id` both masks go by.
     """
 
     def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
@@ -113,27 +83,33 @@ class EncoderDecoder(Movable):
         mask = padding_mask(src, self.config.pad_id)
         return Memory(self.encoder(x, mask), mask)
 
-    def decode(self, tgt: Tensor, memory: Memory, cache: list[LayerCache] | None = None) -> Tensor:
+    def decode(
+        self,
+        tgt: Tensor,
+        memory: Memory,
+        cache: list[LayerCache] | None = None,  # service
+    ) -> Tensor:
         """Represent each target prefix: ids (B, T) -> hidden states (B, T, C), before the output.
 
         With a `cache` (from `decoder.new_cache()`), `tgt` holds only the tokens that are new.
         """
-        if tgt.size(0) != memory.states.size(0):
-            raise ValueError(
-                f"target batch of {tgt.size(0)} does not match source batch of "
-                f"{memory.states.size(0)}"
-            )
-        first = cache[0].self_attention if cache else None
-        start = len(first) if cache else 0
+        _check_batches(tgt, memory)
+        start = len(cache[0].self_attention) if cache else 0  # service
         x = self.positions(self.tgt_embedding(tgt), start)  # (B, T) -> (B, T, C)
-        padding = padding_so_far(padding_mask(tgt, self.config.pad_id), tgt.size(1), first)
-        mask = decoder_mask(padding, tgt.size(1))
+        mask = target_mask(tgt, self.config.pad_id, cache)
         return self.decoder(x, memory.states, mask, memory.mask, cache)
 
     @property
     def table(self) -> nn.Parameter:
         """The target's embedding table, which the output may share."""
         return self.tgt_embedding.weight
+
+
+def _check_batches(tgt: Tensor, memory: Memory) -> None:
+    if tgt.size(0) != memory.states.size(0):
+        raise ValueError(
+            f"target batch of {tgt.size(0)} does not match source batch of {memory.states.size(0)}"
+        )
 
 
 class Transformer(EncoderDecoder):

@@ -21,6 +21,7 @@ from tinytf_course.display import BAD, GOOD, QUIET, block, inline, show, sign
 from tinytf_course.grading import Exercise
 from tinytf_course.graduate import stand
 from tinytf_course.parts import parts
+from tinytf_course.service import Idea, served
 from tinytf_course.stubs import TYPES_UNREAD, part_of
 
 __all__ = ["MODES", "Unchecked", "built", "graded", "let_look_inside", "mode", "stand_in"]
@@ -43,6 +44,7 @@ def built(definition, target):
     stands from here on, and below it what does not hold yet. Raises KeyError if it is no part.
     """
     part = parts()[part_of(definition.__name__, target)]
+    definition = served(definition, part.package)
     result = graded(part, definition)
     if result.passed:
         let_look_inside(part.package, definition)
@@ -77,16 +79,17 @@ def stand_in(package, names):
     """The package's code, made among the notebook's names, as the chapter's own cell would be.
 
     So it works with what the reader has written before. What it checks of its input by `check_…`
-    is left out, as it is on the page.
+    is left out, as it is on the page, and so are its service lines, which are then added again.
     """
-    tree = ast.parse(textwrap.dedent(inspect.getsource(package)))
-    code = ast.unparse(Unchecked().visit(tree))
+    source = textwrap.dedent(inspect.getsource(package))
+    code = ast.unparse(Unchecked().visit(Idea(ast.parse(source).body[0], source).node))
     file = f"<{package.__module__}.{package.__qualname__}, standing in>"
     linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
     names = {**vars(sys.modules[package.__module__]), **names}
     exec(compile(code, file, "exec", flags=TYPES_UNREAD, dont_inherit=True), names)
-    let_look_inside(package, names[package.__name__])
-    return names[package.__name__]
+    version = served(names[package.__name__], package)
+    let_look_inside(package, version)
+    return version
 
 
 def let_look_inside(package, version):

@@ -2,6 +2,7 @@
 
 import ast
 import difflib
+import html
 import importlib
 import inspect
 import linecache
@@ -9,6 +10,7 @@ import os
 import types
 
 from tinytf_course.display import GOOD, QUIET, _shell, block, inline, show, sign
+from tinytf_course.service import Idea, first_line
 
 _standing = {}  # {id of a definition: (the definition, the result of its tests)}
 _readers = {}  # {name: None} of what the reader wrote and this notebook runs on, in order
@@ -26,8 +28,9 @@ def graduate(local_object, target):
     """Show that `local_object` is the definition in `target`; raise GraduationError otherwise.
 
     `target` is a module (the name is then that of the object) or a full dotted name. Syntax trees
-    are compared without docstrings, annotations and validation. A constant, which does not know its
-    name, needs the full one, and its value is compared.
+    are compared without docstrings, annotations and validation, and with or without the lines that
+    serve the package's users alone. A constant, which does not know its name, needs the full one,
+    and its value is compared.
     """
     name = getattr(local_object, "__name__", None)
     counterpart = resolve(target, name)
@@ -47,13 +50,20 @@ def graduate(local_object, target):
         show(f"{symbol} {sentence}", block(colour, f"{sign(colour, symbol)} {inline(sentence)}"))
         return
     path = f"{counterpart.__module__}.{counterpart.__qualname__}"
-    here, there = definition(local_object), definition(counterpart)
-    if here != there:
-        lines = difflib.unified_diff(
-            here.splitlines(), there.splitlines(), "this notebook", path, lineterm="", n=2
-        )
-        raise GraduationError(f"{name} here and {path} differ:\n" + "\n".join(lines))
-    _graduated(f"`{name}` graduates: the same code as `{path}`")
+    here, (idea, whole, lines) = definition(local_object), forms(counterpart)
+    if here == whole:
+        _graduated(f"`{name}` graduates: the same code as `{path}`")
+    elif here == idea:
+        plus = "1 service line" if len(lines) == 1 else f"{len(lines)} service lines"
+        _graduated(f"`{name}` graduates: `{path}` is yours, plus {plus}", lines)
+    else:
+        differ = min(_difference(here, idea, path), _difference(here, whole, path), key=len)
+        raise GraduationError(f"{name} here and {path} differ:\n" + "\n".join(differ))
+
+
+def _difference(here, there, path):
+    here, there = here.splitlines(), there.splitlines()
+    return list(difflib.unified_diff(here, there, "this notebook", path, lineterm="", n=2))
 
 
 def _same_value(here, there, target):
@@ -62,8 +72,13 @@ def _same_value(here, there, target):
     _graduated(f"`{target.rpartition('.')[2]}` graduates: the same value as `{target}`")
 
 
-def _graduated(sentence):
-    show(f"✓ {sentence}", block(GOOD, f"{sign(GOOD, '✓')} {inline(sentence)}"))
+def _graduated(sentence, lines=()):
+    """Say so; lines that were set aside are shown on a click."""
+    markup = f"{sign(GOOD, '✓')} {inline(sentence)}"
+    if lines:
+        shown = html.escape("\n".join(lines), quote=False)
+        markup = f"<details><summary>{markup}</summary><pre>{shown}</pre></details>"
+    show(f"✓ {sentence}", block(GOOD, markup))
 
 
 def stand(definition, result):
@@ -100,6 +115,21 @@ def resolve(target, name):
 
 def definition(thing):
     """The normalised source of a function or class, whether it lives in a file or in a cell."""
+    return normalised(_found(thing)[0])
+
+
+def forms(thing):
+    """A definition of the package in its two forms, and the lines that are in the second alone.
+
+    They are normalised: without the lines that serve its users alone, and with them.
+    """
+    node, source = _found(thing)
+    idea = Idea(node, source)
+    return normalised(idea.node), normalised(node), idea.lines
+
+
+def _found(thing):
+    """The syntax tree of a function or class, and the source that has it."""
     name, line = thing.__name__, None
     code = _code(thing)
     if code is None:
@@ -108,10 +138,10 @@ def definition(thing):
         source, line = "".join(linecache.getlines(code.co_filename)), code.co_firstlineno
     nodes = [node for node in ast.walk(ast.parse(source)) if _defines(node, name)]
     if line is not None:
-        nodes = [node for node in nodes if _first_line(node) <= line <= node.end_lineno] or nodes
+        nodes = [node for node in nodes if first_line(node) <= line <= node.end_lineno] or nodes
     if not nodes:
         raise ValueError(f"no source for {name}: define it with def or class in a cell")
-    return normalised(nodes[-1])
+    return nodes[-1], source
 
 
 def normalised(node):
@@ -172,10 +202,6 @@ def _without_docstring(body):
 
 def _defines(node, name):
     return isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name
-
-
-def _first_line(node):
-    return min([node.lineno, *(part.lineno for part in node.decorator_list)])
 
 
 def _code(thing):

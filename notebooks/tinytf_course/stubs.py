@@ -11,6 +11,7 @@ import textwrap
 from tinytf_course.graduate import resolve
 from tinytf_course.notebooks import tree
 from tinytf_course.parts import parts
+from tinytf_course.service import names_served
 
 __all__ = [
     "TYPES_UNREAD", "build_copy", "graduations", "imported_parts", "part_of", "read_copy",
@@ -32,6 +33,7 @@ the errors that they raise, are not asked of you.
 RAISES = re.compile(
     r"(^|(?<=\.)\s+|(?<=\)\s))Raises\s+(?:\w*Error\b|as\b).*?(?:\.(?=\s|$)|$)", re.DOTALL
 )
+SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z`(])")  # where one ends and the next begins
 WIDTH = 92  # of a description's lines, inside a method
 
 TYPES_UNREAD = __future__.annotations.compiler_flag
@@ -185,41 +187,50 @@ def _with_yours(source, cell_tree, targets_here):
 def stub(node, lines, package):
     """A definition's signature, the package's description of it, and nothing more.
 
-    What the description says of errors goes: the page's version has no checks.
+    What the description says of errors goes: the page's version has no checks. So does what it says
+    of parameters that only the package's has, for its service.
     """
+    takes = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+    serve = names_served(package) - takes
     if isinstance(node, ast.FunctionDef):
-        return _function_stub(node, lines, package, "")
+        return _function_stub(node, lines, package, "", serve)
     head = lines[_first(node) - 1 : node.lineno]
-    body = [textwrap.indent(_quoted(_asked(inspect.getdoc(package))), "    ")]
+    body = [textwrap.indent(_quoted(_asked(inspect.getdoc(package), serve)), "    ")]
     for part in node.body:
         if isinstance(part, ast.FunctionDef):
             public = not part.name.startswith("_") or part.name.startswith("__")
             if public:
                 theirs = inspect.getattr_static(package, part.name, None)
-                body.append(_function_stub(part, lines, theirs, "    "))
+                body.append(_function_stub(part, lines, theirs, "    ", serve))
         elif not isinstance(part, ast.Expr):
             body.append("\n".join(lines[part.lineno - 1 : part.end_lineno]))
     return "\n".join(head) + "\n" + "\n\n".join(body)
 
 
-def _function_stub(node, lines, package, indent):
+def _function_stub(node, lines, package, indent, serve):
     end = node.body[0].lineno - 1
     head = lines[_first(node) - 1 : max(end, node.lineno)]
     while head and head[-1].strip().startswith(("#", '"""')):
         head.pop()
     description = getattr(package, "fget", package)
     text = inspect.getdoc(description) if getattr(description, "__doc__", None) else None
-    body = [textwrap.indent(_quoted(_asked(text)), indent + "    ")] if text else []
+    body = [textwrap.indent(_quoted(_asked(text, serve)), indent + "    ")] if text else []
     return "\n".join([*head, *body, f"{indent}    raise NotImplementedError"])
 
 
-def _asked(text):
-    """A description without its sentences on errors, its paragraphs wrapped anew where one went."""
+def _asked(text, serve=()):
+    """A description without its sentences on errors and on parameters that serve.
+
+    A paragraph is wrapped anew where a sentence went.
+    """
     kept = []
     for paragraph in re.split(r"\n\s*\n", text):
-        asked = RAISES.sub("", paragraph).strip()
-        if asked != paragraph.strip():
+        sentences = SENTENCE.split(RAISES.sub("", paragraph).strip())
+        asked = " ".join(s for s in sentences if not any(f"`{name}`" in s for name in serve))
+        if asked.split() != paragraph.split():
             asked = textwrap.fill(" ".join(asked.split()), WIDTH, break_on_hyphens=False)
+        else:
+            asked = paragraph.strip()
         kept += [asked] if asked else []
     return "\n\n".join(kept)
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from tinytf_course.grading import exercises
-from tinytf_course.graduate import definition as package_definition
-from tinytf_course.graduate import normalised, resolve
+from tinytf_course.graduate import forms, normalised, resolve
 from tinytf_course.notebooks import calls_in, notebooks, source, text
 
 # TINYTF_NOTEBOOKS points elsewhere when these checks are themselves checked.
@@ -158,7 +157,7 @@ def test_graduates_equal_the_package(notebook):
             continue
         node = notebook.definition(name)
         assert node is not None, f"{name} graduates but no cell defines it"
-        assert normalised(node) == package_definition(counterpart), f"{name} and {target.value}"
+        assert normalised(node) in forms(counterpart)[:2], f"{name} and {target.value}"
 
 
 @each_chapter

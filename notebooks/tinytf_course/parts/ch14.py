@@ -298,9 +298,9 @@ PARTS = (
             "… => return Memory(self.encoder(x, mask.detach()), mask)": NO_GRADIENT,
             "… => …src.detach()…": NO_GRADIENT,
             "… => …tgt.detach()…": NO_GRADIENT,
-            "… => …padding_mask(….float(), self.config.pad_id)…": EXACT,
-            "… => first = cache[1].self_attention if cache else None": ALIKE,
-            "… => first = cache[-1].self_attention if cache else None": ALIKE,
+            "… => …_mask(….float(), self.config.pad_id…": EXACT,
+            "… => start = len(cache[1].self_attention) if cache else 0": ALIKE,
+            "… => start = len(cache[-1].self_attention) if cache else 0": ALIKE,
         },
     ),
     Part(

@@ -23,7 +23,7 @@ def oracle_gap(ours: EncoderDecoder) -> Tensor:
     """
     for parameter in ours.parameters():
         parameter.add_(0.1 * torch.randn_like(parameter))
-    c, device = ours.config, ours.device
+    c, device = ours.config, ours.table.device
     src = torch.randint(3, c.src_vocab_size, (2, 9), device=device)
     tgt = torch.randint(3, c.tgt_vocab_size, (2, 7), device=device)
     src[0, 6:], tgt[1, 5:] = PAD, PAD
@@ -93,7 +93,7 @@ def twin_of(ours: EncoderDecoder) -> nn.Transformer:
         for pair in zip(copy.layers, stack.layers, strict=True):
             _copy_layer(*pair)
         copy.norm = stack.final_norm
-    return theirs.to(ours.device).eval()
+    return theirs.to(ours.table.device).eval()
 
 
 def _copy_layer(theirs: nn.Module, ours: nn.Module) -> None:
