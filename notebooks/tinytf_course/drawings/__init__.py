@@ -24,15 +24,16 @@ from .decoder import (
     draw_decoder_layer,
     draw_layer_cache,
     draw_leak_test,
+    draw_let_through,
     draw_newest_column,
     verdicts,
 )
 from .decoding import beam_tree
 from .diagram import Box, Diagram
-from .embedding import plane, token_rows, word_map
+from .embedding import nearest_words, plane, token_rows, word_map
 from .families import spoiled_rows
 from .feedforward import unit_card
-from .gpt import block_table, ranking, text_bits
+from .gpt import block_table, next_tokens, ranking, text_bits
 from .heads import head_table
 from .images import digit_attention, patch_row, similarity_grid
 from .llama import head_groups, seed_dots
@@ -57,6 +58,7 @@ __all__ = [
     "draw_decoder_layer",
     "draw_layer_cache",
     "draw_leak_test",
+    "draw_let_through",
     "draw_newest_column",
     "draw_norm_places",
     "draw_shortcut",
@@ -64,6 +66,8 @@ __all__ = [
     "head_groups",
     "head_table",
     "input_card",
+    "nearest_words",
+    "next_tokens",
     "norm_groups",
     "patch_row",
     "plane",

@@ -2,35 +2,42 @@
 
 from .diagram import Diagram
 
-STEP = 1.75  # units from word to word
 
+def draw_clipping(translation, reference, n=1):
+    """Draw the n-grams of two lists of words, a line from each that counts to what allows it.
 
-def draw_clipping(translation, reference):
-    """Draw two lists of words, a line from each word that counts to the one that allows it."""
-    counted = _links(translation, reference)
-    many = max(len(translation), len(reference))
+    Raises ValueError where one of the two has fewer than `n` words.
+    """
+    if min(len(translation), len(reference)) < n:
+        raise ValueError(f"{len(translation)} and {len(reference)} words, but a run takes {n}")
+    rows = [
+        [" ".join(words[i : i + n]) for i in range(len(words) - n + 1)]
+        for words in (translation, reference)
+    ]
+    counted = _links(*rows)
+    said, name = (" ", "word") if n == 1 else (", ", f"{n}-gram")
+    wide = max(1.4, 0.32 + 0.15 * max(len(run) for row in rows for run in row))
+    step = wide + 0.35
     d = Diagram(
-        2.4 + STEP * many, 3.4,
-        alt=f"The words of the translation, {' '.join(translation)}, above those of the reference, "
-        f"{' '.join(reference)}. Of {len(translation)} words {len(counted)} have a line to a word "
+        2.3 + wide / 2 + step * max(map(len, rows)) - step + wide / 2, 3.4,
+        alt=f"The {name}s of the translation, {said.join(rows[0])}, above those of the reference, "
+        f"{said.join(rows[1])}. Of {len(rows[0])} {name}s {len(counted)} have a line to a {name} "
         "of the reference that no other has taken; the others are pale.",
+        title=f"{name}s: {len(counted)} of {len(rows[0])} count" if n > 1 else None,
     )  # fmt: skip
-    d.text(0.15, 2.6, "translation", align="left", size=10)
-    d.text(0.15, 0.8, "reference", align="left", size=10)
-    size = (1.4, 0.62)
-    above = [
-        d.box(3 + STEP * i, 2.6, word, role="output" if i in counted else "plain", size=size,
-              faint=i not in counted)
-        for i, word in enumerate(translation)
-    ]  # fmt: skip
-    taken = set(counted.values())
-    below = [
-        d.box(3 + STEP * j, 0.8, word, role="value" if j in taken else "plain", size=size,
-              faint=j not in taken)
-        for j, word in enumerate(reference)
-    ]  # fmt: skip
+    boxes = []
+    for y, title, row, role, used in (
+        (2.6, "translation", rows[0], "output", counted),
+        (0.8, "reference", rows[1], "value", set(counted.values())),
+    ):
+        d.text(0.15, y, title, align="left", size=10)
+        boxes.append([
+            d.box(2.3 + wide / 2 + step * i, y, run, role=role if i in used else "plain",
+                  size=(wide, 0.62), faint=i not in used)
+            for i, run in enumerate(row)
+        ])  # fmt: skip
     for i, j in counted.items():
-        d.arrow(above[i].bottom, below[j].top, role="value")
+        d.arrow(boxes[0][i].bottom, boxes[1][j].top, role="value")
     return d.ax
 
 

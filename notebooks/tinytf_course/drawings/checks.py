@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from tinytf.viz.axes import set_axes
+from tinytf.viz.spoken import alt
 from tinytf.viz.style import COLOURS, CYCLE, GOLD, INK, MASKED, PAPER, new_axes
 
 from .diagram import Diagram
@@ -90,6 +91,31 @@ def alarm_map(found, limits, ax=None, *, order=None):
     for spine in ax.spines.values():
         spine.set_visible(False)
     return ax
+
+
+def loudest(found, limits, complaint, *, most=8):
+    """Draw what a program's checks give, the loudest `most`, as multiples of their limits.
+
+    found: {check: number, or None where it does not apply}; limits as for `alarm_map`; complaint:
+    what one sees of the program, the title. An alarm is orange. Returns the Axes.
+    """
+    shares = {check: min(max(n / limits[check], 1e-6), 1e6)
+              for check, n in found.items() if n is not None}  # fmt: skip
+    order = sorted(shares, key=shares.get, reverse=True)[:most]
+    ax = new_axes(size=(9, 1.5 + 0.4 * len(order)))
+    for row, check in enumerate(order):
+        colour = GOLD if shares[check] > 1 else COLOURS["plain"]
+        ax.plot([1e-6, shares[check]], [row, row], color=colour, linewidth=3, alpha=0.4)
+        ax.plot(shares[check], row, "o", color=colour, markersize=9)
+    ax.axvline(1, color=COLOURS["loss"], linewidth=1.5)
+    ax.text(1.4, len(order) - 0.6, "the limit", color=COLOURS["loss"])
+    ax.set(xscale="log", xlim=(7e-7, 2.5e6), ylim=(len(order) - 0.5, -0.5), title=complaint)
+    ax.set_yticks(range(len(order)), order)
+    ax.grid(False, axis="y")
+    set_axes(ax, xlabel="what the check gives, as a multiple of its limit")
+    alarms = [check for check in order if shares[check] > 1]
+    return alt(ax, f"{complaint} Of {len(shares)} checks these raise an alarm: "
+               f"{', '.join(alarms) or 'none'}.")  # fmt: skip
 
 
 def margins(healthy, ill, limits, ax=None):

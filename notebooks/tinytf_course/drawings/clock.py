@@ -88,15 +88,55 @@ def draw_turned(pairs, title="{names}: score {score:.2f}"):
     for ax, (names, (query, key)) in zip(axes[0], pairs.items(), strict=True):
         query, key = as_array(query, ndim=1), as_array(key, ndim=1)
         caption = title.format(names=names, score=query @ key)
-        rotations({"query": query, "key": key}, ax, title=caption)
-        first, second = (math.degrees(math.atan2(y, x)) for x, y in (key, query))
-        between = (second - first + 180) % 360 - 180
-        low = first if between >= 0 else second
-        size = 0.7 * min(np.hypot(*query), np.hypot(*key))
-        ax.add_patch(Arc((0, 0), size, size, theta1=low, theta2=low + abs(between), color=INK))
+        between = _arrows(query, key, ax, caption)
         said.append(f"{names}: the query is {between:.0f} degrees ahead of the key")
     alt(figure, "Arrows of a query and a key in the plane. " + ". ".join(said) + ".")
     return axes[0]
+
+
+def _arrows(query, key, ax, title):
+    """Draw both arrows and the angle between; returns by how many degrees the query is ahead."""
+    rotations({"query": query, "key": key}, ax, title=title)
+    first, second = (math.degrees(math.atan2(y, x)) for x, y in (key, query))
+    between = (second - first + 180) % 360 - 180
+    low = first if between >= 0 else second
+    size = 0.7 * min(np.hypot(*query), np.hypot(*key))
+    ax.add_patch(Arc((0, 0), size, size, theta1=low, theta2=low + abs(between), color=INK))
+    return between
+
+
+def draw_distance(query, key, speed, distance, furthest=20):
+    """Draw a pair of features at a distance: the arrows, and the score at every distance.
+
+    The query stands `distance` places after the key (before it, if negative) and is turned by that
+    times `speed`, in radians. Raises ValueError for a distance beyond `furthest`. Returns two Axes.
+    """
+    if abs(distance) > furthest:
+        raise ValueError(f"distance {distance} is beyond {furthest}")
+    query, key = as_array(query, ndim=1), as_array(key, ndim=1)
+
+    def scores(places):
+        cos, sin = np.cos(speed * places), np.sin(speed * places)
+        x, y = query[0] * cos - query[1] * sin, query[0] * sin + query[1] * cos
+        return np.stack([x, y], axis=-1), x * key[0] + y * key[1]
+
+    turned, score = scores(np.asarray(distance))
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(11, 4.4), width_ratios=(4, 6), layout="constrained"
+    )
+    between = _arrows(turned, key, left, f"turned by {speed * distance:.3g} radians")
+    fine, places = np.linspace(-furthest, furthest, 801), np.arange(-furthest, furthest + 1)
+    right.axhline(0, color=COLOURS["plain"], linewidth=1)
+    right.plot(fine, scores(fine)[1], color=COLOURS["weights"], alpha=0.45)
+    right.plot(places, scores(places)[1], "o", color=COLOURS["weights"], markersize=5)
+    right.plot(distance, score, "o", color=COLOURS["position"], markersize=13)
+    right.set(xlabel="distance: place of the query − place of the key", ylabel="score",
+              title=f"distance {distance}: score {score:.2f}")  # fmt: skip
+    alt(figure, f"On the left the arrows of a query and a key: the query has turned by "
+        f"{speed * distance:.3g} radians and is {between:.0f} degrees ahead of the key. On the "
+        f"right the score at distances from {-furthest} to {furthest}, a cosine, with a dot at "
+        f"distance {distance}, score {score:.2f}.")  # fmt: skip
+    return left, right
 
 
 def draw_ways():

@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from tinytf.viz.style import CYCLE, FAINT, GOLD, INK, PAPER, as_array, label, new_axes
+from tinytf.viz.style import COLOURS, CYCLE, FAINT, GOLD, INK, PAPER, as_array, label, new_axes
 
 from .diagram import SMALL, Diagram
 
@@ -211,6 +211,38 @@ def draw_newest_column(words, num_layers=3):
     d.text(2.6, 0.65, "words", align="right")
     d.text((columns[0][0].x + columns[-2][0].x) / 2 if last else 3.9, top, "done, and kept")
     d.text(newest[-1].x, top + 0.2, "computed now")
+    return d.ax
+
+
+def draw_let_through(reads, says, place, masked=True):
+    """Draw which of the words that are read reach the answer at `place`, masked or not.
+
+    reads, says: the words that the decoder reads and must say. Raises ValueError for a `place` that
+    is none of theirs. Returns the Axes.
+    """
+    if not 0 <= place < len(reads):
+        raise ValueError(f"place {place} is not one of 0 to {len(reads) - 1}, where a word is read")
+    cell, open_to = 2.05, range(place + 1 if masked else len(reads))
+    leaks = place + 1 in open_to
+    hidden = "; the rest is hidden" if len(open_to) < len(reads) else ""
+    end = f", and so by {says[place]}, the answer" if leaks else hidden
+    d = Diagram(
+        len(reads) * cell + 3.2, 3.7,
+        alt=f"The decoder reads {' '.join(reads)}. Place {place}, which must say {says[place]}, is "
+        f"reached by {' '.join(reads[i] for i in open_to)}{end}.",
+    )  # fmt: skip
+    d.text(2.55, 2.9, "decoder reads", align="right", size=10)
+    d.text(2.55, 0.7, "must say", align="right", size=10)
+    places, size = [3.8 + i * cell for i in range(len(reads))], (1.85, 0.72)
+    answer = d.box(places[place], 0.7, label(says[place]), role="output", size=size)
+    for i, word in enumerate(reads):
+        role = "loss" if leaks and i == place + 1 else "decoder"
+        box = d.box(places[i], 2.9, label(word), role=role, size=size,
+                    faint=i not in open_to)  # fmt: skip
+        if i in open_to:
+            d.arrow(box.bottom, answer.top, role=role)
+    if leaks:
+        d.text(places[place + 1], 3.5, "the answer itself", size=10, color=COLOURS["loss"])
     return d.ax
 
 

@@ -1,4 +1,4 @@
-"""Text cut into tokens, and words as points of a plane."""
+"""Text cut into tokens, words as points of a plane, and the nearest of a word."""
 
 import math
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.patches import Rectangle
 from matplotlib.transforms import Bbox
 
+from tinytf.related.word2vec import nearest
 from tinytf.viz.spoken import alt
 from tinytf.viz.style import CYCLE, INK, as_array, label, new_axes
 
@@ -105,6 +106,32 @@ def word_map(groups, ax=None, *, title=None, links=None):
     lists = (f"{name}: {', '.join(words)}" for name, words in groups.items())
     joined = f" Lines join points: {len(links)}." if links else ""
     return alt(ax, f"Words as points of a plane. {'; '.join(lists)}.{joined}")
+
+
+def nearest_words(tables, words, word, *, count=6):
+    """Draw the words whose vectors have the largest cosine to that of `word`; returns the Axes.
+
+    tables: {name: vectors (V, C)}, a chart for each. words: the V words. Raises ValueError if
+    `word` is none of them.
+    """
+    words = list(words)
+    if word not in words:
+        raise ValueError(f"{word!r} is none of the {len(words)} words, such as {words[-1]!r}")
+    size = (4.6 * len(tables), 0.38 * count + 1.2)
+    figure, axes = plt.subplots(1, len(tables), figsize=size, squeeze=False, layout="constrained")
+    said = []
+    for ax, (name, vectors) in zip(axes[0], tables.items(), strict=True):
+        ids, cosines = (found.tolist() for found in nearest(vectors, words.index(word), count))
+        bars = ax.barh(range(count), cosines, 0.74, color=CYCLE[0])
+        ax.bar_label(bars, fmt="%.2f", padding=4, fontsize=11)
+        ax.set_yticks(range(count), [label(words[i]) for i in ids])
+        ax.set(xlim=(0, 1.15), ylim=(count - 0.4, -0.6), xlabel=f"cosine with {word}", title=name)
+        ax.tick_params(axis="y", length=0)
+        ax.grid(False, axis="y")
+        found = (f"{words[i]} {cosine:.2f}" for i, cosine in zip(ids, cosines, strict=True))
+        said.append(f"{name}: {', '.join(found)}")
+    alt(figure, f"The words nearest to {word}, with their cosines. {'; '.join(said)}.")
+    return axes[0]
 
 
 def _write_beside(ax, named):

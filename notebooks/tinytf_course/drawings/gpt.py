@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 from matplotlib.patches import Rectangle
 
+from tinytf.viz.spoken import alt
 from tinytf.viz.style import ATTENTION, CYCLE, as_array, label, new_axes, readable_on
 
 COLUMNS = 104  # of text on a row
@@ -64,6 +65,22 @@ def ranking(values, ax=None, *, colors=None, xlabel=None, title=None, decimals=2
     if title:
         ax.set_title(title)
     return ax
+
+
+def next_tokens(odds, tokens, text, ax=None, *, most=10):
+    """Draw the likeliest tokens after `text` as bars; returns the Axes.
+
+    odds: a probability for each of the V `tokens`. Raises ValueError if the two differ in number.
+    """
+    odds = as_array(odds, "odds", ndim=1)
+    if len(odds) != len(tokens):
+        raise ValueError(f"{len(odds)} probabilities for {len(tokens)} tokens")
+    best = (-odds).argsort(kind="stable")[:most]
+    shown = [(repr(tokens[i]), odds[i]) for i in best]
+    ax = ranking(shown, ax, colors={shown[0][0]: 0}, xlabel="probability", title=f"after {text!r}")
+    ax.set_xlim(0, 1)
+    listed = ", ".join(f"{name} {share:.2f}" for name, share in shown)
+    return alt(ax, f"The likeliest tokens after {text!r}, with their probabilities: {listed}.")
 
 
 def text_bits(tokens, bits, *, top=10.0, title=None):

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from tinytf.viz.style import ATTENTION, PAPER, as_array, label
+from tinytf.viz.style import ATTENTION, CYCLE, PAPER, as_array, label
 
 from .diagram import Diagram
 
@@ -156,6 +156,49 @@ def _attention_column(d, at, title, givers, gives, mask, queries, keys):
         top = 5.6 + len(queries) * 0.3 + 0.1
         d.ax.text(x, top, word, size=9, rotation=60, ha="left", va="bottom", rotation_mode="anchor")
     d.text(at + 0.4, 5.6 - len(queries) * 0.3 - 0.3, "1: may see", size=9)
+
+
+def draw_looks(weights, source, target, place):
+    """Draw where each head looks in the source while it writes word number `place` of the target.
+
+    weights is (H, T, S), of cross-attention; a line's width is its weight, and one below 0.05 is
+    left out. Raises ValueError for a `place` outside the target.
+    """
+    weights = as_array(weights, "weights", ndim=3)
+    if not 0 <= place < len(target):
+        raise ValueError(f"place {place} is not one of 0 to {len(target) - 1}, the target's words")
+    row, names = weights[:, place], [label(word) for word in target]  # (H, S)
+    high = 0.62 * max(len(source), len(target))
+    best = ", ".join(f"head {h} looks most at {source[w.argmax()]} ({w.max():.2f})"
+                     for h, w in enumerate(row))  # fmt: skip
+    d = Diagram(
+        12.4, high + 1.7,
+        alt=f"The source {' '.join(source)} on the left, the target {' '.join(target)} on the "
+        f"right. While {target[place]} is written, {best}.",
+    )  # fmt: skip
+    middle, size = 0.85 + high / 2, (2.3, 0.48)
+    left, right = (
+        [middle + 0.62 * ((len(words) - 1) / 2 - i) for i in range(len(words))]
+        for words in (source, target)
+    )
+    read = [d.box(1.5, y, word, role="memory", size=size)
+            for y, word in zip(left, source, strict=True)]  # fmt: skip
+    made = [d.box(10.9, y, name, role="output", size=size, faint=i != place)
+            for i, (y, name) in enumerate(zip(right, names, strict=True))]  # fmt: skip
+    for h, head in enumerate(row):
+        shift = 0.09 * ((len(row) - 1) / 2 - h)
+        for box, weight in zip(read, head, strict=True):
+            if weight >= 0.05:
+                d.ax.plot(
+                    [box.right[0], made[place].left[0]], [box.y + shift, made[place].y + shift],
+                    color=CYCLE[h], linewidth=6 * weight, solid_capstyle="butt", zorder=1,
+                )  # fmt: skip
+        x = 6.2 + 2.2 * (h - (len(row) - 1) / 2)
+        d.ax.plot([x - 0.9, x - 0.3], [0.35, 0.35], color=CYCLE[h], linewidth=4)
+        d.text(x - 0.15, 0.35, f"head {h}", size=10, align="left")
+    d.text(1.5, high + 1.25, "source", size=10)
+    d.text(10.9, high + 1.25, "target", size=10)
+    return d.ax
 
 
 def draw_cache(words):

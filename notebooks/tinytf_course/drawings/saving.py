@@ -2,6 +2,8 @@
 
 import math
 
+import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.patches import Rectangle
 
 from tinytf.viz.spoken import alt
@@ -181,6 +183,54 @@ def draw_bits():
         d.text(x + 0.45, 0.35, part, size=SMALL, align="left")
         x += 2.2
     return d.ax
+
+
+def rounded(numbers, exponent, fraction):
+    """Round to the nearest number of `exponent` and `fraction` bits, as IEEE 754 has them.
+
+    Ties go to the even one, small numbers lose bits and end at 0, large ones become infinite.
+    """
+    numbers = np.asarray(numbers, dtype=float)
+    most = 2 ** (exponent - 1) - 1  # of the powers of two
+    power = np.clip(np.frexp(numbers)[1] - 1, 1 - most, None)  # from 1 - most on they are even
+    step = 2.0 ** (power - fraction)
+    near = np.round(numbers / step) * step
+    return np.where(np.abs(near) < 2.0 ** (most + 1), near, np.copysign(np.inf, near))
+
+
+def draw_format(exponent, fraction):
+    """Draw a floating-point format: the numbers it has up to 4, and its error at every size.
+
+    Below, two known formats stand beside it. Returns the two Axes.
+    """
+    figure, (above, below) = plt.subplots(
+        2, 1, figsize=(9.5, 5.6), height_ratios=(1, 4), layout="constrained"
+    )
+    name = f"1 + {exponent} + {fraction} bits"
+    grid = np.unique(rounded(np.linspace(0, 4, 4097), exponent, fraction))
+    grid = grid[np.isfinite(grid)]
+    above.eventplot(grid, colors=COLOURS["weights"], linewidths=1.2, lineoffsets=0, linelengths=1)
+    above.set(xlim=(-0.05, 4.05), ylim=(-0.7, 0.7), yticks=[])
+    above.set_title(f"{name}: the numbers from 0 to 4")
+    above.grid(False)
+    sizes = np.logspace(-9, 6, 1500)
+    for format_, bits, style in (
+        ("float16", KINDS["float16"], {"color": COLOURS["key"], "linewidth": 1.3}),
+        ("bfloat16", KINDS["bfloat16"], {"color": COLOURS["query"], "linewidth": 1.3}),
+        (name, (exponent, fraction), {"color": COLOURS["mask"], "linewidth": 2.6}),
+    ):
+        off = np.abs(rounded(sizes, *bits) - sizes) / sizes
+        worst = np.minimum(off.reshape(-1, 30).max(axis=1), 1)
+        below.plot(sizes[::30], worst, label=format_, **style)
+    below.set(xscale="log", yscale="log", ylim=(1e-4, 2), xlabel="the number",
+              ylabel="error of rounding, as a share")  # fmt: skip
+    below.legend(loc="lower left")
+    largest = (2 - 2.0**-fraction) * 2.0 ** (2 ** (exponent - 1) - 1)
+    alt(figure, f"A number of 1 bit of sign, {exponent} of exponent and {fraction} of fraction. "
+        f"From 0 to 4 it has {len(grid)} values, denser towards 0; the largest of all is "
+        f"{largest:.3g}. In the middle, rounding is off by {1 / (2 ** (fraction + 1) + 1):.2g} of "
+        "the number at most, at both ends by all of it.")  # fmt: skip
+    return above, below
 
 
 def draw_data_parallel():

@@ -9,7 +9,17 @@ matplotlib.use("Agg")
 import pytest
 
 from tinytf.viz.spoken import spoken
-from tinytf_course.drawings.checks import alarm_map, draw_two_ways, draw_where_checks_stand, margins
+from tinytf.viz.style import GOLD
+from tinytf_course.clinic.checks import CHECKS
+from tinytf_course.clinic.patients import PATIENTS
+from tinytf_course.drawings.checks import (
+    alarm_map,
+    draw_two_ways,
+    draw_where_checks_stand,
+    loudest,
+    margins,
+)
+from tinytf_course.studies.checks import found_by, ward_table
 
 pytestmark = pytest.mark.usefixtures("house_style")
 
@@ -44,3 +54,18 @@ def test_margins_are_shares_of_each_limit():
     assert drawn["healthy"] == pytest.approx([1e-6, 0.1])
     assert sorted(ax.lines[2].get_xdata()) == pytest.approx([10, 1e6])
     ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize("patient", PATIENTS)
+def test_a_patient_has_a_complaint_and_its_alarms(patient):
+    table = ward_table()
+    limits = {title: check.limit for title, check in CHECKS.items()}
+    ax = loudest(table[patient], limits, PATIENTS[patient].looks)
+    alarms = [
+        title.get_text()
+        for title, line in zip(ax.get_yticklabels(), ax.lines[1::2], strict=False)
+        if line.get_color() == GOLD
+    ]
+    assert sorted(alarms) == sorted(found_by(table)[patient])
+    assert ax.get_title() == PATIENTS[patient].looks
+    assert f"raise an alarm: {', '.join(alarms)}." in spoken(ax.figure)

@@ -51,3 +51,25 @@ def test_a_bias_lowers_what_is_far():
     found = words_of(clock.draw_bias(torch.zeros(2, 2), bias, ["a", "b"]))
     assert found.count("−0.50") == 4  # in the bias, and in the sum
     assert {"0.62", "0.38"} <= set(found)
+
+
+@pytest.mark.parametrize("speed", [0.5, 0.02])
+@pytest.mark.parametrize("distance", [-20, -3, 0, 7, 20])
+def test_a_distance_has_the_score_of_the_arrows_that_are_drawn(distance, speed):
+    query, key = torch.tensor([1.0, 0.2]), torch.tensor([0.6, 0.7])
+    left, right = clock.draw_distance(query, key, speed, distance)
+    arrows = [text.xy for text in left.texts if text.get_text() == ""]
+    turned = torch.complex(*query) * torch.exp(torch.tensor(1j * speed * distance))
+    assert arrows[0] == pytest.approx((turned.real.item(), turned.imag.item()), abs=1e-5)
+    score = sum(a * b for a, b in zip(*arrows, strict=True))
+    ((x, y),) = right.lines[-1].get_xydata()
+    assert (x, y) == pytest.approx((distance, score))
+    curve = dict(right.lines[-2].get_xydata())
+    assert len(curve) == 41
+    assert curve[distance] == pytest.approx(score)
+    assert f"distance {distance}, score {score:.2f}" in spoken(left.figure)
+
+
+def test_a_distance_stays_on_the_axis():
+    with pytest.raises(ValueError, match="distance 21 is beyond 20"):
+        clock.draw_distance([1, 0], [0, 1], 0.5, 21)

@@ -82,3 +82,23 @@ def test_only_the_newest_column_is_computed():
     assert words.count("layer 2") == 3
     into = [arrow for arrow in ax.patches if isinstance(arrow, FancyArrowPatch)]
     assert len(into) == 2 * 2 + 2 + 1  # from each kept word at each layer, upwards, and out
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("place", range(3))
+def test_what_the_mask_lets_through_has_an_arrow(place, masked):
+    reads, says = ["<bos>", "one", "two"], ["one", "two", "<eos>"]
+    ax = viz.draw_let_through(reads, says, place, masked)
+    arrows = [patch for patch in ax.patches if isinstance(patch, FancyArrowPatch)]
+    assert len(arrows) == (place + 1 if masked else 3)
+    leak = not masked and place < 2  # the last answer is never read
+    assert ("the answer itself" in [text.get_text() for text in ax.texts]) == leak
+    said = spoken(ax.figure)
+    assert f"Place {place}, which must say {says[place]}, is reached by <bos>" in said
+    assert said.endswith("the answer.") == leak
+    assert said.endswith("hidden.") == (masked and place < 2)
+
+
+def test_only_a_place_that_is_read_can_be_chosen():
+    with pytest.raises(ValueError, match="place 2 is not one of 0 to 1"):
+        viz.draw_let_through(["<bos>", "a"], ["a", "<eos>"], 2)

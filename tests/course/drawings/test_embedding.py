@@ -73,3 +73,19 @@ def test_refuse_nothing():
         viz.token_rows({})
     with pytest.raises(ValueError, match="groups needs at least one"):
         viz.word_map({})
+
+
+def test_nearest_words_are_those_of_the_chosen_word():
+    words = ["cat", "dog", "on", "in"]
+    angles = torch.tensor([0.0, 0.1, 1.5, 1.2])
+    after = torch.stack([angles.cos(), angles.sin()], dim=1)
+    tables = {"before": after.flip(0), "after": after}
+    for word, nearest, cosine in (("cat", "dog", 0.1), ("on", "in", 0.3), ("in", "on", 0.3)):
+        _, ax = viz.nearest_words(tables, words, word, count=2)
+        assert ax.get_yticklabels()[0].get_text() == nearest
+        assert ax.patches[0].get_width() == pytest.approx(np.cos(cosine))
+        assert ax.get_xlabel() == f"cosine with {word}"
+        said = spoken(ax.figure)
+        assert f"after: {nearest} {np.cos(cosine):.2f}" in said
+    with pytest.raises(ValueError, match=r"'cow' is none of the 4 words"):
+        viz.nearest_words(tables, words, "cow")

@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import pytest
 from matplotlib.colors import to_rgba
 
+from tinytf.viz.spoken import spoken
 from tinytf.viz.style import ATTENTION, CYCLE
 from tinytf_course import drawings as viz
 
@@ -63,3 +64,12 @@ def test_text_bits_goes_on_in_a_new_row_and_draws_a_dollar():
 def test_text_bits_refuses_what_differs_in_number():
     with pytest.raises(ValueError, match="2 tokens for 1 numbers"):
         viz.text_bits(["a", "b"], [1.0])
+
+
+def test_next_tokens_are_the_likeliest_in_order():
+    ax = viz.next_tokens([0.1, 0.6, 0.3], ["a", " b", "\n"], "x", most=2)
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["' b'", r"'\n'"]
+    assert [round(p.get_width(), 3) for p in ax.patches] == [0.6, 0.3]
+    assert r"after 'x', with their probabilities: ' b' 0.60, '\n' 0.30." in spoken(ax.figure)
+    with pytest.raises(ValueError, match="3 probabilities for 2 tokens"):
+        viz.next_tokens([0.1, 0.6, 0.3], ["a", "b"], "x")

@@ -58,3 +58,25 @@ def test_a_cache_keeps_keys_and_values_and_no_queries():
 )
 def test_drawings_are_described(draw):
     assert len(spoken(draw().figure)) > 30
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_looks_go_from_the_chosen_word_to_what_each_head_looks_at(place):
+    weights = torch.zeros(2, 3, 4)
+    weights[0, :, 0], weights[0, :, 3] = 0.96, 0.04  # a line too thin to draw
+    weights[1, torch.arange(3), 1 + torch.arange(3)] = 1.0
+    ax = multihead.draw_looks(weights, list("abcd"), list("xyz"), place)
+    lines = [line for line in ax.lines if line.get_xdata()[1] > 9]  # without those of the legend
+    assert [line.get_linewidth() for line in lines] == pytest.approx([6 * 0.96, 6])
+    height = {text.get_text(): text.get_position()[1] for text in ax.texts}
+    for line, source in zip(lines, ("a", "bcd"[place]), strict=True):
+        there, here = line.get_ydata()
+        assert abs(there - height[source]) < 0.2
+        assert abs(here - height["xyz"[place]]) < 0.2
+    said = f"While {'xyz'[place]} is written, head 0 looks most at a (0.96), head 1 looks most at "
+    assert said + "bcd"[place] in spoken(ax.figure)
+
+
+def test_looks_refuse_a_place_outside_the_target():
+    with pytest.raises(ValueError, match="place 3 is not one of 0 to 2"):
+        multihead.draw_looks(torch.ones(1, 3, 2) / 2, list("ab"), list("xyz"), 3)

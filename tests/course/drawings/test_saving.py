@@ -37,3 +37,30 @@ def test_memories_orders_bits_and_processes_say_what_they_show():
     assert "D by D" in spoken(saving.draw_product_order().figure)
     assert "8 and 7" in spoken(saving.draw_bits().figure)
     assert "averaged" in spoken(saving.draw_data_parallel().figure)
+
+
+@pytest.mark.parametrize(
+    ("bits", "kind"),
+    [((5, 10), torch.float16), ((8, 7), torch.bfloat16), ((5, 2), torch.float8_e5m2)],
+)
+def test_numbers_are_rounded_as_torch_rounds_them(bits, kind):
+    near = torch.logspace(-9, 6, 2000)
+    ties = torch.arange(1, 2000).float() / 256
+    numbers = torch.cat([near, -near, ties, torch.zeros(1)])
+    rounded = torch.tensor(saving.rounded(numbers, *bits))
+    assert torch.equal(rounded, numbers.to(kind).double())
+
+
+@pytest.mark.parametrize("exponent", [2, 4, 8])
+@pytest.mark.parametrize("fraction", [0, 3, 10])
+def test_a_format_shows_its_numbers_and_its_error(exponent, fraction):
+    above, below = saving.draw_format(exponent, fraction)
+    values = [segment[0][0] for segment in above.collections[0].get_segments()]
+    between = [value for value in values if 1 <= value < 2]
+    assert len(between) == 2**fraction
+    worst = 1 / (2 ** (fraction + 1) + 1) if exponent == 8 else 1
+    off = below.lines[-1].get_ydata()
+    assert off.max() == pytest.approx(worst, rel=0.05)
+    said = spoken(above.figure)
+    assert f"{exponent} of exponent and {fraction} of fraction" in said
+    assert f"it has {len(values)} values" in said
