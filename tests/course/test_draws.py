@@ -1,5 +1,6 @@
 """Stubs whose answer is random: any right way of drawing passes, and no wrong distribution."""
 
+import dataclasses
 import inspect
 import itertools
 
@@ -7,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from tinytf.decoding import sampling
 from tinytf.decoding.sampling import Sampling
 from tinytf.feedforward import FeedForward, SwiGLU
 from tinytf_course import stubs
@@ -85,6 +87,11 @@ def row_by_row(logits, generator=None):
 
 def of_exponentials(logits, generator=None):
     return torch.multinomial(logits.float().exp(), 1, generator=generator)[:, 0]
+
+
+def never_quite_zero(logits, generator=None):
+    probs = logits.float().softmax(dim=-1) + 1e-4
+    return torch.multinomial(probs, 1, generator=generator)[:, 0]
 
 
 def one_number_for_all(logits, generator=None):
@@ -218,7 +225,7 @@ WRONG = {
     ],
     "tinytf.decoding.sampling.sample": [
         of_exponentials, one_number_for_all, squared, unseeded, likeliest, next_one,
-        half_precision_sums,
+        half_precision_sums, never_quite_zero,
     ],
     NOISE + "mask_words": [exactly_share, keeps_share, all_or_nothing, fixed_share, normal_mask],
     NOISE + "delete_words": [delete_and_keep_first, delete_again, delete_all],
@@ -379,6 +386,56 @@ def test_what_an_attack_found_is_refused(name, version):
 def test_a_setting_of_0_is_a_setting():
     result = graded(parts()["tinytf.decoding.sampling.Sampling"], Truthy)
     assert [says for says, _ in result.problems] == ["0 is set, which is not None"]
+
+
+RULES = [field.name for field in dataclasses.fields(Sampling)]
+
+
+def in_order(names, before=lambda logits, ids: (logits, ids)):
+    """`Sampling` with its rules in this order, after what `before` makes of logits and ids."""
+
+    class Ordered(Sampling):
+        def __call__(self, logits, ids):
+            logits, ids = before(logits, ids)
+            for name in names:
+                given = [ids] if name.endswith("penalty") else []
+                if getattr(self, name) is not None:
+                    logits = getattr(sampling, name)(logits, *given, getattr(self, name))
+            return logits
+
+    return Ordered
+
+
+@pytest.mark.parametrize(("first", "later"), [*itertools.combinations(RULES, 2)])
+def test_rules_in_another_order_are_refused(first, later):
+    order = [name for name in RULES if name != later]
+    order.insert(order.index(first), later)
+    same = (first, later) == ("temperature", "top_k")  # a temperature changes no rank
+    assert graded(parts()["tinytf.decoding.sampling.Sampling"], in_order(order)).passed == same
+
+
+def test_rules_that_change_what_they_are_given_are_refused():
+    for changed in (0, 1):
+
+        def before(*given, changed=changed):
+            kept = [one.clone() for one in given]
+            given[changed].zero_()
+            return kept
+
+        result = graded(parts()["tinytf.decoding.sampling.Sampling"], in_order(RULES, before))
+        assert [says for says, _ in result.problems] == ["what it is given stays as it is"]
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [
+        ("sample", lambda logits, generator=None: sampling.sample(logits, generator).tolist()),
+        ("top_k", lambda logits, k: sampling.top_k(logits, k).tolist()),
+    ],
+)
+def test_a_list_is_no_tensor(name, version):
+    result = graded(parts()[f"tinytf.decoding.sampling.{name}"], version)
+    assert "expected a tensor" in result.problems[0][1]
 
 
 def test_pairs_are_counted_in_a_counter():

@@ -137,6 +137,64 @@ def _near(a, b):
     return torch.allclose(a, b, rtol=0, atol=1e-4)
 
 
+def patched(agree=_near, healed=_near):
+    """A right answer to 29.5, if it compares rightly."""
+
+    def answer(good, broken, names, x):
+        if agree(broken(x), good(x)):
+            return None
+        for name in names:
+            given = _output(good, name, x)[1]
+            if healed(_output(broken, name, x, given)[0], good(x)):
+                return name
+        return None
+
+    return answer
+
+
+COMPARISONS = {
+    "is far larger": lambda a, b: (a - b).max() <= 1e-4,
+    "is far smaller": lambda a, b: (b - a).max() <= 1e-4,
+    "sums alike": lambda a, b: abs((a - b).sum()) <= 1e-4,
+    "the first row": lambda a, b: _near(a[0], b[0]),
+    "the last row": lambda a, b: _near(a[-1], b[-1]),
+    "the first position": lambda a, b: _near(a[..., 0, :], b[..., 0, :]),
+    "the last position": lambda a, b: _near(a[..., -1, :], b[..., -1, :]),
+    "to the last digit": torch.equal,
+    "nothing is larger": lambda a, b: not ((a - b).abs() > 1e-4).any(),
+    "rounded": lambda a, b: torch.equal(a.round(decimals=4), b.round(decimals=4)),
+}
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_outputs_are_compared_everywhere_and_within_the_tolerance(name):
+    compare = COMPARISONS[name]
+    assert graded("29.5", patched()).passed
+    assert graded("29.5", patched(agree=compare)).failed
+    assert graded("29.5", patched(healed=compare)).failed
+
+
+def clears_hooks(good, broken, names, x):
+    found = patched()(good, broken, names, x)
+    for name in names:
+        broken.get_submodule(name)._forward_hooks.clear()
+    return found
+
+
+def writes_into_outputs(good, broken, names, x):
+    if _near(broken(x), good(x)):
+        return None
+    for name in names:
+        given = _output(good, name, x)[1].clone()
+        hook = lambda module, inputs, out, given=given: out.copy_(given)  # noqa: E731
+        handle = broken.get_submodule(name).register_forward_hook(hook)
+        answer = broken(x)
+        handle.remove()
+        if _near(answer, good(x)):
+            return name
+    return None
+
+
 def patched_the_other_way(good, broken, names, x):
     """Put what broken modules say into the model that works, and see whether that breaks it."""
     if _near(good(x), broken(x)):
@@ -178,6 +236,8 @@ WRONG = [
     ("22.2", infilled_in_a_tensor, "expected a list"),
     ("22.2", infilled_in_a_tuple, "expected a list"),
     ("29.5", patched_the_other_way, "is infinite"),
+    ("29.5", clears_hooks, "or taken away"),
+    ("29.5", writes_into_outputs, "Return another tensor"),
     ("29.5", hooked_on_inputs, "you return None, expected 'second.w_2'"),
 ]
 

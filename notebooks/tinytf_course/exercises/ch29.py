@@ -536,6 +536,46 @@ class _Small(nn.Module):
         return self.output(self.norm(self.second(self.first(x) + self.wrong * torch.arange(4))))
 
 
+class _Adds(nn.Module):
+    """x + what: numbers in the code, which no weight tells."""
+
+    def __init__(self, what):
+        super().__init__()
+        self.what = what
+
+    def forward(self, x):
+        return x + self.what
+
+
+class _Twice(nn.Module):
+    """x + part(x), where the part puts out the tensor that it is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.part = nn.Identity()
+
+    def forward(self, x):
+        return x + self.part(x)
+
+
+def _at(places, shape=(2, 3, 4)):
+    """Zeros, with these numbers at their places."""
+    numbers = torch.zeros(shape)
+    for place, number in places.items():
+        numbers[place] = number
+    return numbers
+
+
+# In words, what is added to a right answer.
+GAPS = {
+    "every number is 3e-3 too large": _at({...: 3e-3}),
+    "every number is 3e-3 too small": _at({...: -3e-3}),
+    "two numbers of a row are wrong by 3e-3 and -3e-3": _at({(0, 1, 1): 3e-3, (0, 1, 2): -3e-3}),
+    "one number is wrong, in the middle of the first row": _at({(0, 1, 1): 3e-3}),
+    "one number is wrong, in the middle of the last row": _at({(1, 1, 1): 3e-3}),
+    "one number is NaN": _at({(1, 1, 1): math.nan}),
+}
+
 NAMES = ["first.w_1", "first.act", "first.w_2", "second.w_1", "second.act", "second.w_2"]
 WHOLE = ["first", "second", "norm", "output"]
 XS = numbers(2, 3, 4, seed=3)
@@ -549,6 +589,8 @@ def _state(model):
 
 def _found(answer, said, broken, names, expected, note="", good=None, x=XS):
     good = good or _Small()
+    for module in (*good.modules(), *broken.modules()):
+        module.register_forward_hook(lambda module, inputs, out: None)  # the caller's
     before = [_state(model) for model in (good, broken)]
     got = answer(good, broken, list(names), x)
     where = f"for a model in which {said}, names={list(names)}"
@@ -609,6 +651,10 @@ def _k_between(answer):
     said = "first.w_1 and second.act are broken, both"
     two = _Small(first="w_1", second="act")
     _found(answer, said, two, NAMES, None, f"first.w_1 is not it. {note}")
+    good, broken = (nn.Sequential(_Adds(more), _Twice()) for more in (0.0, 0.3))
+    _found(answer, "0 adds 0.3, and 1 adds to its input what 1.part makes of it", broken,
+           ["1.part"], None, "1.part puts out the tensor that it is given: a hook that writes into "
+           "it changes what 1 adds to, too. Return another tensor.", good)  # fmt: skip
 
 
 def _k_none(answer):
@@ -630,6 +676,12 @@ def _k_exact(answer):
             model.output.bias.data += torch.tensor([0.0, 900.0 + more, 0.0])
         said = f"one bias of the output is {shift} too large, in float64"
         _found(answer, said, broken, WHOLE, expected, note, good, XS.double())
+    for said, gap in GAPS.items():
+        good, broken = (nn.Sequential(nn.Identity(), _Adds(more)) for more in (0.0, gap))
+        _found(answer, f"1 is to return its input, and {said}", broken, ["0", "1"], "1", note, good)
+    good = nn.Sequential(_Adds(0.0), _Adds(0.0))
+    broken = nn.Sequential(_Adds(0.3), _Adds(5e-5))
+    _found(answer, "0 adds 0.3 and 1 adds 5e-5", broken, ["0", "1"], "0", note, good)
 
 
 CULPRIT = Exercise(

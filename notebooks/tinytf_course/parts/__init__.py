@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 import torch
 
 from tinytf.support.randomness import seeded
-from tinytf_course.expect import numbers, same
+from tinytf_course.expect import expect, numbers, same
+from tinytf_course.words import described
 
 __all__ = [
     "Part",
@@ -73,7 +74,10 @@ class Part:
         expected = _expected(self.target, words)
 
         def test(answer):
-            same(script(answer), expected, f"when {words}", self.tolerance, dtype=True)
+            got = script(answer)
+            listed = isinstance(expected, torch.Tensor) and isinstance(got, list | tuple)
+            expect(not listed, f"when {words}, you return {described(got)}, expected a tensor")
+            same(got, expected, f"when {words}", self.tolerance, dtype=True)
 
         test.__doc__ = words
         return test

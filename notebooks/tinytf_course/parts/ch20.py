@@ -133,14 +133,22 @@ def _set_to_0(rules):
     """Whether a share of 0 reaches its function: that refuses it, or keeps the likeliest token."""
     logits = wide(2, 5, seed=1)
     try:
-        return {"it is applied": not torch.equal(rules(top_p=0.0)(logits, SAID), logits)}
+        return {"it is applied": not torch.equal(rules(top_p=0.0)(logits, SAID.clone()), logits)}
     except ValueError:
         return {"it is applied": True}
 
 
+def _left_by(rule):
+    """The logits and the ids that were given, after the call."""
+    logits, ids = wide(2, 5, seed=1), SAID.clone()
+    rule(logits, ids)
+    return {"logits": logits, "ids": ids}
+
+
 def _settings():
-    def run(rules, **settings):
-        return rules(**settings)(wide(2, 5, seed=1) * 3, SAID)
+    def run(rules, rows=1, **settings):
+        logits = wide(2 * rows, 5, seed=1) * 3
+        return rules(**settings)(logits, SAID.repeat(rows, 1))
 
     alone = [
         ("repetition_penalty", 1.5), ("presence_penalty", 0.7), ("temperature", 0.5), ("top_k", 2),
@@ -151,6 +159,11 @@ def _settings():
         "nothing is set": lambda rules: run(rules),
         **{f"{name} is set": lambda rules, s={name: v}: run(rules, **s) for name, v in alone},
         "all are set": lambda rules: run(rules, **all_of_them),
+        **{
+            f"{' and '.join(dict(two))} are set": lambda rules, s=dict(two): run(rules, 40, **s)
+            for two in itertools.combinations(alone, 2)
+        },
+        "what it is given stays as it is": lambda rules: _left_by(rules(**all_of_them)),
         "penalty, temperature and top-p are set": lambda rules: run(
             rules, repetition_penalty=3.0, temperature=0.4, top_p=0.9
         ),
@@ -338,6 +351,11 @@ PARTS = (
     Part(
         "tinytf.decoding.sampling.sample",
         {
+            "there is only one token": lambda f: f(torch.zeros(2, 1)),
+            "only one token is possible": lambda f: f(torch.tensor([[-math.inf, 0.0, -math.inf]])),
+            "only one of 3000 tokens is possible, in 1000 rows": lambda f: f(
+                torch.full((1, 3000), -math.inf).index_fill(1, torch.tensor(7), 0).expand(1000, -1)
+            ),
             "two rows are drawn, in 2000 pairs": _sampled(PAIR),
             "4000 rows are drawn at once": _in_one_batch,
             "logits are large, or far below zero": _sampled(LARGE),
@@ -345,8 +363,6 @@ PARTS = (
             "numbers are in half precision": lambda f: dtypes(
                 f(STEEP.half(), torch.Generator().manual_seed(1))
             ),
-            "only one token is possible": lambda f: f(torch.tensor([[-math.inf, 0.0, -math.inf]])),
-            "there is only one token": lambda f: f(torch.zeros(2, 1)),
             "no generator is given": _sampled_unasked,
         },
         equivalent={
