@@ -11,8 +11,6 @@ import pytest
 from tinytf.viz.spoken import spoken
 from tinytf_course.drawings.checks import alarm_map, draw_two_ways, draw_where_checks_stand, margins
 
-pytestmark = pytest.mark.usefixtures("house_style")
-
 
 def test_a_check_runs_a_program_twice():
     ax = draw_two_ways()
