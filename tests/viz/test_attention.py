@@ -22,9 +22,6 @@ PINYIN = ["māo", "zuò", "zài", "diànzi", "shàng", "<eos>"]
 GOLD = [(1, 0), (2, 1), (3, 2), (5, 3), (3, 4), (6, 5)]
 
 
-pytestmark = pytest.mark.usefixtures("house_style")
-
-
 def weights(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).softmax(-1)
 
@@ -130,11 +127,11 @@ def test_alignment_grid_outlines_the_gold_links():
         viz.alignment_grid(weights(6, 7), [(2, 6)], SOURCE, TARGET)
 
 
-def test_layer_head_scores_writes_every_number():
-    scores = np.array([[0.1, 0.25], [0.5, 1.0], [0.0, 0.33]])
+def test_layer_head_scores_writes_every_number_but_those_that_round_to_nothing():
+    scores = np.array([[0.1, 0.005], [0.5, 1.0], [0.0049, -0.33], [-0.0049, 0.0]])
     ax = viz.layer_head_scores(scores)
-    assert [text.get_text() for text in ax.texts] == [f"{x:.2f}" for x in scores.ravel()]
-    assert ticks(ax.yaxis) == ["0", "1", "2"]
+    assert [text.get_text() for text in ax.texts] == ["0.10", "0.01", "0.50", "1.00", "-0.33"]
+    assert ticks(ax.yaxis) == ["0", "1", "2", "3"]
 
 
 def test_attention_ramp_darkens_steadily_so_order_survives_grey_print():

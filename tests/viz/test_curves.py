@@ -9,9 +9,6 @@ from tinytf_course import drawings as viz
 matplotlib.use("Agg")
 
 
-pytestmark = pytest.mark.usefixtures("house_style")
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

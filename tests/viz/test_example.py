@@ -15,9 +15,6 @@ SOURCE = ["the", "cat", "sat", "on", "the", "mat", "<eos>"]
 TARGET = ["猫", "坐", "在", "垫子", "上", "<eos>"]
 
 
-pytestmark = pytest.mark.usefixtures("house_style")
-
-
 def weights(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).softmax(-1)
 

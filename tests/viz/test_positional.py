@@ -59,9 +59,6 @@ def test_scheme_curves_refuses_what_does_not_fit():
 matplotlib.use("Agg")
 
 
-pytestmark = pytest.mark.usefixtures("house_style")
-
-
 def test_positional_figures_draw_the_table():
     table = np.sin(np.arange(20)[:, None] / 10 ** (np.arange(8) / 8))
     ax = viz.positional_heatmap(table)

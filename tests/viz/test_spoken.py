@@ -11,12 +11,6 @@ from tinytf.viz.spoken import alt, spoken
 from tinytf_course import drawings as viz
 
 
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
-
-
 def test_lines_say_their_names_ends_and_range():
     said = spoken(viz.lines([1, 2, 3], {"cat": [1.0, 4.0, 2.0]}, xlabel="step", ylabel="loss"))
     assert "cat: from 1 to 2, between 1 and 4." in said

@@ -10,9 +10,6 @@ from tinytf_course import drawings as viz
 matplotlib.use("Agg")
 
 
-pytestmark = pytest.mark.usefixtures("house_style")
-
-
 # Curves and statistics -------------------------------------------------------------------------
 
 

@@ -9,9 +9,7 @@ from matplotlib.patches import Rectangle
 from .axes import set_axes
 from .style import (
     ATTENTION,
-    FAINT,
     GOLD,
-    INK,
     MASKED,
     PAPER,
     SIGNED,
@@ -136,8 +134,9 @@ def alignment_grid(weights, gold, source, target, ax=None, *, pinyin=None, **loo
             handleheight=1.0,
             fontsize=11,
         )
-        ax.set_title(ax.get_title(), loc="left")
+        title = ax.get_title()
         ax.set_title("", loc="center")
+        ax.set_title(title, loc="left", pad=24)  # above the legend
     return ax
 
 
@@ -256,13 +255,14 @@ def _cell(ax, row, column, inset=0.0, **style):
 
 
 def _write_numbers(ax, values, shown, mesh, decimals=2, points=None):
+    """Write the numbers in their cells, but none that rounds to nothing."""
     points = points or max(7.5, min(11, 110 / max(values.shape)))
     for row, column in np.argwhere(shown):
         value = values[row, column]
         text = f"{value:.{decimals}f}"
-        faint = round(abs(value), decimals) == 0
-        color = readable_on(mesh.cmap(mesh.norm(value))[:3], FAINT if faint else INK)
-        ax.text(column, row, text, ha="center", va="center", fontsize=points, color=color)
+        if float(text):
+            color = readable_on(mesh.cmap(mesh.norm(value))[:3])
+            ax.text(column, row, text, ha="center", va="center", fontsize=points, color=color)
 
 
 def _colorbar(figure, mesh, axes, name, shrink=0.9):

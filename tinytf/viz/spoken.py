@@ -11,6 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
+from tinytf.viz.style import legible
+
 _SAID = weakref.WeakKeyDictionary()  # {Figure: what was said of it}
 
 
@@ -33,7 +35,7 @@ def spoken(figure):
 
 
 def speak_in_notebooks():
-    """Save each figure's alternative text beside its picture, where a notebook's kernel runs."""
+    """Show each figure with readable type and its alternative text, in a notebook's kernel."""
     try:
         from IPython import get_ipython
     except ImportError:
@@ -54,10 +56,10 @@ def speak_in_notebooks():
 
 
 def _speaking(drawn):
-    """A formatter like `drawn` that gives the alternative text with the picture."""
+    """A formatter like `drawn` that shows readable type, and gives the alternative text with it."""
 
     def speaking(figure):
-        picture = drawn(figure)
+        picture = drawn(legible(figure))
         data, about = picture if isinstance(picture, tuple) else (picture, {})
         return data and (data, {**about, "alt": spoken(figure)})
 

@@ -15,12 +15,13 @@ import numpy as np
 from matplotlib import font_manager
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.ft2font import FT2Font
+from matplotlib.text import Text
 
 from tinytf.support.handed_in import handed_in
 from tinytf.viz import font
 
 INK = "#1d2733"  # text and axes
-FAINT = "#606a75"  # numbers that round to nothing
+FAINT = "#606a75"  # what stands back
 PAPER = "#ffffff"
 MASKED = "#e4e6ea"  # cells that may not be attended
 GOLD = "#d9730d"  # gold alignment links: orange stays apart from blue for every kind of eye
@@ -76,6 +77,9 @@ ALIKE = frozenset(map(frozenset, (
     ("#9c5fb5", "#0d4f8b"),
 )))  # fmt: skip
 DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
+
+PAGE = 900  # pixels of a page that a figure may be wide: a wider one is shown smaller
+LEAST = 9  # points, the smallest type on a page; a pixel of a page is 3/4 of a point
 
 BASE_FONT = "DejaVu Sans"
 _VISIBLE = {"\n": "↵", "\t": "⇥", "\r": "␍"}
@@ -237,6 +241,25 @@ def readable_on(ground, ink=INK):
 
     inks = (ink, PAPER, "#000000")
     return next((color for color in inks if contrast(color) >= 4.5), max(inks, key=contrast))
+
+
+def least_type(figure):
+    """The size, in the figure's own points, of type that is LEAST points high on the page."""
+    margin = 2 * plt.rcParams["savefig.pad_inches"]
+    wide = (figure.get_figwidth() + margin) * figure.dpi
+    return LEAST / 0.75 * max(1, wide / PAGE) * 72 / figure.dpi
+
+
+def legible(figure):
+    """Enlarge all type on `figure` that would be too small on the page (`least_type`); return it.
+
+    Type stays within the figure where the layout is matplotlib's own.
+    """
+    figure.draw_without_rendering()  # which makes the numbers on the axes
+    least = least_type(figure)
+    for text in figure.findobj(Text):
+        text.set_size(max(text.get_size(), least))
+    return figure
 
 
 def dash_beside(color, dash, drawn):

@@ -7,6 +7,7 @@ import io
 import matplotlib.pyplot as plt
 
 from tinytf.viz.spoken import spoken
+from tinytf.viz.style import legible
 
 
 class Explored:
@@ -106,7 +107,7 @@ def _picture(draw, arguments):
     try:
         figure = _figure(draw(**arguments), before)
         buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", bbox_inches="tight")
+        legible(figure).savefig(buffer, format="png", bbox_inches="tight")
         said = spoken(figure)
     finally:
         for number in set(plt.get_fignums()) - before:

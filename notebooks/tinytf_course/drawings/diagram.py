@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
 from tinytf.viz.spoken import alt as describe
-from tinytf.viz.style import ATTENTION, COLOURS, INK, MASKED, PAPER, as_array
+from tinytf.viz.style import ATTENTION, COLOURS, INK, MASKED, PAPER, as_array, least_type
 
 UNIT = 0.62  # inches to a unit of the drawing
 TEXT, SMALL = 11, 9  # points
@@ -68,6 +68,7 @@ class Diagram:
             raise ValueError(f"a drawing of {width} × {height} units has no room")
         head = LINE * 2 if title else 0
         figure = plt.figure(figsize=(width * UNIT, (height + head) * UNIT), layout="none")
+        self.least = least_type(figure)
         self.ax = figure.add_axes((0, 0, 1, 1))
         self.ax.set(xlim=(0, width), ylim=(0, height + head))
         self.ax.axis("off")
@@ -82,12 +83,12 @@ class Diagram:
         """Draw a box around (x, y) with its text and, smaller, its shape; return its Box.
 
         `role` is a key of `COLOURS`; `size` is (width, height) in units, None for what the text
-        needs; `faint` draws it pale, for what stands by.
+        needs, which it has in any case; `faint` draws it pale, for what stands by.
         """
-        lines = (text.count("\n") + 1) * LINE + (LINE * 0.85 if shape else 0)
+        above, below = self._high(text, TEXT), self._high(shape, SMALL)
         wide = max(self._wide(text, TEXT), self._wide(shape or "", SMALL))
-        width = max(wide + 2 * PADDING, 0.7) if size[0] is None else size[0]
-        height = lines + 2 * PADDING if size[1] is None else size[1]
+        width = max(wide + 2 * PADDING, 0.7) if size[0] is None else max(wide + PADDING, size[0])
+        height = max(above + below + PADDING / 2, size[1] or above + below + 2 * PADDING)
         place = Box(x, y, width, height)
         edge = COLOURS[role]
         self.ax.add_patch(
@@ -99,15 +100,9 @@ class Diagram:
             )
         )  # fmt: skip
         ink = _mixed(INK, 0.45) if faint else INK
-        self.ax.text(
-            x, y + (LINE * 0.42 if shape else 0), text, ha="center", va="center", size=TEXT,
-            color=ink, zorder=3,
-        )  # fmt: skip
+        self.text(x, y + below / 2, text, color=ink)
         if shape:
-            self.ax.text(
-                x, y - lines / 2 + LINE * 0.42, shape, ha="center", va="center", size=SMALL,
-                color=_mixed(ink, 0.15), zorder=3,
-            )  # fmt: skip
+            self.text(x, y - above / 2, shape, size=SMALL, color=_mixed(ink, 0.15))
         return place
 
     def arrow(self, start, end, text=None, bend=0.0, role=None, dashed=False):
@@ -135,8 +130,9 @@ class Diagram:
         """Write `text` around (x, y); `backed` puts paper behind it, for a word on a line."""
         paper = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.5} if backed else None
         self.ax.text(
-            x, y, text, ha=align, va="center", size=size, color=color, bbox=paper, zorder=4
-        )
+            x, y, text, ha=align, va="center", size=max(size, self.least), color=color, bbox=paper,
+            zorder=4,
+        )  # fmt: skip
 
     def frame(self, boxes, text=None, role="plain", margin=0.25):
         """Draw a dashed frame around boxes, its name above; return its Box."""
@@ -193,10 +189,14 @@ class Diagram:
 
     def _wide(self, text, size):
         """How wide a text of this size is, in units."""
-        drawn = self.ax.text(0, 0, text, size=size)
+        drawn = self.ax.text(0, 0, text, size=max(size, self.least))
         box = drawn.get_window_extent(self.ax.figure.canvas.get_renderer())
         drawn.remove()
         return box.width / self.ax.figure.dpi / UNIT
+
+    def _high(self, text, size):
+        """How high the lines of a text of this size are together, in units; 0 for no text."""
+        return (text.count("\n") + 1) * LINE * max(size, self.least) / TEXT if text else 0
 
 
 def _ends(start, end):

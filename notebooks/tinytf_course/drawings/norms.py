@@ -15,8 +15,8 @@ GREYS = LinearSegmentedColormap.from_list("tinytf.greys", ("#ffffff", "#c3c9d1")
 GROUP = CYCLE[0]
 PAD = "#c2410c"
 LEAN, RISE = 0.3, 0.92  # how far each position moves left and down on its sheet
-GAP = 1.4  # between two sheets of a stack
-APART = 4.2  # between two stacks
+GAP, NAME = 1.4, 5.5  # between two sheets of a stack; from one to the next at least, for its name
+APART, CAPTION = 4.2, 11  # between two stacks; from one to the next at least, for the words below
 MARGIN = 7.6  # for the words, left of the first stack
 
 
@@ -37,12 +37,13 @@ def norm_groups(x, groups, words, ax=None, *, cell=None, shown=8, colors=None):
     _check(x, groups, words, cell, shown)
     shown = min(shown, x.shape[2])
     padding = np.array([[token == "<pad>" for token in row] for row in words])
-    wide = len(groups) * (shown + APART) + MARGIN - 2.6
+    pitch = max(shown + APART, CAPTION)
+    wide = len(groups) * pitch + MARGIN - 2.6
     high = 3.2 + 1.6 * max(title.count("\n") for title in groups)
-    tall = x.shape[0] * (x.shape[1] * RISE + GAP) + 3.4 + high
+    tall = x.shape[0] * _step(x.shape[1]) + 3.4 + high
     ax = new_axes(ax, (0.26 * wide, 0.26 * tall))
     for index, (title, group) in enumerate(groups.items()):
-        left = index * (shown + APART)
+        left = index * pitch
         color = (colors or {}).get(title, GROUP)
         _stack(ax, left, x, group, padding, shown, cell, color)
         _caption(ax, left, title, group, padding, shown, color)
@@ -86,7 +87,7 @@ def _check(x, groups, words, cell, shown):
 
 def _corner(b, t, c, positions, left=0.0):
     """Where the upper left corner of a cell lies; later positions lie lower and further left."""
-    return left + c - LEAN * t, -(b * (positions * RISE + GAP) + t * RISE)
+    return left + c - LEAN * t, -(b * _step(positions) + t * RISE)
 
 
 def _cells(where, positions, left):
@@ -95,6 +96,11 @@ def _cells(where, positions, left):
     return np.array(
         [[_corner(b, t + i, c + j, positions, left) for i, j in around] for b, t, c in where]
     )
+
+
+def _step(positions):
+    """How far down it is from a sheet of so many positions to the next."""
+    return max(positions * RISE + GAP, NAME)
 
 
 def _stack(ax, left, x, group, padding, shown, cell, color):

@@ -101,8 +101,8 @@ def draw_unfolded(num_layers=2, shapes=None):
                 last, side = box, side + cell + apart
             readers += boxes[1:2] if part == "decoder" else []
             around = d.frame(boxes, role=part, margin=0.2)
-            above = y + 1.15 if part == "encoder" else y - 1.15
-            d.text(around.x, above, f"{part} layer {number}, {shapes[states]}", size=SMALL + 1)
+            above = y + 1.3 if part == "encoder" else y - 1.3
+            d.text(around.x, above, f"{part} layer {number}\n{shapes[states]}", size=SMALL)
             side += 1.0 - apart
         ends[part] = last
     x = first + num_layers * (widest + 1.0) + 1.35
@@ -134,7 +134,9 @@ def score_to_loss(logits, right):
         bars = ax.bar(words, values, color=colors, edgecolor=COLOURS["plain"])
         ax.bar_label(bars, fmt="%.3g", padding=2)
         ax.set_title(title)
-        ax.margins(y=0.2)
+        low, high = min(values.min(), 0), max(values.max(), 0)
+        room = 0.2 * (high - low)  # for the numbers
+        ax.set_ylim(low - room * (low < 0), high + room)
         ax.grid(False, axis="x")
     axes[0].axhline(0, color=COLOURS["plain"], linewidth=1)
     loss = -np.log(shares[place])

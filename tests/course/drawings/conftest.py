@@ -1,3 +1,3 @@
 """The fixtures of figures."""
 
-from figure_fixtures import closed, no_cjk, shown  # noqa: F401
+from figure_fixtures import figures, no_cjk, shown  # noqa: F401

@@ -21,8 +21,6 @@ from tinytf_course.drawings.checks import (
 )
 from tinytf_course.studies.checks import found_by, ward_table
 
-pytestmark = pytest.mark.usefixtures("house_style")
-
 
 def test_a_check_runs_a_program_twice():
     ax = draw_two_ways()

@@ -1,17 +1,10 @@
 """Drawings of positions."""
 
-import matplotlib.pyplot as plt
 import pytest
 import torch
 
 from tinytf.viz.spoken import spoken
 from tinytf_course.drawings import clock
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 def words_of(ax):

@@ -8,8 +8,6 @@ from tinytf.viz.style import CYCLE
 from tinytf_course import drawings as viz
 from tinytf_course.drawings.cost import size_text
 
-pytestmark = pytest.mark.usefixtures("house_style")
-
 
 def texts(ax):
     return [t.get_text().strip() for t in ax.texts]

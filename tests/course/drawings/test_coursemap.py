@@ -11,9 +11,6 @@ matplotlib.use("Agg")
 COUNT = len(CHAPTERS)
 
 
-pytestmark = pytest.mark.usefixtures("house_style")
-
-
 @pytest.mark.parametrize("chapter", range(COUNT))
 def test_course_map_marks_the_chapter_and_no_other(chapter):
     def marked(number):

@@ -6,7 +6,6 @@ import matplotlib
 
 matplotlib.use("Agg")
 
-import matplotlib.pyplot as plt
 import pytest
 import torch
 
@@ -31,12 +30,6 @@ STEPS = [
         (("a", "dog"), math.log(0.0018), "dropped"),
     ],
 ]
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 def test_every_prefix_is_drawn_with_its_probability_and_fate():

@@ -8,12 +8,6 @@ from tinytf.viz.style import COLOURS
 from tinytf_course import drawings as viz
 
 
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
-
-
 def drawing(width=8, height=4):
     return viz.Diagram(width, height, alt="a drawing")
 

@@ -1,18 +1,11 @@
 """Figures of tokens and of word maps."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
 
 from tinytf.viz.spoken import spoken
 from tinytf_course import drawings as viz
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 def texts(ax):

@@ -16,9 +16,6 @@ from tinytf_course.drawings.encoder import (
 matplotlib.use("Agg")
 
 
-pytestmark = pytest.mark.usefixtures("house_style")
-
-
 def words(ax):
     return [text.get_text() for text in ax.texts]
 

@@ -1,7 +1,6 @@
 """The figures of the feed-forward chapter: what they draw and what they refuse."""
 
 import matplotlib
-import matplotlib.pyplot as plt
 import pytest
 import torch
 from matplotlib.patches import FancyArrowPatch
@@ -21,12 +20,6 @@ from tinytf_course.drawings.feedforward import (
 from tinytf_course.phrasebook import Phrasebook
 
 matplotlib.use("agg")
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 def test_unit_card_draws_contexts_and_words():
@@ -102,7 +95,6 @@ def test_phrases_in_one_place_share_a_label():
     assert [t.get_text() for t in second.get_legend().get_texts()] == ["praise", "no praise"]
 
 
-@pytest.mark.usefixtures("house_style")
 def test_what_is_due_stands_between_asterisks():
     pair = Phrasebook().translate("the cat sat on the mat")
     assert due_in_context(pair, 0) == "*猫 māo*   (the cat sat on the mat)"

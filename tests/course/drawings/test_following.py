@@ -17,8 +17,6 @@ from tinytf_course.drawings.following import (
     part_bars,
 )
 
-pytestmark = pytest.mark.usefixtures("house_style")
-
 
 def said(ax):
     return [text.get_text() for text in ax.texts]

@@ -1,18 +1,11 @@
 """Figures of what a language model reads and says: what is drawn is what was given."""
 
-import matplotlib.pyplot as plt
 import pytest
 from matplotlib.colors import to_rgba
 
 from tinytf.viz.spoken import spoken
 from tinytf.viz.style import ATTENTION, CYCLE
 from tinytf_course import drawings as viz
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 def texts(ax):

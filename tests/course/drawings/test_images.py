@@ -9,8 +9,6 @@ from tinytf.viz.spoken import spoken
 from tinytf_course import drawings as viz
 from tinytf_course.drawings.images import draw_patches, draw_vit
 
-pytestmark = pytest.mark.usefixtures("house_style")
-
 
 def test_patch_row_shows_each_patch_under_its_number():
     image = torch.arange(64.0).view(8, 8)

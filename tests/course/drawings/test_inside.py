@@ -14,8 +14,6 @@ from tinytf_course.drawings.inside import (
     phase_change,
 )
 
-pytestmark = pytest.mark.usefixtures("house_style")
-
 
 @pytest.mark.parametrize(
     ("draw", "said"),

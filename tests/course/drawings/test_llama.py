@@ -8,8 +8,6 @@ from tinytf.viz.spoken import spoken
 from tinytf_course import drawings as viz
 from tinytf_course.drawings.llama import draw_row_order, draw_sharing, draw_swaps
 
-pytestmark = pytest.mark.usefixtures("house_style")
-
 
 @pytest.mark.parametrize(("heads", "keys"), [(8, 2), (4, 4), (6, 1)])
 def test_every_query_head_is_joined_to_its_key_head(heads, keys):

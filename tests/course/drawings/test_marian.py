@@ -1,12 +1,9 @@
 """Drawings of a public translator's choices."""
 
-import pytest
 import torch
 
 from tinytf.viz.spoken import spoken
 from tinytf_course.drawings.marian import CHOICES, draw_choices, draw_reorder, draw_start
-
-pytestmark = pytest.mark.usefixtures("house_style")
 
 
 def written(ax):

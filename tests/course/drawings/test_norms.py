@@ -17,9 +17,6 @@ matplotlib.use("Agg")
 WORDS = [["the", "cat", "sat"], ["tea", "<pad>", "<pad>"]]
 
 
-pytestmark = pytest.mark.usefixtures("house_style")
-
-
 @pytest.fixture
 def x():
     return torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(0))

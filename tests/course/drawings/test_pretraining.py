@@ -1,6 +1,5 @@
 """Drawings of pretraining: what they say is what they were given."""
 
-import matplotlib.pyplot as plt
 import pytest
 import torch
 
@@ -14,12 +13,6 @@ from tinytf_course.drawings.pretraining import (
     read_again,
     where_bits_go,
 )
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 def written(ax):

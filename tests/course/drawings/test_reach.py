@@ -9,7 +9,6 @@ from tinytf.viz.spoken import spoken
 from tinytf_course.drawings.reach import draw_average, draw_reach
 
 matplotlib.use("Agg")
-pytestmark = pytest.mark.usefixtures("house_style")
 AVERAGE = [[2.0, 0.0], [4, 4]], [[1.0, 0], [2, 2]], [1, -1], [0.5, -1], [0.8, 0.2]
 
 

@@ -14,7 +14,6 @@ from tinytf_course.drawings.recurrent import (
 )
 
 matplotlib.use("Agg")
-pytestmark = pytest.mark.usefixtures("house_style")
 
 SOURCE, TARGET = ["the", "cat", "slept"], ["猫", "睡", "了"]
 

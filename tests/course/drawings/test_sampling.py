@@ -15,8 +15,6 @@ from tinytf_course.drawings.sampling import (
     rule_table,
 )
 
-pytestmark = pytest.mark.usefixtures("house_style")
-
 
 def test_token_bars_stand_in_order_of_what_was_and_hatch_what_is_out():
     before, after = torch.tensor([0.1, 0.5, 0.3, 0.1]), torch.tensor([0.0, 0.6, 0.4, 0.0])

@@ -10,12 +10,6 @@ from tinytf_course import drawings as viz
 matplotlib.use("agg")
 
 
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
-
-
 def test_stacked_bars_are_shares():
     counts = {"small": {"a": 1, "b": 3}, "large": {"a": 50, "c": 50}}
     ax = viz.stacked_bars(counts, ylabel="share", colors={"b": 4})

@@ -1,6 +1,5 @@
 """Drawings of tokens: what they show is what was given, and nothing runs out of the picture."""
 
-import matplotlib.pyplot as plt
 import pytest
 import torch
 import torch.nn.functional as F
@@ -10,12 +9,6 @@ from tinytf.viz.spoken import spoken
 from tinytf_course.drawings.tokens import draw_cbow, draw_lookup, draw_merges, draw_text_to_vectors
 
 CORPUS = {"low": 5, "lower": 2, "newest": 6, "widest": 3}
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 def texts(ax):

@@ -38,8 +38,8 @@ def test_every_decoder_layer_reads_the_memory():
     ax = draw_unfolded(3, {"memory": (2, 5, 64)})
     words = written(ax)
     assert words.count("cross-") == 3
-    assert "decoder layer 3, (B, T, C)" in words
-    assert "encoder layer 1, (2, 5, 64)" in words
+    assert "decoder layer 3\n(B, T, C)" in words
+    assert "encoder layer 1\n(2, 5, 64)" in words
     into = [arrow for arrow in ax.patches if arrow.get_edgecolor()[:3] == to_rgb(COLOURS["memory"])
             and isinstance(arrow, FancyArrowPatch)]  # fmt: skip
     assert len(into) == 3

@@ -9,12 +9,6 @@ from tinytf.viz.style import CYCLE
 from tinytf_course import drawings as viz
 
 
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
-
-
 def test_word_paths_draws_each_way_and_the_mean_with_its_layers():
     one, two = torch.randn(5, 4, 2), torch.randn(3, 4, 2)
     ax = viz.word_paths({"tired": one, "wide": two}, colors={"wide": 4})
