@@ -5,8 +5,10 @@ import re
 from tinytf_course.cell_ids import heading
 from tinytf_course.notebooks import source
 
-# What a heading ends with: " (elective, 8 minutes)", " (10 minutes, and a network)" or nothing.
+_HEADING = re.compile(r"^#+ (?!Further$).*$", flags=re.M)
+# What one ends with: " (elective, 8 minutes)", " (10 minutes, and a network)" or nothing.
 _MARK = re.compile(r"(?: \((?:about |elective, )?\d+ minutes?(?P<more>[^)]*)\)| · \d+ minutes?)?$")
+_LEFT = re.compile(r" \(elective, \d+ minutes?\)$")  # of what is no elective any more
 
 
 def electives(cells, chapter):
@@ -30,14 +32,13 @@ def electives(cells, chapter):
 
 
 def marked(cells, chapter):
-    """{id: text} of the cells that begin an elective, with its minutes in their last heading."""
+    """{id: text} of the cells with headings, the first of each elective with its minutes."""
     found, word = {}, "elective, "
     for cell in cells:
-        word = "" if (heading(cell) or "").startswith("Further") else word  # all there is elective
-        if minutes := heading(cell) and chapter.pieces.get(cell.get("id")):
-            mark = rf" ({word}{minutes} minute{'s' * (minutes > 1)}\g<more>)"
-            *before, last = re.finditer(r"^#+ .*$", text := source(cell), flags=re.M)
-            found[cell["id"]] = (
-                text[: last.start()] + _MARK.sub(mark, last[0], count=1) + text[last.end() :]
-            )
+        title, minutes = heading(cell), chapter.pieces.get(cell.get("id"))
+        word = "" if title and title.startswith("Further") else word  # all there is elective
+        if title and (first := _HEADING.search(text := source(cell))):
+            mark = f" ({word}{minutes} minute{'s' * (minutes != 1)}\\g<more>)" if minutes else ""
+            line = (_MARK if minutes else _LEFT).sub(mark, first[0], count=1)
+            found[cell["id"]] = text[: first.start()] + line + text[first.end() :]
     return found

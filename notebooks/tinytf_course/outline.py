@@ -61,14 +61,14 @@ class Chapter(NamedTuple):
 
 CHAPTERS = (  # in the order of reading
     Chapter(
-        "00", "Start here", "What does a Transformer look at when it translates?", 44,
-        electives="graded-not-admired 16, further 4",
+        "00", "Start here", "What does a Transformer look at when it translates?", 39,
+        electives="00.2 5, graded-not-admired 16, further 4",
     ),
     Chapter(
         "01", "Recurrent networks",
-        "What does a network remember that reads one word after another?", 28,
+        "What does a network remember that reads one word after another?", 49,
         "Python and a little PyTorch",
-        electives="gates 8, forget-bias-text 19, further 3",
+        electives="01.2 6, further 3",
     ),
     Chapter(
         "02", "From recurrence to attention",
@@ -107,9 +107,8 @@ CHAPTERS = (  # in the order of reading
         ),
     ),
     Chapter(
-        "07", "Cross-attention", "How does one sentence look into another?", 47,
+        "07", "Cross-attention", "How does one sentence look into another?", 55,
         "masks (chapter 05), heads (chapter 06)",
-        electives="cache-text 8",
     ),
     Chapter(
         "08", "Positional encoding", "How does attention know the order of the words?", 60,
@@ -137,20 +136,20 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "11", "The feed-forward network",
-        "Where are most of the weights, and what do they hold?", 52,
+        "Where are most of the weights, and what do they hold?", 44,
         "attention (05 to 07), residuals and norms (10)",
         electives=(
-            "11.3 7, keys-and-values 31, how-few-units-text 3, counted-over-text 1, "
+            "11.2 8, 11.3 7, keys-and-values 31, how-few-units-text 3, counted-over-text 1, "
             "as-many-weights-text 7, study-title 5, both-ends-of-a-unit 3, not-only-cat 3, "
             "not-only-cat-text 4, who-says-it 3, what-key-answers-to 4, collapse-text 6"
         ),
     ),
     Chapter(
-        "12", "The encoder", "What does each layer add to a word?", 80,
+        "12", "The encoder", "What does each layer add to a word?", 75,
         "attention (05 to 07), positions (08), residuals and norms (10), the feed-forward network "
         "(11)",
         electives=(
-            "12.3 10, one-class-for-both 25, moved-is-not-understood 4, five-seeds 2, "
+            "12.2 5, 12.3 10, one-class-for-both 25, moved-is-not-understood 4, five-seeds 2, "
             "equal-starts 4, nine-words 5, which-layer 5, rows-of-a-batch 2, move-the-blank 3, "
             "move-the-blank-caption 4"
         ),
@@ -185,9 +184,12 @@ CHAPTERS = (  # in the order of reading
         ),
     ),
     Chapter(
-        "17", "The cache and BLEU", "How fast does it write, and how good is it?", 78,
+        "17", "The cache and BLEU", "How fast does it write, and how good is it?", 73,
         "the attention layer (chapter 07), greedy decoding (16)",
-        electives="17.3 6, 17.4 6, read-or-written 3, bleu-scale 5, which-strings 5, one-point 5",
+        electives=(
+            "17.3 6, 17.4 6, what-it-cant-see 5, read-or-written 3, bleu-scale 5, "
+            "which-strings 5, one-point 5"
+        ),
     ),
     Chapter(
         "18", "GPT", "What is left of the Transformer when there is only text?", 72,
@@ -220,30 +222,29 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "21", "BERT",
-        "What can an encoder learn from plain text, and what is it good for?", 56,
+        "What can an encoder learn from plain text, and what is it good for?", 60,
         "residuals and norms (10), the encoder and its masked words (12), a training loop (15)",
         electives=(
-            "who-moves-whom 4, 21.2 10, answers 19, how-large 1, states-of-2-text 5, "
-            "counting 6, entailment 8, did-it-follow 25, keeping 5, hiding-end 2, "
-            "distillation 8, relatives 4"
+            "21.2 10, answers 19, how-large 1, states-of-2-text 5, counting 6, entailment 8, "
+            "did-it-follow 25, keeping 5, hiding-end 2, distillation 8, relatives 4"
         ),
     ),
     Chapter(
-        "22", "Three families", "Encoder, decoder or both: which for which task?", 36,
+        "22", "Three families", "Encoder, decoder or both: which for which task?", 46,
         "the Transformer (chapter 14) and its training (15), GPT (18), masked words (21)",
         electives=(
-            "spans-dropped 25, short-texts 14, 22.3 15, bart 27, examples-text 9, "
+            "22.1 10, short-texts 14, 22.3 15, results-text 5, bart 27, examples-text 9, "
             "longer-intro 3, longer-text 3"
         ),
     ),
     Chapter(
         "23", "The block today",
-        "What has changed in the block since 2017, and what does it buy?", 80,
+        "What has changed in the block since 2017, and what does it buy?", 67,
         "RoPE (chapter 09), RMSNorm (10), SwiGLU (11), the cache (17), GPT (18)",
         electives=(
-            "23.2 10, further 6, bias-of-keys-text 3, alone 6, groups-afterwards 9, "
-            "sixth-text 3, save-time 2, save-time-2 4, one-key-for-all 5, shares-text 2, "
-            "sixteen-bits 2, after-llama 2"
+            "23.2 10, conversation 11, bill 2, further 6, bias-of-keys-text 3, alone 6, "
+            "groups-afterwards 9, sixth-text 3, save-time 2, save-time-2 4, one-key-for-all 5, "
+            "shares-text 2, sixteen-bits 2, after-llama 2"
         ),
     ),
     Chapter(
@@ -260,9 +261,9 @@ CHAPTERS = (  # in the order of reading
         elective=True,
     ),
     Chapter(
-        "26", "Counting the cost", "What does a longer text cost, in time and memory?", 67,
+        "26", "Counting the cost", "What does a longer text cost, in time and memory?", 56,
         "the fused kernel (chapter 05), the layer (12), the cache (17), GPT (18)",
-        electives="26.2 12, 26.3 8, paper 4, further 4",
+        electives="26.2 12, prefill 19, paper 4, further 4",
     ),
     Chapter(
         "27", "Less, and in parallel", "How does one pay less, and share the work?", 39,
@@ -284,20 +285,22 @@ CHAPTERS = (  # in the order of reading
         ),
     ),
     Chapter(
-        "29", "Following an answer", "Where in a model is an answer decided?", 62,
+        "29", "Following an answer", "Where in a model is an answer decided?", 69,
         "the residual stream and its norms (chapter 10), the decoder (13), GPT (18), and `record` "
         "and `replace` (28)",
         electives=(
-            "29.1 8, route-caption 13, probing 7, no-norm-text 3, tuned-text 16, "
-            "attention-text 5, rollout-caption 3, superposition-text 9, five-text 5, "
-            "counts-text 19"
+            "29.1 8, route-caption 13, no-norm-text 3, tuned-text 16, attention-text 5, "
+            "rollout-caption 3, superposition-text 9, five-text 5, counts-text 19"
         ),
     ),
     Chapter(
-        "30", "The bug clinic", "Which models train and are wrong?", 67,
+        "30", "The bug clinic", "Which models train and are wrong?", 55,
         "masks (chapter 05), the decoder (13), the Transformer and its training (14, 15), the "
         "cache (17)",
-        electives="30.3 10, severity 14, further 12, margins-text 2, four-text 4, score-card 15",
+        electives=(
+            "30.1 12, 30.3 10, severity 14, further 12, margins-text 2, four-text 4, "
+            "score-card 15"
+        ),
     ),
 )  # fmt: skip
 

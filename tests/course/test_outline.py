@@ -56,4 +56,5 @@ def test_outline_links_what_is_there(tmp_path):
         "03_scaled.ipynb",
         "23_block.ipynb",
     ]
-    assert [row[0] for row in rows if not row[3]] == ["03", "23"]
+    assert [row[0] for row in rows if row[3] != "to come"] == ["03", "23"]
+    assert rows[3][3:] == [str(BY_NUMBER["03"].core), str(BY_NUMBER["03"].beside)]
