@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 PACKAGE, COURSE = ROOT / "tinytf", ROOT / "notebooks" / "tinytf_course"
 MOST_LINES = 17_000  # each step that makes a room smaller lowers it
@@ -69,7 +71,9 @@ def test_the_old_name_of_a_command_works_and_says_the_new_one():
     assert done.stderr == "`python -m tinytf.course` is `python -m tinytf_course` now\n"
 
 
-def test_an_old_copy_stops_with_what_to_do():
-    command = [sys.executable, "-c", "from tinytf.course import claim"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert "`python -m tinytf_course start --update`" in done.stderr.splitlines()[-1]
+@pytest.mark.parametrize("line", ["from tinytf.course import claim", "from tinytf import studies"])
+def test_an_old_copy_stops_with_what_to_do(line):
+    done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True)
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("tinytf.course.Moved: ")
+    assert '`pip install -e ".[course]"` and `python -m tinytf_course start --update`' in last

@@ -22,7 +22,7 @@ def main():
     except ModuleNotFoundError as missing:
         if missing.name != "tinytf_course":
             raise
-        sys.exit("the course is not installed: run pip install -e '.[course]' in its folder")
+        sys.exit('the course is not installed: run pip install -e ".[course]" in its folder')
     print("`python -m tinytf.course` is `python -m tinytf_course` now", file=sys.stderr)
     return course()
 
@@ -32,5 +32,6 @@ if __name__ == "__main__":
 
 raise Moved(
     "The course is called tinytf_course now, and this notebook was copied before: run "
-    "`python -m tinytf_course start --update` in the course's folder, then open it again."
+    '`pip install -e ".[course]"` and `python -m tinytf_course start --update` in the course\'s '
+    "folder, then open it again."
 )
