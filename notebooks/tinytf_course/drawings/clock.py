@@ -130,8 +130,9 @@ def draw_distance(query, key, speed, distance, furthest=20):
     right.plot(fine, scores(fine)[1], color=COLOURS["weights"], alpha=0.45)
     right.plot(places, scores(places)[1], "o", color=COLOURS["weights"], markersize=5)
     right.plot(distance, score, "o", color=COLOURS["position"], markersize=13)
+    most = 1.1 * np.hypot(*query) * np.hypot(*key)  # one scale for all speeds
     right.set(xlabel="distance: place of the query − place of the key", ylabel="score",
-              title=f"distance {distance}: score {score:.2f}")  # fmt: skip
+              ylim=(-most, most), title=f"distance {distance}: score {score:.2f}")  # fmt: skip
     alt(figure, f"On the left the arrows of a query and a key: the query has turned by "
         f"{speed * distance:.3g} radians and is {between:.0f} degrees ahead of the key. On the "
         f"right the score at distances from {-furthest} to {furthest}, a cosine, with a dot at "
