@@ -164,9 +164,9 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "14", "The Transformer",
-        "How do the parts become one model, and what is it asked for?", 64,
-        "residuals and norms (10), the layers of encoder and decoder (12, 13)",
-        electives="label-smoothing 21, further 5, rows-shown 7",
+        "How do the parts fit together into one model, and what is that model trained to do?", 64,
+        "residuals and norms (chapter 10), the layers of encoder and decoder (chapters 12 and 13)",
+        electives="label-smoothing 21, count-it-text 5, rows-shown 7",
     ),
     Chapter(
         "15", "Training the Transformer", "Do the parts, put together, translate?", 61,

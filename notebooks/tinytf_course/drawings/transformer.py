@@ -1,4 +1,4 @@
-"""Drawings of the whole Transformer, of what it reads and must say, and of a training step."""
+"""Drawings of the whole Transformer, of its inputs and labels, and of a training step."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,7 +28,7 @@ def draw_transformer(placeholders=(), shapes=None):
         17.6, 5.4,
         alt="Two rows of boxes. Above, source ids are embedded, given positions and read by the "
         "encoder, which makes the memory: states and mask. Below, target ids are embedded, given "
-        "positions and read by the decoder, which also reads the memory, and the output map gives "
+        "positions and read by the decoder, which also reads the memory; a projection gives "
         "logits." + (f" Still placeholders: {missing}." if missing else ""),
     )  # fmt: skip
     rows = {
@@ -50,7 +50,7 @@ def draw_transformer(placeholders=(), shapes=None):
         stacks[part] = stack
     memory = d.box(15.4, 4.3, "Memory\nstates and mask", shapes["memory"], role="memory",
                    size=(2.9, None), faint=pale["encoder"])  # fmt: skip
-    output = d.box(15.4, 1.1, "output map\nlogits", shapes["logits"], role="output",
+    output = d.box(15.4, 1.1, "projection\nlogits", shapes["logits"], role="output",
                    size=(2.9, None))  # fmt: skip
     d.arrow(stacks["encoder"], memory, dashed=pale["encoder"])
     d.arrow(stacks["decoder"], output)
@@ -76,7 +76,7 @@ def draw_unfolded(num_layers=2, shapes=None):
         alt=f"Above, {num_layers} encoder layers in a row, each of self-attention and "
         f"feed-forward, after the last of them the memory. Below, {num_layers} decoder layers, "
         "each of masked self-attention, cross-attention and feed-forward. An arrow leads from the "
-        "memory to the cross-attention of every decoder layer. The output map gives logits.",
+        "memory to the cross-attention of every decoder layer. The output projection gives logits.",
     )  # fmt: skip
     masked = ("masked\nself-\nattention", "attention")
     attention, cross = ("self-\nattention", "attention"), ("cross-\nattention", "memory")
@@ -106,7 +106,9 @@ def draw_unfolded(num_layers=2, shapes=None):
             side += 1.0 - apart
         ends[part] = last
     x = first + num_layers * (widest + 1.0) + 1.35
-    output = d.box(x, 1.75, "output map\nlogits", shapes["logits"], role="output", size=(2.3, 1.35))
+    output = d.box(
+        x, 1.75, "projection\nlogits", shapes["logits"], role="output", size=(2.3, 1.35)
+    )
     d.arrow(ends["decoder"], output)
     memory = d.box(x, 5.4, "Memory", shapes["memory"], role="memory", size=(2.3, 1.15))
     d.arrow(ends["encoder"], memory)
@@ -148,7 +150,7 @@ def score_to_loss(logits, right):
 
 
 def draw_teacher_forcing(source, reads, says, pinyin=None):
-    """Draw what the encoder reads, and under it what the decoder reads and must say.
+    """Draw the encoder's input, and under it the decoder's input and its labels.
 
     `pinyin` maps a word to its sound, for the words that have one. Returns the Axes.
     """
@@ -157,13 +159,13 @@ def draw_teacher_forcing(source, reads, says, pinyin=None):
     width = max(len(source), len(reads)) * cell + 3.2
     d = Diagram(
         width, 4.5,
-        alt=f"The encoder reads {' '.join(source)}. Place by place the decoder reads "
-        f"{' '.join(reads)} and must say {' '.join(says)}: the same words, one place later.",
+        alt=f"The encoder's input is {' '.join(source)}, the decoder's {' '.join(reads)}. "
+        f"The labels are {' '.join(says)}: the same tokens, one position earlier.",
     )  # fmt: skip
     rows = (
-        (3.95, "encoder reads", source, "input"),
-        (2.3, "decoder reads", reads, "decoder"),
-        (0.65, "must say", says, "output"),
+        (3.95, "encoder input", source, "input"),
+        (2.3, "decoder input", reads, "decoder"),
+        (0.65, "labels", says, "output"),
     )
     boxes = {}
     for y, name, row, role in rows:
@@ -172,11 +174,11 @@ def draw_teacher_forcing(source, reads, says, pinyin=None):
             d.box(3.8 + i * cell, y, label(word, sounds.get(word)), role=role, size=(1.85, 0.72))
             for i, word in enumerate(row)
         ]
-    below = boxes["must say"]
-    for i, box in enumerate(boxes["decoder reads"]):
+    below = boxes["labels"]
+    for i, box in enumerate(boxes["decoder input"]):
         d.arrow(box, below[i])
     for i in range(1, len(reads)):
-        d.arrow(below[i - 1].top, boxes["decoder reads"][i].bottom, dashed=True)
+        d.arrow(below[i - 1].top, boxes["decoder input"][i].bottom, dashed=True)
     return d.ax
 
 
@@ -184,7 +186,7 @@ def draw_training_step():
     """Draw one training step as a circle of what is computed; returns the Axes."""
     d = Diagram(
         16.4, 4.6,
-        alt="A circle: the model reads a batch, its logits and the words to say give the loss, "
+        alt="A circle: the model reads a batch, its logits and the labels give the loss, "
         "the loss gives gradients, these are clipped, and AdamW, at the rate of the schedule, "
         "moves the weights.",
     )  # fmt: skip
@@ -261,7 +263,7 @@ def who_looks(masks):
     axes = plt.subplots(1, len(masks), figsize=(4 * len(masks), 3.6), squeeze=False)[1][0]
     for ax, (title, (mask, who, what)) in zip(axes, masks.items(), strict=True):
         heatmap(mask.float(), who, what, ax, mask=mask, colorbar=None, annotate=False)
-        ax.set(title=title, xlabel="looked at", ylabel="who looks")
+        ax.set(title=title, xlabel="key", ylabel="query")
     return list(axes)
 
 
@@ -270,7 +272,7 @@ def asked_for(targets, said, vocabulary):
     axes = plt.subplots(1, len(targets), figsize=(6.5 * len(targets), 4.4))[1]
     for ax, (title, asked) in zip(axes, targets.items(), strict=True):
         heatmap(asked, said, vocabulary, ax, annotate=True, colorbar=None)
-        ax.set(title=title, xlabel="vocabulary", ylabel="to be said")
+        ax.set(title=title, xlabel="vocabulary", ylabel="position (its label)")
     return list(axes)
 
 

@@ -54,8 +54,8 @@ def test_the_loss_stands_over_the_right_words_bar():
 
 def test_what_is_said_is_read_one_place_later():
     ax = draw_teacher_forcing(["two", "cats", "<eos>"], ["<bos>", "两", "只"], ["两", "只", "猫"])
-    assert "decoder reads" in written(ax)
-    assert "the decoder reads <bos> 两 只 and must say 两 只 猫" in spoken(ax.figure)
+    assert "decoder input" in written(ax)
+    assert "the decoder's <bos> 两 只. The labels are 两 只 猫" in spoken(ax.figure)
 
 
 def test_a_step_names_its_parts():
