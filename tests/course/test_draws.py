@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from tinytf.decoding import sampling
 from tinytf.decoding.sampling import Sampling
 from tinytf.feedforward import FeedForward, SwiGLU
+from tinytf.training.masked_lm import Masked
 from tinytf_course import stubs
 from tinytf_course.building import graded
 from tinytf_course.draws import AS_OFTEN, often
@@ -154,6 +155,22 @@ def fixed_share(ids, mask_id, generator, share=0.3):
 
 def normal_mask(ids, mask_id, generator, share=0.3):
     return torch.where(torch.randn(len(ids), generator=generator).abs() < share, mask_id, ids)
+
+
+def tokens_masked(raised=0.0, kind=Masked):
+    """BERT's masking by `bernoulli`, with a share that may be raised, in a result of this kind."""
+
+    def version(ids, mask_id, generator, share=0.15, masked=0.8, swapped=0.1):
+        def hit(p):
+            return torch.full(ids.shape, float(p)).bernoulli(generator=generator).bool()
+
+        chosen = hit(min(share * (1 + raised), 1)) & (ids > 2)
+        hidden = chosen & hit(masked)
+        swap = chosen & ~hidden & hit(swapped / (1 - masked) if masked < 1 else 0)
+        words = torch.randint(3, mask_id, ids.shape, generator=generator)
+        return kind(torch.where(swap, words.to(ids), ids.masked_fill(hidden, mask_id)), chosen)
+
+    return version
 
 
 def bernoulli_delete(ids, generator, share=0.3):
@@ -336,6 +353,16 @@ def test_dropout_after_training_is_refused():
 @pytest.mark.parametrize("version", [DropsInTraining, DropsByItsOwnMask])
 def test_any_way_of_dropping_passes(version):
     assert graded(parts()["tinytf.feedforward.FeedForward"], version).passed
+
+
+def test_a_share_of_masked_tokens_is_met_and_its_result_has_names():
+    part = parts()["tinytf.training.masked_lm.mask_tokens"]
+    assert graded(part, tokens_masked()).passed
+    for wrong in (0.05, -0.05):
+        result = graded(part, tokens_masked(wrong))
+        assert next(says for says, _ in result.problems) == "they are many"
+    result = graded(part, tokens_masked(kind=lambda *both: both))
+    assert [says for says, _ in result.problems] == ["its result's parts have names"]
 
 
 @pytest.mark.parametrize("version", [DropsTooSoon, DropsTooLate, DropsUnscaled, DropsAllAlike])
