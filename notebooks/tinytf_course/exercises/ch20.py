@@ -328,8 +328,15 @@ PENALTY = Exercise(
         " by e^-α; the odds that you want are share / (1 - share)."
     ),
     function=my_alpha,
-    tests=(_alpha_even, _alpha_up, _alpha_repeats, _alpha_rows, _alpha_sure, _alpha_ruled_out,
-           _alpha_kinds),  # fmt: skip
+    tests=(
+        _alpha_even,
+        _alpha_up,
+        _alpha_repeats,
+        _alpha_rows,
+        _alpha_sure,
+        _alpha_ruled_out,
+        _alpha_kinds,
+    ),
 )
 
 
