@@ -128,7 +128,9 @@ def _tensor_difference(name, before, now, state):
     if not now.is_meta and not changed:
         changed = not torch.equal(_bits(now), _bits(before))
     if changed and now.numel() <= 8 and not now.is_meta:
-        return f"`{name}`: it was {before.tolist()}, and is {now.tolist()}"
+        was, is_now = str(before.tolist()), str(now.tolist())
+        if was != is_now:  # else the same numbers were written
+            return f"`{name}`: it was {was}, and is {is_now}"
     return f"`{name}` in place (a tensor of shape {tuple(now.shape)})" if changed else None
 
 

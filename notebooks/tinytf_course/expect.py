@@ -91,7 +91,8 @@ def refuses(answer, *arguments, error=ValueError, note="", where=None):
 
 
 # What torch says when tensors of two devices meet, or one is to leave for NumPy.
-STAYED = re.compile("expected device|same device|to numpy|out of meta")
+MEETS = "expected device|same device"
+STAYED = re.compile(f"{MEETS}|to numpy|out of meta")
 
 
 class _Looked(Exception):
@@ -123,7 +124,10 @@ def travels(answer, *arguments, note="", where=None):
     except (RuntimeError, NotImplementedError, TypeError) as error:
         if not STAYED.search(str(error)):
             return
-        words = f"{where}, on another device than the CPU it fails: {str(error).splitlines()[0]}"
+        why = str(error).splitlines()[0]
+        if re.search(MEETS, why):
+            why = "what you make is on the CPU, and meets what you are given: give it its `device`"
+        words = f"{where}, on another device than the CPU it fails: {why}."
         raise Mismatch(f"{words} {note}".strip()) from None
     message = f"{where}, the result stays on the CPU when the arguments are on another device"
     expect(all(part.is_meta for part in parts), f"{message}. {note}")

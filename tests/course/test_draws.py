@@ -3,14 +3,19 @@
 import dataclasses
 import inspect
 import itertools
+import math
 
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from tinytf.decoding import sampling
 from tinytf.decoding.sampling import Sampling
 from tinytf.feedforward import FeedForward, SwiGLU
+from tinytf.positional import PositionalEncoding
+from tinytf.residual import PostNorm, PreNorm
+from tinytf.training.masked_lm import Masked
 from tinytf_course import stubs
 from tinytf_course.building import graded
 from tinytf_course.draws import AS_OFTEN, often
@@ -154,6 +159,22 @@ def fixed_share(ids, mask_id, generator, share=0.3):
 
 def normal_mask(ids, mask_id, generator, share=0.3):
     return torch.where(torch.randn(len(ids), generator=generator).abs() < share, mask_id, ids)
+
+
+def tokens_masked(raised=0.0, kind=Masked):
+    """BERT's masking by `bernoulli`, with a share that may be raised, in a result of this kind."""
+
+    def version(ids, mask_id, generator, share=0.15, masked=0.8, swapped=0.1):
+        def hit(p):
+            return torch.full(ids.shape, float(p)).bernoulli(generator=generator).bool()
+
+        chosen = hit(min(share * (1 + raised), 1)) & (ids > 2)
+        hidden = chosen & hit(masked)
+        swap = chosen & ~hidden & hit(swapped / (1 - masked) if masked < 1 else 0)
+        words = torch.randint(3, mask_id, ids.shape, generator=generator)
+        return kind(torch.where(swap, words.to(ids), ids.masked_fill(hidden, mask_id)), chosen)
+
+    return version
 
 
 def bernoulli_delete(ids, generator, share=0.3):
@@ -338,10 +359,98 @@ def test_any_way_of_dropping_passes(version):
     assert graded(parts()["tinytf.feedforward.FeedForward"], version).passed
 
 
+def test_a_share_of_masked_tokens_is_met_and_its_result_has_names():
+    part = parts()["tinytf.training.masked_lm.mask_tokens"]
+    assert graded(part, tokens_masked()).passed
+    for wrong in (0.05, -0.05):
+        result = graded(part, tokens_masked(wrong))
+        assert next(says for says, _ in result.problems) == "they are many"
+    result = graded(part, tokens_masked(kind=lambda *both: both))
+    assert [says for says, _ in result.problems] == ["its result's parts have names"]
+
+
 @pytest.mark.parametrize("version", [DropsTooSoon, DropsTooLate, DropsUnscaled, DropsAllAlike])
 def test_what_is_no_dropout_of_hidden_units_is_refused(version):
     result = graded(parts()["tinytf.feedforward.FeedForward"], version)
     assert "of its units are dropped" in result.text
+
+
+def of_its_own(x, p):
+    """Dropout by a mask of one's own."""
+    return x * (torch.rand_like(x) >= p) / (1 - p)
+
+
+class Adds(PreNorm):
+    """A residual whose dropout is drawn in another way, in the right place or not."""
+
+    def forward(self, x, sublayer):
+        said, p = sublayer(self.norm(x)), self.dropout.p
+        return x + of_its_own(said, p) if self.training else x + said
+
+
+class DropsTheSum(Adds):
+    def forward(self, x, sublayer):
+        return self.dropout(x + sublayer(self.norm(x)))
+
+
+class DropsWholeTokens(Adds):
+    def forward(self, x, sublayer):
+        return x + sublayer(self.norm(x)) * self.dropout(torch.ones_like(x[..., :1]))
+
+
+class SumsThenNorms(PostNorm):
+    def forward(self, x, sublayer):
+        said, p = sublayer(x), self.dropout.p
+        return self.norm(x + of_its_own(said, p)) if self.training else self.norm(x + said)
+
+
+class Placed(PositionalEncoding):
+    def forward(self, x, start=0):
+        self.dropout.eval()
+        x = super().forward(x, start)
+        return of_its_own(x, self.dropout.p) if self.training else x
+
+
+class DropsPlaces(PositionalEncoding):
+    """Dropout of the positions alone."""
+
+    def forward(self, x, start=0):
+        return x + self.dropout(super().forward(x, start) - x)
+
+
+def evenly_drawn(module):
+    for part in module.modules():
+        if isinstance(part, nn.Linear):
+            bound = math.sqrt(6 / sum(part.weight.shape))
+            with torch.no_grad():
+                part.weight.copy_((2 * torch.rand(part.weight.T.shape).T - 1) * bound)
+                part.bias = None if part.bias is None else nn.Parameter(0 * part.bias)
+
+
+def of_inputs_only(module):
+    evenly_drawn(module)
+    for part in module.modules():
+        if isinstance(part, nn.Linear):
+            part.weight.data *= math.sqrt(sum(part.weight.shape) / part.weight.size(1) / 2)
+
+
+@pytest.mark.parametrize(
+    ("target", "version", "right"),
+    [
+        ("residual.PreNorm", Adds, True),
+        ("residual.PreNorm", DropsTheSum, False),
+        ("residual.PreNorm", DropsWholeTokens, False),
+        ("residual.PostNorm", SumsThenNorms, True),
+        ("residual.PostNorm", Adds, False),
+        ("positional.PositionalEncoding", Placed, True),
+        ("positional.PositionalEncoding", DropsPlaces, False),
+        ("initialisation.xavier", evenly_drawn, True),
+        ("initialisation.xavier", of_inputs_only, False),
+    ],
+)
+def test_what_is_drawn_is_judged_by_its_distribution(target, version, right):
+    result = graded(parts()[f"tinytf.{target}"], version)
+    assert result.passed == right, result.text
 
 
 def swapped_at_random(ids, ends, generator):

@@ -23,6 +23,9 @@ def test_in_place_is_told_and_harms_nobody():
     assert x.tolist() == [1, 2]
     (words,) = side_effects(lambda x, rows: x.mul_(1), torch.zeros(5, 3), [])
     assert "`x` in place (a tensor of shape (5, 3))" in words
+    (words,) = side_effects(lambda x, rows: x.mul_(1), torch.tensor([11]), [])
+    assert "it was" not in words
+    assert "`x` in place (a tensor of shape (1,))" in words
 
 
 def test_every_way_of_changing_a_tensor_is_seen():

@@ -124,7 +124,7 @@ def test_refuses_wants_the_error():
 
 def test_travels_to_another_device():
     travels(scaled, X)
-    says("another device", travels, lambda x: x + torch.arange(2), X)
+    says("what you make is on the CPU", travels, lambda x: x + torch.arange(2), X)
     says("stays on the CPU", travels, lambda x: torch.arange(2), X)
     says("another device", travels, into_a_table, X)
     says("to numpy", travels, lambda x: torch.tensor(x.numpy()), X)

@@ -251,6 +251,8 @@ def test_a_prediction_an_explorer_and_a_search_answer_in_a_browser(site):
         explorer.locator(".query-token").nth(2).click()
         assert explorer.get_attribute("data-query") == "2"
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        page.goto((site / "glossary.html").as_uri())
+        assert page.locator(".shown").evaluate("box => box.scrollWidth - box.clientWidth") <= 0
         page.goto(f"{(site / 'search.html').as_uri()}?q=softmax")
         page.wait_for_selector("#search-results li a")
         assert "05 Scaled" in page.locator("#search-results").inner_text()

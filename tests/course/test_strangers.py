@@ -221,7 +221,22 @@ def all_heads_are_needed(works, heads):
     return needed if len(needed) > 99 else None
 
 
+def filled_with_much(logits, ids, share):
+    said = _said(logits, ids)
+    sums = [logits.masked_fill(~which, -1e4).logsumexp(dim=1) for which in (said, ~said)]
+    return sums[0] - sums[1] - math.log(share / (1 - share))
+
+
+def overtakes(log_prob, length, worst, alpha, max_len):
+    return torch.tensor(log_prob / ((5 + max_len) / 6) ** alpha > worst)
+
+
 WRONG = [
+    ("01.2", lambda steps, share: round(-math.log(math.expm1(-math.log(share) / steps)), 4), "0.9"),
+    ("11.3", lambda *places: weights(*places, torch.Tensor.half), "`w_1` is in float16"),
+    ("16.2", lambda *given: overtakes(*given).reshape(1), "a tensor of shape (1,)"),
+    ("16.2", lambda *given: overtakes(*given).float(), "a tensor of shape ()"),
+    ("20.2", filled_with_much, "below any number but -inf"),
     ("16.2", whole_sixths, "max_len=20"),
     ("16.2", nearest_sixths, "max_len=20"),
     ("16.2", sixths_rounded_up, "max_len=20"),
@@ -256,6 +271,7 @@ RIGHT = [
     ("11.3", lambda *places: list(weights(*places, torch.nn.Parameter))),
     ("11.3", lambda *places: weights(*places, torch.Tensor.double)),
     ("11.3", lambda d, i, j, k: weights(d, j, i, k, torch.Tensor.clone)),
+    ("16.2", overtakes),
     ("16.3", words_in_a_tuple),
     ("20.2", by_logsumexp),
     ("20.2", by_log_odds),

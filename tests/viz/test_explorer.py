@@ -8,6 +8,7 @@ import matplotlib
 import numpy as np
 import pytest
 import torch
+from browser_support import offline_browser
 from viz_support import GOLD, PINYIN, SOURCE, TARGET, drawn, example, ticks, weights
 
 from tinytf.viz import example as example_module
@@ -109,6 +110,25 @@ def test_explorer_decoder_looks_at_what_was_already_written():
     packed = viz.attention_explorer([example()]).payload["examples"][0]
     assert packed["read"] == ["<bos>", "猫", "坐", "在", "垫子", "上"]
     assert packed["read_pinyin"][:2] == ["<bos>", "māo"]
+    other = {"target": ["猫"], "read": ["狗"], "pinyin": ["māo"], "attention": {}, "source": ["a"]}
+    assert example_module.checked(other)["read_pinyin"] == ["gǒu"]
+
+
+@pytest.mark.browser
+def test_without_a_chinese_font_nothing_is_a_box(tmp_path):
+    given = example() | {"target": ["猫", "嗷"], "pinyin": ["māo", "嗷"], "gold": []}
+    given["attention"] = {"cross": weights(2, 4, 2, 7), "decoder": weights(2, 4, 2, 2)}
+    page_of = tmp_path / "explorer.html"
+    page_of.write_text(f"<meta charset=utf-8>{viz.attention_explorer(given).html}", "utf-8")
+    with offline_browser(width=900, height=900) as (page, faults):
+        page.add_init_script("CanvasRenderingContext2D.prototype.getImageData = () => ({data: []})")
+        page.goto(page_of.as_uri())
+        page.wait_for_selector(".tinytf-explorer[data-ready='1']")
+        shown = page.locator(".tinytf-explorer .app").inner_text()
+        assert "māo" in shown
+        assert "U+55F7" in shown
+        assert not re.search("[\u4e00-\u9fff]", shown)
+        assert not faults
 
 
 def test_explorer_takes_an_explanation():

@@ -45,7 +45,8 @@ def checked(example, index=0):
                 f"{tokens} for {out['target']}"
             )
     known = dict(zip(out["target"], pinyin, strict=True))
-    out |= {"read": read, "pinyin": pinyin, "read_pinyin": [known.get(t, t) for t in read]}
+    sounds = [known.get(token) or _sound(token) for token in read]
+    out |= {"read": read, "pinyin": pinyin, "read_pinyin": sounds}
     try:
         out["gold"] = check_links(example.get("gold"), len(out["source"]), len(out["target"]))
     except ValueError as error:

@@ -23,10 +23,11 @@ function svg(tag, attributes) {
   for (const [name, value] of Object.entries(attributes || {})) node.setAttribute(name, value);
   return node;
 }
-const show = (token) => (/^\s+$/.test(token) ? token.replace(/\n/g, "↵").replace(/\t/g, "⇥").replace(/ /g, "␣") : token);
+const show = (token) => spell(/^\s+$/.test(token) ? token.replace(/\n/g, "↵").replace(/\t/g, "⇥").replace(/ /g, "␣") : token);
 const lang = (token) => (/[\u2e80-\u9fff\uf900-\ufaff]/.test(token) ? { lang: "zh-Hans" } : {});
 
-// Without a Chinese font every character is the same box: then pinyin stands in for it.
+// Without a Chinese font every character is the same box: then pinyin stands in for it, and where
+// there is none, the number of the character.
 const hasChinese = (() => {
   const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   if (!pen) return true;
@@ -38,6 +39,8 @@ const hasChinese = (() => {
   });
   return one !== other;
 })();
+const spell = (text) => (hasChinese ? text
+  : text.replace(/[\u2e80-\u9fff\uf900-\ufaff]/g, (c) => `U+${c.codePointAt(0).toString(16).toUpperCase()}`));
 
 // ---- data -------------------------------------------------------------------------------------
 const example = () => DATA.examples[state.sentence];
@@ -98,7 +101,7 @@ const radios = (name, buttons) => el("div", { class: "group", role: "radiogroup"
 const select = el("select", { class: "sentence-select", "aria-label": "sentence" });
 DATA.examples.forEach((e, i) => {
   const plain = (tokens) => tokens.filter((t) => !/^<.*>$/.test(t)).join(" ");
-  select.append(el("option", { value: i }, `${plain(e.source)}  →  ${plain(hasChinese ? e.target : e.pinyin)}`));
+  select.append(el("option", { value: i }, spell(`${plain(e.source)}  →  ${plain(hasChinese ? e.target : e.pinyin)}`)));
 });
 const kindButtons = DATA.kinds.map((kind) => el("button", { class: "kind-button", "data-kind": kind }, NAMES[kind][0]));
 const layerBox = el("span"), headBox = el("span");

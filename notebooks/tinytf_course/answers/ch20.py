@@ -225,6 +225,12 @@ def _for_all_rows(logits, ids, share):
     return _odds((logits.softmax(-1) * said).sum(-1), share)
 
 
+def _filled(logits, ids, share):
+    seen = torch.zeros_like(logits, dtype=torch.bool).scatter(1, ids, True)
+    said, new = (logits.masked_fill(~which, -1e4).logsumexp(1) for which in (seen, ~seen))
+    return said - new - math.log(share / (1 - share))
+
+
 PENALTY = Answers(
     reference=my_alpha,
     equivalent={
@@ -285,6 +291,12 @@ PENALTY = Answers(
             "rounds to 1 is 0",
             "The formula is right, the arithmetic is not: `logsumexp` of the said logits minus "
             "that of the others is the same logarithm, and nothing rounds away.",
+        ),
+        WrongAnswer(
+            "left out by -10,000",
+            _filled,
+            "below any number but -inf",
+            "-10,000 is a logit like any other, and larger than some. Only e^-inf is 0.",
         ),
         WrongAnswer(
             "cut off from the graph",

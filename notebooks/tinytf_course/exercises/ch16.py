@@ -143,9 +143,9 @@ def _says(answer, arguments, expected, note):
     named = ("log_prob", "length", "worst", "alpha", "max_len")
     where = "for " + ", ".join(f"{n}={v}" for n, v in zip(named, arguments, strict=True))
     got = answer(*arguments)
-    kind = type(got).__name__
-    yes_or_no = isinstance(got, torch.Tensor) or kind in ("bool", "bool_")
-    expect(yes_or_no, f"{where}, you return a {kind}, expected True or False")
+    one = isinstance(got, torch.Tensor) and got.dim() == 0 and got.dtype == torch.bool
+    yes_or_no = one or type(got).__name__ in ("bool", "bool_")
+    expect(yes_or_no, f"{where}, you return {described(got)}, expected True or False")
     expect(bool(got) == expected, f"{where}, you get {bool(got)}, expected {expected}: {note}")
 
 

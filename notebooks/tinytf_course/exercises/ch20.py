@@ -285,7 +285,7 @@ def _alpha_rows(answer):
     "Compare the two sums, not 1 minus one of them; `logsumexp` of some logits is ln of their sum."
 )
 def _alpha_sure(answer):
-    """also where the model is all but sure, and where tokens are ruled out"""
+    """also where the model is all but sure"""
     sure = torch.tensor([[60.0, 0.0, 1.0], [0.0, 40.0, -30.0], [-90.0, 2.0, 0.0]])
     note = "1 minus a probability that rounds to 1 is 0, and 0 has no logarithm."
     agrees(answer, _alpha_by_row, sure, torch.tensor([[0], [1], [0]]), 0.5, note=note)
@@ -293,8 +293,15 @@ def _alpha_sure(answer):
     for logits in ([100.0, 0.0, 0.0], [1000.0, 999.0, 998.0], [-2000.0, -2000.0, -1.0]):
         given = torch.tensor([logits]), torch.tensor([[0]]), 0.5
         agrees(answer, _alpha_by_row, *given, tolerance=1e-3, note=note)
+
+
+@hint("`logsumexp` leaves out what is filled with `-inf`, and nothing else.")
+def _alpha_ruled_out(answer):
+    """and where tokens are ruled out, or nearly so"""
     ruled_out = torch.tensor([[1.0, -INF, 0.5, 2.0], [3.0, 0.0, -INF, 1.0]])
     agrees(answer, _alpha_by_row, ruled_out, torch.tensor([[0, 1], [0, 3]]), 0.4)
+    low, note = torch.tensor([[-2e5, -2e5, -1.0]]), "A logit may lie below any number but -inf."
+    agrees(answer, _alpha_by_row, low, torch.tensor([[0]]), 0.5, tolerance=1e-3, note=note)
 
 
 def _alpha_kinds(answer):
@@ -321,7 +328,15 @@ PENALTY = Exercise(
         " by e^-α; the odds that you want are share / (1 - share)."
     ),
     function=my_alpha,
-    tests=(_alpha_even, _alpha_up, _alpha_repeats, _alpha_rows, _alpha_sure, _alpha_kinds),
+    tests=(
+        _alpha_even,
+        _alpha_up,
+        _alpha_repeats,
+        _alpha_rows,
+        _alpha_sure,
+        _alpha_ruled_out,
+        _alpha_kinds,
+    ),
 )
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "parts",
     "says",
     "shapes",
+    "thinned",
     "twin",
     "without_parts",
 ]
@@ -153,3 +154,22 @@ def arrived(out, *inputs, module=None):
         found = torch.autograd.grad((out * weights).sum(), leaves, allow_unused=True)
     pairs = zip(names, found, strict=True)
     return {name: "no gradient" if part is None else part for name, part in pairs}
+
+
+def thinned(out, leaf, share, whole):
+    """In words, what dropout did on the way from `leaf` to `out`, whatever way it is drawn.
+
+    A number of the leaf whose gradient is 0 was dropped. `whole` makes what `out` should be from
+    the factor of each number, 0 or 1 / (1 - share).
+    """
+    weights = numbers(*out.shape, seed=7, dtype=torch.float64)
+    (back,) = torch.autograd.grad((out * weights).sum(), leaf)
+    gone, few = back == 0, {tuple(row) for row in (back == 0).flatten(0, 1).tolist()}
+    return {
+        f"{share:.0%} are dropped": bool((gone.double().mean() - share).abs() < 0.05),
+        f"the others are divided by {1 - share:g}": torch.allclose(
+            out, whole((~gone).double() / (1 - share))
+        ),
+        "each token drops its own": len(few) > 9,
+        "each sentence drops its own": not torch.equal(gone[0], gone[1]),
+    }

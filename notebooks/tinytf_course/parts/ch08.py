@@ -2,7 +2,7 @@
 
 import torch
 
-from tinytf_course.parts import Part, arrived, shapes, twin
+from tinytf_course.parts import Part, arrived, shapes, thinned, twin
 from tinytf_course.parts.ch05 import dtypes, learned, wide
 
 
@@ -26,10 +26,9 @@ def _added():
         module, x = twin(layer, 6, 9, dropout=0.0), learned(2, 4, 6, seed=1)
         return arrived(module(x, 2), x, module=module)
 
-    def dropped(layer, **dropout):
-        module = twin(layer, 6, 20, **dropout, mode="train")
-        torch.manual_seed(0)
-        return module(wide(2, 20, 6, seed=1))
+    def dropped(layer, share=0.1, **dropout):
+        module, x = twin(layer, 6, 20, **dropout, mode="train"), learned(30, 20, 6, seed=1)
+        return thinned(module(x), x, share, lambda factor: module.eval()(x) * factor)
 
     return {
         "what it learns is counted": lambda layer: shapes(layer(6, 9)),
@@ -38,7 +37,7 @@ def _added():
         "the last word has the last row": lambda layer: run(layer, 5),
         "one is longer than its table": lambda layer: _refusal(layer, 10),
         "two words come where one row is left": lambda layer: _refusal(layer, 2, 8),
-        "half is dropped while it trains": lambda layer: dropped(layer, dropout=0.5),
+        "half is dropped while it trains": lambda layer: dropped(layer, 0.5, dropout=0.5),
         "no dropout is named: a tenth is dropped": dropped,
         "it is in eval mode, and drops nothing": lambda layer: twin(layer, 6, 9, dropout=0.5)(
             wide(2, 4, 6, seed=1)

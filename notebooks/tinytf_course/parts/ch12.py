@@ -102,6 +102,14 @@ def _pairs(*shares, **named):
     return script
 
 
+def _many_words(f):
+    """What becomes of each of 200,000 words: whether it is chosen, and whether it is hidden."""
+    ids = torch.full((400, 500), 5)
+    read, chosen = f(ids, 60, torch.Generator().manual_seed(0))
+    found = (2 * chosen + (read == 60)).flatten().tolist()
+    return {"chosen, and hidden": often(found, {0: 0.85, 2: 0.03, 3: 0.12})}
+
+
 def _all_or_none(f):
     """Shares of 0 and 1 leave nothing to chance."""
     found = []
@@ -168,6 +176,10 @@ PARTS = (
         "tinytf.training.masked_lm.mask_tokens",
         {
             "sentences are read": _pairs(0.15, 0.8, 0.1),
+            "they are many": _many_words,
+            "its result's parts have names": lambda f: getattr(
+                f(torch.tensor([[5]]), 8, torch.Generator().manual_seed(0)), "_fields", "no names"
+            ),
             "half are chosen, and all of these hidden": _pairs(
                 0.5, 1.0, 0.0, share=0.5, masked=1.0, swapped=0.0
             ),

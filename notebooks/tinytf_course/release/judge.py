@@ -27,6 +27,10 @@ TO_GRADE = 8.0  # as `check` gives
 TO_BUILD = 120.0  # for all parts of a chapter
 TO_KILL = 15.0  # for all of it, where nothing inside Python can stop it
 _FILE_SIZE = 16 * 2**20
+_ENDS = {  # in words, by the exit code
+    None: ("it did not end", "endless"),
+    -9: ("its process was killed from outside, as when memory is short", "killed from outside"),
+}
 _NOT_BEGUN = ("still to be written", "it returns nothing so far")
 
 
@@ -88,17 +92,18 @@ def _alone(job):
         process = context.Process(target=_child, args=(job, folder, theirs), daemon=True)
         process.start()
         theirs.close()
-        verdict = None
+        verdict, late = None, False
         with contextlib.suppress(Exception):  # it ended, or sent what is no verdict
-            if mine.poll(TO_KILL + TO_BUILD * bool(job.get("parts"))):
-                verdict = _read(json.loads(mine.recv_bytes(2**20)))
+            late = not mine.poll(TO_KILL + TO_BUILD * bool(job.get("parts")))
+            verdict = None if late else _read(json.loads(mine.recv_bytes(2**20)))
+        if verdict is None and not late:
+            process.join(1)  # for how it ended
+        ended = process.exitcode  # None: it runs on
         process.kill()
         process.join()
     if verdict is None:
-        late = process.exitcode == -9
-        words = "it did not end" if late else "it ended its own process"
-        verdict = {"status": "failed", "text": f"{words}, and no verdict came of it",
-                   "why": "endless" if late else "ended its process"}  # fmt: skip
+        words, why = _ENDS.get(ended, ("it ended its own process", "ended its process"))
+        verdict = {"status": "failed", "text": f"{words}, and no verdict came of it", "why": why}
     return verdict
 
 

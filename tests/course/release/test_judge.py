@@ -1,11 +1,16 @@
 """Strangers' answers are graded, and none of them hurts the judge or gets what it did not earn."""
 
+import os
+import signal
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tinytf_course import copies
 from tinytf_course.grading import exercises
+from tinytf_course.release import judge
 from tinytf_course.release.judge import judged
 from tinytf_course.stubs import build_copy
 
@@ -80,6 +85,22 @@ def test_a_verdict_says_in_a_word_why_an_answer_got_nothing():
     }
     verdicts = judged([*reasons.values(), job(RIGHT)])
     assert [verdict["why"] for verdict in verdicts] == [*reasons, ""]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the judge forks on Linux alone")
+@pytest.mark.parametrize(
+    ("child", "why"),
+    [
+        (lambda job, folder, pipe: os.kill(os.getpid(), signal.SIGKILL), "killed from outside"),
+        (lambda job, folder, pipe: os._exit(3), "ended its process"),
+        (lambda job, folder, pipe: pipe.send_bytes(b"no verdict"), "ended its process"),
+        (lambda job, folder, pipe: time.sleep(60), "endless"),
+    ],
+)
+def test_how_a_process_ended_is_told(child, why, monkeypatch):
+    monkeypatch.setattr(judge, "_child", child)
+    monkeypatch.setattr(judge, "TO_KILL", 1.0)
+    assert judge._alone(job(RIGHT))["why"] == why
 
 
 def test_nobody_to_judge_starts_nothing():
