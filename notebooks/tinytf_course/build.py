@@ -40,7 +40,7 @@ def read(text, name="the notebook"):
 
 
 def load(path):
-    """Read a notebook from a file, see `read`: head and minutes as in the outline, install cell in."""
+    """Read a notebook from a file, see `read`: with head, minutes and install cell as they are."""
     path = Path(path)
     notebook = read(read_text(path), path.name)
     number = path.name.split("_")[0]
