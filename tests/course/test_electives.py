@@ -18,7 +18,7 @@ BY_NUMBER = {chapter.number: chapter for chapter in CHAPTERS}
 ALL = list(notebooks(FOLDER))
 
 
-# Boxes: an elective builds them, and the core says in a sentence what they do before it imports them.
+# Boxes: an elective builds them, and the core says in a sentence what they do, and imports them.
 BOXES = {"TiedOutput", "half_split_order", "padding_so_far", "token_positions"}
 
 
