@@ -19,7 +19,7 @@ HUES = {
     "write": "#0a7d5c", "family": "#8e4fae", "cost": "#a86400", "inside": "#0b7285",
     "clinic": "#c2410c",
 }  # fmt: skip
-HALF, HEIGHT = 412, 790  # of each of the two halves
+HALF, HEIGHT = 412, 778  # of each of the two halves
 STREET, LEFT, RIGHT, TOWER = 124, 18, 284, 80  # x of the road, x and width of the towers
 WALL = 378  # the right side of the house
 ROWS = tuple(108 + 136 * row for row in range(5))  # y, in the second half
@@ -104,7 +104,7 @@ _DARK = """
 .course-map .halo{stroke:#1b222c}.course-map .road{stroke:#333d4a}
 .course-map .dash{stroke:#14181f}.course-map .done.road{stroke:#93a1b3}
 .course-map .done.dash{stroke:#14181f}.course-map .stop{fill:#14181f}
-.course-map .part{fill-opacity:.3}
+.course-map .part{fill-opacity:.3}.course-map text.tinted{fill:#cfd8e3}
 """
 
 
@@ -138,25 +138,25 @@ def spoken_map(chapter=None, done=()):
     )
 
 
-def draw_map(chapter=None, done=(), tall=False, address=None, dark=False):
+def draw_map(chapter=None, done=(), tall=False, address=None, dark=None):
     """The map as SVG, its halves side by side or, `tall`, one below the other.
 
-    `address` gives a chapter's link, None for none; `dark` adds colours for dark screens. Raises
-    ValueError for a chapter that is not there.
+    `address` gives a chapter's link, None for none; `dark` is the CSS selector or media query for
+    which it takes dark colours. Raises ValueError for a chapter that is not there.
     """
     if chapter is not None and chapter not in BY_NUMBER:
         last = max(BY_NUMBER)
         raise ValueError(f"no chapter {chapter} on the map; it has {min(BY_NUMBER)} to {last}")
     dx, dy = (0, HEIGHT - 30) if tall else (HALF, 0)
     stops = FIRST | {n: (x + dx, y + dy, hue) for n, (x, y, hue) in SECOND.items()}
-    width, height = (HALF if tall else 2 * HALF - 8), HEIGHT + dy
+    width, height = (HALF if tall else 2 * HALF - 8), HEIGHT + dy - 20 * tall
     bends = {n: [(x + dx * (n in SECOND), y + dy * (n in SECOND)) for x, y in way]
              for n, way in _BENDS.items()}  # fmt: skip
     if tall:  # down beside the house, and under it
         lane, low, row = WALL + 20, dy + 30, ROWS[0] + dy
         bends[15] = [(lane, ROWS[0]), (lane, low), (BEND[0], low), (BEND[0], row)]
     draw = _Pen(set(done), address or (lambda number: None))
-    style = _STYLE + (f"@media (prefers-color-scheme:dark){{{_DARK}}}" if dark else "")
+    style = _STYLE + (f"{dark}{{{_DARK}}}" if dark else "")
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="course-map" width="{width}" '
@@ -204,7 +204,7 @@ class _Pen:
         for y, kind, words in ((700, "done", "done"), (728, "open", "to come")):
             yield f'<g class="{kind}" style="color:{HUES["past"]}">{_circle(292, y, 9)}</g>'
             yield _text(308, y + 4, words, "faint")
-        yield _text(308, 760, "electives, minutes", "faint")
+        yield _text(308, 760, "electives, min", "faint")
         yield _text(286, 760, "◇", "faint")
 
     def lands(self, dx, dy):

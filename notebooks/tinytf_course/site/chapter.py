@@ -3,6 +3,7 @@
 import re
 
 from tinytf_course.notebooks import source
+from tinytf_course.site.coursemap import navigation
 from tinytf_course.site.folds import as_buttons, fold, pending, question
 from tinytf_course.site.outputs import to_html
 from tinytf_course.site.terms import link_terms
@@ -11,8 +12,8 @@ _FENCE = "`" * 9
 _LINK = re.compile(r"\[([^\]]*)\]\((\d\d[a-z]?_\w+)\.ipynb\)")
 
 
-def page(notebook, pictures):
-    """The Markdown of one chapter's page."""
+def page(notebook, pictures, names):
+    """The Markdown of one chapter's page; `names` are the pages of the chapters by number."""
     number = int(re.match(r"\d+", notebook.chapter)[0])
     waiting, seen, parts, folded = pending(notebook.cells), set(), [], False
     for cell, ids in zip(notebook.cells, waiting):
@@ -22,7 +23,8 @@ def page(notebook, pictures):
             text = link_terms(text, number, seen)
             parts.append(waiting_caption(text) if folded else text)
         elif cell["cell_type"] == "code" and source(cell).strip():
-            shown = results(cell, ids, pictures)
+            is_map = cell.get("id") == "course-map"
+            shown = navigation(names, number) if is_map else results(cell, ids, pictures)
             folded = shown.startswith("<details")
             parts += [code(source(cell)), raw(shown)]
     return "\n\n".join(part for part in parts if part) + "\n"
