@@ -1,7 +1,7 @@
 """The course's chapters: the one place for their titles, questions, minutes and order.
 
 It also says what is core, and how long everything takes. The core is what one needs to build, train
-and understand the Transformer; whatever `electives` names stands beside it, and so do whole chapters
+and understand the Transformer; what `electives` names stands beside it, and so do whole chapters
 that are `elective`. README's tables, the heads of the notebooks, the marks on their headings, the
 syllabi and the course map follow from here (`python -m tinytf_course build` and `readme` write
 them), or are tested against it.
@@ -113,7 +113,10 @@ CHAPTERS = (  # in the order of reading
     Chapter(
         "08", "Positional encoding", "How does attention know the order of the words?", 60,
         "attention and its masks (chapter 05), heads (chapter 06)",
-        electives="step-is-rotation 2, bug-in-tutorial 18, 08.3 10, further 3, position-probe-text 3",
+        electives=(
+            "step-is-rotation 2, bug-in-tutorial 18, 08.3 10, further 3, "
+            "position-probe-text 3"
+        ),
     ),
     Chapter(
         "09", "RoPE and ALiBi",
@@ -125,10 +128,10 @@ CHAPTERS = (  # in the order of reading
         ),
     ),
     Chapter(
-        "10", "Residuals and normalisation", "What keeps a deep stack trainable?", 76,
+        "10", "Residuals and normalisation", "What keeps a deep stack trainable?", 66,
         "chapters 03 to 09, and what a gradient is",
         electives=(
-            "10.3 8, which-numbers-share-mean 11, alike-text 2, skew-text 4, "
+            "10.2 10, 10.3 8, which-numbers-share-mean 11, alike-text 2, skew-text 4, "
             "batch-norm-in-use 20, used-by-text 3, jacobian 4, left-of-words-text 3, "
             "move-it-stack-as-training-starts 5, w2-gradients-text 2, longer-runs-text 4, "
             "plug-it-in 4, plug-it-in-text 5"
@@ -149,9 +152,9 @@ CHAPTERS = (  # in the order of reading
         "attention (05 to 07), positions (08), residuals and norms (10), the feed-forward network "
         "(11)",
         electives=(
-            "12.2 5, 12.3 10, one-class-for-both 25, moved-is-not-understood 4, five-seeds 2, "
-            "equal-starts 4, nine-words 5, which-layer 5, rows-of-a-batch 2, move-the-blank 3, "
-            "move-the-blank-caption 4"
+            "12.2 5, 12.3 10, one-class-for-both 25, moved-is-not-understood 4, "
+            "five-seeds 2, equal-starts 4, nine-words 5, which-layer 5, rows-of-a-batch 2, "
+            "move-the-blank 3, move-the-blank-caption 4"
         ),
     ),
     Chapter(
@@ -201,14 +204,14 @@ CHAPTERS = (  # in the order of reading
         ),
     ),
     Chapter(
-        "19", "Pretraining", "How does a model learn from nothing but text?", 63,
+        "19", "Pretraining", "How does a model learn from nothing but text?", 55,
         "GPT (chapter 18), the training loop (15), byte-pair encoding (03)",
         electives=(
-            "19.3 10, each-on-and-off 6, again-and-again 6, where-are-the-bits 5, further 2, "
-            "block-table-text 2, counters-speak 3, your-own-text 3, how-long 5, floors 1, "
-            "when-clipped 2, how-far-back 4, by-place-caption 5, copies-caption 2, "
-            "decay-is-not-l2 3, what-it-expects 3, next-tokens-caption 4, reach-caption 5, "
-            "after-cut-caption 3"
+            "19.2 8, 19.3 10, each-on-and-off 6, again-and-again 6, where-are-the-bits 5, "
+            "further 2, block-table-text 2, counters-speak 3, your-own-text 3, how-long 5, "
+            "floors 1, when-clipped 2, how-far-back 4, by-place-caption 5, "
+            "copies-caption 2, decay-is-not-l2 3, what-it-expects 3, next-tokens-caption 4, "
+            "reach-caption 5, after-cut-caption 3"
         ),
     ),
     Chapter(
@@ -225,26 +228,27 @@ CHAPTERS = (  # in the order of reading
         "What can an encoder learn from plain text, and what is it good for?", 60,
         "residuals and norms (10), the encoder and its masked words (12), a training loop (15)",
         electives=(
-            "21.2 10, answers 19, how-large 1, states-of-2-text 5, counting 6, entailment 8, "
-            "did-it-follow 25, keeping 5, hiding-end 2, distillation 8, relatives 4"
+            "21.2 10, answers 19, how-large 1, states-of-2-text 5, counting 6, "
+            "entailment 8, did-it-follow 25, keeping 5, hiding-end 2, distillation 8, "
+            "relatives 4"
         ),
     ),
     Chapter(
-        "22", "Three families", "Encoder, decoder or both: which for which task?", 46,
+        "22", "Three families", "Encoder, decoder or both: which for which task?", 56,
         "the Transformer (chapter 14) and its training (15), GPT (18), masked words (21)",
         electives=(
-            "22.1 10, short-texts 14, 22.3 15, results-text 5, bart 27, examples-text 9, "
+            "short-texts 14, 22.3 15, results-text 5, bart 27, examples-text 9, "
             "longer-intro 3, longer-text 3"
         ),
     ),
     Chapter(
         "23", "The block today",
-        "What has changed in the block since 2017, and what does it buy?", 67,
+        "What has changed in the block since 2017, and what does it buy?", 62,
         "RoPE (chapter 09), RMSNorm (10), SwiGLU (11), the cache (17), GPT (18)",
         electives=(
-            "23.2 10, conversation 11, bill 2, further 6, bias-of-keys-text 3, alone 6, "
-            "groups-afterwards 9, sixth-text 3, save-time 2, save-time-2 4, one-key-for-all 5, "
-            "shares-text 2, sixteen-bits 2, after-llama 2"
+            "23.1 15, conversation 11, bill 2, further 6, bias-of-keys-text 3, alone 6, "
+            "groups-afterwards 9, sixth-text 3, save-time 2, save-time-2 4, "
+            "one-key-for-all 5, shares-text 2, sixteen-bits 2, after-llama 2"
         ),
     ),
     Chapter(
@@ -270,18 +274,18 @@ CHAPTERS = (  # in the order of reading
         "chapter 26, attention and masks (05), what a gradient is",
         electives=(
             "skipped-tiles 10, kept-why 26, in-parallel 16, loss-scaling 1, travels-text 1, "
-            "widths-text 2, sum-text 1, ddp-text 4, way-back-text 8, padding-text 20, int8 4, "
-            "int8-end 7, dividing 5, ladder-text 5, many-gpus 8"
+            "widths-text 2, sum-text 1, ddp-text 4, way-back-text 8, padding-text 20, "
+            "int8 4, int8-end 7, dividing 5, ladder-text 5, many-gpus 8"
         ),
     ),
     Chapter(
-        "28", "Looking inside", "Which head does what, and how do we know?", 62,
+        "28", "Looking inside", "Which head does what, and how do we know?", 72,
         "heads (chapter 06), cross-attention (07), RoPE (09), the Transformer (14), GPT (18)",
         electives=(
-            "28.1 10, 28.2 10, apart-text 8, 28.3 10, dependence-text 2, circuit-text 25, "
+            "28.2 10, apart-text 8, 28.3 10, dependence-text 2, circuit-text 25, "
             "five-seeds-text 4, one-learns-text 3, learned-text 5, by-place-text 12, "
-            "weights-and-values 4, oracle-text 2, first-text 3, five-text 15, how-many-text 3, "
-            "points-text 7"
+            "weights-and-values 4, oracle-text 2, first-text 3, five-text 15, "
+            "how-many-text 3, points-text 7"
         ),
     ),
     Chapter(

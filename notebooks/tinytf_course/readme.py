@@ -3,6 +3,7 @@
 In README.md, `<!-- chapters: ... -->` to `<!-- end of chapters -->` holds the table of chapters,
 and `hours` how long they take. In .github/GUIDE.md, `online` says how to run them without
 installing anything; in .github/PACKAGE.md, `parts` maps what each chapter builds to its file.
+.github/course-map.svg, README's picture of the course, is written as a whole.
 """
 
 import re
@@ -12,10 +13,19 @@ from tinytf_course.house import map_markdown
 from tinytf_course.online import without_installing
 from tinytf_course.outline import chapter_table, hours
 
+
+def course_picture():
+    """The course map with everything filled in, light or dark as the reader's screen is."""
+    from tinytf_course.drawings.coursemap import BY_NUMBER, draw_map  # which loads matplotlib
+
+    return draw_map(done=BY_NUMBER, dark="@media (prefers-color-scheme:dark)")
+
+
 PAGES = {
     "README.md": {"hours": hours, "chapters": chapter_table},
     ".github/GUIDE.md": {"online": without_installing},
     ".github/PACKAGE.md": {"parts": map_markdown},
+    ".github/course-map.svg": course_picture,
 }
 
 
@@ -24,6 +34,8 @@ def refreshed(text, folder, page="README.md"):
 
     Raises ValueError if a region's comments are not there, each once.
     """
+    if callable(PAGES[page]):
+        return PAGES[page]()
     up = "../" * page.count("/")
     for name, write in PAGES[page].items():
         region = re.compile(rf"(<!-- {name}: [^\n]*-->\n).*?(<!-- end of {name} -->)", re.S)

@@ -3,10 +3,14 @@
 It reads the saved notebooks and nothing else, so a cell counts once its notebook is saved.
 """
 
+import contextlib
 import html
 import re
 
-from tinytf_course.notebooks import readable
+from tinytf_course.electives import electives
+from tinytf_course.notebooks import notebooks, readable
+from tinytf_course.outline import CHAPTERS
+from tinytf_course.saved import NotebookError, read, source
 
 _ANSWERED = re.compile(r"^([✓→]) (\d\d-\w+)  you said: ")
 _CELLS = 12  # the length of a drawn bar
@@ -29,6 +33,39 @@ def counted(notebook):
     solved = tried.count("passed"), len(tried)
     built = sum(status == "passed" for status in parts.values()), len(parts)
     return notebook.chapter, (sum(predicted.values()), len(predicted)), solved, built
+
+
+def done_in(folder, chapter=None):
+    """The numbers of the chapters that are done: all exercises of their core are solved.
+
+    It is the reader's own copies in `folder` that count. Where there are none, as in the course's
+    own notebooks, the chapters before `chapter` are done.
+    """
+    copies = list(_copies(folder))
+    if not copies:
+        return set(range(chapter or 0))
+    return {int(one.number) for one in CHAPTERS for copy in copies if _solved(copy, one)}
+
+
+def _copies(folder):
+    """The notebooks of a folder that `start` has made."""
+    for notebook in notebooks(folder):
+        with contextlib.suppress(NotebookError):
+            if "tinytf" in read(notebook.path).get("metadata", {}):
+                yield notebook
+
+
+def _solved(copy, chapter):
+    """Whether a copy of this chapter shows all exercises of its core as solved."""
+    if copy.chapter != chapter.number:
+        return False
+    asked = {
+        found[1]
+        for cell, elective in zip(copy.cells, electives(copy.cells, chapter), strict=True)
+        if not elective and (found := re.match(r"### Exercise (\S+)", source(cell)))
+    }
+    checked = copy.records("check", "id", "status")
+    return asked <= {check["id"] for check in checked if check["status"] == "passed"}
 
 
 def so_far(folder="."):

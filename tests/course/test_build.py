@@ -246,11 +246,11 @@ def test_the_head_follows_the_outline(tmp_path, capsys):
     path = tmp_path / "05_it.ipynb"
     text = "# Three\n\n**What?**\n\nWords. About 5 minutes, or\nso.\n\nMore words."
     path.write_text(made(text))
-    [minutes] = (chapter.minutes for chapter in CHAPTERS if chapter.number == "05")
-    assert load(path).cells[0].source == (
-        "# 05 Scaled dot-product attention\n\n**How does one word look up what it needs in the "
-        f"others?**\n\nWords. About {minutes} minutes. You need: a word is a vector (chapter 04)."
-        "\n\nMore words."
+    [five] = (chapter for chapter in CHAPTERS if chapter.number == "05")
+    assert " ".join(load(path).cells[0].source.split()) == (
+        "# 05 Scaled dot-product attention **How does one word look up what it needs in the "
+        f"others?** Words. About {five.core} minutes, and {five.beside} more for its electives. "
+        "You need: a word is a vector (chapter 04). More words."
     )
     path.write_text(made("# Three"))
     with pytest.raises(NotebookError, match=r"05_it.ipynb: the first cell .* does not say .*How"):

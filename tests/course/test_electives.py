@@ -18,7 +18,7 @@ BY_NUMBER = {chapter.number: chapter for chapter in CHAPTERS}
 ALL = list(notebooks(FOLDER))
 
 
-# Boxes: built in an elective, taken from the package where the core says in a sentence what they do.
+# Boxes: an elective builds them, and the core says in a sentence what they do, and imports them.
 BOXES = {"TiedOutput", "half_split_order", "padding_so_far", "token_positions"}
 
 
@@ -93,6 +93,14 @@ def test_a_core_chapter_needs_core_chapters_alone():
     for chapter in CHAPTERS:
         needs = {BY_NUMBER[number] for number in re.findall(r"\b\d\d\b", chapter.needs or "")}
         assert chapter.elective or not any(need.elective for need in needs), chapter.number
+
+
+@pytest.mark.parametrize("notebook", ALL, ids=lambda n: n.path.stem)
+def test_a_chapter_of_the_core_has_an_exercise_there(notebook):
+    """So that it can be done, as the course map shows it."""
+    names = electives(notebook.cells, BY_NUMBER[notebook.chapter])
+    core = [cell for cell, name in zip(notebook.cells, names, strict=True) if not name]
+    assert any(source(cell).startswith("### Exercise ") for cell in core)
 
 
 def test_the_core_takes_28_hours_at_most():

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from tinytf_course.drawings import coursemap
 from tinytf_course.notebooks import notebooks, source
 from tinytf_course.outline import CHAPTERS, head, outline
 from tinytf_course.tables import Link
@@ -24,17 +23,6 @@ def test_every_notebook_has_its_place_and_its_name():
     for notebook in notebooks(FOLDER):
         assert notebook.chapter in BY_NUMBER
     assert [chapter.number for chapter in CHAPTERS] == sorted(BY_NUMBER)
-
-
-def test_the_map_has_the_outline_s_chapters():
-    drawn = {
-        number for *_, numbers in coursemap._ENCLOSING + coursemap._PARTS for number in numbers
-    }
-    around = {number for number, _ in coursemap._AROUND}
-    assert drawn | around == {int(c.number) for c in CHAPTERS if c.number.isdigit()}
-    for number, label in coursemap._AROUND:
-        title = BY_NUMBER[f"{number:02d}"].title.lower()
-        assert label.replace("\n", " ").lower() in title
 
 
 def test_a_head_that_lacks_something_is_an_error():

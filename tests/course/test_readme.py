@@ -52,8 +52,10 @@ def test_the_readme_is_written_between_its_comments(course, capsys):
     assert (course / "README.md").read_text() == README
     assert main(command) == 0
     text = (course / "README.md").read_text()
-    assert text.startswith("# It\n<!-- hours: how -->\n**It takes** about 2 hours in all")
-    assert "<!-- end of hours -->\n<!-- chapters: how -->\n| | question | time |\n" in text
+    assert text.startswith("# It\n<!-- hours: how -->\n**It takes** about 1 hours for the core")
+    assert (
+        "<!-- end of hours -->\n<!-- chapters: how -->\n| | question | core | electives |\n" in text
+    )
     assert "| [05 Scaled dot-product attention](notebooks/05_it.ipynb) | How does" in text
     parts = (course / ".github" / "PACKAGE.md").read_text()
     assert "| 05 | `causal_mask` | [tinytf/masks.py](../tinytf/masks.py) |\n<!-- end" in parts

@@ -16,6 +16,7 @@ from tinytf_course.notebooks import Notebook
 from tinytf_course.site import MissingPackage, assets, chapter, folds, outputs, pages, terms
 
 ROOT = Path(__file__).parents[2]
+FIVE = "05_scaled_dot_product_attention"
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + struct.pack(">II", 300, 200) + b"rest"
 
 
@@ -127,7 +128,7 @@ def test_a_page_hides_the_caption_of_a_folded_figure(tmp_path):
         code('predict.answer("05-a", "two")', html("<p>two</p>")),
         {"cell_type": "markdown", "id": "n", "source": "see [03 Tokens](03_tokens.ipynb)"},
     )
-    page = chapter.page(notebook, None)
+    page = chapter.page(notebook, None, {})
     assert page.count('<details class="until"') == 2
     assert '<div class="waits">\n\n*It is two.* So\n\n</div>\n\nmore' in page
     assert '<a href="03_tokens.html">03 Tokens</a>' in page
@@ -203,6 +204,18 @@ def test_built_pages_have_every_cell_and_alt_text(site):
         assert all(f'id="{anchor}"' in glossary for anchor in used)
 
 
+def test_the_map_leads_from_every_page_to_the_others(site):
+    for name, here in (("index", None), ("00_start_here", "00"), (FIVE, "05")):
+        page = (site / f"{name}.html").read_text(encoding="utf-8")
+        [shown] = re.findall(r'<nav class="map".*?</nav>', page, flags=re.S)
+        assert set(re.findall(r'<a href="([^"]*)"', shown)) == {
+            "00_start_here.html",
+            f"{FIVE}.html",
+        }
+        marked = re.findall(r'data-chapters="([^"]*)"[^>]*><circle class="here"', shown)
+        assert marked == [here] * 2 * (here is not None)
+
+
 OUTSIDE = """root => [...root.querySelectorAll('.app .token, .app button, .app select')]
     .filter(node => !node.closest('.panel')).filter(node => {
         const word = node.getBoundingClientRect(), box = root.getBoundingClientRect();
@@ -256,4 +269,26 @@ def test_a_prediction_an_explorer_and_a_search_answer_in_a_browser(site):
         page.goto(f"{(site / 'search.html').as_uri()}?q=softmax")
         page.wait_for_selector("#search-results li a")
         assert "05 Scaled" in page.locator("#search-results").inner_text()
+        assert not faults, faults[:3]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("width", "form"), [(900, "wide"), (390, "tall")])
+def test_the_map_is_readable_and_filled_in_when_a_chapter_was_read(site, width, form):
+    with offline_browser(width=width, height=800) as (page, faults):
+        page.goto((site / f"{FIVE}.html").as_uri())
+        shown = page.locator(f".map .{form} .course-map")
+        assert page.locator(".map .course-map:visible").count() == 1
+        heights = shown.locator("text").evaluate_all(
+            "texts => texts.map(t => parseFloat(getComputedStyle(t).fontSize) * t.getCTM().a)"
+        )
+        assert min(heights) > 9
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert shown.locator(".done").count() == 0
+        page.evaluate("document.querySelectorAll('.cell-anchor').forEach(a => a.scrollIntoView())")
+        page.wait_for_selector(f".map .{form} a.done[data-chapters='05']", state="attached")
+        assert shown.locator("a.done[data-chapters='05 06']").count() == 0
+        shown.locator("a[data-chapters='00']").first.click()
+        page.wait_for_url("**/00_start_here.html")
+        assert page.locator(f".map .{form} a.done[data-chapters='05']").count() == 1
         assert not faults, faults[:3]

@@ -4,7 +4,7 @@ import json
 
 from course_support import cell, said
 
-from tinytf_course.sofar import so_far
+from tinytf_course.sofar import done_in, so_far
 
 
 def save(folder, name, *outputs):
@@ -39,3 +39,24 @@ def test_the_name_of_a_file_is_no_markup(tmp_path):
     drawn = so_far(tmp_path)._repr_html_()
     assert "&lt;b&gt;x</th>" in drawn
     assert "<b>" not in drawn
+
+
+def test_a_chapter_is_done_when_the_exercises_of_its_core_are_solved(tmp_path):
+    def copy(name, *solved, metadata):
+        asked = [
+            {"cell_type": "markdown", "id": f"e{n}", "metadata": {}, "source": f"### Exercise {n}"}
+            for n in ("01.1", "01.2")  # the outline has 01.2 as an elective
+        ]
+        checks = [said("", check={"id": id, "status": "passed"}) for id in solved]
+        cells = [*asked, cell("1", *checks)]
+        (tmp_path / name).write_text(json.dumps({"cells": cells, "metadata": metadata}))
+
+    copy("01_a.ipynb", "01.1", metadata={})
+    assert done_in(tmp_path) == set()
+    assert done_in(tmp_path, 3) == {0, 1, 2}
+    copy("01_a.ipynb", "01.1", metadata={"tinytf": {}})
+    assert done_in(tmp_path, 3) == {1}
+    copy("01_a.ipynb", "01.2", metadata={"tinytf": {}})
+    assert done_in(tmp_path, 3) == set()
+    (tmp_path / "02_b.ipynb").write_text("{")
+    assert done_in(tmp_path, 3) == set()

@@ -4,26 +4,27 @@ A line `{6 weeks}` begins a table that goes on to the next empty line, a line a 
 
     * 05, 06 · what happens in class · what is left for home
 
-`05` is a chapter, `10/2` half of one. What is written around it stays as it is; `{total}` is how
-long all the chapters take.
+`05` is a chapter, `10/2` half of one. What is written around it stays as it is; `{core}` and
+`{electives}` are the hours that these take in all chapters.
 """
 
 import re
 from typing import NamedTuple
 
-from tinytf_course.outline import CHAPTERS
+from tinytf_course.outline import CHAPTERS, in_hours
 from tinytf_course.release.teaching import NotesError
 
 _TABLE = re.compile(r"^\{(\d+) weeks\}\n((?:.+\n?)+)", flags=re.M)
 
 
 class Week(NamedTuple):
-    """A week: its chapters with the share of each that is read, class, home, and minutes."""
+    """A week: its chapters with the share of each that is read, class, home, minutes of core."""
 
     chapters: dict
     in_class: str
     home: str
     minutes: float
+    beside: float  # minutes of the chapters' electives
 
 
 def weeks(text):
@@ -37,8 +38,9 @@ def rendered(text):
     def write(found):
         return _table(_weeks(int(found[1]), found[2])) + "\n"
 
-    known = [chapter.minutes for chapter in CHAPTERS if chapter.minutes]
-    return _TABLE.sub(write, text).replace("{total}", _hours(sum(known)))
+    for name, hours in zip(("{core}", "{electives}"), in_hours(), strict=True):
+        text = text.replace(name, str(hours))
+    return _TABLE.sub(write, text)
 
 
 def _weeks(number, lines):
@@ -53,24 +55,26 @@ def _week(line):
     parts = line.removeprefix("* ").split(" · ")
     if len(parts) != 3:
         raise NotesError(f"no `* CHAPTERS · class · home`: {line!r}")
-    chapters, minutes = {}, 0
+    chapters, minutes, beside = {}, 0, 0
     for name in parts[0].split(", "):
         number, _, divisor = name.partition("/")
         if number not in known:
             raise NotesError(f"no chapter {number!r} in the outline: {line!r}")
         chapters[number] = 1 / int(divisor or 1)
-        minutes += (known[number].minutes or 90) * chapters[number]  # not written yet: a guess
-    return Week(chapters, *parts[1:], minutes)
+        minutes += known[number].core * chapters[number]
+        beside += known[number].beside * chapters[number]
+    return Week(chapters, *parts[1:], minutes, beside)
 
 
 def _table(weeks):
-    lines = ["| week | chapters | in class | at home | hours |", "|---|---|---|---|---|"]
+    lines = ["| week | chapters | in class | at home | core | electives |", "|---" * 6 + "|"]
     for place, week in enumerate(weeks, 1):
         names = [name if share == 1 else f"{name} (part)" for name, share in week.chapters.items()]
-        row = (str(place), ", ".join(names), week.in_class, week.home, _hours(week.minutes))
+        hours = _hours(week.minutes), _hours(week.beside)
+        row = (str(place), ", ".join(names), week.in_class, week.home, *hours)
         lines.append(f"| {' | '.join(row)} |")
-    total = _hours(sum(week.minutes for week in weeks))
-    return "\n".join([*lines, f"| | | | all together | {total} |"])
+    core, beside = (_hours(sum(column)) for column in list(zip(*weeks, strict=True))[3:])
+    return "\n".join([*lines, f"| | | | all together, hours | {core} | {beside} |"])
 
 
 def _hours(minutes):

@@ -15,7 +15,8 @@ def page(notes, facts):
     chapter = facts.chapter
     parts = [f"# {chapter.number} {chapter.title}: teacher's notes", f"*{chapter.question}*"]
     needs = f" It needs: {chapter.needs}." if chapter.needs else ""
-    parts += [f"About {chapter.minutes} minutes for a reader alone.{needs}"]
+    times = f"{chapter.core} minutes of core, {chapter.beside} of electives"
+    parts += [f"For a reader alone: {times}.{needs}"]
     parts += ["## What students can do afterwards", _points(notes.aims)]
     parts += ["## What they get wrong, and how to see it"]
     for number, each in enumerate(notes.wrong, 1):
@@ -45,10 +46,11 @@ def index(chapters, syllabi):
     """The first page: the chapters that have notes, as (Facts, file), and the syllabi's text."""
     rows = [
         (f"[{facts.chapter.number} {facts.chapter.title}]({file})", facts.chapter.question,
-         facts.chapter.minutes, len(facts.exercises), f"[quiz](quiz_{file})")
+         facts.chapter.core or "", facts.chapter.beside or "", len(facts.exercises),
+         f"[quiz](quiz_{file})")
         for facts, file in chapters
     ]  # fmt: skip
-    header = ("chapter", "question", "minutes", "exercises", "for students")
+    header = ("chapter", "question", "core, min", "electives", "exercises", "for students")
     return "\n\n".join(["# tinytf: teacher's edition", _table(header, rows), syllabi]) + "\n"
 
 

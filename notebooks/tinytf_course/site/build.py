@@ -70,10 +70,11 @@ def write_sources(chapters, source, readme=None):
         "claims": pages.claims(chapters),
         "glossary": pages.glossary(chapters),
     }
+    names = {chapter.chapter: chapter.path.stem for chapter in chapters}
     for chapter in chapters:
         figures = f"_static/figures/{chapter.chapter}"
         pictures = Pictures(source / figures, figures)
-        written[chapter.path.stem] = page(chapter, pictures)
+        written[chapter.path.stem] = page(chapter, pictures, names)
     for name, markdown in written.items():
         (source / f"{name}.md").write_text(markdown, encoding="utf-8")
 

@@ -4,6 +4,7 @@ import re
 
 from tinytf_course.notebooks import source
 from tinytf_course.online import CELL, own_lines
+from tinytf_course.site.coursemap import navigation
 from tinytf_course.site.folds import as_buttons, fold, pending, question
 from tinytf_course.site.outputs import to_html
 from tinytf_course.site.terms import link_terms
@@ -12,8 +13,8 @@ _FENCE = "`" * 9
 _LINK = re.compile(r"\[([^\]]*)\]\((\d\d[a-z]?_\w+)\.ipynb\)")
 
 
-def page(notebook, pictures):
-    """The Markdown of one chapter's page."""
+def page(notebook, pictures, names):
+    """The Markdown of one chapter's page; `names` are the pages of the chapters by number."""
     number = int(re.match(r"\d+", notebook.chapter)[0])
     waiting, seen, parts, folded = pending(notebook.cells), set(), [], False
     for cell, ids in zip(notebook.cells, waiting):
@@ -23,7 +24,8 @@ def page(notebook, pictures):
             text = link_terms(text, number, seen)
             parts.append(waiting_caption(text) if folded else text)
         elif cell["cell_type"] == "code" and source(cell).strip():
-            shown = results(cell, ids, pictures)
+            is_map = "course_map(" in source(cell)
+            shown = navigation(names, number) if is_map else results(cell, ids, pictures)
             folded = shown.startswith("<details")
             wrote = set_up(source(cell)) if cell.get("id") == CELL else code(source(cell))
             parts += [wrote, raw(shown)]

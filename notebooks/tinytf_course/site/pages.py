@@ -7,6 +7,7 @@ from tinytf_course.display import inline
 from tinytf_course.glossary import TERMS
 from tinytf_course.outline import CHAPTERS
 from tinytf_course.site.chapter import raw
+from tinytf_course.site.coursemap import navigation
 from tinytf_course.site.terms import anchor
 
 # README's pictures and badges; the index has the explorer itself.
@@ -18,12 +19,14 @@ def index(chapters, readme):
     known = {chapter.number: chapter for chapter in CHAPTERS}
     cards = "".join(_card(notebook, known[notebook.chapter]) for notebook in chapters
                     if notebook.chapter in known)  # fmt: skip
-    names = "\n".join(["", *(notebook.path.stem for notebook in chapters), "claims", "glossary"])
+    pages = {notebook.chapter: notebook.path.stem for notebook in chapters}
+    names = "\n".join(["", *pages.values(), "claims", "glossary"])
     return "\n\n".join(
         [
             _PICTURE.sub("", readme.split("\n## ")[0]).strip() or "# tinytf",
             raw(_explorer(chapters)),
             "## Chapters",
+            raw(navigation(pages)),
             raw(f'<div class="cards">{cards}</div>'),
             "Every measured sentence is listed among the [claims](claims.md), every term in the "
             "[glossary](glossary.md). To run the cells, install the course as its README says.",
@@ -76,10 +79,11 @@ def title(notebook):
 
 
 def _card(notebook, chapter):
-    minutes = f"<small>{chapter.minutes} minutes</small>" if chapter.minutes else ""
+    times = [f"{chapter.core} minutes"] * bool(chapter.core)
+    times += [f"{chapter.beside} of electives"] * bool(chapter.beside)
     return (
         f'<a class="card-link" href="{notebook.path.stem}.html"><b>{html.escape(title(notebook))}'
-        f"</b><span>{inline(chapter.question)}</span>{minutes}</a>"
+        f"</b><span>{inline(chapter.question)}</span><small>{', '.join(times)}</small></a>"
     )
 
 

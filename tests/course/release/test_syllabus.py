@@ -2,25 +2,32 @@
 
 import pytest
 
-from tinytf_course.outline import CHAPTERS
+from tinytf_course.outline import CHAPTERS, in_hours
 from tinytf_course.release.syllabus import rendered, weeks
 from tinytf_course.release.teaching import FOLDER, NotesError
 
-MINUTES = {chapter.number: chapter.minutes or 90 for chapter in CHAPTERS}
+BY_NUMBER = {chapter.number: chapter for chapter in CHAPTERS}
 SYLLABI = (FOLDER / "syllabi.md").read_text(encoding="utf-8")
 
 
 def test_hours_come_from_the_outline():
     text = (
-        "Two:\n\n{2 weeks}\n* 05, 10/2 · masks,\n  drawn · 05.3\n* 06 · heads · 06.1\n\nEnd {total}"
+        "Two:\n\n{2 weeks}\n* 05, 10/2 · masks,\n  drawn · 05.3\n* 24 · theirs · 24.1\n\n"
+        "{core} and {electives}"
     )
     first, second = weeks(text)[2]
-    assert first.minutes == MINUTES["05"] + MINUTES["10"] / 2
+    five, ten = BY_NUMBER["05"], BY_NUMBER["10"]
+    assert first.minutes == five.core + ten.core / 2
+    assert first.beside == five.beside + ten.beside / 2
+    assert (second.minutes, second.beside) == (0, BY_NUMBER["24"].beside)
     assert first.in_class == "masks, drawn"
     shown = rendered(text)
-    assert f"| 1 | 05, 10 (part) | masks, drawn | 05.3 | {first.minutes / 60:.1f} |" in shown
-    assert f"all together | {(first.minutes + second.minutes) / 60:.1f} |" in shown
-    assert "\n\nEnd " in shown
+    hours = f"{first.minutes / 60:.1f} | {first.beside / 60:.1f} |"
+    assert f"| 1 | 05, 10 (part) | masks, drawn | 05.3 | {hours}" in shown
+    whole = f"{first.minutes / 60:.1f} | {(first.beside + second.beside) / 60:.1f} |"
+    assert f"all together, hours | {whole}" in shown
+    core, beside = in_hours()
+    assert f"\n\n{core} and {beside}" in shown
 
 
 @pytest.mark.parametrize("line", ["* 05 · class", "* 5 · class · home", "* 99 · class · home"])
@@ -50,4 +57,4 @@ def test_ours_are_of_six_and_twelve_weeks():
 
 def test_the_long_one_reads_every_chapter():
     read = {chapter for week in weeks(SYLLABI)[12] for chapter in week.chapters}
-    assert read == set(MINUTES)
+    assert read == set(BY_NUMBER)

@@ -21,7 +21,9 @@ def test_a_page_has_what_the_chapter_says():
     notes, its = model()
     shown = page(notes, its)
     assert shown.startswith(f"# 05 {its.chapter.title}")
-    assert f"About {its.chapter.minutes} minutes" in shown
+    assert (
+        f"For a reader alone: {its.chapter.core} minutes of core, {its.chapter.beside} of" in shown
+    )
     for id, exercise in its.exercises.items():
         assert f"| {id} | {exercise.title} | {exercise.stars} |" in shown
     for prediction in its.predictions.values():

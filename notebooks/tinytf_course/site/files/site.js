@@ -1,12 +1,16 @@
-// A choice is kept in this browser; choosing opens the results that waited for it.
+// A choice is kept in this browser; choosing opens the results that waited for it. So are the
+// chapters that were read to their end: the course map fills them in.
 (() => {
   // A browser may not read other files of a folder: search then shows titles without excerpts.
   if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined") {
     DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
   }
-  const key = (id) => `tinytf-predict-${id}`;
-  const recall = (id) => { try { return localStorage.getItem(key(id)); } catch { return null; } };
-  const keep = (id, text) => { try { localStorage.setItem(key(id), text); } catch { /* private */ } };
+  const recall = (id) => {
+    try { return localStorage.getItem(`tinytf-${id}`); } catch { return null; }
+  };
+  const keep = (id, text) => {
+    try { localStorage.setItem(`tinytf-${id}`, text); } catch { /* private */ }
+  };
 
   function settle(id, text) {
     for (const button of document.querySelectorAll(`[data-predict="${id}"]`)) {
@@ -25,11 +29,28 @@
       ids.add(button.dataset.predict);
       button.setAttribute("aria-pressed", "false");
       button.addEventListener("click", () => {
-        keep(button.dataset.predict, button.textContent);
+        keep(`predict-${button.dataset.predict}`, button.textContent);
         settle(button.dataset.predict, button.textContent);
       });
     }
-    for (const id of ids) if (recall(id)) settle(id, recall(id));
+    for (const id of ids) {
+      const said = recall(`predict-${id}`);
+      if (said) settle(id, said);
+    }
+    const fillIn = () => {
+      for (const shape of document.querySelectorAll(".course-map [data-chapters]")) {
+        const chapters = shape.dataset.chapters.split(" ");
+        shape.classList.toggle("done", chapters.every((chapter) => recall(`done-${chapter}`)));
+      }
+    };
+    const chapter = location.pathname.match(/(\d\d)_\w+\.html$/)?.[1];
+    const last = [...document.querySelectorAll(".cell-anchor")].pop();
+    if (chapter && last) {
+      new IntersectionObserver(([seen]) => {
+        if (seen.isIntersecting) { keep(`done-${chapter}`, "read"); fillIn(); }
+      }).observe(last);
+    }
+    fillIn();
     // A link to a cell whose results are folded opens them.
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     const results = target?.nextElementSibling?.nextElementSibling;

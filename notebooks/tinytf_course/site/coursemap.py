@@ -1,0 +1,14 @@
+"""The course map as the site's navigation: wide for a desk, tall for a phone, chapters as links."""
+
+from tinytf_course.drawings.coursemap import draw_map
+
+
+def navigation(names, chapter=None):
+    """The map with links to the pages in `names` ({number: name}), `chapter` marked."""
+    address = {int(number): f"{name}.html" for number, name in names.items()}.get
+    dark = 'html[data-theme="dark"]'
+    maps = "".join(
+        f'<div class="{"tall" if tall else "wide"}">{draw_map(chapter, (), tall, address, dark)}</div>'
+        for tall in (False, True)
+    )
+    return f'<nav class="map" aria-label="The course map">{maps}</nav>'
