@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from tinytf.viz.spoken import spoken
-from tinytf.viz.style import COLOURS
+from tinytf.viz.style import COLOURS, legible
 from tinytf_course import drawings as viz
 
 
@@ -16,9 +16,12 @@ def arrows(d):
     return [patch for patch in d.ax.patches if hasattr(patch, "get_arrowstyle")]
 
 
-def test_a_box_is_as_wide_as_its_text_needs():
-    d = drawing()
-    box = d.box(4, 2, "a rather long name\nof two lines", shape="(B, T, d_model)")
+@pytest.mark.parametrize("width", [8, 20])  # wider than a page it has larger type
+@pytest.mark.parametrize("size", [(None, None), (0.5, 0.5)])
+def test_a_box_is_as_large_as_its_text_needs(width, size):
+    d = drawing(width)
+    box = d.box(4, 2, "a rather long name\nof two lines", shape="(B, T, d_model)", size=size)
+    legible(d.ax.figure)
     for text in d.ax.texts:
         extent = text.get_window_extent(d.ax.figure.canvas.get_renderer())
         (left, low), (right, high) = d.ax.transData.inverted().transform(extent.get_points())
