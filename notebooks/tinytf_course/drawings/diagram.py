@@ -5,6 +5,7 @@ that its shape, an arrow leads to what is made of it, a small matrix shows its n
 by role (`COLOURS`), one for the whole course.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import matplotlib.pyplot as plt
@@ -68,7 +69,7 @@ class Diagram:
             raise ValueError(f"a drawing of {width} × {height} units has no room")
         head = LINE * 2 if title else 0
         figure = plt.figure(figsize=(width * UNIT, (height + head) * UNIT), layout="none")
-        self.least = least_type(figure)
+        self.width, self.height, self.least = width, height, least_type(figure)
         self.ax = figure.add_axes((0, 0, 1, 1))
         self.ax.set(xlim=(0, width), ylim=(0, height + head))
         self.ax.axis("off")
@@ -86,9 +87,11 @@ class Diagram:
         needs, which it has in any case; `faint` draws it pale, for what stands by.
         """
         above, below = self._high(text, TEXT), self._high(shape, SMALL)
-        wide = max(self._wide(text, TEXT), self._wide(shape or "", SMALL))
-        width = max(wide + 2 * PADDING, 0.7) if size[0] is None else max(wide + PADDING, size[0])
-        height = max(above + below + PADDING / 2, size[1] or above + below + 2 * PADDING)
+        width, height = self._needed(text, shape)
+        if size[0] is not None:
+            width = max(width - PADDING, size[0])
+        if size[1] is not None:
+            height = max(height - 1.5 * PADDING, size[1])
         place = Box(x, y, width, height)
         edge = COLOURS[role]
         self.ax.add_patch(
@@ -104,6 +107,30 @@ class Diagram:
         if shape:
             self.text(x, y - above / 2, shape, size=SMALL, color=_mixed(ink, 0.15))
         return place
+
+    def grid(self, *rows, low=0.0):
+        """Draw boxes in rows and columns, evenly spread over the drawing above `low`; return them.
+
+        A row is a list of (text, shape, role) or (text, shape, role, faint), and of None where a
+        place is empty. Boxes of a column are equally wide, those of a row equally high::
+
+            (x, q), (_, k) = d.grid([("X", None, "input"), ("Q", None, "query")],
+                                    [None, ("K", None, "key")])
+        """
+        sizes = [[self._needed(*one[:2]) if one else (0, 0) for one in row] for row in rows]
+        wide = [max(width for width, _ in column) for column in zip(*sizes, strict=True)]
+        high = [max(height for _, height in row) for row in sizes]
+        columns, lines = _spread(wide, self.width), _spread(high[::-1], self.height - low)[::-1]
+        return [
+            [one and self.box(x, low + y, *one[:3], (width, height), *one[3:])
+             for one, x, width in zip(row, columns, wide, strict=True)]
+            for row, y, height in zip(rows, lines, high, strict=True)
+        ]  # fmt: skip
+
+    def chain(self, *boxes):
+        """Draw an arrow from each box to the next."""
+        for start, end in pairwise(boxes):
+            self.arrow(start, end)
 
     def arrow(self, start, end, text=None, bend=0.0, role=None, dashed=False):
         """Draw an arrow from a Box or (x, y) to another, with a word on it.
@@ -187,6 +214,12 @@ class Diagram:
         above = LINE if columns else 0
         return Box(x - words / 2, y + above / 2, width * cell + words, height * cell + above)
 
+    def _needed(self, text, shape):
+        """The width and height that a box needs for its text and its shape, in units."""
+        wide = max(self._wide(text, TEXT), self._wide(shape or "", SMALL))
+        high = self._high(text, TEXT) + self._high(shape, SMALL)
+        return max(wide + 2 * PADDING, 0.7), high + 2 * PADDING
+
     def _wide(self, text, size):
         """How wide a text of this size is, in units."""
         drawn = self.ax.text(0, 0, text, size=max(size, self.least))
@@ -197,6 +230,13 @@ class Diagram:
     def _high(self, text, size):
         """How high the lines of a text of this size are together, in units; 0 for no text."""
         return (text.count("\n") + 1) * LINE * max(size, self.least) / TEXT if text else 0
+
+
+def _spread(sizes, room):
+    """The middles of things of these sizes, in a line over `room`, equally far apart."""
+    apart = (room - sum(sizes)) / len(sizes)
+    ends = [sum(sizes[: i + 1]) + apart * (i + 0.5) for i in range(len(sizes))]
+    return [end - size / 2 for end, size in zip(ends, sizes, strict=True)]
 
 
 def _ends(start, end):

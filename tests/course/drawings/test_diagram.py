@@ -91,3 +91,27 @@ def test_a_drawing_says_what_it_shows():
         viz.Diagram(0, 3, alt="nothing")
     with pytest.raises(ValueError, match="empty alternative text"):
         viz.Diagram(3, 3, alt=" ")
+
+
+def test_a_grid_has_rows_and_columns_equally_far_apart():
+    d = drawing(9, 5)
+    (x, q, _), (none, k, out) = d.grid(
+        [("X", None, "input"), ("a long query", "(B, T, D)", "query"), None],
+        [None, ("K", None, "key", True), ("output", None, "output")],
+        low=1,
+    )
+    assert none is None
+    assert (q.x, q.width, x.y, x.height) == (k.x, k.width, q.y, q.height)
+    gaps = [x.left[0], q.left[0] - x.right[0], out.left[0] - k.right[0], 9 - out.right[0]]
+    assert gaps == pytest.approx([gaps[0], 2 * gaps[0], 2 * gaps[0], gaps[0]])
+    gaps = [5 - x.top[1], x.bottom[1] - k.top[1], k.bottom[1] - 1]
+    assert gaps == pytest.approx([gaps[0], 2 * gaps[0], gaps[0]])
+    with pytest.raises(ValueError, match="zip"):
+        d.grid([("X", None, "input")], [])
+
+
+def test_a_chain_leads_from_each_box_to_the_next():
+    d = drawing()
+    a, b, c = (d.box(x, 2, "word") for x in (1, 4, 7))
+    d.chain(a, b, c)
+    assert [arrow._posA_posB for arrow in arrows(d)] == [[a.right, b.left], [b.right, c.left]]
