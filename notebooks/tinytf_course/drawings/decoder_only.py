@@ -117,7 +117,7 @@ def draw_gpt(placeholders=(), shapes=None):
         ("last norm", shapes["hidden"], "norm", "norm" in placeholders),
         ("output map\nlogits", shapes["logits"], "output", False),
     ]
-    (boxes,) = d.grid(row, low=0.9)
+    boxes = [box for (box,) in d.columns(*([one] for one in row), low=0.9)]
     for i, (start, end) in enumerate(pairwise(boxes)):
         d.arrow(start, end, dashed=row[i + 1][3])
     low, ends = 0.5, (boxes[1], boxes[-1])

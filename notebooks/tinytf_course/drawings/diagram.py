@@ -108,24 +108,34 @@ class Diagram:
             self.text(x, y - above / 2, shape, size=SMALL, color=_mixed(ink, 0.15))
         return place
 
-    def grid(self, *rows, low=0.0):
-        """Draw boxes in rows and columns, evenly spread over the drawing above `low`; return them.
+    def columns(self, *columns, low=0.0, high=None):
+        """Draw boxes in columns, evenly spread over the drawing from `low` to `high`; return them.
 
-        A row is a list of (text, shape, role) or (text, shape, role, faint), and of None where a
-        place is empty. Boxes of a column are equally wide, those of a row equally high::
+        A column is a list, from the top, of (text, shape, role) or (text, shape, role, faint), and
+        of None where a place is empty. Boxes of a column are equally wide. Where columns have
+        equally many places they make rows, of boxes equally high::
 
-            (x, q), (_, k) = d.grid([("X", None, "input"), ("Q", None, "query")],
-                                    [None, ("K", None, "key")])
+            (x, _), (q, k) = d.columns([("X", None, "input"), None],
+                                       [("Q", None, "query"), ("K", None, "key")])
         """
-        sizes = [[self._needed(*one[:2]) if one else (0, 0) for one in row] for row in rows]
-        wide = [max(width for width, _ in column) for column in zip(*sizes, strict=True)]
-        high = [max(height for _, height in row) for row in sizes]
-        columns, lines = _spread(wide, self.width), _spread(high[::-1], self.height - low)[::-1]
-        return [
-            [one and self.box(x, low + y, *one[:3], (width, height), *one[3:])
-             for one, x, width in zip(row, columns, wide, strict=True)]
-            for row, y, height in zip(rows, lines, high, strict=True)
-        ]  # fmt: skip
+        sizes = [[one and self._needed(*one[:2]) for one in column] for column in columns]
+        wide = [max(size[0] for size in column if size) for column in sizes]
+        tall = {}
+        for column in sizes:
+            for row, size in enumerate(column):
+                place = (row + 0.5) / len(column)
+                tall[place] = max(tall.get(place, 0), size[1] if size else 0)
+        apart = (self.width - sum(wide)) / len(wide)
+        top, made = self.height if high is None else high, []
+        for i, column in enumerate(columns):
+            x = sum(wide[:i]) + wide[i] / 2 + apart * (i + 0.5)
+            places = [(row + 0.5) / len(column) for row in range(len(column))]
+            made.append([
+                one and self.box(x, top - (top - low) * place, *one[:3], (wide[i], tall[place]),
+                                 *one[3:])
+                for one, place in zip(column, places, strict=True)
+            ])  # fmt: skip
+        return made
 
     def chain(self, *boxes):
         """Draw an arrow from each box to the next."""
@@ -230,13 +240,6 @@ class Diagram:
     def _high(self, text, size):
         """How high the lines of a text of this size are together, in units; 0 for no text."""
         return (text.count("\n") + 1) * LINE * max(size, self.least) / TEXT if text else 0
-
-
-def _spread(sizes, room):
-    """The middles of things of these sizes, in a line over `room`, equally far apart."""
-    apart = (room - sum(sizes)) / len(sizes)
-    ends = [sum(sizes[: i + 1]) + apart * (i + 0.5) for i in range(len(sizes))]
-    return [end - size / 2 for end, size in zip(ends, sizes, strict=True)]
 
 
 def _ends(start, end):

@@ -73,12 +73,15 @@ def draw_encoder_stack(num_layers=3, final="norm"):
         "every layer. After the embedding all shapes are (B, S, C).",
     )  # fmt: skip
     layers = [(f"layer {n + 1}", "(B, S, C)", "encoder") for n in range(num_layers)]
-    (ids, *after), (mask, *_) = d.grid(
-        [("ids", "(B, S)", "input"), ("embedding", "(B, S, C)", "embedding"),
-         ("+ positions", "(B, S, C)", "position"), *layers, (final, "(B, S, C)", "norm"),
-         ("one vector\na word", "(B, S, C)", "memory")],
-        [("mask", "(B, 1, 1, S)", "mask"), *[None] * (num_layers + 4)],
+    after = (
+        ("embedding", "(B, S, C)", "embedding"), ("+ positions", "(B, S, C)", "position"), *layers,
+        (final, "(B, S, C)", "norm"), ("one vector\na word", "(B, S, C)", "memory"),
     )  # fmt: skip
+    (ids, mask), *after = d.columns(
+        [("ids", "(B, S)", "input"), ("mask", "(B, 1, 1, S)", "mask")],
+        *([one, None] for one in after),
+    )
+    after = [box for box, _ in after]
     d.chain(ids, *after)
     d.chain(ids, mask)
     masked = after[2:-2]

@@ -45,7 +45,7 @@ def draw_transformer(placeholders=(), shapes=None):
          for words, shape, role, *part in row]
         for row in rows
     ]  # fmt: skip
-    made = d.grid(*rows)
+    made = list(zip(*d.columns(*zip(*rows, strict=True)), strict=True))
     for row, boxes in zip(rows, made, strict=True):
         for i, (start, end) in enumerate(pairwise(boxes)):
             d.arrow(start, end, dashed=row[i + 1][3] or row[i][3])
@@ -184,13 +184,12 @@ def draw_training_step():
         "the loss gives gradients, these are clipped, and AdamW, at the rate of the schedule, "
         "moves the weights.",
     )  # fmt: skip
-    (batch, model, loss, gradients), (rate, step, _, clipped) = d.grid(
-        [("batch", "src, tgt_in, tgt_out", "input"), ("model", "its weights", "decoder"),
-         ("loss", "nats per token", "loss"), ("gradients", "one per weight", "query")],
-        [("schedule", "the rate of this step", "key"),
-         ("AdamW", "how far each weight goes", "feedforward"), None,
-         ("clipped", "length at most 1", "norm")],
-    )  # fmt: skip
+    (batch, rate), (model, step), (loss, _), (gradients, clipped) = d.columns(
+        [("batch", "src, tgt_in, tgt_out", "input"), ("schedule", "the rate of this step", "key")],
+        [("model", "its weights", "decoder"), ("AdamW", "how far each weight goes", "feedforward")],
+        [("loss", "nats per token", "loss"), None],
+        [("gradients", "one per weight", "query"), ("clipped", "length at most 1", "norm")],
+    )
     d.chain(batch, model, loss)
     d.arrow(loss, gradients, "backward")
     d.chain(gradients, clipped, step)
