@@ -4,6 +4,7 @@ from itertools import combinations
 
 import matplotlib.pyplot as plt
 import pytest
+from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 from tinytf.viz import style
@@ -19,11 +20,13 @@ def figures(house_style):
 
 
 def check_type(figure):
-    """Fail unless `figure`, as a notebook shows it, is of readable type and no text hides another.
+    """Fail unless `figure`, as a notebook shows it, can be read on a page, a dark one too.
 
-    Type is 9 points or more where the picture is 900 pixels wide, of 96 to an inch. Words that are
-    turned are left out of the second: the boxes around them overlap, and they do not.
+    It has paper of its own. Type is 9 points or more where the picture is 900 pixels wide, of 96 to
+    an inch. No text stands on another; words that are turned are left out of that, since the boxes
+    around them overlap where they do not.
     """
+    assert to_hex(figure.get_facecolor(), keep_alpha=True) == f"{style.PAPER}ff"
     texts = drawn(style.legible(figure))
     margin = 2 * plt.rcParams["savefig.pad_inches"]
     wide = (figure.get_tightbbox().width + margin) * figure.dpi

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from tinytf.viz import spoken as module
+from tinytf.viz import style
 from tinytf.viz.spoken import alt, spoken
 from tinytf_course import drawings as viz
 
@@ -73,6 +75,17 @@ def test_a_picture_comes_with_its_text():
     retina = module._speaking(lambda figure: (b"png", {"width": 3}))
     assert retina(ax.figure) == (b"png", {"width": 3, "alt": "said"})
     assert not module._speaking(lambda figure: None)(Figure())
+
+
+def test_small_type_is_enlarged_before_the_picture_is_made():
+    figure, ax = plt.subplots(figsize=(13, 3))
+    ax.set_title("small", fontsize=4)
+    ax.tick_params(labelsize=4)
+    sizes = []
+    module._speaking(lambda figure: sizes.extend(t.get_size() for t in figure.findobj(Text)))(
+        figure
+    )
+    assert min(sizes) == style.least_type(figure)
 
 
 def test_a_kernel_saves_it(tmp_path):

@@ -71,6 +71,12 @@ def test_every_figure_draws_on_axes_that_are_given():
         plt.close(figure)
 
 
+@pytest.mark.parametrize(("inches", "points"), [(13, 12.67), (8, 7.87), (5, 7.85)])
+def test_the_least_type_grows_with_a_figure_that_is_wider_than_the_page(inches, points):
+    """9 points of 1/72 inch are 12 pixels of the page; at 110 pixels to an inch 7.85 points."""
+    assert style.least_type(plt.figure(figsize=(inches, 2))) == pytest.approx(points, abs=0.005)
+
+
 def test_a_face_that_is_not_drawn_does_not_count(monkeypatch):
     """Of a family's faces the thin one may lack what the regular one has."""
     regular = next(f for f in font_manager.fontManager.ttflist if f.name == style.BASE_FONT)

@@ -4,6 +4,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 import pytest
 
+from tinytf.viz import style
 from tinytf_course import drawings as viz
 
 matplotlib.use("Agg")
@@ -26,6 +27,18 @@ def test_explore_leaves_a_still_and_redraws(shown):
     assert shown[-1]["image/png"] != still
     assert "k=4.0" in shown[-1]["text/plain"]
     assert shown.about["image/png"]["alt"].startswith("y: from 0 to 4,")
+
+
+def test_explore_enlarges_small_type(shown):
+    titles = []
+
+    def draw(k):
+        ax = scale_line(k)
+        titles.append(ax.set_title("small", fontsize=3))
+        return ax
+
+    viz.explore(draw, k=(0, 3))
+    assert titles[0].get_size() == style.least_type(titles[0].figure)
 
 
 def test_explore_fails_the_cell_when_the_first_drawing_fails(shown):

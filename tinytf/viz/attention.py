@@ -14,6 +14,7 @@ from .style import (
     PAPER,
     SIGNED,
     as_array,
+    cell_text,
     label,
     new_axes,
     readable_on,
@@ -255,12 +256,10 @@ def _cell(ax, row, column, inset=0.0, **style):
 
 
 def _write_numbers(ax, values, shown, mesh, decimals=2, points=None):
-    """Write the numbers in their cells, but none that rounds to nothing."""
     points = points or max(7.5, min(11, 110 / max(values.shape)))
     for row, column in np.argwhere(shown):
         value = values[row, column]
-        text = f"{value:.{decimals}f}"
-        if float(text):
+        if text := cell_text(value, decimals):
             color = readable_on(mesh.cmap(mesh.norm(value))[:3])
             ax.text(column, row, text, ha="center", va="center", fontsize=points, color=color)
 

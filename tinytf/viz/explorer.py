@@ -27,7 +27,7 @@ from matplotlib.colors import LinearSegmentedColormap, to_hex
 
 from .attention import alignment_grid, heatmap, sounded
 from .example import KINDS, NAMES, causal, checked, choose, sounds
-from .style import ATTENTION, INK, readable_on
+from .style import ATTENTION, INK, cell_text, readable_on
 
 LEVELS = 20  # steps of the colour ramp
 MOST_TOKENS = 128  # a side; a page of 500 x 500 takes 31 MB, and no cell of it can be read
@@ -212,7 +212,7 @@ def _still_html(example, start, title):
             style = f"background-color:{to_hex(color)};color:{readable_on(color, _DARK_INK)};"
             style += "padding:4px 8px;text-align:center;border:1px solid #ffffff;"
             style += "outline:2px solid #d9730d;outline-offset:-2px;" if (t, s) in gold else ""
-            number = f"<b>{weight:.2f}</b>" if weight >= 0.5 else f"{weight:.2f}"
+            number = f"<b>{cell_text(weight)}</b>" if weight >= 0.5 else cell_text(weight)
             body += f'<td style="{style}">{number}</td>'
         body += "</tr>"
     which = "mean of heads" if head == "mean" else f"head {head}"

@@ -228,6 +228,12 @@ def as_array(values, name="values", ndim=None):
     return array
 
 
+def cell_text(value, decimals=2):
+    """What a cell of a heat map says of its number: nothing, where that rounds to 0."""
+    text = f"{value:.{decimals}f}"
+    return text if float(text) else ""
+
+
 def readable_on(ground, ink=INK):
     """A colour for text on `ground`: `ink`, white or black, the first with a contrast of 4.5."""
 

@@ -112,28 +112,26 @@ def group_dots(
 def draw_bert():
     """Draw ids, places and segments on their way through BERT's body; returns the Axes."""
     d = Diagram(
-        17.4, 5.2,
+        16, 4.8,
         alt="Word ids, positions and segments each pick a row of a table of their own. The three "
         "rows are added, and the sum is normalised. An encoder in which every word sees every "
         "other one makes a state of each.",
     )  # fmt: skip
-    total = d.box(8.6, 2.6, "+", role="residual", size=(0.8, None))
-    rows = (
-        (4.4, "ids\nwhich word", "embedding"),
-        (2.6, "places\n0, 1, 2, …", "position"),
-        (0.8, "segments\nwhich sentence", "embedding"),
-    )
-    for y, says, role in rows:
-        first = d.box(1.7, y, says, "(B, S)", role="input", size=(2.8, None))
-        table = d.box(5.4, y, "a table of its own", "(B, S, C)", role=role, size=(3.0, None))
-        d.arrow(first, table)
-        d.arrow(table.right, total.left if y == 2.6 else (8.25, 2.6 + (0.3 if y > 2.6 else -0.3)))
-    norm = d.box(10.5, 2.6, "norm", "(B, S, C)", role="norm", size=(1.6, None))
-    encoder = d.box(13.2, 2.6, "encoder\nno word is hidden\nfrom another", role="encoder",
-                    size=(2.7, None))  # fmt: skip
-    states = d.box(16.2, 2.6, "states", "(B, S, C)", role="output", size=(1.6, None))
-    for start, end in ((total, norm), (norm, encoder), (encoder, states)):
-        d.arrow(start, end)
+    first, tables, *after = d.columns(
+        [("ids\nwhich word", "(B, S)", "input"), ("places\n0, 1, 2, …", "(B, S)", "input"),
+         ("segments\nwhich sentence", "(B, S)", "input")],
+        [("a table of its own", "(B, S, C)", role)
+         for role in ("embedding", "position", "embedding")],
+        [("+", "(B, S, C)", "residual")],
+        [("norm", "(B, S, C)", "norm")],
+        [("encoder\nno word is hidden\nfrom another", None, "encoder")],
+        [("states", "(B, S, C)", "output")],
+    )  # fmt: skip
+    after = [box for (box,) in after]
+    for ids, table in zip(first, tables, strict=True):
+        d.arrow(ids, table)
+        d.arrow(table.right, after[0].left)
+    d.chain(*after)
     return d.ax
 
 

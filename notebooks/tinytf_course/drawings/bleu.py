@@ -46,30 +46,24 @@ def draw_bleu(bleu):
     many = len(bleu.precisions)
     mean = bleu.score / bleu.brevity_penalty if bleu.brevity_penalty else 0.0
     d = Diagram(
-        15.6, 1.25 * many + 0.7,
+        14, 1.2 * many,
         alt=f"{many} precisions, {', '.join(f'{p:.0f} %' for p in bleu.precisions)}, give their "
         f"geometric mean, {mean:.1f}. {bleu.length} words for {bleu.reference_length} give the "
         f"brevity penalty, {bleu.brevity_penalty:.2f}. The product is BLEU, {bleu.score:.1f}.",
     )  # fmt: skip
-    high = 1.25 * many
-    parts = [
-        d.box(2.2, high - 0.4 - 1.25 * n, f"{matched} of {total} = {p:.0f} %",
-              shape=f"{n + 1}-grams that count", role="output", size=(3.6, 0.95))
-        for n, (matched, total, p) in enumerate(
-            zip(bleu.matches, bleu.totals, bleu.precisions, strict=True)
-        )
-    ]  # fmt: skip
-    middle = d.box(7.6, high - 0.4, f"{mean:.1f}", shape="their geometric mean", role="output",
-                   size=(3.2, 0.95))  # fmt: skip
+    parts, (middle, short), (score,) = d.columns(
+        [(f"{matched} of {total} = {p:.0f} %", f"{n + 1}-grams that count", "output")
+         for n, (matched, total, p) in enumerate(
+             zip(bleu.matches, bleu.totals, bleu.precisions, strict=True))],
+        [(f"{mean:.1f}", "their geometric mean", "output"),
+         (f"{bleu.brevity_penalty:.2f}", f"{bleu.length} words for {bleu.reference_length}",
+          "mask")],
+        [(f"BLEU {bleu.score:.1f}", "mean × brevity", "value")],
+    )  # fmt: skip
     for part in parts:
         d.arrow(part.right, middle.left)
-    short = d.box(7.6, high - 0.4 - 1.25 * (many - 1), f"{bleu.brevity_penalty:.2f}",
-                  shape=f"{bleu.length} words for {bleu.reference_length}", role="mask",
-                  size=(3.2, 0.95))  # fmt: skip
-    score = d.box(13.2, high - 0.4 - 0.625 * (many - 1), f"BLEU {bleu.score:.1f}",
-                  shape="mean × brevity", role="value", size=(3.2, 0.95))  # fmt: skip
-    d.arrow(middle.right, score.left)
-    d.arrow(short.right, score.left)
+    for factor in (middle, short):
+        d.arrow(factor.right, score.left)
     return d.ax
 
 

@@ -102,31 +102,25 @@ def draw_gpt(placeholders=(), shapes=None):
     """
     letters = {"ids": "(B, T)", "x": "(B, T, C)", "hidden": "(B, T, C)", "logits": "(B, T, V)"}
     shapes = letters | {name: str(tuple(shape)) for name, shape in (shapes or {}).items()}
-    pale = {name: name in placeholders for name in ("positions", "stack", "norm")}
     missing = " and ".join(placeholders)
     d = Diagram(
-        18.6, 3.3,
+        15, 2.8,
         alt="A row of boxes: ids, the embedding, positions added to it, a stack of layers under a "
         "causal mask, a last norm, and the output map, whose matrix is the embedding's, which "
         "gives logits." + (f" Still placeholders: {missing}." if missing else ""),
     )  # fmt: skip
-    row = (
-        ("ids", 1.2, "ids", "ids", "input", 1.7),
-        ("embedding", 4.0, "embedding", "x", "embedding", 2.3),
-        ("positions", 7.1, "+ positions", "x", "position", 2.3),
-        ("stack", 10.5, "L layers,\ncausal", "hidden", "decoder", 2.7),
-        ("norm", 13.6, "last norm", "hidden", "norm", 2.1),
-        ("output", 16.8, "output map\nlogits", "logits", "output", 2.5),
-    )
-    boxes = {}
-    for name, x, words, shape, role, width in row:
-        faint = pale.get(name, False)
-        boxes[name] = d.box(
-            x, 2.2, words, shapes[shape], role=role, size=(width, 1.25), faint=faint
-        )
-    for (one, *_), (other, *_) in pairwise(row):
-        d.arrow(boxes[one], boxes[other], dashed=pale.get(other, False))
-    low, ends = 0.65, (boxes["embedding"], boxes["output"])
+    row = [
+        ("ids", shapes["ids"], "input", False),
+        ("embedding", shapes["x"], "embedding", False),
+        ("+ positions", shapes["x"], "position", "positions" in placeholders),
+        ("L layers,\ncausal", shapes["hidden"], "decoder", "stack" in placeholders),
+        ("last norm", shapes["hidden"], "norm", "norm" in placeholders),
+        ("output map\nlogits", shapes["logits"], "output", False),
+    ]
+    boxes = [box for (box,) in d.columns(*([one] for one in row), low=0.9)]
+    for i, (start, end) in enumerate(pairwise(boxes)):
+        d.arrow(start, end, dashed=row[i + 1][3])
+    low, ends = 0.5, (boxes[1], boxes[-1])
     d.ax.plot(
         [ends[0].x, ends[0].x, ends[1].x, ends[1].x],
         [ends[0].bottom[1], low, low, ends[1].bottom[1]],

@@ -5,6 +5,7 @@ that its shape, an arrow leads to what is made of it, a small matrix shows its n
 by role (`COLOURS`), one for the whole course.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import matplotlib.pyplot as plt
@@ -68,7 +69,7 @@ class Diagram:
             raise ValueError(f"a drawing of {width} × {height} units has no room")
         head = LINE * 2 if title else 0
         figure = plt.figure(figsize=(width * UNIT, (height + head) * UNIT), layout="none")
-        self.least = least_type(figure)
+        self.width, self.height, self.least = width, height, least_type(figure)
         self.ax = figure.add_axes((0, 0, 1, 1))
         self.ax.set(xlim=(0, width), ylim=(0, height + head))
         self.ax.axis("off")
@@ -86,9 +87,11 @@ class Diagram:
         needs, which it has in any case; `faint` draws it pale, for what stands by.
         """
         above, below = self._high(text, TEXT), self._high(shape, SMALL)
-        wide = max(self._wide(text, TEXT), self._wide(shape or "", SMALL))
-        width = max(wide + 2 * PADDING, 0.7) if size[0] is None else max(wide + PADDING, size[0])
-        height = max(above + below + PADDING / 2, size[1] or above + below + 2 * PADDING)
+        width, height = self._needed(text, shape)
+        if size[0] is not None:
+            width = max(width - PADDING, size[0])
+        if size[1] is not None:
+            height = max(height - 1.5 * PADDING, size[1])
         place = Box(x, y, width, height)
         edge = COLOURS[role]
         self.ax.add_patch(
@@ -104,6 +107,40 @@ class Diagram:
         if shape:
             self.text(x, y - above / 2, shape, size=SMALL, color=_mixed(ink, 0.15))
         return place
+
+    def columns(self, *columns, low=0.0, high=None):
+        """Draw boxes in columns, evenly spread over the drawing from `low` to `high`; return them.
+
+        A column is a list, from the top, of (text, shape, role) or (text, shape, role, faint), and
+        of None where a place is empty. Boxes of a column are equally wide. Where columns have
+        equally many places they make rows, of boxes equally high::
+
+            (x, _), (q, k) = d.columns([("X", None, "input"), None],
+                                       [("Q", None, "query"), ("K", None, "key")])
+        """
+        sizes = [[one and self._needed(*one[:2]) for one in column] for column in columns]
+        wide = [max(size[0] for size in column if size) for column in sizes]
+        tall = {}
+        for column in sizes:
+            for row, size in enumerate(column):
+                place = (row + 0.5) / len(column)
+                tall[place] = max(tall.get(place, 0), size[1] if size else 0)
+        apart = (self.width - sum(wide)) / len(wide)
+        top, made = self.height if high is None else high, []
+        for i, column in enumerate(columns):
+            x = sum(wide[:i]) + wide[i] / 2 + apart * (i + 0.5)
+            places = [(row + 0.5) / len(column) for row in range(len(column))]
+            made.append([
+                one and self.box(x, top - (top - low) * place, *one[:3], (wide[i], tall[place]),
+                                 *one[3:])
+                for one, place in zip(column, places, strict=True)
+            ])  # fmt: skip
+        return made
+
+    def chain(self, *boxes):
+        """Draw an arrow from each box to the next."""
+        for start, end in pairwise(boxes):
+            self.arrow(start, end)
 
     def arrow(self, start, end, text=None, bend=0.0, role=None, dashed=False):
         """Draw an arrow from a Box or (x, y) to another, with a word on it.
@@ -186,6 +223,12 @@ class Diagram:
         words = max((self._wide(word, SMALL) for word in rows or ()), default=-0.08) + 0.08
         above = LINE if columns else 0
         return Box(x - words / 2, y + above / 2, width * cell + words, height * cell + above)
+
+    def _needed(self, text, shape):
+        """The width and height that a box needs for its text and its shape, in units."""
+        wide = max(self._wide(text, TEXT), self._wide(shape or "", SMALL))
+        high = self._high(text, TEXT) + self._high(shape, SMALL)
+        return max(wide + 2 * PADDING, 0.7), high + 2 * PADDING
 
     def _wide(self, text, size):
         """How wide a text of this size is, in units."""

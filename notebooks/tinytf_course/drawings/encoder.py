@@ -66,34 +66,30 @@ def draw_encoder_stack(num_layers=3, final="norm"):
 
     Returns the Axes.
     """
-    step = 2.35
-    width = 11.0 + step * (num_layers + 1)
     d = Diagram(
-        width, 4.2,
+        10.4 + 1.9 * num_layers, 3.6,
         f"From left to right: ids, embedding, positions, {num_layers} layers with weights of their "
         f"own, {final}, and one vector a word. The padding mask, made from the ids, goes into "
         "every layer. After the embedding all shapes are (B, S, C).",
     )  # fmt: skip
-    ids = d.box(1.2, 3.1, "ids", "(B, S)", role="input", size=(1.5, 1.0))
-    table = d.box(4.0, 3.1, "embedding", "(B, S, C)", role="embedding", size=(2.0, 1.0))
-    last = d.box(6.8, 3.1, "+ positions", "(B, S, C)", role="position", size=(2.0, 1.0))
-    d.arrow(ids, table)
-    d.arrow(table, last)
-    mask = d.box(1.2, 0.75, "mask", "(B, 1, 1, S)", role="mask", size=(1.9, 0.9))
-    d.arrow(ids, mask)
-    x = 9.4
-    rail = x + step * (num_layers - 1)
-    d.ax.plot([mask.right[0], rail], [0.75, 0.75], color=COLOURS["mask"], linewidth=1.5, zorder=1)
-    for number in range(1, num_layers + 1):
-        layer = d.box(x, 3.1, f"layer {number}", "(B, S, C)", role="encoder", size=(1.75, 1.0))
-        d.arrow(last, layer)
-        d.arrow((x, 0.75), layer.bottom, role="mask")
-        last, x = layer, x + step
-    norm = d.box(x, 3.1, final, "(B, S, C)", role="norm", size=(1.75, 1.0))
-    d.arrow(last, norm)
-    memory = d.box(x + 2.8, 3.1, "one vector\na word", "(B, S, C)", role="memory", size=(2.1, 1.3))
-    d.arrow(norm, memory)
-    d.text((9.4 + rail) / 2, 0.4, "which words are real", size=SMALL)
+    layers = [(f"layer {n + 1}", "(B, S, C)", "encoder") for n in range(num_layers)]
+    after = (
+        ("embedding", "(B, S, C)", "embedding"), ("+ positions", "(B, S, C)", "position"), *layers,
+        (final, "(B, S, C)", "norm"), ("one vector\na word", "(B, S, C)", "memory"),
+    )  # fmt: skip
+    (ids, mask), *after = d.columns(
+        [("ids", "(B, S)", "input"), ("mask", "(B, 1, 1, S)", "mask")],
+        *([one, None] for one in after),
+    )
+    after = [box for box, _ in after]
+    d.chain(ids, *after)
+    d.chain(ids, mask)
+    masked = after[2:-2]
+    d.ax.plot([mask.right[0], masked[-1].x], [mask.y, mask.y], color=COLOURS["mask"], linewidth=1.5,
+              zorder=1)  # fmt: skip
+    for layer in masked:
+        d.arrow((layer.x, mask.y), layer.bottom, role="mask")
+    d.text((masked[0].x + masked[-1].x) / 2, mask.y - 0.35, "which words are real", size=SMALL)
     return d.ax
 
 

@@ -74,24 +74,22 @@ def draw_reorder(writer, stream, reader, order):
 def draw_start():
     """Draw the two jobs of Marian's <pad>, and how our table parts them; returns the Axes."""
     d = Diagram(
-        17.6, 5.6,
+        14, 5,
         alt="Left, Marian's table: one row, pad, does two jobs. It starts every translation, where "
         "the decoder reads it, and it fills short ones up, where a mask hides it. Right, our "
         "table has two rows, one vector: row 1 starts and is read, row 0 fills up, hidden.",
     )  # fmt: skip
-    start = d.box(8.8, 4.2, "starts a translation", "read like a word", role="decoder",
-                  size=(4.0, 1.0))  # fmt: skip
-    fill = d.box(8.8, 1.3, "fills up a short one", "hidden by the mask", role="mask",
-                 size=(4.0, 1.0))  # fmt: skip
-    theirs = d.box(2.4, 2.75, "<pad>", "their row 65000", role="embedding", size=(3.2, 1.0))
-    ours = d.box(15.1, 4.2, "<start>", "our row 1", role="embedding", size=(3.2, 1.0))
-    pad = d.box(15.1, 1.3, "<pad>", "our row 0", role="embedding", size=(3.2, 1.0))
-    d.arrow(theirs, start)
-    d.arrow(theirs, fill)
-    d.arrow(ours, start)
-    d.arrow(pad, fill)
+    (theirs,), (start, fill), (ours, pad) = d.columns(
+        [("<pad>", "their row 65000", "embedding")],
+        [("starts a translation", "read like a word", "decoder"),
+         ("fills up a short one", "hidden by the mask", "mask")],
+        [("<start>", "our row 1", "embedding"), ("<pad>", "our row 0", "embedding")],
+        high=4.2,
+    )  # fmt: skip
+    for job, row in ((start, ours), (fill, pad)):
+        d.arrow(theirs.right, job.left)
+        d.arrow(row, job)
     d.arrow(ours, pad, "the same vector", dashed=True)
-    d.text(2.4, 5.2, "Marian")
-    d.text(8.8, 5.2, "two jobs")
-    d.text(15.1, 5.2, "our Transformer")
+    for box, head in ((theirs, "Marian"), (start, "two jobs"), (ours, "our Transformer")):
+        d.text(box.x, 4.5, head)
     return d.ax

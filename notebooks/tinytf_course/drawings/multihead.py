@@ -14,26 +14,23 @@ def draw_one_head(length, width):
     """Draw attention with one head, `length` words of `width` numbers: every tensor's shape."""
     row, square = f"({length}, {width})", f"({length}, {length})"
     d = Diagram(
-        15.6, 5.4,
+        15, 4.8,
         alt=f"X, {row}, goes through the maps w_q, w_k and w_v to Q, K and V, each {row}. Q and K "
         f"give scores, {square}, and a softmax the weights, {square}. Weights times V is the mix, "
         f"{row}: the output.",
     )  # fmt: skip
-    x = d.box(1.1, 2.7, "X", shape=row)
-    q, k, v = (
-        d.box(5.4, y, name, shape=row, role=role)
-        for y, name, role in zip((4.5, 2.7, 0.9), "QKV", ROLES, strict=True)
+    (x,), (q, k, v), (scores, _), (weights, out) = d.columns(
+        [("X", row, "plain")],
+        [(name, row, role) for name, role in zip("QKV", ROLES, strict=True)],
+        [("Q Kᵀ / √d", f"scores {square}", "weights"), None],
+        [("softmax", f"weights {square}", "weights"), ("weights · V", f"output {row}", "output")],
     )
     for place, name, role in zip((q, k, v), ("w_q", "w_k", "w_v"), ROLES, strict=True):
         d.arrow(x.right, place.left, f"{name} ({width}, {width})", role=role)
-    scores = d.box(9.0, 3.6, "Q Kᵀ / √d", shape=f"scores {square}", role="weights")
-    weights = d.box(12.4, 3.6, "softmax", shape=f"weights {square}", role="weights")
-    out = d.box(14.0, 0.9, "weights · V", shape=f"output {row}", role="output")
     d.arrow(q.right, scores.left)
     d.arrow(k.right, scores.left)
-    d.arrow(scores, weights)
-    d.arrow(weights.bottom, out.top)
-    d.arrow(v, out)
+    d.chain(scores, weights, out)
+    d.arrow(v.right, out.left)
     return d.ax
 
 

@@ -19,7 +19,7 @@ from itertools import count
 
 from matplotlib.colors import to_hex
 
-from tinytf.viz.style import ATTENTION
+from tinytf.viz.style import ATTENTION, cell_text
 
 MAPS = ("encoder", "decoder", "lens")
 _serial = count()
@@ -87,7 +87,7 @@ def _still(example):
     for name, row in reversed(list(zip(part["rows"], part["cells"], strict=True))):
         cells = "".join(
             f'<td style="background:{to_hex(ATTENTION(min(max(value, 0), 1)))};'
-            f'color:{"#ffffff" if value > 0.55 else "#16202b"}">{value:.2f}</td>'
+            f'color:{"#ffffff" if value > 0.55 else "#16202b"}">{cell_text(value)}</td>'
             for value, _ in row
         )
         lines.append(f'<tr><th scope="row">{html.escape(name)}</th>{cells}</tr>')

@@ -5,7 +5,7 @@ import torch
 
 from tinytf.viz.statistics import lines
 from tinytf.viz.style import COLOURS, CYCLE
-from tinytf_course.drawings.diagram import Diagram
+from tinytf_course.drawings.diagram import SMALL, Diagram
 
 
 def draw_questions(tokens):
@@ -68,25 +68,24 @@ def draw_pretraining_step(batches=3):
     Returns the Axes.
     """
     d = Diagram(
-        17.8, max(1.3 * batches, 3.9) + 0.9,
+        17, max(1.2 * batches, 4.2),
         alt=f"{batches} small batches pass through the model one after another. The loss of each, "
         "divided by the tokens of all, sends a gradient back, and the gradients add up. Their sum "
         "is clipped, AdamW takes the schedule's rate and moves the weights once.",
     )  # fmt: skip
-    middle = (max(1.3 * batches, 3.9) + 0.9) / 2
-    gradient = d.box(10.1, middle, "gradient", "added up", role="query", size=(2.2, 1.1))
-    for i in range(batches):
-        y = middle + 1.3 * (batches - 1 - 2 * i) / 2
-        batch = d.box(1.5, y, f"batch {i + 1}", role="input", size=(2.2, 0.75))
-        loss = d.box(5.4, y, "loss ÷ all tokens", role="loss", size=(3.0, 0.75))
+    each, losses, (gradient,), (clipped,), (rate, step, groups) = d.columns(
+        [(f"batch {i + 1}", None, "input") for i in range(batches)],
+        [("loss ÷ all tokens", None, "loss")] * batches,
+        [("gradient", "added up", "query")],
+        [("clipped", "length at most 1", "norm")],
+        [("schedule", "rate of this step", "key"), ("AdamW", "weights move once", "feedforward"),
+         ("groups", "what decays", "key")],
+    )  # fmt: skip
+    for batch, loss in zip(each, losses, strict=True):
         d.arrow(batch, loss, "model")
-        d.arrow(loss.right, (8.9, middle + 0.25 * (batches - 1 - 2 * i) / 2), "backward")
-    clipped = d.box(13.0, middle, "clipped", "length at most 1", role="norm", size=(2.5, 1.1))
-    step = d.box(16.2, middle, "AdamW", "weights move once", role="feedforward", size=(2.6, 1.1))
-    rate = d.box(16.2, middle + 1.75, "schedule", "rate of this step", role="key", size=(2.6, 0.95))
-    groups = d.box(16.2, middle - 1.75, "groups", "what decays", role="key", size=(2.6, 0.95))
-    d.arrow(gradient, clipped)
-    d.arrow(clipped, step)
+        d.arrow(loss.right, gradient.left)
+    d.text(gradient.x, losses[0].y, "backward\nfrom each", size=SMALL)
+    d.chain(gradient, clipped, step)
     d.arrow(rate, step)
     d.arrow(groups, step)
     return d.ax

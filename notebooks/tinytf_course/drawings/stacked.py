@@ -3,6 +3,7 @@
 from collections import Counter
 
 import matplotlib.pyplot as plt
+from matplotlib.ticker import PercentFormatter
 
 from tinytf.viz.axes import set_axes
 from tinytf.viz.style import CYCLE, INK, label, new_axes
@@ -11,10 +12,10 @@ __all__ = ["dot_histogram", "stacked_bars"]
 
 
 def stacked_bars(values, ax=None, *, ylabel=None, title=None, colors=None, total="{:,.0f}"):
-    """Draw {bar: {part: number}} as bars of height 1, each part with its share; returns the Axes.
+    """Draw {bar: {part: number}} as bars of height 1, each part with its percentage.
 
-    Above each bar stands its sum, formatted by `total`. colors: {part: its place in CYCLE}. Raises
-    ValueError for an empty bar or a number below 0.
+    Above each bar stands its sum, formatted by `total`. colors: {part: its place in CYCLE}. Returns
+    the Axes. Raises ValueError for an empty bar or a number below 0.
     """
     if not values:
         raise ValueError("stacked_bars needs at least one {bar: {part: number}}, got none")
@@ -22,7 +23,7 @@ def stacked_bars(values, ax=None, *, ylabel=None, title=None, colors=None, total
     ax = new_axes(ax, (min(max(7.5, 1.75 * len(values)), 13), 4.4))
     drawn = dict.fromkeys(parts)
     inches = 0.72 * ax.bbox.width / ax.figure.dpi / len(values)  # that a bar is wide
-    size = min(plt.rcParams["font.size"], 0.9 * 72 * inches / 2.6)  # "97%" is 2.6 times as wide
+    size = min(plt.rcParams["font.size"], 0.9 * 72 * inches / 1.5)  # "97" is 1.5 times as wide
     for at, (name, bar) in enumerate(values.items()):
         whole = sum(bar.values())
         if whole <= 0 or min(bar.values()) < 0:
@@ -34,7 +35,7 @@ def stacked_bars(values, ax=None, *, ylabel=None, title=None, colors=None, total
             patch = ax.bar(at, share, 0.72, bottom, color=color)
             drawn[part] = drawn[part] or patch
             if share >= 0.06:
-                ax.text(at, bottom + share / 2, f"{share:.0%}", ha="center", va="center",
+                ax.text(at, bottom + share / 2, f"{100 * share:.0f}", ha="center", va="center",
                         color="white", fontweight="bold", fontsize=size)  # fmt: skip
             bottom += share
         ax.text(at, 1.015, total.format(whole), ha="center", va="bottom", fontsize=11)
@@ -42,6 +43,7 @@ def stacked_bars(values, ax=None, *, ylabel=None, title=None, colors=None, total
     ax.tick_params(axis="x", length=0)
     ax.grid(False, axis="x")
     ax.set(ylim=(0, 1.08), ylabel=ylabel)
+    ax.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
     if title:
         ax.set_title(title)
     handles = [drawn[part] for part in reversed(parts)]

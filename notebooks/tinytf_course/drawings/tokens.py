@@ -148,31 +148,28 @@ def draw_cbow(before, middle, after, vocab_size, d_model):
     Returns the Axes.
     """
     words = [*before, *after]
-    step = 0.95
-    height = step * (len(words) + 1) + 0.7
-    y = height / 2
     drawing = Diagram(
-        18.3, height,
+        16, 0.95 * (len(words) + 1) + 0.2,
         alt=f"The neighbours {', '.join(words)} are looked up, each becomes a vector of {d_model} "
         f"numbers; their mean, {d_model} numbers, times the output table gives a score for each of "
         f"{vocab_size} words; softmax makes probabilities; the loss is how improbable "
         f"{middle!r} was, the word in the gap.",
     )  # fmt: skip
-    mean = drawing.box(7.9, y, "mean", shape=f"({d_model},)", role="embedding")
-    for i, word in enumerate([*before, None, *after]):
-        at = height - 0.35 - step * (i + 0.5)
-        if word is None:
-            drawing.box(1.2, at, "?", role="loss", size=(1.8, 0.62))
-            continue
-        here = drawing.box(1.2, at, word, role="input", size=(1.8, 0.62))
-        row = drawing.box(4.9, at, f"row of {word}  ({d_model},)", role="embedding",
-                          size=(3.2, 0.62))  # fmt: skip
-        drawing.arrow(here, row)
-        drawing.arrow(row.right, mean.left)
-    scores = drawing.box(11.2, y, "scores", shape=f"({vocab_size},)", role="output")
-    odds = drawing.box(14.3, y, "probabilities", shape=f"({vocab_size},)", role="weights")
-    drawing.arrow(mean, scores, "output table")
+    around = [*before, None, *after]
+    here, rows, *after = drawing.columns(
+        [(word, None, "input") if word else ("?", None, "loss") for word in around],
+        [word and (f"row of {word}  ({d_model},)", None, "embedding") for word in around],
+        [("mean", f"({d_model},)", "embedding")],
+        [("scores", f"({vocab_size},)", "output")],
+        [("probabilities", f"({vocab_size},)", "weights")],
+        [(f"loss:\n−ln p({middle})", None, "loss")],
+    )
+    (mean,), (scores,), (odds,), (loss,) = after
+    for word, row in zip(here, rows, strict=True):
+        if row:
+            drawing.arrow(word, row)
+            drawing.arrow(row.right, mean.left)
+    drawing.arrow(mean, scores, "times\noutput\ntable")
     drawing.arrow(scores, odds, "softmax")
-    loss = drawing.box(17.2, y, f"loss:\n−ln p({middle})", role="loss")
     drawing.arrow(odds, loss)
     return drawing.ax

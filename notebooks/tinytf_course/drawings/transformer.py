@@ -1,5 +1,7 @@
 """Drawings of the whole Transformer, of its inputs and labels, and of a training step."""
 
+from itertools import pairwise
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -22,15 +24,15 @@ def draw_transformer(placeholders=(), shapes=None):
         "memory": "(B, S, C)", "hidden": "(B, T, C)", "logits": "(B, T, V)",
     }  # fmt: skip
     shapes = letters | {name: str(tuple(shape)) for name, shape in (shapes or {}).items()}
-    pale = {name: name in placeholders for name in ("encoder", "decoder", "positions")}
     missing = " and ".join(placeholders)
     d = Diagram(
-        17.6, 5.4,
+        15, 4.4,
         alt="Two rows of boxes. Above, source ids are embedded, given positions and read by the "
         "encoder, which makes the memory: states and mask. Below, target ids are embedded, given "
         "positions and read by the decoder, which also reads the memory; a projection gives "
         "logits." + (f" Still placeholders: {missing}." if missing else ""),
     )  # fmt: skip
+<<<<<<< HEAD
     rows = {
         "src": (4.3, "src", "source ids", "x"),
         "tgt": (1.1, "tgt", "target ids so far", "y"),
@@ -55,6 +57,27 @@ def draw_transformer(placeholders=(), shapes=None):
     d.arrow(stacks["encoder"], memory, dashed=pale["encoder"])
     d.arrow(stacks["decoder"], output)
     d.arrow(memory.bottom, (12.3, 1.6), "keys and values", dashed=pale["decoder"], role="memory")
+=======
+    rows = [
+        (("src\nsource ids", "src", "input"), ("embedding", "x", "embedding"),
+         ("+ positions", "x", "position", "positions"), ("encoder", "memory", "encoder", "encoder"),
+         ("Memory\nstates and mask", "memory", "memory", "encoder")),
+        (("tgt\ntarget ids so far", "tgt", "input"), ("embedding", "y", "embedding"),
+         ("+ positions", "y", "position", "positions"), ("decoder", "hidden", "decoder", "decoder"),
+         ("output map\nlogits", "logits", "output")),
+    ]  # fmt: skip
+    rows = [
+        [(words, shapes[shape], role, bool(part) and part[0] in placeholders)
+         for words, shape, role, *part in row]
+        for row in rows
+    ]  # fmt: skip
+    made = list(zip(*d.columns(*zip(*rows, strict=True)), strict=True))
+    for row, boxes in zip(rows, made, strict=True):
+        for i, (start, end) in enumerate(pairwise(boxes)):
+            d.arrow(start, end, dashed=row[i + 1][3] or row[i][3])
+    (*_, memory), (*_, decoder, _) = made
+    d.arrow(memory.bottom, decoder.top, "keys and values", dashed=rows[1][3][3], role="memory")
+>>>>>>> h-figures
     return d.ax
 
 
@@ -185,26 +208,27 @@ def draw_teacher_forcing(source, reads, says, pinyin=None):
 def draw_training_step():
     """Draw one training step as a circle of what is computed; returns the Axes."""
     d = Diagram(
+<<<<<<< HEAD
         16.4, 4.6,
         alt="A circle: the model reads a batch, its logits and the labels give the loss, "
+=======
+        16, 4,
+        alt="A circle: the model reads a batch, its logits and the words to say give the loss, "
+>>>>>>> h-figures
         "the loss gives gradients, these are clipped, and AdamW, at the rate of the schedule, "
         "moves the weights.",
     )  # fmt: skip
-    batch = d.box(1.9, 3.75, "batch", "src, tgt_in, tgt_out", role="input", size=(2.9, 1.0))
-    model = d.box(5.8, 3.75, "model", "its weights", role="decoder", size=(2.5, 1.0))
-    loss = d.box(9.7, 3.75, "loss", "nats per token", role="loss", size=(2.5, 1.0))
-    gradients = d.box(14.2, 3.75, "gradients", "one per weight", role="query", size=(2.7, 1.0))
-    clipped = d.box(14.2, 0.85, "clipped", "length at most 1", role="norm", size=(2.7, 1.0))
-    step = d.box(8.9, 0.85, "AdamW", "how far each weight goes", role="feedforward",
-                 size=(3.9, 1.0))  # fmt: skip
-    rate = d.box(2.9, 0.85, "schedule", "the rate of this step", role="key", size=(3.3, 1.0))
-    d.arrow(batch, model)
-    d.arrow(model, loss)
+    (batch, rate), (model, step), (loss, _), (gradients, clipped) = d.columns(
+        [("batch", "src, tgt_in, tgt_out", "input"), ("schedule", "the rate of this step", "key")],
+        [("model", "its weights", "decoder"), ("AdamW", "how far each weight goes", "feedforward")],
+        [("loss", "nats per token", "loss"), None],
+        [("gradients", "one per weight", "query"), ("clipped", "length at most 1", "norm")],
+    )
+    d.chain(batch, model, loss)
     d.arrow(loss, gradients, "backward")
-    d.arrow(gradients, clipped)
-    d.arrow(clipped, step)
+    d.chain(gradients, clipped, step)
     d.arrow(rate, step)
-    d.arrow((7.4, 1.37), model.bottom, "moves the weights")
+    d.arrow(step, model, "moves the weights")
     return d.ax
 
 

@@ -47,6 +47,6 @@ def _figure(output, pictures):
     address, width, height = pictures.save("".join(output["data"]["image/png"]))
     alt = output.get("metadata", {}).get("image/png", {}).get("alt", "")
     return (
-        f'<div class="figure" tabindex="0"><img src="{address}" width="{width}" height="{height}" '
-        f'style="--width: {width}px" alt="{html.escape(alt)}" loading="lazy"></div>'
+        f'<div class="figure" tabindex="0" style="--width: {width}px"><img src="{address}" '
+        f'width="{width}" height="{height}" alt="{html.escape(alt)}" loading="lazy"></div>'
     )

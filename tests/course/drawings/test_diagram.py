@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from tinytf.viz.spoken import spoken
-from tinytf.viz.style import COLOURS
+from tinytf.viz.style import COLOURS, legible
 from tinytf_course import drawings as viz
 
 
@@ -16,9 +16,12 @@ def arrows(d):
     return [patch for patch in d.ax.patches if hasattr(patch, "get_arrowstyle")]
 
 
-def test_a_box_is_as_wide_as_its_text_needs():
-    d = drawing()
-    box = d.box(4, 2, "a rather long name\nof two lines", shape="(B, T, d_model)")
+@pytest.mark.parametrize("width", [8, 20])  # wider than a page it has larger type
+@pytest.mark.parametrize("size", [(None, None), (0.5, 0.5)])
+def test_a_box_is_as_large_as_its_text_needs(width, size):
+    d = drawing(width)
+    box = d.box(4, 2, "a rather long name\nof two lines", shape="(B, T, d_model)", size=size)
+    legible(d.ax.figure)
     for text in d.ax.texts:
         extent = text.get_window_extent(d.ax.figure.canvas.get_renderer())
         (left, low), (right, high) = d.ax.transData.inverted().transform(extent.get_points())
@@ -88,3 +91,26 @@ def test_a_drawing_says_what_it_shows():
         viz.Diagram(0, 3, alt="nothing")
     with pytest.raises(ValueError, match="empty alternative text"):
         viz.Diagram(3, 3, alt=" ")
+
+
+def test_columns_stand_equally_far_apart_and_make_rows_where_they_are_equally_long():
+    d = drawing(9, 5)
+    (x, none), (q, k), (out,) = d.columns(
+        [("X", None, "input"), None],
+        [("a long query", "(B, T, D)", "query"), ("K", None, "key", True)],
+        [("output", None, "output")],
+        low=1,
+        high=4,
+    )
+    assert none is None
+    assert (q.x, q.width, x.y, x.height) == (k.x, k.width, q.y, q.height)
+    assert (q.y, out.y, k.y) == (3.25, 2.5, 1.75)
+    gaps = [x.left[0], q.left[0] - x.right[0], out.left[0] - k.right[0], 9 - out.right[0]]
+    assert gaps == pytest.approx([gaps[0], 2 * gaps[0], 2 * gaps[0], gaps[0]])
+
+
+def test_a_chain_leads_from_each_box_to_the_next():
+    d = drawing()
+    a, b, c = (d.box(x, 2, "word") for x in (1, 4, 7))
+    d.chain(a, b, c)
+    assert [arrow._posA_posB for arrow in arrows(d)] == [[a.right, b.left], [b.right, c.left]]

@@ -33,7 +33,8 @@ def test_without_scripts_the_encoder_s_map_stays():
     shown = patch_explorer([example()]).html
     still = shown[shown.index('class="still"') : shown.index('class="app"')]
     assert still.count("<td style=") == 4
-    assert "1.00" in still
+    assert ">1.00<" in still
+    assert ">0.00<" not in still
     assert "&lt;eos&gt;" in still
 
 
