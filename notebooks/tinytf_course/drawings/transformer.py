@@ -32,39 +32,13 @@ def draw_transformer(placeholders=(), shapes=None):
         "positions and read by the decoder, which also reads the memory; a projection gives "
         "logits." + (f" Still placeholders: {missing}." if missing else ""),
     )  # fmt: skip
-<<<<<<< HEAD
-    rows = {
-        "src": (4.3, "src", "source ids", "x"),
-        "tgt": (1.1, "tgt", "target ids so far", "y"),
-    }
-    stacks = {}
-    for ids, (y, name, words, vectors) in rows.items():
-        first = d.box(1.5, y, f"{name}\n{words}", shapes[ids], role="input", size=(2.5, None))
-        table = d.box(4.8, y, "embedding", shapes[vectors], role="embedding", size=(2.2, None))
-        places = d.box(7.9, y, "+ positions", shapes[vectors], role="position", size=(2.2, None),
-                       faint=pale["positions"])  # fmt: skip
-        part = "encoder" if ids == "src" else "decoder"
-        made = shapes["memory"] if ids == "src" else shapes["hidden"]
-        stack = d.box(11.1, y, part, made, role=part, size=(2.4, 1.15), faint=pale[part])
-        d.arrow(first, table)
-        d.arrow(table, places, dashed=pale["positions"])
-        d.arrow(places, stack, dashed=pale[part])
-        stacks[part] = stack
-    memory = d.box(15.4, 4.3, "Memory\nstates and mask", shapes["memory"], role="memory",
-                   size=(2.9, None), faint=pale["encoder"])  # fmt: skip
-    output = d.box(15.4, 1.1, "projection\nlogits", shapes["logits"], role="output",
-                   size=(2.9, None))  # fmt: skip
-    d.arrow(stacks["encoder"], memory, dashed=pale["encoder"])
-    d.arrow(stacks["decoder"], output)
-    d.arrow(memory.bottom, (12.3, 1.6), "keys and values", dashed=pale["decoder"], role="memory")
-=======
     rows = [
         (("src\nsource ids", "src", "input"), ("embedding", "x", "embedding"),
          ("+ positions", "x", "position", "positions"), ("encoder", "memory", "encoder", "encoder"),
          ("Memory\nstates and mask", "memory", "memory", "encoder")),
         (("tgt\ntarget ids so far", "tgt", "input"), ("embedding", "y", "embedding"),
          ("+ positions", "y", "position", "positions"), ("decoder", "hidden", "decoder", "decoder"),
-         ("output map\nlogits", "logits", "output")),
+         ("projection\nlogits", "logits", "output")),
     ]  # fmt: skip
     rows = [
         [(words, shapes[shape], role, bool(part) and part[0] in placeholders)
@@ -77,7 +51,6 @@ def draw_transformer(placeholders=(), shapes=None):
             d.arrow(start, end, dashed=row[i + 1][3] or row[i][3])
     (*_, memory), (*_, decoder, _) = made
     d.arrow(memory.bottom, decoder.top, "keys and values", dashed=rows[1][3][3], role="memory")
->>>>>>> h-figures
     return d.ax
 
 
@@ -208,13 +181,8 @@ def draw_teacher_forcing(source, reads, says, pinyin=None):
 def draw_training_step():
     """Draw one training step as a circle of what is computed; returns the Axes."""
     d = Diagram(
-<<<<<<< HEAD
-        16.4, 4.6,
-        alt="A circle: the model reads a batch, its logits and the labels give the loss, "
-=======
         16, 4,
-        alt="A circle: the model reads a batch, its logits and the words to say give the loss, "
->>>>>>> h-figures
+        alt="A circle: the model reads a batch, its logits and the labels give the loss, "
         "the loss gives gradients, these are clipped, and AdamW, at the rate of the schedule, "
         "moves the weights.",
     )  # fmt: skip
