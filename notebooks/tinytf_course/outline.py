@@ -61,8 +61,9 @@ class Chapter(NamedTuple):
 
 CHAPTERS = (  # in the order of reading
     Chapter(
-        "00", "Start here", "What does a Transformer look at when it translates?", 39,
-        electives="00.2 5, graded-not-admired 16, further 4",
+        "00", "Start here",
+        "What does a Transformer look at when it translates, and can you train one yourself?", 55,
+        electives="00.2 5, graded-not-admired 16, further-links 4",
     ),
     Chapter(
         "01", "Recurrent networks",

@@ -102,9 +102,7 @@ def draw_unfolded(num_layers=2, shapes=None):
             side += 1.0 - apart
         ends[part] = last
     x = first + num_layers * (widest + 1.0) + 1.35
-    output = d.box(
-        x, 1.75, "projection\nlogits", shapes["logits"], role="output", size=(2.3, 1.35)
-    )
+    output = d.box(x, 1.75, "projection\nlogits", shapes["logits"], role="output", size=(2.3, 1.35))
     d.arrow(ends["decoder"], output)
     memory = d.box(x, 5.4, "Memory", shapes["memory"], role="memory", size=(2.3, 1.15))
     d.arrow(ends["encoder"], memory)
