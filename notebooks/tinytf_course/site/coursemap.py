@@ -7,8 +7,9 @@ def navigation(names, chapter=None):
     """The map with links to the pages in `names` ({number: name}), `chapter` marked."""
     address = {int(number): f"{name}.html" for number, name in names.items()}.get
     dark = 'html[data-theme="dark"]'
+    shapes = ("wide", False), ("tall", True)
     maps = "".join(
-        f'<div class="{"tall" if tall else "wide"}">{draw_map(chapter, (), tall, address, dark)}</div>'
-        for tall in (False, True)
+        f"<div class={name}>{draw_map(chapter, (), tall, address, dark)}</div>"
+        for name, tall in shapes
     )
     return f'<nav class="map" aria-label="The course map">{maps}</nav>'
