@@ -4,12 +4,14 @@ import dataclasses
 import inspect
 import itertools
 import math
+import random
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tinytf.data.blocks import TextBlocks
 from tinytf.decoding import sampling
 from tinytf.decoding.sampling import Sampling
 from tinytf.feedforward import FeedForward, SwiGLU
@@ -434,9 +436,79 @@ def of_inputs_only(module):
             part.weight.data *= math.sqrt(sum(part.weight.shape) / part.weight.size(1) / 2)
 
 
+class Shuffled(TextBlocks):
+    """Epochs drawn by Python's own generator."""
+
+    def _epoch(self, epoch):
+        drawn = self.drawn(epoch)
+        order = list(range(self.count))
+        drawn.shuffle(order)
+        return drawn.randrange(len(self.ids) - self.count * self.length), order
+
+    def drawn(self, epoch):
+        return random.Random(f"{self.seed} {epoch}")
+
+
+class SeedPlusEpoch(Shuffled):
+    def drawn(self, epoch):
+        return random.Random(self.seed + epoch)
+
+
+class Unseeded(Shuffled):
+    def drawn(self, epoch):
+        return random.Random(f"{torch.initial_seed()} {self.seed} {epoch}")
+
+
+class NeverMoved(Shuffled):
+    def _epoch(self, epoch):
+        return 0, super()._epoch(epoch)[1]
+
+
+class InOrder(Shuffled):
+    def _epoch(self, epoch):
+        return super()._epoch(epoch)[0], list(range(self.count))
+
+
+class OneOrder(Shuffled):
+    def _epoch(self, epoch):
+        return super()._epoch(epoch)[0], super()._epoch(0)[1]
+
+
+class OrderByOffset(Shuffled):
+    def _epoch(self, epoch):
+        offset = super()._epoch(epoch)[0]
+        return offset, super()._epoch(offset)[1]
+
+
+class WithReplacement(Shuffled):
+    def _epoch(self, epoch):
+        offset, order = super()._epoch(epoch)
+        return offset, random.Random(offset).choices(order, k=len(order))
+
+
+class SaysTheSame(Shuffled):
+    def __call__(self, step):
+        batch = super().__call__(step)
+        return batch._replace(ids_out=batch.ids_in)
+
+
 @pytest.mark.parametrize(
     ("target", "version", "right"),
     [
+        ("data.blocks.TextBlocks", Shuffled, True),
+        *(
+            ("data.blocks.TextBlocks", version, False)
+            for version in (
+                SeedPlusEpoch,
+                Unseeded,
+                NeverMoved,
+                InOrder,
+                OneOrder,
+                OrderByOffset,
+                WithReplacement,
+                SaysTheSame,
+            )
+        ),
         ("residual.PreNorm", Adds, True),
         ("residual.PreNorm", DropsTheSum, False),
         ("residual.PreNorm", DropsWholeTokens, False),

@@ -13,15 +13,23 @@ def my_gpt_mask(length, attention_mask=None):
     attention_mask is (B, T), 1 for a real token and 0 for padding, or None if all are real. True =
     may attend: the key is real and not later than the query.
     """
-    causal = torch.ones(length, length, dtype=torch.bool).tril()[None, None]
+    device = None if attention_mask is None else attention_mask.device
+    causal = torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]
     if attention_mask is None:
         return causal
     return causal & attention_mask.bool()[:, None, None, :]
 
 
+def _on_the_cpu(length, attention_mask=None):
+    causal = torch.ones(length, length, dtype=torch.bool).tril()[None, None]
+    return causal if attention_mask is None else causal & attention_mask.bool()[:, None, None, :]
+
+
 def _mask(join=lambda c, m: c & m[:, None, None, :], none=lambda c: c, diagonal=0):
     def mask(length, attention_mask=None):
-        causal = torch.ones(length, length, dtype=torch.bool).tril(diagonal)[None, None]
+        device = None if attention_mask is None else attention_mask.device
+        ones = torch.ones(length, length, dtype=torch.bool, device=device)
+        causal = ones.tril(diagonal)[None, None]
         return none(causal) if attention_mask is None else join(causal, attention_mask.bool())
 
     return mask
@@ -78,6 +86,12 @@ MASKS = Answers(
             _mask(none=lambda c: torch.ones_like(c)),
             "some query may attend to a later key",
             "No attention mask means that all tokens are real, not that all may be seen.",
+        ),
+        WrongAnswer(
+            "made on the CPU",
+            _on_the_cpu,
+            "on another device than the CPU it fails",
+            "A GPU's mask meets a triangle on the CPU: give that `device=attention_mask.device`.",
         ),
         WrongAnswer(
             "no axis for the heads",

@@ -82,6 +82,11 @@ def _any_batch(answer):
         agrees(answer, _pair_by_pair, 5, mask)
 
 
+def _mask_travels(answer):
+    """the mask is on the device of the attention mask"""
+    travels(answer, 4, _REAL, where=_SAID)
+
+
 MASKS = Exercise(
     id="18.1",
     title="causal and padded",
@@ -90,12 +95,12 @@ MASKS = Exercise(
     statement=(
         "Write `my_gpt_mask(length, attention_mask=None)`: the boolean mask, `True` = may attend, "
         "that a GPT needs for a batch in which some tokens are padding. `attention_mask` is "
-        "`(B, T)` with 1 for real tokens, as Hugging Face's tokenizers return it, or None. A "
-        "padded query may be left with nothing to attend to."
+        "`(B, T)` with 1 for real tokens, as Hugging Face's tokenizers return it, or None. The "
+        "result is on the mask's device. A padded query may be left with nothing to attend to."
     ),
     hint="Both must hold: `causal & real`, with axes for the heads and the queries.",
     function=my_gpt_mask,
-    tests=(_none, _ones, _padded, _any_batch),
+    tests=(_none, _ones, _padded, _any_batch, _mask_travels),
 )
 
 

@@ -289,7 +289,7 @@ def _alpha_sure(answer):
     sure = torch.tensor([[60.0, 0.0, 1.0], [0.0, 40.0, -30.0], [-90.0, 2.0, 0.0]])
     note = "1 minus a probability that rounds to 1 is 0, and 0 has no logarithm."
     agrees(answer, _alpha_by_row, sure, torch.tensor([[0], [1], [0]]), 0.5, note=note)
-    note = "`exp` of a logit of 89 or more is infinite in float32, and of 710 in float64."
+    note = "In float32, `exp` is infinite from 89 on and 0 below -104; in float64, 710 and -746."
     for logits in ([100.0, 0.0, 0.0], [1000.0, 999.0, 998.0], [-2000.0, -2000.0, -1.0]):
         given = torch.tensor([logits]), torch.tensor([[0]]), 0.5
         agrees(answer, _alpha_by_row, *given, tolerance=1e-3, note=note)
@@ -325,7 +325,10 @@ PENALTY = Exercise(
     ),
     hint=(
         "Together they hold a sum q of probabilities. The penalty multiplies their odds q / (1 - q)"
-        " by e^-α; the odds that you want are share / (1 - share)."
+        " by e^-α; the odds that you want are share / (1 - share).",
+        "Where the model is sure, 1 - q rounds to 0. The same odds are a quotient of two sums: of "
+        "e^logit over the tokens that were said, and over all others. `logsumexp` of logits is the "
+        "logarithm of such a sum, and leaves out what is filled with `-inf`.",
     ),
     function=my_alpha,
     tests=(

@@ -1,5 +1,7 @@
 """Chapter 19: a text as batches, and the loop that pretrains on them."""
 
+import itertools
+
 import torch
 
 from tinytf.data.corpus import END_OF_TEXT
@@ -7,8 +9,10 @@ from tinytf.gpt import GPT, GPTConfig
 from tinytf.text.bpe import ByteBPE
 from tinytf.training.config import TrainingConfig
 from tinytf.training.losses import TextBatch
+from tinytf_course.draws import often
 from tinytf_course.expect import numbers
 from tinytf_course.parts import Part, twin
+from tinytf_course.parts.ch05 import dtypes
 
 WHOLE = "ids and places carry no gradient"
 ROUNDED = "float32 is exact enough to train in"
@@ -23,21 +27,68 @@ def _ids(count):
     return torch.arange(100, 100 + count)
 
 
-def _drawn(f, *given, steps=3, **named):
-    blocks = f(*given, **named)
-    return [part for step in range(steps) for part in blocks(step)]
+def _rows(f, ids, length, size):
+    """What three batches hold: each row goes on from where `starts` says, and so does its end."""
+    blocks, found = f(ids, length, size), []
+    for step in range(3):
+        read, say = blocks(step)
+        places = torch.tensor(blocks.starts(step))[:, None] + torch.arange(length)
+        right = torch.equal(read, ids[places].long()), torch.equal(say, ids[places + 1].long())
+        found.append({"shape": read.shape, **dtypes(read, say), "what is read, and said": right})
+    return found
 
 
-def _starts(f, *given, steps=range(8), **named):
-    blocks = f(*given, **named)
-    return [torch.tensor(blocks.starts(step)) for step in steps]
+def _epochs(f, count, length, size, epochs=8, **named):
+    """Where each epoch begins, and the order of its blocks, as they follow from `starts`."""
+    blocks = f(_ids(count), length, size, **named)
+    whole = max(1, (count - 1) // length - 1)
+    starts = [s for step in range(-(-epochs * whole // size)) for s in blocks.starts(step)]
+    found = []
+    for at in range(0, epochs * whole, whole):
+        offset = min(starts[at : at + whole])
+        found.append((offset, tuple((s - offset) / length for s in starts[at : at + whole])))
+    return found
+
+
+def _whole(f, count, length, size):
+    """Whether an epoch has each block once."""
+    found = [sorted(order) for _, order in _epochs(f, count, length, size)]
+    return {"the blocks of each epoch": found}
+
+
+def _spread(f, count, length, size):
+    """How often each offset comes with each order, in 2000 epochs."""
+    blocks = max(1, (count - 1) // length - 1)
+    orders = list(itertools.permutations(map(float, range(blocks))))
+    pairs = list(itertools.product(range(count - blocks * length), orders))
+    drawn = _epochs(f, count, length, size, epochs=2000)
+    return {"offsets and orders": often(drawn, dict.fromkeys(pairs, 1 / len(pairs)))}
+
+
+def _seeds(f):
+    """What depends on the seed, and on nothing else."""
+    torch.manual_seed(1)
+    first, other = (_epochs(f, 60, 5, 3, seed=seed) for seed in (0, 1))
+    torch.manual_seed(2)
+    return {
+        "the same seed draws the same": first == _epochs(f, 60, 5, 3, seed=0),
+        "no seed is seed 0": first == _epochs(f, 60, 5, 3),
+        "no epoch of another seed is alike": not set(first) & set(other),
+    }
 
 
 def _again(f):
-    blocks = f(_ids(60), 5, 3)
-    return [blocks.starts(step) == blocks.starts(step) for step in (0, 9, 2, 0)] + [
-        torch.tensor(blocks.starts(step)) for step in (9, 0, 9)
-    ]
+    """Steps in any order are those of the row."""
+    row = f(_ids(60), 5, 3)
+    right = [row.starts(step) for step in range(10)]
+    blocks, late = f(_ids(60), 5, 3), f(_ids(60), 5, 3)
+    steps = [0, 9, 2, 0, 9]
+    return {
+        "steps that are asked for again": [blocks.starts(n) for n in steps]
+        == [right[n] for n in steps],
+        "a late step that is asked for first": late.starts(8) == right[8],
+        "they are whole numbers": type(right[0][0]).__name__,
+    }
 
 
 def _per_epoch(f):
@@ -81,17 +132,18 @@ PARTS = (
     Part(
         "tinytf.data.blocks.TextBlocks",
         {
-            "there is one block": lambda f: _drawn(f, _ids(6), 5, 1, steps=1),
-            "batches are drawn": lambda f: _drawn(f, _ids(60), 5, 3),
-            "epochs follow each other": lambda f: _starts(f, _ids(60), 5, 3),
-            "a batch is larger than an epoch": lambda f: _starts(f, _ids(20), 5, 7),
-            "the seed is another": lambda f: _starts(f, _ids(60), 5, 3, seed=4),
-            "a step is asked for again": _again,
-            "a step of a later epoch is asked for first": lambda f: [
-                torch.tensor(f(_ids(60), 5, 3).starts(step)) for step in (4, 5, 8)
-            ],
+            "there is one block": lambda f: _rows(f, _ids(6), 5, 1),
+            "three batches are read": lambda f: _rows(f, _ids(60), 5, 3),
+            "an epoch has ten blocks": lambda f: _whole(f, 60, 5, 3),
+            "a batch is larger than an epoch": lambda f: _whole(f, 20, 5, 7),
+            "many epochs of two blocks are drawn": lambda f: _spread(f, 12, 3, 2),
+            "many epochs of three blocks are drawn, in batches of two": lambda f: _spread(
+                f, 13, 3, 2
+            ),
+            "the seed is another": _seeds,
+            "steps are asked for in any order": _again,
             "it says how many batches an epoch has": _per_epoch,
-            "ids are small whole numbers": lambda f: _drawn(f, _ids(20).to(torch.uint8), 4, 2),
+            "ids are small whole numbers": lambda f: _rows(f, _ids(20).to(torch.uint8), 4, 2),
         },
         equivalent={
             "… => …detach()…": WHOLE,
