@@ -1,6 +1,6 @@
 """Exercises of a student edition: their tests are stored comparisons, and no answer is needed.
 
-An edition for students has neither `course/answers` nor `course/exercises`, whose tests hold
+An edition for students has neither `answers` nor `exercises`, whose tests hold
 oracles: right answers in another form. It has this file's `cases.json` and `cases.safetensors`:
 what each test asks the answer, with which arguments, and what was expected. A test that can't be
 written down so (it looks at time, at memory, at a property of what came out) runs only where the

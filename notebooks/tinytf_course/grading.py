@@ -1,15 +1,15 @@
 """What an exercise is made of, where its parts stand, and how to write tests that see mistakes.
 
-**Two files a chapter.** `course/exercises/ch06.py` holds statements, stubs and tests and ends with
-`EXERCISES = (...)`. `course/answers/ch06.py` holds references and mistakes and ends with
-`ANSWERS = {"06.1": Answers(...), ...}`. A student edition leaves `course/answers` out: nothing in
+**Two files a chapter.** `exercises/ch06.py` holds statements, stubs and tests and ends with
+`EXERCISES = (...)`. `answers/ch06.py` holds references and mistakes and ends with
+`ANSWERS = {"06.1": Answers(...), ...}`. A student edition leaves `answers` out: nothing in
 `exercises` may import it. Any module in either folder is found; split a long chapter.
 
 **A stub** is a function with its signature, its docstring and `raise NotImplementedError`; a
 reference has the same name and signature.
 
 **A test** is a function of the answer. The first line of its docstring says what holds; it raises
-`Mismatch` (by the words of `course/expect.py`) with what was found. Expected values come from
+`Mismatch` (by the words of `expect.py`) with what was found. Expected values come from
 torch, from numbers written out, or from an oracle of the test's own, written in another way than
 the reference (a loop, float64, `nn.MultiheadAttention`). Smallest input first.
 
@@ -39,7 +39,7 @@ the reference (a loop, float64, `nn.MultiheadAttention`). Smallest input first.
 settings, or replaces a function of torch is the last test of every exercise, written nowhere:
 an argument that the answer is asked to change is named in `Exercise(changes=("cache",))` and passed
 as it is. The answer's random numbers are the same in every test. An answer that hangs, exits,
-floods or exhausts memory is stopped (`course/contain.py`).
+floods or exhausts memory is stopped (`contain.py`).
 
 **A mistake** is an `Answers(wrong=...)` entry: an answer that has it, a fragment of what the
 failing test says, and why. Nothing else: `check` runs each once and keeps, test by test, what it

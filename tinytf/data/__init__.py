@@ -1,1 +1,1 @@
-"""The data: the phrasebook and its batches."""
+"""The data: the Python manual, blocks of text, and token files."""

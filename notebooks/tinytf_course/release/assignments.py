@@ -19,7 +19,7 @@ CONFIG = '''"""nbgrader's settings for a class with tinytf. Written by `release 
 c = get_config()  # noqa: F821
 c.CourseDirectory.course_id = "tinytf"
 c.ClearSolutions.code_stub = {"python": "STUB_ENDS"}
-# Answers run one by one in processes of their own, never in a kernel: see course/release/judge.py.
+# Answers run one by one in processes of their own, never in a kernel: see release/judge.py.
 c.Autograde.autograde_preprocessors = [
     "tinytf_course.release.autograde.Judge",
     "nbgrader.preprocessors.LimitOutput",

@@ -1,6 +1,6 @@
 """Write down what an exercise's tests compare, so that a student edition needs no answers.
 
-Every test is run on the reference while the words of `course/expect.py` are listened to. What they
+Every test is run on the reference while the words of `expect.py` are listened to. What they
 compare with a result of the answer's becomes a case: arguments, expected value, words. Any other
 condition (of `expect`, of the test's own) can't be written down; its test is marked as not whole.
 """
