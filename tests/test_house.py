@@ -23,8 +23,8 @@ TOP = {
 # Names of the top level that no notebook builds yet. A chapter that builds one takes it out.
 NOT_YET_BUILT = {}
 
-# Names that graduate in a second chapter too. To be emptied: each is built exactly once.
-BUILT_TWICE = {}
+# Names that graduate in a second chapter too, there with the lines that serve: the cache.
+BUILT_TWICE = {"EncoderDecoder": ["14", "17"]}
 
 # A room may import the top level and the rooms before it.
 ROOMS = (

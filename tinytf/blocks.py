@@ -105,11 +105,14 @@ class EncoderLayer(nn.Module):
         self.residual_2 = residual(d_model, dropout)
 
     def forward(
-        self, x: Tensor, mask: Tensor | str | None = None, cache: KeyValueCache | None = None
+        self,
+        x: Tensor,
+        mask: Tensor | str | None = None,
+        cache: KeyValueCache | None = None,  # service
     ) -> Tensor:
         """Map (B, S, C) to (B, S, C); mask says which keys are real, True = may attend.
 
-        With a cache, x holds only the positions that are new.
+        With a `cache`, x holds only the positions that are new.
         """
         x = self.residual_1(x, lambda y: self.self_attention(y, mask=mask, cache=cache))
         return self.residual_2(x, self.feed_forward)
@@ -152,10 +155,10 @@ class DecoderLayer(nn.Module):
         memory: Tensor,
         mask: Tensor | str | None = None,
         memory_mask: Tensor | None = None,
-        cache: LayerCache | None = None,
+        cache: LayerCache | None = None,  # service
     ) -> Tensor:
         """Map x (B, T, C) to (B, T, C), reading memory (B, S, C) through memory_mask."""
-        own, cross = cache or (None, None)
+        own, cross = cache or (None, None)  # service
         x = self.residual_1(x, lambda y: self.self_attention(y, mask=mask, cache=own))
         x = self.residual_2(x, lambda y: self.cross_attention(y, memory, memory_mask, cross))
         return self.residual_3(x, self.feed_forward)
@@ -170,11 +173,18 @@ class Encoder(nn.Module):
         self.final_norm = final_norm
 
     def forward(
-        self, x: Tensor, mask: Tensor | str | None = None, cache: list[KeyValueCache] | None = None
+        self,
+        x: Tensor,
+        mask: Tensor | str | None = None,
+        cache: list[KeyValueCache] | None = None,  # service
     ) -> Tensor:
-        """Map (B, S, C) to the memory, (B, S, C); with a cache, x holds only what is new."""
-        for i, layer in enumerate(self.layers):
-            x = layer(x, mask, cache[i] if cache else None)
+        """Map (B, S, C) to the memory, (B, S, C).
+
+        With a `cache`, which has an entry for each layer, x holds only what is new.
+        """
+        kept = iter(cache or [None] * len(self.layers))  # service
+        for layer in self.layers:
+            x = layer(x, mask, next(kept))
         return self.final_norm(x)
 
 
@@ -192,13 +202,14 @@ class Decoder(nn.Module):
         memory: Tensor,
         mask: Tensor | str | None = None,
         memory_mask: Tensor | None = None,
-        cache: list[LayerCache] | None = None,
+        cache: list[LayerCache] | None = None,  # service
     ) -> Tensor:
         """Map x (B, T, C) and memory (B, S, C) to (B, T, C)."""
-        for i, layer in enumerate(self.layers):
-            x = layer(x, memory, mask, memory_mask, cache[i] if cache else None)
+        kept = iter(cache or [None] * len(self.layers))  # service
+        for layer in self.layers:
+            x = layer(x, memory, mask, memory_mask, next(kept))
         return self.final_norm(x)
 
-    def new_cache(self) -> list[LayerCache]:
+    def new_cache(self) -> list[LayerCache]:  # service
         """Return an empty cache, one entry a layer."""
         return [LayerCache(KeyValueCache(), KeyValueCache()) for _ in self.layers]

@@ -8,13 +8,15 @@ import torch
 from torch import Tensor, nn
 
 from tinytf.attention import KeyValueCache
-from tinytf.blocks import Encoder, EncoderLayer, decoder_mask, padding_so_far, token_positions
+from tinytf.blocks import Encoder, EncoderLayer, decoder_mask
 from tinytf.checks import check_dropout, check_heads, check_one_of, check_sizes
 from tinytf.embedding import TiedOutput, check_ids
 from tinytf.feedforward import ACTIVATIONS
 from tinytf.initialisation import normal, scale_residual
+from tinytf.masks import CAUSAL
 from tinytf.positional import LearnedPositionalEncoding
 from tinytf.residual import RESIDUALS
+from tinytf.service import so_far
 
 __all__ = ["GPT", "PRESETS", "CausalStack", "DecoderOnly", "GPTConfig"]
 
@@ -67,15 +69,22 @@ class CausalStack(Encoder):
     """An encoder in which no position sees a later one: all that a decoder-only model is."""
 
     def forward(
-        self, x: Tensor, cache: list[KeyValueCache] | None = None, padding: Tensor | None = None
+        self,
+        x: Tensor,
+        cache: list[KeyValueCache] | None = None,  # service
+        padding: Tensor | None = None,  # service
     ) -> Tensor:
-        """Map (B, T, C) to (B, T, C); with a cache, x holds only the positions that are new.
+        """Map (B, T, C) to (B, T, C).
 
-        `padding` comes from `padding_so_far`.
+        With a `cache`, x holds only the positions that are new; `padding` comes from
+        `padding_so_far`.
         """
-        return super().forward(x, decoder_mask(padding, x.size(1)), cache)
+        mask = CAUSAL
+        if padding is not None:  # service
+            mask = decoder_mask(padding, x.size(1))
+        return super().forward(x, mask, cache)
 
-    def new_cache(self) -> list[KeyValueCache]:
+    def new_cache(self) -> list[KeyValueCache]:  # service
         """Return an empty cache, one entry a layer."""
         return [KeyValueCache() for _ in self.layers]
 
@@ -88,7 +97,10 @@ class DecoderOnly(TiedOutput):
     """
 
     def forward(
-        self, ids: Tensor, cache: list[KeyValueCache] | None = None, mask: Tensor | None = None
+        self,
+        ids: Tensor,
+        cache: list[KeyValueCache] | None = None,  # service
+        mask: Tensor | None = None,  # service
     ) -> Tensor:
         """Score the token after each prefix: ids (B, T) -> logits (B, T, V).
 
@@ -101,14 +113,14 @@ class DecoderOnly(TiedOutput):
         return self.output(self.decode(ids, cache, mask))
 
     def decode(
-        self, ids: Tensor, cache: list[KeyValueCache] | None = None, mask: Tensor | None = None
+        self,
+        ids: Tensor,
+        cache: list[KeyValueCache] | None = None,  # service
+        mask: Tensor | None = None,  # service
     ) -> Tensor:
         """Represent each prefix: ids (B, T) -> hidden states (B, T, C), before the output."""
         check_ids(ids, self.config.vocab_size)
-        first = cache[0] if cache else None
-        padding = padding_so_far(mask, ids.size(1), first)
-        start = len(first) if cache else 0
-        positions = None if padding is None else token_positions(padding, ids.size(1))
+        start, positions, padding = so_far(ids, cache, mask)  # service
         x = self.positions(self.embedding(ids), start, positions)
         return self.decoder(x, cache, padding)
 
@@ -117,7 +129,7 @@ class DecoderOnly(TiedOutput):
         """The embedding table, which the output may share."""
         return self.embedding.weight
 
-    @property
+    @property  # service
     def device(self) -> torch.device:
         """The device the parameters are on."""
         return self.table.device

@@ -10,11 +10,12 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from tinytf.blocks import LayerCache, decoder_mask, padding_so_far
+from tinytf.attention import KeyValueCache
+from tinytf.blocks import LayerCache, decoder_mask, padding_so_far, token_positions
 from tinytf.masks import padding_mask
 from tinytf.positional import sinusoidal_encoding
 
-__all__ = ["Movable", "target_mask"]
+__all__ = ["Movable", "so_far", "target_mask"]
 
 
 class Movable(nn.Module):
@@ -52,3 +53,17 @@ def target_mask(
     first = cache[0].self_attention if cache else None
     padding = padding_so_far(padding_mask(ids, pad_id), ids.size(1), first)
     return decoder_mask(padding, ids.size(1))
+
+
+def so_far(
+    ids: Tensor, cache: list[KeyValueCache] | None = None, mask: Tensor | None = None
+) -> tuple[int, Tensor | None, Tensor | None]:
+    """Say where new tokens (B, T) stand: their start, their positions and the padding of all.
+
+    The start counts what the cache holds. Positions (B, T) and padding (B, 1, 1, S) are None where
+    nothing is padding: then the positions run on from the start.
+    """
+    first = cache[0] if cache else None
+    padding = padding_so_far(mask, ids.size(1), first)
+    positions = None if padding is None else token_positions(padding, ids.size(1))
+    return len(first) if cache else 0, positions, padding

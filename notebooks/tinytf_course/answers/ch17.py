@@ -501,4 +501,112 @@ BREVITY = Answers(
 )
 
 
-ANSWERS = {"17.1": CACHE, "17.2": ATTENTION, "17.3": RECALL, "17.4": BREVITY}
+# 17.5 the mask of the newest tokens
+
+
+def my_newest_mask(ids, new, pad_id=0):
+    """What the last `new` of the tokens ids (B, S) may attend to: boolean (B, 1, new, S).
+
+    True where the key is not padding and not later than the query.
+    """
+    S = ids.size(1)
+    causal = torch.ones(S, S, dtype=torch.bool, device=ids.device).tril()
+    return causal[S - new :] & (ids != pad_id)[:, None, None, :]
+
+
+def _corner(ids, new):
+    return torch.ones(new, ids.size(1), dtype=torch.bool).tril()
+
+
+def _last(ids, new, diagonal=0):
+    S = ids.size(1)
+    return torch.ones(S, S, dtype=torch.bool).tril(diagonal)[S - new :]
+
+
+def _real(ids, pad_id):
+    return (ids != pad_id)[:, None, None, :]
+
+
+NEWEST = Answers(
+    reference=my_newest_mask,
+    equivalent={
+        "… => ….detach()…": "ids and masks carry no gradient",
+        "… => …(ids.float() != pad_id)…": "ids of a vocabulary are the same in float32",
+    },
+    wrong=(
+        WrongAnswer(
+            "the triangle starts in the corner",
+            lambda ids, new, pad_id=0: _corner(ids, new) & _real(ids, pad_id),
+            "new token 0 is token 3, and sees itself",
+            "`tril` of a (new, S) table takes the first new token for token 0. It is token "
+            "S - new, and everything before it may be seen.",
+        ),
+        WrongAnswer(
+            "everything visible",
+            lambda ids, new, pad_id=0: _real(ids, pad_id).expand(-1, -1, new, -1),
+            "token 3 may not see token 4",
+            "One new token may see everything before it, so no causal mask is needed. Two may not "
+            "see each other both ways.",
+        ),
+        WrongAnswer(
+            "diagonal excluded",
+            lambda ids, new, pad_id=0: _last(ids, new, -1) & _real(ids, pad_id),
+            "and sees itself",
+            "The input is already shifted by one: a position may see itself.",
+        ),
+        WrongAnswer(
+            "inverted",
+            lambda ids, new, pad_id=0: ~_last(ids, new) & _real(ids, pad_id),
+            "token 3 may not see token 4",
+            "Here True means “may attend”. This one sees the future only: the mistake of one of "
+            "the tutorials.",
+        ),
+        WrongAnswer(
+            "padding forgotten",
+            lambda ids, new, pad_id=0: _last(ids, new).expand(ids.size(0), 1, -1, -1),
+            "key 0 is padding",
+            "Padding in the future is hidden by the causal mask; padding on the left, or in the "
+            "middle of what is cached, is not.",
+        ),
+        WrongAnswer(
+            "padded queries see nothing",
+            lambda ids, new, pad_id=0: (
+                my_newest_mask(ids, new, pad_id) & (ids[:, -new:] != pad_id)[:, None, :, None]
+            ),
+            "as a query it has the same rule",
+            "Rows with nothing allowed are what attention has trouble with; a padded query does no "
+            "harm, since its output is read by nobody.",
+        ),
+        WrongAnswer(
+            "a square mask",
+            lambda ids, new, pad_id=0: _last(ids, ids.size(1)) & _real(ids, pad_id),
+            "the shape is (2, 1, 5, 5), expected (2, 1, 2, 5)",
+            "The queries are only the new tokens; the old ones had their turn.",
+        ),
+        WrongAnswer(
+            "the new tokens only",
+            lambda ids, new, pad_id=0: (
+                _last(ids, new)[:, -new:] & (ids[:, -new:] != pad_id)[:, None, None, :]
+            ),
+            "the shape is (2, 1, 2, 2), expected (2, 1, 2, 5)",
+            "The keys of earlier steps are in the cache and are attended to again.",
+        ),
+        WrongAnswer(
+            "no axis for the heads",
+            lambda ids, new, pad_id=0: _last(ids, new) & (ids != pad_id)[:, None, :],
+            "the shape is (2, 2, 5), expected (2, 1, 2, 5)",
+            "Broadcast against (B, H, new, S), its batch meets the heads.",
+        ),
+        WrongAnswer(
+            "padding id fixed",
+            lambda ids, new, pad_id=0: my_newest_mask(ids, new),
+            "Here 9 is padding and 0 is a word",
+            "Use the argument `pad_id`.",
+        ),
+    ),
+)
+
+
+ANSWERS = {
+    "17.1": CACHE, "17.2": ATTENTION, "17.3": RECALL, "17.4": BREVITY, "17.5": NEWEST,
+}  # fmt: skip

@@ -1,10 +1,19 @@
-"""Chapter 17: a cache that grows, attention with a cache, what was left out, brevity."""
+"""Chapter 17: a cache that grows, attention with a cache, what was left out, brevity, new words."""
 
 import math
 
 import torch
 
-from tinytf_course.expect import agrees, expect, gradients, numbers, same, travels
+from tinytf_course.expect import (
+    agrees,
+    expect,
+    gradients,
+    numbers,
+    same,
+    short,
+    tensor,
+    travels,
+)
 from tinytf_course.grading import Exercise
 from tinytf_course.words import described
 
@@ -472,4 +481,138 @@ BREVITY = Exercise(
 )
 
 
-EXERCISES = (CACHE, ATTENTION, RECALL, BREVITY)
+# 17.5 the mask of the newest tokens
+
+
+def my_newest_mask(ids, new, pad_id=0):
+    """What the last `new` of the tokens ids (B, S) may attend to: boolean (B, 1, new, S).
+
+    True where the key is not padding and not later than the query.
+    """
+    raise NotImplementedError
+
+
+IDS = torch.tensor([[0, 5, 6, 7, 8], [4, 5, 0, 7, 8]])
+_IDS = f"for ids={short(IDS)}, new=2"
+
+
+def _mask_shape(answer):
+    """a row for each new token, a column for every token, an axis for heads"""
+    got = tensor(answer(IDS, 2), _IDS)
+    expect(
+        got.shape == (2, 1, 2, 5),
+        f"{_IDS}, the shape is {tuple(got.shape)}, expected (2, 1, 2, 5): sentences, an axis of 1 "
+        "for the heads, new tokens, all tokens",
+    )
+    expect(got.dtype == torch.bool, f"{_IDS}, the dtype is {got.dtype}, expected torch.bool")
+
+
+def _cell(answer, b, query, key, wanted, note, new=2):
+    got = tensor(answer(IDS, new), _IDS)
+    got = got.expand(2, 1, new, 5)[b, 0, query, key]
+    where = f"for ids={short(IDS)}, new={new}, sentence {b}, new token {query}, key {key}"
+    expect(bool(got) == wanted, f"{where}: {bool(got)}; {note}")
+
+
+def _no_future(answer):
+    """a new token does not see a newer one"""
+    _cell(answer, 0, 0, 4, False, "token 3 may not see token 4")
+
+
+def _sees_itself(answer):
+    """a new token sees itself"""
+    _cell(answer, 0, 0, 3, True, "new token 0 is token 3, and sees itself")
+    _cell(answer, 0, 1, 4, True, "new token 1 is token 4, and sees itself")
+
+
+def _sees_old(answer):
+    """a new token sees the old ones, which are cached"""
+    for key in (1, 2):
+        _cell(answer, 0, 0, key, True, "it is an earlier word")
+    _cell(answer, 1, 1, 3, True, "it is an earlier word")
+
+
+def _no_padding(answer):
+    """no token sees padding"""
+    _cell(answer, 0, 0, 0, False, "key 0 is padding")
+    _cell(answer, 1, 1, 2, False, "key 2 is padding")
+
+
+def _padded_query(answer):
+    """a sentence that has ended keeps its rows"""
+    where = "for ids=[[5, 6, 7, 0, 0]], new=2"
+    got = tensor(answer(torch.tensor([[5, 6, 7, 0, 0]]), 2), where)
+    wanted = [[[[True, True, True, False, False]] * 2]]
+    same(got, wanted, where, note="Padding is hidden as a key; as a query it has the same rule.")
+
+
+def _all_new(answer):
+    """with every token new it is the mask of training"""
+    got = tensor(answer(torch.tensor([[3, 4, 5]]), 3), "for ids=[[3, 4, 5]], new=3")
+    wanted = torch.ones(3, 3, dtype=torch.bool).tril()[None, None]
+    same(got, wanted, "for ids=[[3, 4, 5]], new=3")
+
+
+def _other_pad(answer):
+    """the padding id is the argument"""
+    where = "for ids=[[9, 0, 3]], new=1, pad_id=9"
+    got = tensor(answer(torch.tensor([[9, 0, 3]]), 1, 9), where).reshape(-1)
+    same(got, [False, True, True], where, note="Here 9 is padding and 0 is a word.")
+
+
+def _pair_by_pair(ids, new, pad_id=0):
+    """Each new token and each token."""
+    batch, length = ids.shape
+    mask = torch.zeros(batch, 1, new, length, dtype=torch.bool)
+    for b in range(batch):
+        for i in range(new):
+            for key in range(length - new + i + 1):
+                mask[b, 0, i, key] = ids[b, key].item() != pad_id
+    return mask
+
+
+def _any_ids(answer):
+    """any batch, any number of new tokens"""
+    for case in (((1, 1), 1), ((2, 1), 1), ((1, 6), 1), ((3, 4), 2), ((2, 5), 4), ((3, 4), 4)):
+        (shape, new), made = case, torch.Generator().manual_seed(sum(case[0]))
+        ids = torch.randint(0, 4, shape, generator=made)
+        agrees(answer, _pair_by_pair, ids, new)
+        agrees(answer, _pair_by_pair, ids, new, 2)
+
+
+def _mask_travels(answer):
+    """the mask is on the device of the ids"""
+    travels(answer, IDS, 2)
+
+
+NEWEST = Exercise(
+    id="17.5",
+    title="the mask of the newest tokens",
+    difficulty=2,
+    minutes=15,
+    statement=(
+        "With a cache the decoder is given only the tokens that are new, and its keys are all "
+        "tokens. Write `my_newest_mask(ids, new, pad_id=0)` for all tokens so far, `ids` of "
+        "shape "
+        "`(B, S)`: the boolean mask `(B, 1, new, S)` for the last `new` of them as queries. A "
+        "query may attend to a key that is not later than itself, and not padding. (A query that "
+        "is padding has the same rule: nobody reads its output.)"
+    ),
+    hint="The rows you want are the last `new` of the whole causal mask.",
+    function=my_newest_mask,
+    tests=(
+        _mask_shape,
+        _no_future,
+        _sees_itself,
+        _sees_old,
+        _no_padding,
+        _padded_query,
+        _all_new,
+        _other_pad,
+        _any_ids,
+        _mask_travels,
+    ),
+)
+
+
+EXERCISES = (CACHE, ATTENTION, RECALL, BREVITY, NEWEST)

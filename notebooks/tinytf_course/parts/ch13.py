@@ -63,38 +63,9 @@ def _stack_steps(stack):
     return [*steps, cache[0].self_attention.k, cache[2].cross_attention.v]
 
 
-def _kept(length=2, seed=1):
-    """A cache that holds `length` positions of three sentences."""
-    cache = KeyValueCache()
-    cache.append(wide(3, 2, length, 4, seed=seed), wide(3, 2, length, 4, seed=seed + 1))
-    return cache
-
-
-def _named(pair):
-    own, cross = _kept(2), _kept(3, seed=5)
-    made = pair(own, cross)
-    names = [made.self_attention is own, made.cross_attention is cross, list(made) == [own, cross]]
-    return [torch.tensor(names), torch.tensor([len(part) for part in made])]
-
-
-def _selected(pair, *rows):
-    own, cross = _kept(2), _kept(3, seed=5)
-    pair(own, cross).select(torch.tensor(rows))
-    return [own.k, own.v, cross.k, cross.v]
-
-
 NEW = "a new module is in float32 as it is"
 
 PARTS = (
-    Part(
-        "tinytf.blocks.LayerCache",
-        {
-            "it holds two caches, by name and in order": _named,
-            "rows are selected: only those of self-attention": lambda pair: _selected(pair, 2, 0),
-            "a row is selected twice": lambda pair: _selected(pair, 1, 1, 0),
-        },
-        equivalent={"… => self.self_attention.select(rows.detach())": "rows carry no gradient"},
-    ),
     Part(
         "tinytf.blocks.DecoderLayer",
         {

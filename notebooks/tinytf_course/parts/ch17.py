@@ -2,6 +2,7 @@
 
 import torch
 
+from tinytf.attention import KeyValueCache
 from tinytf_course.parts import Part, arrived
 from tinytf_course.parts.ch05 import learned, wide
 
@@ -51,6 +52,26 @@ def _empty(cache):
     return {"len(cache)": torch.tensor(len(mine)), "cache.k is None": torch.tensor(mine.k is None)}
 
 
+def _kept(length=2, seed=1):
+    """A cache that holds `length` positions of three sentences."""
+    cache = KeyValueCache()
+    cache.append(wide(3, 2, length, 4, seed=seed), wide(3, 2, length, 4, seed=seed + 1))
+    return cache
+
+
+def _named(pair):
+    own, cross = _kept(2), _kept(3, seed=5)
+    made = pair(own, cross)
+    names = [made.self_attention is own, made.cross_attention is cross, list(made) == [own, cross]]
+    return [torch.tensor(names), torch.tensor([len(part) for part in made])]
+
+
+def _pair_selected(pair, *rows):
+    own, cross = _kept(2), _kept(3, seed=5)
+    pair(own, cross).select(torch.tensor(rows))
+    return [own.k, own.v, cross.k, cross.v]
+
+
 def _scored(f, translations, references, **named):
     """Every number that a score is made of."""
     bleu = f(translations, references, **named)
@@ -80,6 +101,17 @@ PARTS = (
             "… => …rows.detach()…": "rows are whole numbers and carry no gradient",
             "… => self.padding = self.padding[rows].detach()": "booleans carry no gradient",
         },
+    ),
+    Part(
+        "tinytf.blocks.LayerCache",
+        {
+            "it holds two caches, by name and in order": _named,
+            "rows are selected: only those of self-attention": lambda pair: _pair_selected(
+                pair, 2, 0
+            ),
+            "a row is selected twice": lambda pair: _pair_selected(pair, 1, 1, 0),
+        },
+        equivalent={"… => self.self_attention.select(rows.detach())": "rows carry no gradient"},
     ),
     Part(
         "tinytf.metrics.bleu.ngrams",
