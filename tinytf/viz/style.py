@@ -259,7 +259,7 @@ def least_type(figure):
 def legible(figure):
     """Enlarge all type on `figure` that would be too small on the page (`least_type`); return it.
 
-    Type stays within the figure where the layout is matplotlib's own.
+    A constrained layout then makes room for it.
     """
     figure.draw_without_rendering()  # which makes the numbers on the axes
     least = least_type(figure)
