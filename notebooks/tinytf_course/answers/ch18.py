@@ -40,6 +40,7 @@ MASKS = Answers(
     equivalent={
         "… => ….detach()…": "a mask carries no gradient",
         "return … => …attention_mask.float().bool()…": "as a boolean 0 stays 0",
+        "if attention_mask is None: => if device is None:": "a tensor has a device",
     },
     wrong=(
         WrongAnswer(
