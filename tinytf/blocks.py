@@ -85,8 +85,9 @@ def decoder_mask(padding: Tensor | None, length: int) -> Tensor | str:
 class EncoderLayer(nn.Module):
     """Self-attention, then a feed-forward network, each with its residual.
 
-    Under a causal mask it is the layer of a decoder-only model: what a decoder's layer is without
-    cross-attention.
+    Its parts are `self_attention`, `feed_forward` and the residuals around them, `residual_1` and
+    `residual_2`, made by `residual(d_model, dropout)`. Under a causal mask it is the layer of a
+    decoder-only model: what a decoder's layer is without cross-attention.
     """
 
     def __init__(
@@ -130,7 +131,11 @@ class LayerCache(NamedTuple):
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, cross-attention to the memory, then a feed-forward network."""
+    """Masked self-attention, cross-attention to the memory, then a feed-forward network.
+
+    Its parts are `self_attention`, `cross_attention`, `feed_forward` and the residuals around them,
+    `residual_1` to `residual_3`, made by `residual(d_model, dropout)`.
+    """
 
     def __init__(
         self,
@@ -165,7 +170,10 @@ class DecoderLayer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """A stack of encoder layers: equal in structure, each with weights of its own."""
+    """A stack of encoder layers: equal in structure, each with weights of its own.
+
+    `layers` is an `nn.ModuleList`; `final_norm` comes after the last.
+    """
 
     def __init__(self, layers: list[EncoderLayer], final_norm: nn.Module) -> None:
         super().__init__()
@@ -189,7 +197,10 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A stack of decoder layers, every one of which reads the same memory."""
+    """A stack of decoder layers, every one of which reads the same memory.
+
+    `layers` is an `nn.ModuleList`; `final_norm` comes after the last.
+    """
 
     def __init__(self, layers: list[DecoderLayer], final_norm: nn.Module) -> None:
         super().__init__()

@@ -78,7 +78,7 @@ class EncoderDecoder(
         return self.output(self.decode(tgt, self.encode(src)))
 
     def encode(self, src: Tensor) -> Memory:
-        """Read source ids (B, S) once; the result serves every decoding step."""
+        """Read source ids (B, S) once, into a `Memory` that serves every decoding step."""
         x = self.positions(self.src_embedding(src))  # (B, S) -> (B, S, C)
         mask = padding_mask(src, self.config.pad_id)
         return Memory(self.encoder(x, mask), mask)

@@ -202,6 +202,10 @@ PARTS = (
             "numbers are in float32": _single,
             "gradients go back to what came before, and to every weight": _gradients,
         },
+        equivalent={
+            "… => mask = decoder_mask(….detach()…": NO_GRADIENT,
+            "if padding is not None: => if … is not None:": "`decoder_mask` says CAUSAL for None",
+        },
     ),
     Part(
         "tinytf.blocks.padding_so_far",
@@ -264,10 +268,7 @@ PARTS = (
         },
         equivalent={
             "… => …ids.detach()…": "ids are whole numbers and carry no gradient",
-            "… => …padding.detach()…": NO_GRADIENT,
-            "… => start = len(first) if first else 0": "an empty cache is false, and 0 long",
-            "… => first = cache[1] if cache else None": "all layers' caches hold the same tokens",
-            "… => first = cache[-1] if cache else None": "all layers' caches hold the same tokens",
+            "… => …so_far(ids.float(), cache, mask)": "only the shape of the ids is asked for",
         },
     ),
     Part(
