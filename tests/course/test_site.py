@@ -56,6 +56,10 @@ def test_a_picture_becomes_a_file_with_its_alt_text_and_size(tmp_path):
         ({"traceback": ["Error: x<y"]}, "Error: x&lt;y"),
         (html('<a href="03_tokens.ipynb">03</a>'), '<a href="03_tokens.html">03</a>'),
         (
+            {"data": {"image/svg+xml": ["<svg/>"], "text/plain": "A < B"}},
+            '<img src="data:image/svg+xml;base64,PHN2Zy8+" alt="A &lt; B">',
+        ),
+        (
             {"data": {"application/vnd.jupyter.widget-view+json": {}, "text/plain": "k = 1"}},
             "k = 1",
         ),
