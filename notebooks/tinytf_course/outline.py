@@ -77,7 +77,7 @@ CHAPTERS = (  # in the order of reading
         "the GRU cell and `unroll` (01)",
         electives=(
             "02.1 8, 02.3 8, 02.4 8, the-price 4, shared-out 4, is-q-k-v-same-thing 6, "
-            "dot-and-square-caption 6, how-much-data 6"
+            "dot-and-square-text 6, how-much-data 6"
         ),
     ),
     Chapter(
@@ -155,14 +155,14 @@ CHAPTERS = (  # in the order of reading
         electives=(
             "12.2 5, 12.3 10, one-class-for-both 25, moved-is-not-understood 4, "
             "five-seeds 2, equal-starts 4, nine-words 5, which-layer 5, rows-of-a-batch 2, "
-            "move-the-blank 3, move-the-blank-caption 4"
+            "move-the-blank 3, move-the-blank-text 4"
         ),
     ),
     Chapter(
         "13", "The decoder", "How does it learn to write without seeing the future?", 53,
         "the causal mask (chapter 05), cross-attention (07), the encoder (12)",
         electives=(
-            "newest-only 11, 13.3 15, six-mistakes 11, several-new 17, by-gradient 7, "
+            "newest-only 11, 13.3 15, six-mistakes 11, by-gradient 7, "
             "silent-and-gone 6, what-makers-see 4, relied-or-needed 10, relied-text 15"
         ),
     ),
@@ -182,8 +182,8 @@ CHAPTERS = (  # in the order of reading
         "How does a model that scores words write a sentence?", 38,
         "the Transformer (chapter 14) and its training (15)",
         electives=(
-            "all-at-once 17, long-and-short 24, mixed-up-caption 11, when-a-beam-pays 4, "
-            "every-sentence-heading 8, two-kinds-of-error 6, two-kinds-of-error-caption 7, "
+            "all-at-once 17, long-and-short 24, mixed-up-text 11, when-a-beam-pays 4, "
+            "every-sentence-heading 8, two-kinds-of-error 6, two-kinds-of-error-text 7, "
             "stopping-early 6, trees 3, why-log-softmax 2, search-to-repair 15"
         ),
     ),
@@ -191,7 +191,7 @@ CHAPTERS = (  # in the order of reading
         "17", "The cache and BLEU", "How fast does it write, and how good is it?", 73,
         "the attention layer (chapter 07), greedy decoding (16)",
         electives=(
-            "17.3 6, 17.4 6, what-it-cant-see 5, read-or-written 3, bleu-scale 5, "
+            "17.3 6, 17.4 6, what-it-cant-see 5, read-or-written 3, several-new 15, bleu-scale 5, "
             "which-strings 5, one-point 5"
         ),
     ),
@@ -210,9 +210,9 @@ CHAPTERS = (  # in the order of reading
         electives=(
             "19.2 8, 19.3 10, each-on-and-off 6, again-and-again 6, where-are-the-bits 5, "
             "further 2, block-table-text 2, counters-speak 3, your-own-text 3, how-long 5, "
-            "floors 1, when-clipped 2, how-far-back 4, by-place-caption 5, "
-            "copies-caption 2, decay-is-not-l2 3, what-it-expects 3, next-tokens-caption 4, "
-            "reach-caption 5, after-cut-caption 3"
+            "floors 1, when-clipped 2, how-far-back 4, by-place-text 5, "
+            "copies-text 2, decay-is-not-l2 3, what-it-expects 3, next-tokens-text 4, "
+            "reach-text 5, after-cut-text 3"
         ),
     ),
     Chapter(
@@ -294,7 +294,7 @@ CHAPTERS = (  # in the order of reading
         "the residual stream and its norms (chapter 10), the decoder (13), GPT (18), and `record` "
         "and `replace` (28)",
         electives=(
-            "29.1 8, route-caption 13, no-norm-text 3, tuned-text 16, attention-text 5, "
+            "29.1 8, route-text-2 13, no-norm-text 3, tuned-text 16, attention-text 5, "
             "rollout-caption 3, superposition-text 9, five-text 5, counts-text 19"
         ),
     ),

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tinytf_course.__main__ import main
+from tinytf_course.drawings.coursemap import spoken_map
 from tinytf_course.readme import PAGES, readme_of, refreshed
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +27,11 @@ PARTS = """# Package
 def test_each_page_is_up_to_date(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     assert refreshed(text, ROOT / "notebooks", page) == text, "python -m tinytf_course readme"
+
+
+def test_the_readme_says_its_picture_of_the_course_in_words():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"![{spoken_map()}](.github/course-map.svg)" in text
 
 
 def test_the_readme_is_short():

@@ -57,6 +57,10 @@ def test_a_picture_becomes_a_file_with_its_alt_text_and_size(tmp_path):
         ({"traceback": ["Error: x<y"]}, "Error: x&lt;y"),
         (html('<a href="03_tokens.ipynb">03</a>'), '<a href="03_tokens.html">03</a>'),
         (
+            {"data": {"image/svg+xml": ["<svg/>"], "text/plain": "A < B"}},
+            '<img src="data:image/svg+xml;base64,PHN2Zy8+" alt="A &lt; B">',
+        ),
+        (
             {"data": {"application/vnd.jupyter.widget-view+json": {}, "text/plain": "k = 1"}},
             "k = 1",
         ),
@@ -207,7 +211,7 @@ def test_built_pages_have_every_cell_and_alt_text(site):
 def test_the_map_leads_from_every_page_to_the_others(site):
     for name, here in (("index", None), ("00_start_here", "00"), (FIVE, "05")):
         page = (site / f"{name}.html").read_text(encoding="utf-8")
-        [shown] = re.findall(r'<nav class="map".*?</nav>', page, flags=re.S)
+        [shown] = re.findall(r'<nav class="road-map".*?</nav>', page, flags=re.S)
         assert set(re.findall(r'<a href="([^"]*)"', shown)) == {
             "00_start_here.html",
             f"{FIVE}.html",
@@ -277,8 +281,8 @@ def test_a_prediction_an_explorer_and_a_search_answer_in_a_browser(site):
 def test_the_map_is_readable_and_filled_in_when_a_chapter_was_read(site, width, form):
     with offline_browser(width=width, height=800) as (page, faults):
         page.goto((site / f"{FIVE}.html").as_uri())
-        shown = page.locator(f".map .{form} .course-map")
-        assert page.locator(".map .course-map:visible").count() == 1
+        shown = page.locator(f".road-map .{form} .course-map")
+        assert page.locator(".road-map .course-map:visible").count() == 1
         heights = shown.locator("text").evaluate_all(
             "texts => texts.map(t => parseFloat(getComputedStyle(t).fontSize) * t.getCTM().a)"
         )
@@ -286,9 +290,9 @@ def test_the_map_is_readable_and_filled_in_when_a_chapter_was_read(site, width, 
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert shown.locator(".done").count() == 0
         page.evaluate("document.querySelectorAll('.cell-anchor').forEach(a => a.scrollIntoView())")
-        page.wait_for_selector(f".map .{form} a.done[data-chapters='05']", state="attached")
+        page.wait_for_selector(f".road-map .{form} a.done[data-chapters='05']", state="attached")
         assert shown.locator("a.done[data-chapters='05 06']").count() == 0
         shown.locator("a[data-chapters='00']").first.click()
         page.wait_for_url("**/00_start_here.html")
-        assert page.locator(f".map .{form} a.done[data-chapters='05']").count() == 1
+        assert page.locator(f".road-map .{form} a.done[data-chapters='05']").count() == 1
         assert not faults, faults[:3]

@@ -104,7 +104,8 @@ _DARK = """
 .course-map .halo{stroke:#1b222c}.course-map .road{stroke:#333d4a}
 .course-map .dash{stroke:#14181f}.course-map .done.road{stroke:#93a1b3}
 .course-map .done.dash{stroke:#14181f}.course-map .stop{fill:#14181f}
-.course-map .part{fill-opacity:.3}.course-map text.tinted{fill:#cfd8e3}
+.course-map .part{fill-opacity:.3}.course-map .done .part{fill-opacity:1}
+.course-map .done .stop{fill:currentColor}.course-map text.tinted{fill:#cfd8e3}
 """
 
 

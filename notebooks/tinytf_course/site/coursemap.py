@@ -12,4 +12,4 @@ def navigation(names, chapter=None):
         f"<div class={name}>{draw_map(chapter, (), tall, address, dark)}</div>"
         for name, tall in shapes
     )
-    return f'<nav class="map" aria-label="The course map">{maps}</nav>'
+    return f'<nav class="road-map" aria-label="The course map">{maps}</nav>'

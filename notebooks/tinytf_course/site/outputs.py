@@ -33,6 +33,11 @@ def to_html(output, pictures):
     data = output.get("data", {})
     if "image/png" in data:
         return _figure(output, pictures)
+    if "image/svg+xml" in data:
+        svg = base64.b64encode("".join(data["image/svg+xml"]).encode()).decode()
+        alt = html.escape(notebooks.text(output))
+        image = f'<img src="data:image/svg+xml;base64,{svg}" alt="{alt}">'
+        return f'<div class="figure" tabindex="0">{image}</div>'
     if "text/html" in data:
         shown = _LINK.sub(r'\1.html"', "".join(data["text/html"]))
         return f'<div class="shown">{shown}</div>'

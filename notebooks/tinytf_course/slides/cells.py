@@ -43,7 +43,7 @@ def left_out(cell):
         return True
     statements = tree(source(cell)).body
     names = {name for name, _ in calls_of(cell)}
-    drawn = any("image/png" in output.get("data", {}) for output in outputs)
+    drawn = any(form.startswith("image/") for output in outputs for form in output.get("data", {}))
     return (
         all(_is_import(node) or _is_setup(node) for node in statements)
         or (names == {"predict.answer"} and len(statements) <= 3)
