@@ -5,6 +5,7 @@ import math
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from .axes import set_axes
 from .style import (
@@ -234,8 +235,10 @@ def _names(what, tokens, count, side):
 
 def _name_axis(axis, names, count):
     if names is None:
-        step = max(1, math.ceil(count / 16))
-        axis.set_ticks(np.arange(0, count, step))
+        if count <= 16:
+            axis.set_ticks(np.arange(count))
+        else:  # as many as there is room for
+            axis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
         return
     crowded = axis.axis_name == "x" and sum(len(name) + 2 for name in names) > 5 * count
     turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
