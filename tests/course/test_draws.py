@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tinytf.attention import fused_attention
 from tinytf.data.blocks import TextBlocks
 from tinytf.decoding import sampling
 from tinytf.decoding.sampling import Sampling
@@ -436,6 +437,27 @@ def of_inputs_only(module):
             part.weight.data *= math.sqrt(sum(part.weight.shape) / part.weight.size(1) / 2)
 
 
+def drops_by_hand(q, k, v, mask=None, dropout=0.0):
+    """Fused attention whose dropout is drawn in another way."""
+    if not dropout:
+        return fused_attention(q, k, v, mask)
+    eye = torch.eye(k.size(-2), dtype=q.dtype).expand(*k.shape[:-1], -1)
+    return of_its_own(fused_attention(q, k, eye, mask), dropout) @ v
+
+
+def drops_what_is_mixed(q, k, v, mask=None, dropout=0.0):
+    mixed = fused_attention(q, k, v, mask)
+    return of_its_own(mixed, dropout) if dropout else mixed
+
+
+def drops_alike_in_heads(q, k, v, mask=None, dropout=0.0):
+    if not dropout:
+        return fused_attention(q, k, v, mask)
+    eye = torch.eye(k.size(-2), dtype=q.dtype).expand(*k.shape[:-1], -1)
+    weights = fused_attention(q, k, eye, mask)
+    return weights * of_its_own(torch.ones_like(weights[:, :1]), dropout) @ v
+
+
 class Shuffled(TextBlocks):
     """Epochs drawn by Python's own generator."""
 
@@ -495,6 +517,9 @@ class SaysTheSame(Shuffled):
 @pytest.mark.parametrize(
     ("target", "version", "right"),
     [
+        ("attention.fused_attention", drops_by_hand, True),
+        ("attention.fused_attention", drops_what_is_mixed, False),
+        ("attention.fused_attention", drops_alike_in_heads, False),
         ("data.blocks.TextBlocks", Shuffled, True),
         *(
             ("data.blocks.TextBlocks", version, False)

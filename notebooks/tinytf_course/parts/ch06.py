@@ -77,10 +77,15 @@ def _swapped(layer, **named):
 
 
 def _dropped(layer):
-    module = twin(layer, 12, 3, dropout=0.5, mode="train")
-    torch.manual_seed(0)
-    module.attention = explicit_attention
-    return module(wide(2, 4, 12, seed=1))
+    """Which dropout the attention function is given while the layer trains; what it then mixes."""
+    module, given = twin(layer, 12, 3, dropout=0.5, mode="train"), []
+
+    def spy(q, k, v, mask=None, dropout=0.0):
+        given.append(dropout)
+        return explicit_attention(q, k, v, mask)
+
+    module.attention = spy
+    return {"mixed": module(wide(2, 4, 12, seed=1)), "dropout": given}
 
 
 def _keeps_weights(call, heads, words):
@@ -146,14 +151,29 @@ def _half_hidden():
     return (wide(2, 1, 5, 7, seed=9) > 0).index_fill(-1, torch.tensor(0), True)
 
 
+def _half_dropped(f, keys, mask):
+    """What a dropout of a half does to the weights, which values of ones and zeros show."""
+    q, k = wide(20, 3, 5, 4, seed=0), wide(20, 3, keys, 4, seed=1)
+    ones = torch.eye(keys).double().expand(20, 3, keys, keys)
+    plain, found, again = (f(q, k, ones, mask, p) for p in (0.0, 0.5, 0.5))
+    kept, mixed = found != 0, f(q, k, torch.ones_like(ones[..., :1]), mask, 0.5)
+    return {
+        "each is 0, or doubled": torch.allclose(found, 2 * plain * kept),
+        "half of them are 0": bool(0.45 < kept[plain > 0].double().mean() < 0.55),
+        "each sentence drops its own": not torch.equal(kept[0], kept[1]),
+        "each head drops its own": not torch.equal(kept[:, 0], kept[:, 1]),
+        "each query drops its own": not torch.equal(kept[:, :, -1], kept[:, :, -2]),
+        "each time others are dropped": not torch.equal(kept, again != 0),
+        "what is mixed is not dropped itself": bool((mixed == 0).double().mean() < 0.35),
+    }
+
+
 def _named_dropped(f):
-    torch.manual_seed(0)
-    return f(*_heads(5, 5), CAUSAL, 0.5)
+    return _half_dropped(f, 5, CAUSAL)
 
 
 def _hidden_dropped(f):
-    torch.manual_seed(0)
-    return f(*_heads(5, 7), _half_hidden(), 0.5)
+    return _half_dropped(f, 7, _half_hidden().repeat(10, 1, 1, 1))
 
 
 def _fused_gradients(f, keys=7, mask=None):
