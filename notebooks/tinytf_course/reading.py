@@ -25,6 +25,7 @@ from tinytf_course.cell_ids import heading
 from tinytf_course.electives import electives
 from tinytf_course.house import defining_file, parts
 from tinytf_course.notebooks import calls_in, source
+from tinytf_course.online import CELL
 from tinytf_course.outline import CHAPTERS
 from tinytf_course.places import place_of
 
@@ -78,7 +79,9 @@ def roads(notebook):
         if cell["cell_type"] == "markdown":
             _read(cell, road)
         elif cell["cell_type"] == "code" and source(cell).strip():
-            _run(cell, next(trees), road, own)
+            tree = next(trees)
+            if cell.get("id") != CELL:  # that one is folded
+                _run(cell, tree, road, own)
     return main, side
 
 
