@@ -142,11 +142,13 @@ def test_every_link_of_the_pages_leads_somewhere():
                 assert heading in [h.lower().replace(" ", "-") for h in headings], heading
 
 
-def test_the_readme_s_picture_is_small_and_described():
-    (said, path), = re.findall(r"!\[([^\]]+)\]\(([^)]+)\)", README)  # fmt: skip
-    assert len(said) > 100
-    assert (ROOT / path).stat().st_size < 150_000
-    assert Image.open(ROOT / path).width >= 1000
+def test_the_readme_s_pictures_are_small_and_described():
+    pictures = dict(re.findall(r"!\[([^\]]+)\]\(([^)]+)\)", README))
+    assert list(pictures.values()) == [".github/explorer.png", ".github/course-map.svg"]
+    for said, path in pictures.items():
+        assert len(said) > 100
+        assert (ROOT / path).stat().st_size < 150_000
+    assert Image.open(ROOT / ".github/explorer.png").width >= 1000
 
 
 def test_what_the_hooks_run_is_installed_with_the_tests():
