@@ -19,7 +19,7 @@ def draw_clipping(translation, reference, n=1):
     wide = max(1.4, 0.32 + 0.15 * max(len(run) for row in rows for run in row))
     step = wide + 0.35
     d = Diagram(
-        2.3 + wide / 2 + step * max(map(len, rows)) - step + wide / 2, 3.4,
+        2.5 + wide + step * (max(map(len, rows)) - 1), 3.4,
         alt=f"The {name}s of the translation, {said.join(rows[0])}, above those of the reference, "
         f"{said.join(rows[1])}. Of {len(rows[0])} {name}s {len(counted)} have a line to a {name} "
         "of the reference that no other has taken; the others are pale.",
