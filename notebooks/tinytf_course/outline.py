@@ -121,8 +121,8 @@ CHAPTERS = (  # in the order of reading
         "chapters 03 to 09, and what a gradient is",
         electives="10.2 10, 10.3 8, which-numbers-share-mean 11, alike-text 2, skew-text 4, "
         "batch-norm-in-use 20, used-by-text 3, jacobian 4, left-of-words-text 3, "
-        "move-it-stack-as-training-starts 5, w2-gradients-text 2, longer-runs-text 4, plug-it-in 4, "
-        "plug-it-in-text 5",
+        "move-it-stack-as-training-starts 5, w2-gradients-text 2, longer-runs-text 4, "
+        "plug-it-in 4, plug-it-in-text 5",
     ),
     Chapter(
         "11", "The feed-forward network",
