@@ -12,7 +12,6 @@ import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
-from tinytf_course.online import badges
 from tinytf_course.tables import Link, table
 
 
@@ -88,10 +87,8 @@ CHAPTERS = (  # in the order of reading
     Chapter(
         "04", "Embeddings", "How does a number become a vector that means something?", 50,
         "tokens and their ids (03), Python and a little PyTorch",
-        electives=(
-            "04.1 10, sum-mean-and-softmax 4, analogies-honestly-text 6, "
-            "two-languages-one-space 8, narrow-table 4, frozen-text 4, tied-output-text 6"
-        ),
+        electives="04.1 10, sum-mean-and-softmax 4, analogies-honestly-text 6, "
+        "two-languages-one-space 8, narrow-table 4, frozen-text 4, tied-output-text 6",
     ),
     Chapter(
         "05", "Scaled dot-product attention",
@@ -102,10 +99,8 @@ CHAPTERS = (  # in the order of reading
     Chapter(
         "06", "Multi-head attention", "Why look several times at once?", 42,
         "attention and its masks (chapter 05)",
-        electives=(
-            "what-do-heads-cost 4, mask-meets-heads 24, further 4, "
-            "several-heads-lower-variance 3"
-        ),
+        electives="what-do-heads-cost 4, mask-meets-heads 24, further 4, "
+        "several-heads-lower-variance 3",
     ),
     Chapter(
         "07", "Cross-attention", "How does one sentence look into another?", 55,
@@ -114,39 +109,31 @@ CHAPTERS = (  # in the order of reading
     Chapter(
         "08", "Positional encoding", "How does attention know the order of the words?", 60,
         "attention and its masks (chapter 05), heads (chapter 06)",
-        electives=(
-            "step-is-rotation 2, bug-in-tutorial 18, 08.3 10, further 3, "
-            "position-probe-text 3"
-        ),
+        electives="step-is-rotation 2, bug-in-tutorial 18, 08.3 10, further 3, "
+        "position-probe-text 3",
     ),
     Chapter(
         "09", "RoPE and ALiBi",
         "How can a score depend on the distance of two words alone?", 39,
         "positions (chapter 08), the layer of chapter 07",
-        electives=(
-            "li-bi-slope 22, past-training-length 9, further 1, half-split-text 3, "
-            "ro-pe-turn-queries-and-keys-caption-3 1, how-far-can-it-reach 4, cost-text 4"
-        ),
+        electives="li-bi-slope 22, past-training-length 9, further 1, half-split-text 3, "
+        "ro-pe-turn-queries-and-keys-caption-3 1, how-far-can-it-reach 4, cost-text 4",
     ),
     Chapter(
         "10", "Residuals and normalisation", "What keeps a deep stack trainable?", 66,
         "chapters 03 to 09, and what a gradient is",
-        electives=(
-            "10.2 10, 10.3 8, which-numbers-share-mean 11, alike-text 2, skew-text 4, "
-            "batch-norm-in-use 20, used-by-text 3, jacobian 4, left-of-words-text 3, "
-            "move-it-stack-as-training-starts 5, w2-gradients-text 2, longer-runs-text 4, "
-            "plug-it-in 4, plug-it-in-text 5"
-        ),
+        electives="10.2 10, 10.3 8, which-numbers-share-mean 11, alike-text 2, skew-text 4, "
+        "batch-norm-in-use 20, used-by-text 3, jacobian 4, left-of-words-text 3, "
+        "move-it-stack-as-training-starts 5, w2-gradients-text 2, longer-runs-text 4, "
+        "plug-it-in 4, plug-it-in-text 5",
     ),
     Chapter(
         "11", "The feed-forward network",
         "Where are most of the weights, and what do they hold?", 44,
         "attention (05 to 07), residuals and norms (10)",
-        electives=(
-            "11.2 8, 11.3 7, keys-and-values 31, how-few-units-text 3, counted-over-text 1, "
-            "as-many-weights-text 7, study-title 5, both-ends-of-a-unit 3, not-only-cat 3, "
-            "not-only-cat-text 4, who-says-it 3, what-key-answers-to 4, collapse-text 6"
-        ),
+        electives="11.2 8, 11.3 7, keys-and-values 31, how-few-units-text 3, counted-over-text 1, "
+        "as-many-weights-text 7, study-title 5, both-ends-of-a-unit 3, not-only-cat 3, "
+        "not-only-cat-text 4, who-says-it 3, what-key-answers-to 4, collapse-text 6",
     ),
     Chapter(
         "12", "The encoder", "What does each layer add to a word?", 75,
@@ -199,10 +186,8 @@ CHAPTERS = (  # in the order of reading
         "18", "GPT", "What is left of the Transformer when there is only text?", 72,
         "the causal mask (chapter 05), positions (08), Pre-LN (10), the layer (12), the "
         "Transformer (14), its cache (17)",
-        electives=(
-            "18.1 6, 18.3 12, further 8, the-papers-text 4, more-efficient 4, "
-            "more-efficient-end 5"
-        ),
+        electives="18.1 6, 18.3 12, further 8, the-papers-text 4, more-efficient 4, "
+        "more-efficient-end 5",
     ),
     Chapter(
         "19", "Pretraining", "How does a model learn from nothing but text?", 55,
@@ -218,39 +203,30 @@ CHAPTERS = (  # in the order of reading
     Chapter(
         "20", "Sampling", "Which of the likely tokens do we write down?", 67,
         "a GPT that continues a text (chapters 18, 19), and the cache (17)",
-        electives=(
-            "20.2 8, 20.3 8, judge-text 7, 20.4 12, move-it-text 4, oracle-text 2, "
-            "generate-3-text 6, forbid-text 7, settings-page-text 4, price-text 5, "
-            "repeats-text 2, loops-text 6, rows-shown 3"
-        ),
+        electives="20.2 8, 20.3 8, judge-text 7, 20.4 12, move-it-text 4, oracle-text 2, "
+        "generate-3-text 6, forbid-text 7, settings-page-text 4, price-text 5, repeats-text 2, "
+        "loops-text 6, rows-shown 3",
     ),
     Chapter(
         "21", "BERT",
         "What can an encoder learn from plain text, and what is it good for?", 60,
         "residuals and norms (10), the encoder and its masked words (12), a training loop (15)",
-        electives=(
-            "21.2 10, answers 19, how-large 1, states-of-2-text 5, counting 6, "
-            "entailment 8, did-it-follow 25, keeping 5, hiding-end 2, distillation 8, "
-            "relatives 4"
-        ),
+        electives="21.2 10, answers 19, how-large 1, states-of-2-text 5, counting 6, entailment 8, "
+        "did-it-follow 25, keeping 5, hiding-end 2, distillation 8, relatives 4",
     ),
     Chapter(
         "22", "Three families", "Encoder, decoder or both: which for which task?", 56,
         "the Transformer (chapter 14) and its training (15), GPT (18), masked words (21)",
-        electives=(
-            "short-texts 14, 22.3 15, results-text 5, bart 27, examples-text 9, "
-            "longer-intro 3, longer-text 3"
-        ),
+        electives="short-texts 14, 22.3 15, results-text 5, bart 27, examples-text 9, "
+        "longer-intro 3, longer-text 3",
     ),
     Chapter(
         "23", "The block today",
         "What has changed in the block since 2017, and what does it buy?", 62,
         "RoPE (chapter 09), RMSNorm (10), SwiGLU (11), the cache (17), GPT (18)",
-        electives=(
-            "23.1 15, conversation 11, bill 2, further 6, bias-of-keys-text 3, alone 6, "
-            "groups-afterwards 9, sixth-text 3, save-time 2, save-time-2 4, "
-            "one-key-for-all 5, shares-text 2, sixteen-bits 2, after-llama 2"
-        ),
+        electives="23.1 15, conversation 11, bill 2, further 6, bias-of-keys-text 3, alone 6, "
+        "groups-afterwards 9, sixth-text 3, save-time 2, save-time-2 4, one-key-for-all 5, "
+        "shares-text 2, sixteen-bits 2, after-llama 2",
     ),
     Chapter(
         "24", "A public translator",
@@ -273,21 +249,17 @@ CHAPTERS = (  # in the order of reading
     Chapter(
         "27", "Less, and in parallel", "How does one pay less, and share the work?", 39,
         "chapter 26, attention and masks (05), what a gradient is",
-        electives=(
-            "skipped-tiles 10, kept-why 26, in-parallel 16, loss-scaling 1, travels-text 1, "
-            "widths-text 2, sum-text 1, ddp-text 4, way-back-text 8, padding-text 20, "
-            "int8 4, int8-end 7, dividing 5, ladder-text 5, many-gpus 8"
-        ),
+        electives="skipped-tiles 10, kept-why 26, in-parallel 16, loss-scaling 1, travels-text 1, "
+        "widths-text 2, sum-text 1, ddp-text 4, way-back-text 8, padding-text 20, int8 4, "
+        "int8-end 7, dividing 5, ladder-text 5, many-gpus 8",
     ),
     Chapter(
         "28", "Looking inside", "Which head does what, and how do we know?", 72,
         "heads (chapter 06), cross-attention (07), RoPE (09), the Transformer (14), GPT (18)",
-        electives=(
-            "28.2 10, apart-text 8, 28.3 10, dependence-text 2, circuit-text 25, "
-            "five-seeds-text 4, one-learns-text 3, learned-text 5, by-place-text 12, "
-            "weights-and-values 4, oracle-text 2, first-text 3, five-text 15, "
-            "how-many-text 3, points-text 7"
-        ),
+        electives="28.2 10, apart-text 8, 28.3 10, dependence-text 2, circuit-text 25, "
+        "five-seeds-text 4, one-learns-text 3, learned-text 5, by-place-text 12, "
+        "weights-and-values 4, oracle-text 2, first-text 3, five-text 15, how-many-text 3, "
+        "points-text 7",
     ),
     Chapter(
         "29", "Following an answer", "Where in a model is an answer decided?", 69,
@@ -302,10 +274,8 @@ CHAPTERS = (  # in the order of reading
         "30", "The bug clinic", "Which models train and are wrong?", 55,
         "masks (chapter 05), the decoder (13), the Transformer and its training (14, 15), the "
         "cache (17)",
-        electives=(
-            "30.1 12, 30.3 10, severity 14, further 12, margins-text 2, four-text 4, "
-            "score-card 15"
-        ),
+        electives="30.1 12, 30.3 10, severity 14, further 12, margins-text 2, four-text 4, "
+        "score-card 15",
     ),
 )  # fmt: skip
 
@@ -327,38 +297,10 @@ def head(text, chapter):
     return text
 
 
-def chapter_table(folder):
-    """The README's table of the chapters that lie in `folder`, in Markdown."""
-    elsewhere = " open in |" if badges("x") else ""
-    lines = [f"| | question | core | electives |{elsewhere}", "|---" * (4 + bool(elsewhere)) + "|"]
-    for chapter, path in _written(folder):
-        link = f"[{chapter.number} {chapter.title}]({Path(folder).name}/{path.name})"
-        core, beside = (f"{n} min" if n else "" for n in (chapter.core, chapter.beside))
-        elsewhere = badges(path.name)
-        elsewhere = f" {elsewhere} |" if elsewhere else ""
-        lines.append(f"| {link} | {chapter.question} | {core} | {beside} |{elsewhere}")
-    return "\n".join(lines)
-
-
 def in_hours(chapters=CHAPTERS):
     """How long the core of these chapters takes, and their electives, in whole hours."""
     minutes = [(chapter.core, chapter.beside) for chapter in chapters]
     return [round(sum(column) / 60) for column in zip((0, 0), *minutes)]
-
-
-def hours(folder):
-    """The README's sentence on how long the chapters that lie in `folder` take, in Markdown."""
-    core, beside = in_hours(chapter for chapter, _ in _written(folder))
-    return (
-        f"**It takes** about {core} hours for the core, exercises included. About {beside} hours "
-        "of electives stand beside it, each with its minutes; nothing in the core needs one."
-    )
-
-
-def _written(folder):
-    for chapter in CHAPTERS:
-        for path in sorted(Path(folder).glob(f"{chapter.number}_*.ipynb")):
-            yield chapter, path
 
 
 def outline(folder="."):

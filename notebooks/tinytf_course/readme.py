@@ -10,8 +10,36 @@ import re
 from pathlib import Path
 
 from tinytf_course.house import map_markdown
-from tinytf_course.online import without_installing
-from tinytf_course.outline import chapter_table, hours
+from tinytf_course.online import badges, without_installing
+from tinytf_course.outline import CHAPTERS, in_hours
+
+
+def chapter_table(folder):
+    """The README's table of the chapters that lie in `folder`, in Markdown."""
+    elsewhere = " open in |" if badges("x") else ""
+    lines = [f"| | question | core | electives |{elsewhere}", "|---" * (4 + bool(elsewhere)) + "|"]
+    for chapter, path in _written(folder):
+        link = f"[{chapter.number} {chapter.title}]({Path(folder).name}/{path.name})"
+        core, beside = (f"{n} min" if n else "" for n in (chapter.core, chapter.beside))
+        elsewhere = badges(path.name)
+        elsewhere = f" {elsewhere} |" if elsewhere else ""
+        lines.append(f"| {link} | {chapter.question} | {core} | {beside} |{elsewhere}")
+    return "\n".join(lines)
+
+
+def hours(folder):
+    """The README's sentence on how long the chapters that lie in `folder` take, in Markdown."""
+    core, beside = in_hours(chapter for chapter, _ in _written(folder))
+    return (
+        f"**It takes** about {core} hours for the core, exercises included. About {beside} hours "
+        "of electives stand beside it, each with its minutes; nothing in the core needs one."
+    )
+
+
+def _written(folder):
+    for chapter in CHAPTERS:
+        for path in sorted(Path(folder).glob(f"{chapter.number}_*.ipynb")):
+            yield chapter, path
 
 
 def course_picture():

@@ -116,8 +116,9 @@ def test_electives_have_their_minutes_where_they_begin(notebook):
         assert begun.get(cell["id"], text) == text, "python -m tinytf_course build"
         if asked := re.match(r"### Exercise (\S+)", text):
             begun[asked[1]] = text
-            minutes = exercises()[asked[1]].minutes
-            assert chapter.pieces.get(asked[1], minutes) == minutes, asked[1]
+            exercise = exercises()[asked[1]]
+            assert chapter.pieces.get(asked[1], exercise.minutes) == exercise.minutes, asked[1]
+            assert exercise.markdown().splitlines()[2] in text.splitlines(), asked[1]
     assert set(chapter.pieces) <= set(begun), "the outline names what is not there"
 
 
