@@ -88,7 +88,7 @@ CHAPTERS = (  # in the order of reading
         "(11)",
     ),
     Chapter(
-        "13", "The decoder", "How does it learn to write without seeing the future?", 90,
+        "13", "The decoder", "How does it learn to write without seeing the future?", 85,
         "the causal mask (chapter 05), cross-attention (07), the encoder (12)",
     ),
     Chapter(
@@ -106,8 +106,8 @@ CHAPTERS = (  # in the order of reading
         "the Transformer (chapter 14) and its training (15)",
     ),
     Chapter(
-        "17", "The cache and BLEU", "How fast does it write, and how good is it?", 90,
-        "the attention layer (chapter 07), greedy decoding (16)",
+        "17", "The cache and BLEU", "How fast does it write, and how good is it?", 100,
+        "the attention layer (chapter 07), the decoder (13), greedy decoding (16)",
     ),
     Chapter(
         "18", "GPT", "What is left of the Transformer when there is only text?", 90,
