@@ -103,7 +103,7 @@ def test_a_chapter_opens_with_its_question_and_a_picture(notebook):
     assert cell.metadata["jupyter"] == {"source_hidden": True}
     outputs = [output for one in (cell, *others) for output in one.get("outputs", [])]
     shown = {form for output in outputs for form in output.get("data", {})}
-    assert shown & {"image/svg+xml", "text/html"}
+    assert "text/html" in shown
     text = dump(built)
     assert dump(online.with_guard(nbformat.reads(text, as_version=4))) == text
 

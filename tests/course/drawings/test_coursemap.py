@@ -84,7 +84,10 @@ def test_a_notebook_shows_the_picture_and_the_words(monkeypatch):
     monkeypatch.setattr("IPython.display.display", lambda data, raw: shown.append(data))
     course_map(14, done={3})
     assert shown == [
-        {"image/svg+xml": draw_map(14, {3}), "text/plain": spoken_map(14, {3})},
+        {
+            "text/html": coursemap.as_image(draw_map(14, {3}), spoken_map(14, {3})),
+            "text/plain": spoken_map(14, {3}),
+        },
     ]
     core, beside = in_hours()
     assert f"A road of {core} hours" in spoken_map()
