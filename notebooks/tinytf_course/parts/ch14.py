@@ -3,7 +3,6 @@
 import torch
 from torch import nn
 
-from tinytf.embedding import TiedOutput
 from tinytf.training.config import TrainingConfig
 from tinytf.training.losses import Batch, make_batch
 from tinytf.transformer import Memory, Transformer, TransformerConfig
@@ -110,7 +109,7 @@ def _frame_gradients(frame):
 def _table(frame):
     models = _around(frame)(_config()), _framed(frame)
     return {
-        "it is a TiedOutput": isinstance(models[0], TiedOutput),
+        "it can be tied": callable(getattr(models[0], "tie", None)),
         "its table is the target's": [m.table is m.tgt_embedding.weight for m in models],
     }
 

@@ -6,7 +6,6 @@ import torch
 
 from tinytf.attention import KeyValueCache
 from tinytf.blocks import EncoderLayer
-from tinytf.embedding import TiedOutput
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.norm import LayerNorm
 from tinytf.residual import PreNorm
@@ -105,7 +104,11 @@ def _padded(frame):
 
 def _table(frame):
     model = _framed(frame)
-    return [isinstance(model, TiedOutput), model.table is model.embedding.weight, str(model.device)]
+    return [
+        callable(getattr(model, "tie", None)),
+        model.table is model.embedding.weight,
+        str(model.device),
+    ]
 
 
 def _frame_single(frame):
@@ -148,7 +151,7 @@ def _rule(p):
 def _ties(gpt):
     models = (_made(gpt), _made(gpt, tie_output=False))
     return [
-        [isinstance(m, TiedOutput), m.output.weight is m.table, m.table is m.embedding.weight]
+        [hasattr(m, "tie"), m.output.weight is m.table, m.table is m.embedding.weight]
         for m in models
     ]
 
