@@ -178,8 +178,8 @@ CHAPTERS = (  # in the order of reading
         "17", "The cache and BLEU", "How fast does it write, and how good is it?", 80,
         "the attention layer (chapter 07), the decoder (13), greedy decoding (16)",
         electives=(
-            "17.3 6, 17.4 6, what-it-cant-see 5, read-or-written 3, check-cached-text 4, several-new 15, bleu-scale 5, "
-            "which-strings 5, one-point 5"
+            "17.3 6, 17.4 6, what-it-cant-see 5, read-or-written 3, check-cached-text 4, "
+            "several-new 15, bleu-scale 5, which-strings 5, one-point 5"
         ),
     ),
     Chapter(

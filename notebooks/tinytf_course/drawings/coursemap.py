@@ -127,7 +127,7 @@ def course_map(chapter, done=None):
 
 
 def as_image(svg, words):
-    """HTML that shows a drawing also where a notebook is not trusted, which then hides plain SVG."""
+    """HTML that shows a drawing also where a notebook is not trusted and SVG is hidden."""
     data = b64encode(svg.encode()).decode()
     return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(words)}" width="900"/>'
 
