@@ -66,9 +66,9 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "01", "Recurrent networks",
-        "What does a network remember that reads one word after another?", 49,
-        "Python and a little PyTorch",
-        electives="01.2 6, further 3",
+        "How does a network read a sentence one word at a time, and how far back does it remember?",
+        35, "Python and a little PyTorch",
+        electives="01.2 6, further 3, open-the-gates 6, gates-one-by-one 3, gru 6",
     ),
     Chapter(
         "02", "From recurrence to attention",
