@@ -60,7 +60,7 @@ def draw_reach(words=6):
     d = Diagram(
         width, 4.7,
         f"How output {words} depends on word 1, three ways. RNN: along a chain of states, "
-        f"{words - 1} steps, each waiting for the one before. Convolution of three neighbours: each "
+        f"{words - 1} steps, each waiting for the one before. Convolution of three: each "
         f"layer sees one position further on each side, so {words - 1} layers are needed. "
         "Attention: one arrow from every word to the last, 1 step.",
     )  # fmt: skip
