@@ -66,17 +66,17 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "01", "Recurrent networks",
-        "What does a network remember that reads one word after another?", 49,
-        "Python and a little PyTorch",
-        electives="01.2 6, further 3",
+        "How does a network read a sentence one word at a time, and how far back does it remember?",
+        35, "Python and a little PyTorch",
+        electives="01.2 6, further 3, open-the-gates 6, gates-one-by-one 3, gru 6",
     ),
     Chapter(
         "02", "From recurrence to attention",
-        "Why did models stop reading one word after another?", 62,
-        "the GRU cell and `unroll` (01)",
+        "Why was attention added to recurrent networks, and why was the recurrence then dropped?",
+        45, "recurrent networks and `unroll` (chapter 1)",
         electives=(
             "02.1 8, 02.3 8, 02.4 8, the-price 4, shared-out 4, is-q-k-v-same-thing 6, "
-            "dot-and-square-text 6, how-much-data 6"
+            "dot-and-square-text 6, how-much-data 6, both-readers 8"
         ),
     ),
     Chapter(

@@ -1,7 +1,7 @@
-"""What a recurrent decoder sees of the source: one vector, or a mix of its own at every step.
+"""What a recurrent decoder is given of the source: one vector, or a new average at every step.
 
-Both are made once for a sentence (`prepare`) and asked before every word (`forward`), so that a
-decoder can be given either.
+Both prepare a sentence once (`prepare`) and return a context before every word (`forward`), so that
+a decoder can be given either.
 """
 
 import torch
@@ -11,7 +11,7 @@ __all__ = ["AdditiveAttention", "FixedContext", "additive_weights"]
 
 
 def additive_weights(query: Tensor, keys: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-    """Say how much one decoder step attends to each source word: softmax_j(vᵀ tanh(W s + U h_j)).
+    """Compute a decoder step's weight of each source word: softmax_j(vᵀ tanh(W s + U h_j)).
 
     query is W s, (B, A); keys are U h, (B, S, A); v is (A,); mask is boolean (B, S), True = may
     attend. Returns (B, S); each row sums to 1, a row with nothing to attend to is all zeros.
@@ -23,12 +23,12 @@ def additive_weights(query: Tensor, keys: Tensor, v: Tensor, mask: Tensor) -> Te
 
 
 class AdditiveAttention(nn.Module):
-    """A context of its own for every step: the source states, mixed by `additive_weights`.
+    """A new context for every step: an average of the source states by `additive_weights`.
 
-    `w` maps the decoder's H numbers to the query, `u` the 2H of a source state to its key, neither
-    with a bias; `v` (H,) starts uniform between -H^-0.5 and H^-0.5. `weights` is the function that
-    does the work, kept as an attribute so that it can be wrapped (`record_alignment`). Source:
-    Bahdanau et al. 2015, section 3.1.
+    `w` projects the decoder's state (H,) to the query, `u` a source state (2H,) to its key, neither
+    with a bias; `v` (H,) is initialised uniformly between -H^-0.5 and H^-0.5. `weights` is the
+    function that does the work, kept as an attribute so that it can be wrapped
+    (`record_alignment`). Source: Bahdanau et al. 2015, section 3.1.
     """
 
     def __init__(self, hidden: int) -> None:
@@ -43,9 +43,9 @@ class AdditiveAttention(nn.Module):
         return self.u(states)
 
     def forward(self, state: Tensor, keys: Tensor, states: Tensor, mask: Tensor) -> Tensor:
-        """Mix the source states for a decoder in `state` (B, H): the context (B, 2H).
+        """Average the source states for a decoder in `state` (B, H): the context (B, 2H).
 
-        keys is what `prepare` gave, states (B, S, 2H), mask (B, S), True = may attend.
+        keys is what `prepare` returned, states (B, S, 2H), mask (B, S), True = may attend.
         """
         weights = self.weights(self.w(state), keys, self.v, mask)
         return (weights[:, None] @ states).squeeze(1)  # (B, S, 2H) -> (B, 2H)
@@ -63,7 +63,7 @@ class FixedContext(nn.Module):
         self.hidden = hidden
 
     def prepare(self, states: Tensor, mask: Tensor) -> Tensor:
-        """Join where the forward reader stopped and where the backward one did: (B, 2H).
+        """Join the states at which the forward and the backward reader finish: (B, 2H).
 
         states (B, S, 2H) holds the forward reader's H numbers first; mask (B, S), True = a word.
         """
@@ -72,5 +72,5 @@ class FixedContext(nn.Module):
         return torch.cat([ahead[:, : self.hidden], states[:, 0, self.hidden :]], dim=-1)
 
     def forward(self, state: Tensor, vector: Tensor, states: Tensor, mask: Tensor) -> Tensor:
-        """Give the vector (B, 2H) that `prepare` made, whatever the decoder's state (B, H) is."""
+        """Return the vector (B, 2H) of `prepare`, whatever the decoder's state (B, H) is."""
         return vector

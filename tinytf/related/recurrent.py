@@ -14,11 +14,11 @@ State = Tensor | tuple[Tensor, Tensor]  # h (B, H), or an LSTM's (h, c)
 
 
 class RecurrentCell(nn.Module):
-    """What the cells share: one matrix for the input, one for the state, a block of rows a gate.
+    """What the cells share: one matrix for the input, one for the state, H rows per gate.
 
     `weight_ih` is (gates * H, I), `weight_hh` (gates * H, H), `bias_ih` and `bias_hh` (gates * H):
-    torch's names. All start uniform between -H^-0.5 and H^-0.5, drawn in this order. Raises
-    ValueError if a size is below 1.
+    torch's names. All are initialised uniformly between -H^-0.5 and H^-0.5, drawn in this order.
+    Raises ValueError if a size is below 1.
     """
 
     gates = 1
@@ -34,11 +34,11 @@ class RecurrentCell(nn.Module):
         self.bias_hh = nn.Parameter(torch.empty(rows).uniform_(-bound, bound))
 
     def project(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-        """Map the input (B, I) and the state (B, H) to the gates' rows, (B, gates * H) each."""
+        """Multiply the input (B, I) and the state (B, H) by their weights: (B, gates * H) each."""
         return F.linear(x, self.weight_ih, self.bias_ih), F.linear(h, self.weight_hh, self.bias_hh)
 
     def zeros(self, x: Tensor) -> Tensor:
-        """Give the state before the first step: (B, H) zeros."""
+        """Return the state before the first step: (B, H) zeros."""
         return x.new_zeros(x.size(0), self.hidden_size)
 
 
@@ -49,7 +49,7 @@ class RNNCell(RecurrentCell):
     """
 
     def forward(self, x: Tensor, h: Tensor | None = None) -> Tensor:
-        """Take one step: x (B, I) and h (B, H), zeros if None, give the next h.
+        """Take one step: x (B, I) and h (B, H), zeros if None; return the next h.
 
         Raises ValueError if x or h is not of that shape.
         """
@@ -62,8 +62,8 @@ class RNNCell(RecurrentCell):
 class LSTMCell(RecurrentCell):
     """A cell that carries a second state c, which gates can leave as it is.
 
-    `forget_bias` is added to the forget gate's rows of `bias_ih` at the start: the higher, the
-    longer c is kept before anything is learned. Source: Hochreiter and Schmidhuber 1997, with the
+    `forget_bias` is added to the forget gate's rows of `bias_ih` at initialisation: the higher it
+    is, the longer an untrained cell keeps c. Source: Hochreiter and Schmidhuber 1997, with the
     forget gate of Gers et al. 2000. Equal to `nn.LSTMCell`; the gates' order is i, f, g, o.
     """
 
@@ -77,7 +77,7 @@ class LSTMCell(RecurrentCell):
     def forward(
         self, x: Tensor, state: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Take one step: x (B, I) and (h, c), (B, H) each, zeros if None, give the next (h, c).
+        """Take one step: x (B, I) and (h, c), (B, H) each, zeros if None; return the next (h, c).
 
         Raises ValueError if x, h or c is not of that shape, TypeError if state is one tensor.
         """
@@ -91,7 +91,7 @@ class LSTMCell(RecurrentCell):
 
 
 class GRUCell(RecurrentCell):
-    """A cell whose one state is partly kept and partly rewritten: z keeps, r forgets.
+    """A cell with one state: z decides how much is kept, r how much enters the candidate.
 
     Source: Cho et al. 2014, section 2.3, with r applied after the matrix, as torch does. Equal to
     `nn.GRUCell`; the gates' order is r, z, n.
@@ -100,7 +100,7 @@ class GRUCell(RecurrentCell):
     gates = 3
 
     def forward(self, x: Tensor, h: Tensor | None = None) -> Tensor:
-        """Take one step: x (B, I) and h (B, H), zeros if None, give the next h.
+        """Take one step: x (B, I) and h (B, H), zeros if None; return the next h.
 
         Raises ValueError if x or h is not of that shape.
         """

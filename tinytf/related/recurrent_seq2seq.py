@@ -57,10 +57,10 @@ class RecurrentConfig:
 
 
 class RecurrentEncoder(nn.Module):
-    """A bidirectional GRU: each state knows the words before it and the words after it.
+    """A bidirectional GRU: each state depends on the words before it and the words after it.
 
-    `gru` is an `nn.GRU` of `hidden` numbers each way, batch first: the fused form of unrolling
-    `GRUCell` both ways. Padding is never read.
+    `gru` is an `nn.GRU` of width `hidden` in each direction, batch first: the fused form of
+    unrolling `GRUCell` both ways. Padding is never read.
     """
 
     def __init__(self, d_model: int, hidden: int) -> None:
@@ -82,13 +82,13 @@ class RecurrentEncoder(nn.Module):
 
 
 class RecurrentDecoder(nn.Module):
-    """A GRU that reads the word before and a context, and writes the next word's features.
+    """A GRU that reads the previous word and a context, and returns the next word's features.
 
-    `context` decides what it sees of the source: `FixedContext` or `AdditiveAttention`. `start`
-    (H to H, then tanh) makes the first state of where the right-to-left reader stopped; `cell` is
-    a `GRUCell` that reads word and context, in this order; `merge`, then tanh, maps the state that
-    `cell` has just made, context and word, in this order, to C numbers. Source: Bahdanau et al.
-    2015, appendix A.2.2, with one tanh layer in the place of maxout.
+    `context` is what it is given of the source: `FixedContext` or `AdditiveAttention`. `start`
+    (H to H, then tanh) computes the first state from the one at which the right-to-left reader
+    finished; `cell` is a `GRUCell` that reads word and context, in this order; `merge`, then tanh,
+    maps the state that `cell` has just returned, the context and the word, in this order, to C
+    numbers. Source: Bahdanau et al. 2015, appendix A.2.2, with a tanh layer instead of maxout.
     """
 
     def __init__(self, d_model: int, hidden: int, context: nn.Module) -> None:
@@ -99,7 +99,7 @@ class RecurrentDecoder(nn.Module):
         self.merge = nn.Linear(hidden + 2 * hidden + d_model, d_model)
 
     def begin(self, states: Tensor, mask: Tensor) -> Carried:
-        """Make what the first step needs of the source: a state (B, H), the context's preparation.
+        """Return what the first step needs: a state (B, H) and what the context prepares.
 
         states (B, S, 2H) and mask (B, S) are the encoder's.
         """
@@ -109,10 +109,10 @@ class RecurrentDecoder(nn.Module):
     def forward(
         self, x: Tensor, states: Tensor, mask: Tensor, carried: Carried | None = None
     ) -> tuple[Tensor, Carried]:
-        """Map x (B, T, C) to (B, T, C), one step after another; also return what goes on.
+        """Map x (B, T, C) to (B, T, C), step by step; also return what is carried on.
 
-        `carried` takes up where an earlier call stopped. The context of a step is chosen by the
-        state before it: x[:, t] has not been read yet.
+        `carried` continues where an earlier call ended. The context of a step is computed from
+        the state before it: x[:, t] has not been read yet.
         """
         state, kept = self.begin(states, mask) if carried is None else carried
         steps = []
@@ -124,7 +124,7 @@ class RecurrentDecoder(nn.Module):
 
 
 class RecurrentCache:
-    """What a search keeps between steps: what the decoder carried out of the last one."""
+    """What a search keeps between steps: what the decoder returned to be carried on."""
 
     def __init__(self) -> None:
         self.carried: Carried | None = None
@@ -136,7 +136,7 @@ class RecurrentCache:
 
 
 class SearchedDecoder(RecurrentDecoder):
-    """The decoder as a search wants it: it says what is to be kept between steps."""
+    """The decoder with a cache, so that a search can continue from step to step."""
 
     def new_cache(self) -> list[RecurrentCache]:
         """Return an empty cache, for the one layer there is."""

@@ -170,7 +170,7 @@ READ = Answers(
 )
 
 
-# 01.2 how far open must it start?
+# 01.2 how far open must the forget gate be?
 
 
 def my_forget_bias(steps, share):

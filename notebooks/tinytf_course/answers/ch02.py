@@ -4,7 +4,7 @@ import torch
 
 from tinytf_course.grading import Answers, WrongAnswer
 
-# 02.1 how far to the one vector?
+# 02.1 how far is it to the one vector?
 
 
 def my_steps_to_go(mask):
@@ -108,14 +108,14 @@ STEPS = Answers(
 )
 
 
-# 02.2 look it up, by hand
+# 02.2 look up a word with weights chosen by hand
 
 
 def my_maps(n):
     """W, U and v with which additive attention finds the word that it is asked for.
 
     There are n words, n from 1 to 50. s and every state are one-hot of length n: a 1 at the word's
-    place, 0 elsewhere. The states are different words, in any order. W and U are (A, n) and v is
+    position, 0 elsewhere. The states are different words, in any order. W and U are (A, n) and v is
     (A,), in float32, for any A.
     """
     large = 10 * torch.eye(n)  # the same word: one tanh of 20; another: two of 10, so two ones
@@ -228,7 +228,7 @@ MAPS = Answers(
 
 
 def my_alignment_shares(weights, gold):
-    """How often attention looks at the gold word, beside it, or elsewhere.
+    """How often the largest weight is on a gold word, beside one, or elsewhere.
 
     weights is (T, S), gold a list of links (source index, target index). A target word with links
     counts once: "on" if its largest weight is on a linked source word, else "beside" if it is on
@@ -397,7 +397,7 @@ SHARES = Answers(
 )
 
 
-# 02.4 who hears whom
+# 02.4 which output depends on which word
 
 
 def my_hears(read, x):

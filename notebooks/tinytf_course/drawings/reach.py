@@ -11,7 +11,7 @@ __all__ = ["draw_average", "draw_reach"]
 
 
 def draw_average(states, keys, query, scores, weights):
-    """Draw one step of attention by hand: a row a state, its key, score, weight and share.
+    """Draw one step of attention by hand, a row for each state: its key, score, weight and share.
 
     All are plain numbers; `scores` and `weights` hold one for each state. Returns the Diagram.
     """
@@ -53,16 +53,16 @@ def draw_average(states, keys, query, scores, weights):
 
 
 def draw_reach(words=6):
-    """Draw how the last word hears the first: along a chain, through layers, and at once."""
+    """Draw how the last output depends on word 1: along a chain, through layers, and at once."""
     gap, apart = 0.86, 0.9
     panel = gap * (words - 1)
     width = 3 * panel + 2 * apart + 1.4
     d = Diagram(
         width, 4.7,
-        f"How word {words} hears word 1, three ways. RNN: along a chain of states, {words - 1} "
-        "steps, each waiting for the one before. Convolution of three neighbours: each layer hears "
-        f"one place further on each side, so {words - 1} layers are needed. Attention: one arrow "
-        "from every word to the last, 1 step.",
+        f"How output {words} depends on word 1, three ways. RNN: along a chain of states, "
+        f"{words - 1} steps, each waiting for the one before. Convolution of three: each "
+        f"layer sees one position further on each side, so {words - 1} layers are needed. "
+        "Attention: one arrow from every word to the last, 1 step.",
     )  # fmt: skip
     starts = [0.7 + k * (panel + apart) for k in range(3)]
     titles = (

@@ -37,7 +37,7 @@ def draw_unrolled(words, vectors, states):
         made = d.box(x, 2.6, f"$h_{t}$", shape=numbers(state), role="encoder")
         d.arrow(read, made, "W")
         d.arrow(before, made, "U")
-        d.text(x, 3.6, "waits for nobody" if t == 1 else f"waits for $h_{t - 1}$", size=9)
+        d.text(x, 3.6, "waits for nothing" if t == 1 else f"waits for $h_{t - 1}$", size=9)
         d.text(x, 4.15, f"step {t}", size=9, color=QUIET)
         before = made
     return d
@@ -74,7 +74,7 @@ def draw_gates(gates=3):
         d.arrow(show, h, "×")
         d.arrow(new, h, "tanh")
         mapped += [show]
-    maps = ("one map", "three maps", "four maps")[gates - 1]
+    maps = ("one linear layer", "three linear layers", "four linear layers")[gates - 1]
     both = d.box(6.9, 0.9, f"{maps} of $x_t$ and $h_{{t-1}}$", role="encoder", size=(6.6, 0.7))
     for gate in mapped:
         d.arrow((gate.x, both.top[1]), gate.bottom)
@@ -119,7 +119,9 @@ def draw_gru():
     d.arrow(mixed, add)
     candidate = d.box(8.9, 2.9, "$n$", shape="−1 to 1", size=(1.9, 0.9))
     d.arrow(candidate, mixed)
-    both = d.box(7.9, 0.6, "three maps of $x_t$ and $h_{t-1}$", role="encoder", size=(8.6, 0.7))
+    both = d.box(
+        7.9, 0.6, "three linear layers of $x_t$ and $h_{t-1}$", role="encoder", size=(8.6, 0.7)
+    )
     heard = d.box(9.5, 1.75, "×", size=(0.6, 0.42))
     reset = d.box(11.4, 1.75, "σ(r)", shape="0 to 1", role="mask")
     d.arrow((update.x, both.top[1]), update.bottom)

@@ -1,4 +1,4 @@
-"""Chapter 01: read a batch of sentences, and how far open a gate must start."""
+"""Chapter 01: read a batch of sentences, and how far open a forget gate must be."""
 
 import math
 
@@ -127,12 +127,13 @@ READ = Exercise(
     difficulty=1,
     minutes=6,
     statement=(
-        "Write `my_read(x, W, U, b)`: what the loop above does, in torch and for several sentences "
-        "at once. `x` is `(B, T, I)`; return the state after *every* word, `(B, T, H)`. One loop, "
-        "over words, is left: that one can't go. Gradients must reach every word and weight."
+        "Write `my_read(x, W, U, b)`, which does in PyTorch what the loop above does, for several "
+        "sentences at once. `x` has the shape `(B, T, I)`; return the state after *every* word, "
+        "of shape `(B, T, H)`. The loop over the words has to stay, but you need no other, and "
+        "gradients must reach every word and every weight."
     ),
-    hint="`x[:, t]` is word t of every sentence, (B, I), and meets W as `x[:, t] @ W.T`. "
-    "`torch.stack(states, dim=1)` puts the list of (B, H) together.",
+    hint="`x[:, t]` holds word t of every sentence, (B, I), and `x[:, t] @ W.T` multiplies all of "
+    "them by W. `torch.stack(states, dim=1)` joins a list of states of shape (B, H).",
     function=my_read,
     tests=(
         _read_a_word,
@@ -146,7 +147,7 @@ READ = Exercise(
 )
 
 
-# 01.2 how far open must it start?
+# 01.2 how far open must the forget gate be?
 
 
 def my_forget_bias(steps, share):
@@ -195,17 +196,17 @@ def _bias_far(answer):
 
 FORGET_BIAS = Exercise(
     id="01.2",
-    title="how far open must it start?",
+    title="how far open must the forget gate be?",
     difficulty=1,
     minutes=6,
     statement=(
-        "Write `my_forget_bias(steps, share)`: with which bias is `share` of $c$ left after "
-        "`steps` steps, if the forget gate is $\\sigma(b)$ at every step and nothing is written? "
-        "Then ask it for a half after 80 words. (In a whole LSTM more arrives than by $c$ alone: "
-        "there is a way through $h$ as well.)"
+        "Write `my_forget_bias(steps, share)`, which returns the bias that leaves the given "
+        "`share` of $c$ after `steps` steps, if the forget gate is $\\sigma(b)$ at every step and "
+        "nothing is written. Which bias leaves a half after 80 words? (In a whole LSTM more "
+        "arrives than through $c$ alone, because there is a second path through $h$.)"
     ),
-    hint="First the gate: which number, multiplied `steps` times, gives `share`? Then the number "
-    "whose sigmoid is that gate.",
+    hint="Find the gate first: which number, multiplied by itself `steps` times, gives `share`? "
+    "Then find the number whose sigmoid is that gate.",
     function=my_forget_bias,
     tests=(_bias_one_step, _bias_more_steps, _bias_far),
 )

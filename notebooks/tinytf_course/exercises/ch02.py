@@ -1,4 +1,4 @@
-"""Chapter 02: the way to one vector, a look-up by hand, graded looks, and who hears whom."""
+"""Chapter 02: the way to one vector, a look-up by hand, graded maps, and a test of dependence."""
 
 import torch
 
@@ -14,7 +14,7 @@ from tinytf_course.expect import (
 )
 from tinytf_course.grading import Exercise
 
-# 02.1 how far to the one vector?
+# 02.1 how far is it to the one vector?
 
 
 def my_steps_to_go(mask):
@@ -76,32 +76,33 @@ def _steps_elsewhere(answer):
 
 STEPS = Exercise(
     id="02.1",
-    title="how far to the one vector?",
+    title="how far is it to the one vector?",
     difficulty=1,
     minutes=8,
     statement=(
-        "Predict. All that the decoder will be told is one vector: the two states where *each "
-        "reader stopped*. What a reader has read at a word has to survive every word that it reads "
-        "after it. Write `my_steps_to_go(mask)`, which says for each word how many those are: "
-        "`(B, S)` to `(B, S, 2)`, whole numbers on the mask's device, the reader from the left "
-        "first. In a sentence of five words the second word has `3, 1`. `mask` is True at words; "
-        "padding stands at the end, is read by nobody, and gets `0, 0`."
+        "How far does information travel before it reaches the one vector of section 1? The vector "
+        "consists of the two states at which *each reader has finished*, so what a reader has "
+        "learned at a word must survive every word that it reads afterwards. Write "
+        "`my_steps_to_go(mask)`, which returns for each word how many words those are: `(B, S)` "
+        "to `(B, S, 2)`, whole numbers on the mask's device, the left-to-right reader first. In a "
+        "sentence of five words the second word has `3, 1`. `mask` is True at words; padding is "
+        "at the end, is not read, and gets `0, 0`."
     ),
-    hint="Write the numbers of a sentence of five words on paper, one line for each reader. "
-    "`mask.cumsum(dim=1)` counts the words up to each place, `mask.sum(dim=1)` all of them.",
+    hint="Write down the numbers for a sentence of five words, one line for each reader. "
+    "`mask.cumsum(dim=1)` counts the words up to each position, `mask.sum(dim=1)` all of them.",
     function=my_steps_to_go,
     tests=(_steps_ends, _steps_one_word, _steps_padding, _steps_batch, _steps_elsewhere),
 )
 
 
-# 02.2 look it up, by hand
+# 02.2 look up a word with weights chosen by hand
 
 
 def my_maps(n):
     """W, U and v with which additive attention finds the word that it is asked for.
 
     There are n words, n from 1 to 50. s and every state are one-hot of length n: a 1 at the word's
-    place, 0 elsewhere. The states are different words, in any order. W and U are (A, n) and v is
+    position, 0 elsewhere. The states are different words, in any order. W and U are (A, n) and v is
     (A,), in float32, for any A.
     """
     raise NotImplementedError
@@ -177,24 +178,24 @@ def _maps_many(answer):
 
 MAPS = Exercise(
     id="02.2",
-    title="look it up, by hand",
+    title="look up a word with weights chosen by hand",
     difficulty=2,
     minutes=10,
     statement=(
-        "Design. Nobody trains today: put the numbers in by hand. There are n words, and $s$ and "
-        "every $h_j$ are *one-hot*: a 1 at the word's place in the list, 0 elsewhere. Write "
-        "`my_maps(n)`, which returns `W`, `U` `(A, n)` and `v` `(A,)`, in float32 and for an A of "
-        "your choice, such that attention finds the word that $s$ asks for: of states that are "
-        "different words, in any order, the one equal to $s$ gets at least 0.9 of the weight. It "
-        "has to hold for every n from 1 to 50. To try it: "
-        "`additive_weights(s @ W.T, states @ U.T, v, mask)`."
+        "Choose the weights of additive attention by hand, without any training, so that it looks "
+        "up a word. There are n words, and $s$ and every $h_j$ are *one-hot*: a 1 at the word's "
+        "position in the list of words, and 0 elsewhere. Write `my_maps(n)`, which returns `W` "
+        "and `U` of shape `(A, n)` and `v` of shape `(A,)`, in float32 and for an A of your "
+        "choice. The states are different words, in any order, and the one that equals $s$ has "
+        "to receive at least 0.9 of the weight. This must hold for every n from 1 to 50. To try "
+        "it: `additive_weights(s @ W.T, states @ U.T, v, mask)`."
     ),
     hint=(
-        "Begin with W = U = `torch.eye(n)`, and multiply it by something large. Which numbers "
-        "stand before the tanh if both are the same word, and which if not?",
-        "tanh of 10 is 1, and tanh of 20 is 1, too. So word and word give a single 1, and two "
-        "different words two of them. Which v makes the *smaller* sum win, and by how much has "
-        "it to win against 49 others?",
+        "Begin with W = U = `torch.eye(n)`, and multiply both by a large number. What are the "
+        "inputs of the tanh if both words are the same, and if they are not?",
+        "tanh(10) is about 1, and so is tanh(20). Two equal words therefore give a single 1, and "
+        "two different words give two of them. Which v gives the *smaller* sum the higher score, "
+        "and how much higher must it be to win against 49 others?",
     ),
     function=my_maps,
     tests=(_maps_fit, _maps_two, _maps_order, _maps_some, _maps_many),
@@ -205,7 +206,7 @@ MAPS = Exercise(
 
 
 def my_alignment_shares(weights, gold):
-    """How often attention looks at the gold word, beside it, or elsewhere.
+    """How often the largest weight is on a gold word, beside one, or elsewhere.
 
     weights is (T, S), gold a list of links (source index, target index). A target word with links
     counts once: "on" if its largest weight is on a linked source word, else "beside" if it is on
@@ -317,12 +318,13 @@ SHARES = Exercise(
     difficulty=1,
     minutes=8,
     statement=(
-        "Write `my_alignment_shares(weights, gold)`: of the target words that have a gold link, "
-        "which share has its largest weight *on* a linked source word, else *beside* one (one "
-        "place to the left or right of any), or *elsewhere*? `weights` is `(T, S)`; `gold` lists "
-        "links `(source index, target index)`; return the tuple `(on, beside, elsewhere)`."
+        "Write `my_alignment_shares(weights, gold)`, which grades one attention map. Of the target "
+        "words that have a gold link, which share has its largest weight *on* a linked source "
+        "word, else *beside* one (one position to the left or right of any), or else *elsewhere*? "
+        "`weights` has the shape `(T, S)`, and `gold` is a list of links `(source index, target "
+        "index)`. Return the tuple `(on, beside, elsewhere)`."
     ),
-    hint="Collect the linked source words of each target word first; then one argmax per word.",
+    hint="Collect the linked source words of each target word first, then take an argmax for each.",
     function=my_alignment_shares,
     tests=(
         _shares_one_word,
@@ -336,7 +338,7 @@ SHARES = Exercise(
 )
 
 
-# 02.4 who hears whom
+# 02.4 which output depends on which word
 
 
 def my_hears(read, x):
@@ -460,18 +462,19 @@ def _hears_readers(answer):
 
 HEARS = Exercise(
     id="02.4",
-    title="who hears whom",
+    title="which output depends on which word",
     difficulty=2,
     minutes=8,
     statement=(
-        "Design a check. `read` maps words `(T, C)` to outputs `(T, D)`. Write "
-        "`my_hears(read, x)`: a boolean `(T, T)` whose entry `[t, s]` says whether output t "
-        "depends on word s, at this `x`: whether it has a slope in it, however small, even where "
-        "rounding would hide the change. It has to work for any reader that can be differentiated, "
-        "and for any `x`."
+        "Design a check. The function `read` maps words `(T, C)` to outputs `(T, D)`. Write "
+        "`my_hears(read, x)`, which returns a boolean `(T, T)` whose entry `[t, s]` says whether "
+        "output t depends on word s at this `x`, that is, whether any component of the output has "
+        "a derivative other than 0 with respect to any component of the word. However small the "
+        "derivative is, it counts, even where rounding would hide the change. The check has to "
+        "work for every differentiable `read` and for every `x`."
     ),
-    hint="`torch.autograd.functional.jacobian(read, x)` is (T, D, T, C): how each number that "
-    "comes out changes with each that goes in.",
+    hint="`torch.autograd.functional.jacobian(read, x)` has the shape (T, D, T, C): the derivative "
+    "of each component of the output with respect to each component of the input.",
     function=my_hears,
     tests=(
         _hears_itself,

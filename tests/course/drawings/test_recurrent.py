@@ -51,7 +51,7 @@ def test_everything_stands_on_the_page_and_is_said(draw):
 def test_an_unrolled_network_has_its_words_numbers_and_waits():
     drawing = draw_unrolled(SOURCE, [[1, 0], [0, 1], [1, 1]], [[0.5, 0.25], [-0.5, 1], [0, 0]])
     texts = written(drawing)
-    assert {*SOURCE, "[0.5, 0.25]", "[−0.5, 1]", "waits for nobody", "waits for $h_2$"} <= {*texts}
+    assert {*SOURCE, "[0.5, 0.25]", "[−0.5, 1]", "waits for nothing", "waits for $h_2$"} <= {*texts}
 
 
 def test_one_vector_feeds_all_and_attention_has_weights():
