@@ -86,9 +86,9 @@ SAVED = Answers(
             "as count_pairs counts",
             _each_word(lambda word, pair: len(_places(word, pair))),
             "can't be in two pairs",
-            "`count_pairs` looks at every position, so of three equal ids it finds two pairs. A merge "
-            "uses each id once. (BPE counts as `count_pairs` does all the same: a count need only "
-            "say which pair comes next.)",
+            "`count_pairs` looks at every position, so it finds two pairs in three equal ids. A "
+            "merge uses each id once. (BPE still counts as `count_pairs` does, because the counts "
+            "only decide which pair comes next.)",
         ),
         WrongAnswer(
             "both ids of a pair saved",
@@ -390,7 +390,7 @@ TEXTS = Answers(
             "spaces at the ends",
             _with(spaces="  a"),
             "changed by the tokenizer with the fault 'ends'",
-            "Two spaces at the beginning are changed by two tokenizers. Put them between two letters.",
+            "Two spaces at the beginning are changed by two tokenizers. Put them between letters.",
         ),
         WrongAnswer(
             "the end of a text is a space inside",
