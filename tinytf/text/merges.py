@@ -106,8 +106,8 @@ def apply_merges_by_heap(ids: Sequence[int], merges: Mapping[Pair, int]) -> list
 def learn_merges(words: Mapping[Sequence[int], int], num_merges: int) -> list[Pair]:
     """Learn which pairs to merge: always the most frequent; in a tie, that with the smaller ids.
 
-    `words` maps a word's ids to the number of times it occurs. The i-th merge makes the id 256 + i. Stops
-    early once no pair is left.
+    `words` maps a word's ids to the number of times it occurs. The i-th merge makes the id
+    256 + i. Stops early once no pair is left.
     """
     merges = []
     for new_id in range(256, 256 + num_merges):
