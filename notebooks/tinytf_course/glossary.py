@@ -16,7 +16,7 @@ TERMS = (
     ("embedding", "词嵌入", "the learned vector of a token, a row of a table", 4),
     ("one-hot vector", "独热向量", "a 1 at the token's place, 0 elsewhere", 4),
     ("byte-pair encoding, BPE", "字节对编码", "merging frequent neighbours, over and over", 3),
-    ("pre-tokeniser", "预分词", "cuts text into pieces that merges stay within", 3),
+    ("pre-tokenizer", "预分词", "cuts text into pieces that merges stay within", 3),
     ("special token", "特殊词元", "an id that no plain text produces", 3),
     ("CBOW", "连续词袋模型", "learns vectors by guessing a word from its neighbours", 4),
     ("cosine similarity", "余弦相似度", "dot product of two vectors brought to length 1", 4),

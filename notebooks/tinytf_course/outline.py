@@ -80,9 +80,10 @@ CHAPTERS = (  # in the order of reading
         ),
     ),
     Chapter(
-        "03", "Tokens", "How does text become numbers?", 57,
+        "03", "Tokens", "How does text become numbers, and into which pieces is it cut first?", 55,
         "Python and a little PyTorch",
-        electives="03.2 10, 03.3 8, oracle-hugging-face 3, typed-special 2",
+        electives="pattern-text 2, possible-ids 11, faulty-tokenizers 9, oracle-hugging-face 3, "
+        "typed-special 2",
     ),
     Chapter(
         "04", "Embeddings", "How does a number become a vector that means something?", 50,

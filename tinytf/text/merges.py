@@ -25,7 +25,7 @@ Pair = tuple[int, int]
 
 
 def count_pairs(words: Mapping[Sequence[int], int]) -> Counter[Pair]:
-    """Count neighbouring ids over words, each of which counts as often as it occurs: a Counter."""
+    """Count pairs of neighbouring ids, each as often as its word occurs: a Counter."""
     pairs = Counter()
     for word, times in words.items():
         for pair in pairwise(word):
@@ -34,7 +34,7 @@ def count_pairs(words: Mapping[Sequence[int], int]) -> Counter[Pair]:
 
 
 def merge_pair(ids: Sequence[int], pair: Pair, new_id: int) -> list[int]:
-    """Put `new_id` wherever the pair stands, from left to right: a a a becomes aa a."""
+    """Replace the pair by `new_id` wherever it occurs, from left to right: a a a becomes aa a."""
     merged, i = [], 0
     while i < len(ids):
         if i + 1 < len(ids) and ids[i] == pair[0] and ids[i + 1] == pair[1]:
@@ -47,9 +47,10 @@ def merge_pair(ids: Sequence[int], pair: Pair, new_id: int) -> list[int]:
 
 
 def apply_merges(ids: Sequence[int], merges: Mapping[Pair, int]) -> list[int]:
-    """Merge as training did: of the pairs present, always the one that was learned first.
+    """Merge as in training: of all pairs that have a merge, always the one learned first.
 
-    `merges` gives each pair its new id; the ids rise in the order of learning.
+    `merges` maps each pair to its new id, in any order; a smaller new id was learned earlier.
+    `ids` may be bytes, a tuple or a list and is not changed; a new list is returned.
     """
     ids = list(ids)
     while known := [pair for pair in pairwise(ids) if pair in merges]:
@@ -103,10 +104,10 @@ def apply_merges_by_heap(ids: Sequence[int], merges: Mapping[Pair, int]) -> list
 
 
 def learn_merges(words: Mapping[Sequence[int], int], num_merges: int) -> list[Pair]:
-    """Learn which pairs to merge: the most frequent, over and over; of equals, the smallest.
+    """Learn which pairs to merge: always the most frequent; in a tie, that with the smaller ids.
 
-    `words` maps a word's ids to how often it occurs. The i-th merge makes the id 256 + i. Stops
-    early once no pair is left.
+    `words` maps a word's ids to the number of times it occurs. The i-th merge makes the id
+    256 + i. Stops early once no pair is left.
     """
     merges = []
     for new_id in range(256, 256 + num_merges):
@@ -122,7 +123,7 @@ def learn_merges(words: Mapping[Sequence[int], int], num_merges: int) -> list[Pa
 def learn_merges_by_queue(
     words: Mapping[Sequence[int], int], num_merges: int, bar: Any = None
 ) -> list[Pair]:
-    """Do what `learn_merges` does, but count anew only the words that hold the merged pair.
+    """Do what `learn_merges` does, but count again only the words that hold the merged pair.
 
     The pairs wait in a queue, the most frequent first. `bar` is a tqdm bar to move.
     """

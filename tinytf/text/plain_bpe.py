@@ -32,6 +32,6 @@ class PlainBPE:
         return ids
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Turn ids into text; bytes that are no UTF-8, such as half a character, become �."""
+        """Turn ids into text; bytes that are not UTF-8, such as half a character, become �."""
         data = b"".join(self.tokens[i] for i in ids)
         return data.decode("utf-8", "replace")

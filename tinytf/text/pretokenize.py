@@ -15,7 +15,7 @@ _LONGEST_CONTRACTION = 3  # characters: 'll
 
 
 def split(text: str) -> list[str]:
-    """Cut a text into pieces, so that joined they are the text again."""
+    """Cut a text into pieces that, joined together, are the text again."""
     return PATTERN.findall(text)
 
 

@@ -51,11 +51,12 @@ class UnknownWordError(ValueError):
 
 
 class WordTokenizer:
-    """One id per word: the specials <pad>, <bos>, <eos> are 0, 1, 2, the words follow in order.
+    """One id per word: <pad>, <bos> and <eos> have the ids 0, 1, 2, and the words follow in order.
 
-    `tokens` lists them all: place i holds the token whose id is i.
+    `tokens` is the whole vocabulary: position i holds the token with the id i.
 
-    Raises ValueError if a word is there twice or is a special, TypeError for what is no word.
+    Raises ValueError if a word occurs twice or is a special token, TypeError for a word that is
+    not a string.
     """
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -68,7 +69,7 @@ class WordTokenizer:
         return len(self.tokens)
 
     def encode(self, text: str | Sequence[str]) -> list[int]:
-        """Turn words (or a string of words between spaces) into ids, with no specials added.
+        """Turn words (or a string of words between spaces) into ids, without special tokens.
 
         Raises UnknownWordError for a word outside the vocabulary, ValueError for an empty text and
         TypeError for what is not text.
@@ -82,7 +83,7 @@ class WordTokenizer:
     def decode(self, ids: Iterable[int]) -> list[str]:
         """Turn ids back into words, up to the first <eos>, without <bos> and <pad>.
 
-        Returns a list of strings.         Raises ValueError for an id outside the vocabulary.
+        Returns a list of strings. Raises ValueError for an id outside the vocabulary.
         """
         words = []
         for i in map(int, ids):
@@ -144,7 +145,7 @@ def written_out(word: str) -> list[str]:
 
 
 def pad_batch(rows: Sequence[Sequence[int]], device: torch.device | None = None) -> Tensor:
-    """Stack rows of ids of different lengths: (B, longest), whole numbers, <pad> on the right.
+    """Fill up rows of ids with <pad> on the right: a tensor (B, longest) of whole numbers.
 
     Raises ValueError for an empty batch.
     """

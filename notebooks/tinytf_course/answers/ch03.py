@@ -9,17 +9,17 @@ from tinytf_course.grading import Answers, WrongAnswer
 
 
 def my_saved(words, pair):
-    """By how many ids a corpus gets shorter if one id takes the place of a pair.
+    """By how many ids a corpus gets shorter when one new id replaces a pair.
 
-    words is a dict from a tuple of ids to how often it occurs, pair a tuple of two ids. Pairs are
-    taken from left to right inside a word, and an id belongs to one of them only.
+    words maps each word, a tuple of ids, to the number of times it occurs; pair is a tuple of two
+    ids. Pairs are replaced from left to right within a word, and no id is part of two of them.
     """
     first, second = pair
     if first != second:  # two such pairs share no id
         return count_pairs(words)[pair]
     saved = 0
     for word, times in words.items():
-        row = 0  # how many of this id stand in a row, up to here
+        row = 0  # the length of the run of this id so far
         for one in word:
             row = row + 1 if one == first else 0
             if row > 0 and row % 2 == 0:  # every second one completes a pair
@@ -86,9 +86,9 @@ SAVED = Answers(
             "as count_pairs counts",
             _each_word(lambda word, pair: len(_places(word, pair))),
             "can't be in two pairs",
-            "`count_pairs` looks at every place, so of three equal ids it finds two pairs. A merge "
-            "uses each id once. (BPE counts as `count_pairs` does all the same: a count need only "
-            "say which pair comes next.)",
+            "`count_pairs` looks at every position, so it finds two pairs in three equal ids. A "
+            "merge uses each id once. (BPE still counts as `count_pairs` does, because the counts "
+            "only decide which pair comes next.)",
         ),
         WrongAnswer(
             "both ids of a pair saved",
@@ -100,12 +100,12 @@ SAVED = Answers(
             "words counted once",
             _each_word(_count, times=False),
             "The word occurs three times",
-            "The dict says how often each word occurs: count its pairs as often.",
+            "The dict gives the number of times each word occurs: count its pairs as often.",
         ),
         WrongAnswer(
             "one pair a word",
             _each_word(lambda word, pair: bool(_places(word, pair))),
-            "The pair stands there twice",
+            "The pair occurs twice in this word",
             "A word may have the pair more than once.",
         ),
         WrongAnswer(
@@ -127,14 +127,14 @@ SAVED = Answers(
         WrongAnswer(
             "half of all such ids",
             _whole_corpus,
-            "of each one id is left",
+            "one id of each is left",
             "What is left over of one row can't make a pair with what is left of another. Round "
             "down row by row, and then add up.",
         ),
         WrongAnswer(
             "rows of any id",
             _each_word(_any_row),
-            "rows of 2 and 3 save nothing",
+            "runs of 2 and of 3 save nothing",
             "Only rows of the pair's own id become shorter.",
         ),
         WrongAnswer(
@@ -160,7 +160,7 @@ SAVED = Answers(
             "the corpus as one row",
             _one_row,
             "for words",
-            "Words don't touch: the end of one and the beginning of the next are no pair.",
+            "Words don't touch: the end of one and the beginning of the next don't form a pair.",
         ),
     ),
     equivalent={
@@ -170,14 +170,14 @@ SAVED = Answers(
 )
 
 
-# 03.2 could the encoder have said that?
+# 03.2 could the encoder have produced these ids?
 
 
 def my_possible(ids, merges):
-    """Whether encoding some text can give these ids: True or False.
+    """Whether some text is encoded as exactly these ids: True or False.
 
-    ids is a list of ints; merges is a dict from pair to new id, in any order, where a smaller new
-    id was learned earlier. What is no new id is a byte, or a letter, and was merged from nothing.
+    ids is a list of ints. merges maps each pair to its new id, in any order; a smaller new id was
+    learned earlier. An id that no merge makes is a byte or a letter.
     """
     pair_of = {new_id: pair for pair, new_id in merges.items()}
     letters, todo = [], list(reversed(ids))
@@ -294,25 +294,25 @@ POSSIBLE = Answers(
                 == ids
             ),
             "10 was learned before 11",
-            "A new id is one that `merges` has, whatever its size: here 10, 11 and 12 are such.",
+            "A new id is any id that `merges` makes, whatever its size. Here these are 10, 11, 12.",
         ),
         WrongAnswer(
             "encoded from the left",
             _encoded(_leftmost),
             "10 was learned before 11",
-            "That is `hasty_encode`'s way. The encoder merges what was learned first.",
+            "`hasty_encode` works like this. The encoder merges what was learned first.",
         ),
         WrongAnswer(
             "encoded by the longest",
             _encoded(_longest),
             "10 was learned before 11",
-            "Taking the longest token that fits is WordPiece's way. BPE replays its merges, and "
-            "the two do not agree.",
+            "WordPiece takes the longest token that fits. BPE repeats its merges in order, and the "
+            "two methods don't agree.",
         ),
         WrongAnswer(
             "in the order of the dict",
             _encoded(_as_listed),
-            "The ids tell the order",
+            "The new ids give the order",
             "It works as long as the dict happens to be in order. A file read from disk, or a "
             "copy, need not be.",
         ),
@@ -320,8 +320,8 @@ POSSIBLE = Answers(
             "sorted by the pairs",
             _encoded(_by_pair),
             "10 was learned before 11",
-            "`sorted(merges.items())` sorts by the pairs' ids. What tells the order of learning is "
-            "the new id.",
+            "`sorted(merges.items())` sorts by the pairs' ids. The order of learning is "
+            "that of the new ids.",
         ),
         WrongAnswer(
             "new ids sorted as text",
@@ -339,13 +339,13 @@ POSSIBLE = Answers(
             "a text has letters",
             lambda ids, merges: bool(ids) and my_possible(ids, merges),
             "for ids=[]",
-            "The empty text is a text: it is encoded into no ids.",
+            "The empty text is a text: it is encoded as an empty list.",
         ),
         WrongAnswer(
             "the other way round",
             lambda ids, merges: not my_possible(ids, merges),
             "10 is what 1, 2 become",
-            "True means that the encoder can have given these ids.",
+            "True means that the encoder can produce these ids.",
         ),
     ),
     equivalent={
@@ -358,7 +358,7 @@ POSSIBLE = Answers(
 
 
 def my_texts():
-    """A dict {fault: text}: a short text for each fault, which that tokenizer does not give back.
+    """A dict {fault: text}: for each fault a short text that only its tokenizer changes.
 
     The faults: "ends", "spaces", "lines", "capitals", "bytes", "special".
     """
@@ -383,49 +383,49 @@ TEXTS = Answers(
         WrongAnswer(
             "one text for all",
             lambda: dict.fromkeys(my_texts(), "  É<|endoftext|>\r\n"),
-            "one would not know",
-            "It finds every fault and tells none apart. Give each text one property only.",
+            "it would not tell you",
+            "It finds every fault but can't tell them apart. Give each text a single property.",
         ),
         WrongAnswer(
             "spaces at the ends",
             _with(spaces="  a"),
-            "the tokenizer of the fault 'ends' fails",
-            "Two spaces at the beginning go by two faults. Put them between two letters.",
+            "changed by the tokenizer with the fault 'ends'",
+            "Two spaces at the beginning are changed by two tokenizers. Put them between letters.",
         ),
         WrongAnswer(
             "the end of a text is a space inside",
             _with(ends="a b"),
-            "for the tokenizer of the fault 'ends' and your text 'a b'",
+            "for the tokenizer with the fault 'ends' and your text 'a b'",
             "Both ends of `a b` are letters: nothing is dropped.",
         ),
         WrongAnswer(
             "a plain line end",
             _with(lines="a\nb"),
-            "for the tokenizer of the fault 'lines' and your text",
+            "for the tokenizer with the fault 'lines' and your text",
             "`\\n` alone stays as it is; the fault needs `\\r\\n`, Windows' line end.",
         ),
         WrongAnswer(
             "the line end at the end",
             _with(lines="a\r\n"),
-            "the tokenizer of the fault 'ends' fails",
+            "changed by the tokenizer with the fault 'ends'",
             "A line end is white space, too, and at the end of the text it is dropped by `ends`.",
         ),
         WrongAnswer(
             "a capital with an accent",
             _with(capitals="É"),
-            "the tokenizer of the fault 'bytes' fails",
+            "changed by the tokenizer with the fault 'bytes'",
             "É is a capital, and it is two bytes. Take a capital of ASCII.",
         ),
         WrongAnswer(
             "ASCII for bytes",
             _with(bytes="a"),
-            "for the tokenizer of the fault 'bytes' and your text 'a'",
+            "for the tokenizer with the fault 'bytes' and your text 'a'",
             "A character of ASCII is a single byte: decoded alone, it is right.",
         ),
         WrongAnswer(
             "another special token",
             _with(special="<eos>"),
-            "for the tokenizer of the fault 'special' and your text '<eos>'",
+            "for the tokenizer with the fault 'special' and your text '<eos>'",
             "Those are five harmless characters for this tokenizer. Its special token is spelled "
             "`<|endoftext|>`.",
         ),

@@ -1,4 +1,4 @@
-"""Drawings of chapter 04: text becomes vectors, merges join bytes, a lookup is a product, CBOW."""
+"""Drawings of chapters 3 and 4: text to vectors, merges of bytes, a lookup as a product, CBOW."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Chapter 03: what a merge saves, ids that no text has, and texts for a test."""
+"""Chapter 03: what a merge saves, ids that no text is encoded as, and texts for a test."""
 
 import re
 
@@ -28,10 +28,10 @@ def _drawn(count, kinds, seed):
 
 
 def my_saved(words, pair):
-    """By how many ids a corpus gets shorter if one id takes the place of a pair.
+    """By how many ids a corpus gets shorter when one new id replaces a pair.
 
-    words is a dict from a tuple of ids to how often it occurs, pair a tuple of two ids. Pairs are
-    taken from left to right inside a word, and an id belongs to one of them only.
+    words maps each word, a tuple of ids, to the number of times it occurs; pair is a tuple of two
+    ids. Pairs are replaced from left to right within a word, and no id is part of two of them.
     """
     raise NotImplementedError
 
@@ -50,41 +50,41 @@ def _saved_once(answer):
 
 
 def _saved_often(answer):
-    """wherever it stands, in every word, as often as the word occurs"""
-    _saves(answer, {(1, 2, 5, 1, 2): 1}, (1, 2), "The pair stands there twice.")
+    """it saves one id wherever it occurs, in every word, as often as the word occurs"""
+    _saves(answer, {(1, 2, 5, 1, 2): 1}, (1, 2), "The pair occurs twice in this word.")
     _saves(answer, {(1, 2, 5): 3}, (1, 2), "The word occurs three times.")
     _saves(answer, {(1, 2): 2, (5, 1, 2): 3, (5,): 9}, (1, 2), "Two times, and three times.")
 
 
 def _saved_run(answer):
-    """of three equal ids in a row two make a pair, and one is left"""
+    """in a run of three equal ids, two make a pair and one is left"""
     note = "1, 1, 1 becomes two ids: the one in the middle can't be in two pairs."
     _saves(answer, {(1, 1, 1): 1}, (1, 1), note)
     _saves(answer, {(1, 1, 1, 1): 1}, (1, 1), "1, 1, 1, 1 becomes two ids.")
 
 
 def _saved_runs(answer):
-    """each row of equal ids by itself"""
-    note = "Two rows of three: of each one id is left."
+    """each run of equal ids is counted separately"""
+    note = "There are two runs of three ids, and one id of each is left."
     _saves(answer, {(1, 1, 1, 2, 1, 1, 1): 1}, (1, 1), note)
     note = "There are no pairs across words, and a word of three leaves one id."
     _saves(answer, {(1, 1, 1): 2, (2, 1, 1, 1, 1, 1): 3, (1,): 4}, (1, 1), note)
-    note = "The pair is 1, 1; rows of 2 and 3 save nothing."
+    note = "The pair is 1, 1; runs of 2 and of 3 save nothing."
     _saves(answer, {(2, 2, 2, 1, 1, 3, 3): 1}, (1, 1), note)
 
 
 def _saved_nothing(answer):
-    """a pair that stands nowhere saves nothing"""
-    _saves(answer, {(2, 1, 2): 1}, (1, 3), "It stands nowhere.")
+    """a pair that does not occur saves nothing"""
+    _saves(answer, {(2, 1, 2): 1}, (1, 3), "The pair does not occur.")
     _saves(answer, {(2, 1): 4}, (1, 2), "Order matters: 2, 1 is another pair.")
     _saves(answer, {(1,): 2, (2,): 1}, (1, 1))
     _saves(answer, {}, (1, 2))
 
 
 def _saved_ids(answer):
-    """an id is a number, of any size"""
+    """an id is a number of any size"""
     _saves(answer, {(11, 2): 1}, (1, 2), "11 is not 1.")
-    big = [int(digits) for digits in ("300", "300", "301", "300")]  # anew, each a number of its own
+    big = [int(digits) for digits in ("300", "300", "301", "300")]  # each an object of its own
     _saves(answer, {tuple(big): 1}, (int("300"), int("301")), "An id may be larger than 255.")
     _saves(answer, {tuple(big): 1}, (int("300"), int("300")), "An id may be larger than 255.")
 
@@ -103,14 +103,16 @@ SAVED = Exercise(
     difficulty=1,
     minutes=6,
     statement=(
-        "Predict. Write `my_saved(words, pair)`: by how many ids does a corpus get shorter if one "
-        "new id takes the place of `pair`? `words` is such a dict as `counted`. Pairs are taken "
-        "from left to right within a word, and an id belongs to one of them only: `a a a` becomes "
-        "`aa a`. For most pairs `count_pairs` has counted it already. For which not? Merge "
-        "nothing; count."
+        "Write `my_saved(words, pair)`, which returns by how many ids a corpus gets shorter when "
+        "one new id replaces `pair`. The corpus `words` is a dict like `counted`. Pairs are "
+        "replaced from left to right within a word, and no id can be part of two of them, so "
+        "`a a a` becomes `aa a`. For most pairs, the answer is the count that `count_pairs` "
+        "returns. Find out for which pairs it is not, and compute the answer for them without "
+        "merging anything."
     ),
-    hint="`count_pairs` finds two pairs in `a a a`, since the ids of the pair are equal. In such a "
-    "row, which ids complete a pair: the second, and then?",
+    hint="In `a a a`, `count_pairs` finds two pairs, because the two ids of the pair are equal. "
+    "If you go through a run of equal ids, the second one completes a pair. Which is the next one "
+    "that does?",
     function=my_saved,
     tests=(
         _saved_once,
@@ -124,14 +126,14 @@ SAVED = Exercise(
 )
 
 
-# 03.2 could the encoder have said that?
+# 03.2 could the encoder have produced these ids?
 
 
 def my_possible(ids, merges):
-    """Whether encoding some text can give these ids: True or False.
+    """Whether some text is encoded as exactly these ids: True or False.
 
-    ids is a list of ints; merges is a dict from pair to new id, in any order, where a smaller new
-    id was learned earlier. What is no new id is a byte, or a letter, and was merged from nothing.
+    ids is a list of ints. merges maps each pair to its new id, in any order; a smaller new id was
+    learned earlier. An id that no merge makes is a byte or a letter.
     """
     raise NotImplementedError
 
@@ -159,14 +161,14 @@ _EST = {(2, 3): 10, (1, 2): 11}  # with e=1, s=2, t=3: `st` was learned before `
 
 
 def _possible_one(answer):
-    """one merge: done it is possible, left undone it is not"""
+    """with one merge, a pair that was not merged is impossible"""
     _judged(answer, [10], {(1, 2): 10}, "10 is what 1, 2 become.")
     _judged(answer, [1, 2], {(1, 2): 10}, "The encoder would have merged 1, 2.")
     _judged(answer, [2, 1, 10], {(1, 2): 10}, "2, 1 is another pair, and stays.")
 
 
 def _possible_order(answer):
-    """a merge that came too late to find its pair is not possible there"""
+    """a merge is impossible where an earlier one has taken one of its ids"""
     note = "10 was learned before 11: 1, 2, 3 becomes 1, 10."
     _judged(answer, [1, 10], _EST, note)
     _judged(answer, [11, 3], _EST, note)
@@ -174,8 +176,8 @@ def _possible_order(answer):
 
 
 def _possible_shuffled(answer):
-    """whatever the order of the dict"""
-    shuffled, note = {(1, 2): 11, (2, 3): 10}, "The ids tell the order, not the dict."
+    """the order of the dict makes no difference"""
+    shuffled, note = {(1, 2): 11, (2, 3): 10}, "The new ids give the order, not the dict."
     _judged(answer, [1, 10], shuffled, note)
     _judged(answer, [11, 3], shuffled, note)
     tens = {(1, 2): 10, (2, 3): 9}
@@ -186,7 +188,7 @@ def _possible_shuffled(answer):
 
 
 def _possible_bytes(answer):
-    """the same with the ids of bytes"""
+    """ids of bytes work in the same way"""
     later = {(115, 116): 256, (101, 115): 257}  # s t, e s
     _judged(answer, [101, 256], later, "256 was learned before 257: `est` becomes 101, 256.")
     _judged(answer, [257, 116], later, "256 was learned before 257: `est` becomes 101, 256.")
@@ -200,14 +202,14 @@ def _possible_deep(answer):
     never = {(1, 2): 10, (2, 3): 11, (1, 11): 12}
     _judged(answer, [10, 3], never, "1, 2, 3 becomes 10, 3; 12 would need 11, which came later.")
     deep = {(2, 3): 10, (1, 2): 11, (11, 4): 12, (10, 4): 13}
-    note = "12 is 1, 2, 4, and they come as 11, 4."
+    note = "12 is 1, 2, 4, which are encoded as 11, 4 and then as 12."
     _judged(answer, [12], deep, note)
     deep = {(2, 4): 10, (1, 2): 11, (11, 4): 12}
     _judged(answer, [12], deep, "12 is 1, 2, 4, and they become 1, 10: 12 is never made.")
 
 
 def _possible_rows(answer):
-    """rows of equal ids are merged from the left"""
+    """runs of equal ids are merged from the left"""
     rows = {(1, 1): 10}
     _judged(answer, [10, 1], rows, "1, 1, 1 becomes 10, 1.")
     _judged(answer, [1, 10], rows, "1, 1, 1 becomes 10, 1.")
@@ -216,14 +218,14 @@ def _possible_rows(answer):
 
 
 def _possible_plain(answer):
-    """where nothing is merged, everything is possible"""
+    """where there is nothing to merge, all ids are possible"""
     _judged(answer, [], {(1, 2): 10})
     _judged(answer, [1], {(1, 2): 10})
     _judged(answer, [1, 2, 1], {})
 
 
 def _possible_drawn(answer):
-    """forty rows of ids and twelve merges"""
+    """forty sequences of ids, with twelve merges"""
     pairs = [(1, 2), (2, 3), (3, 3), (10, 1), (11, 12), (2, 2), (13, 3), (10, 10), (1, 11),
              (15, 1), (12, 12), (3, 1)]  # fmt: skip
     merges = {pair: 10 + i for i, pair in enumerate(pairs)}
@@ -239,22 +241,22 @@ def _possible_drawn(answer):
 
 POSSIBLE = Exercise(
     id="03.2",
-    title="could the encoder have said that?",
+    title="could the encoder have produced these ids?",
     difficulty=2,
     minutes=10,
     statement=(
-        "Design a check. Whoever writes ids one by one, as a model does, may write `es|t`: it "
-        "reads as `est`, and yet with the merges of `later` no text is encoded so. Write "
-        "`my_possible(ids, merges)`: True if `apply_merges` can give these `ids` for some text, "
-        "False if not. `merges` is as above, a smaller new id was learned earlier, and the dict "
-        "may be in any order. An id that is not in it stands for a byte or letter. Text is not cut "
-        "into words here."
+        "A model that generates ids one by one may produce `es|t`. Decoded, that is `est`, but "
+        "with the merges of `later` no text is ever encoded that way. Write "
+        "`my_possible(ids, merges)`, which returns True if `apply_merges` gives exactly these "
+        "`ids` for some text, and False if it does not. `merges` maps pairs to new ids as above, "
+        "but the dict may be in any order: a smaller new id was learned earlier. An id that no "
+        "merge makes is a byte or a letter. The text is not cut into words first."
     ),
     hint=(
-        "It is not enough that no known pair is left: `es|t` has none. Which text do the ids stand "
-        "for, and what would the encoder make of it?",
-        "Turn `merges` round, from new id to pair, and put pairs in the place of new ids until "
-        "only letters are left. Then encode, and compare.",
+        "It is not enough to check that no known pair is left, because `es|t` has none. Which "
+        "text do the ids decode to, and how would the encoder cut it?",
+        "Reverse `merges`, so that it leads from a new id to its pair. Replace new ids by their "
+        "pairs until only letters are left, then encode these and compare.",
     ),
     function=my_possible,
     tests=(
@@ -274,7 +276,7 @@ POSSIBLE = Exercise(
 
 
 def my_texts():
-    """A dict {fault: text}: a short text for each fault, which that tokenizer does not give back.
+    """A dict {fault: text}: for each fault a short text that only its tokenizer changes.
 
     The faults: "ends", "spaces", "lines", "capitals", "bytes", "special".
     """
@@ -290,7 +292,7 @@ FAULTS = {
     "bytes": lambda text: "".join(chr(byte) if byte < 128 else "�" for byte in text.encode()),
     "special": lambda text: text.replace("<|endoftext|>", ""),
 }
-_FAULTY = "for the tokenizer of the fault {fault!r} and your text {text!r}"
+_FAULTY = "for the tokenizer with the fault {fault!r} and your text {text!r}"
 
 
 def _texts(answer):
@@ -313,7 +315,7 @@ def _are_texts(answer):
         try:
             text.encode()
         except UnicodeEncodeError:
-            expect(False, f"{kind}: half a surrogate pair, which no UTF-8 can say")
+            expect(False, f"{kind}: half a surrogate pair, which UTF-8 cannot represent")
 
 
 def _finds(fault):
@@ -325,14 +327,14 @@ def _finds(fault):
         back = FAULTS[fault](text)
         record([fault, back == text])
         where = _FAULTY.format(fault=fault, text=text)
-        expect(back != text, f"{where}, what comes back is the same: the fault is not found")
+        expect(back != text, f"{where}, the text comes back unchanged: the fault is not found")
         for other, returns in FAULTS.items():
             alone = other == fault or returns(text) == text
             record([other, alone])
-            expect(alone, f"for your text {text!r} the tokenizer of the fault {other!r} fails, "
-                   f"too: if it fails, one would not know that it is {fault!r}")  # fmt: skip
+            expect(alone, f"your text {text!r} is also changed by the tokenizer with the fault "
+                   f"{other!r}, so it would not tell you that the fault is {fault!r}")  # fmt: skip
 
-    finds.__doc__ = f"the text for {fault!r} finds this fault, and no other"
+    finds.__doc__ = f"the text for {fault!r} finds this fault and no other"
     return finds
 
 
@@ -342,18 +344,18 @@ TEXTS = Exercise(
     difficulty=2,
     minutes=8,
     statement=(
-        "A tokenizer has to give every text back. Here are six that don't, each with one fault: "
-        "`ends` drops white space at both ends, tabs and line ends too; `spaces` makes one space "
-        "of several, and leaves tabs alone; `lines` turns "
-        "the line end `\\r\\n` into `\\n`; `capitals` makes all letters small; `bytes` decodes one "
-        "byte at a time, so that a character of several bytes becomes �s; `special` takes the "
-        "characters `<|endoftext|>` for a special token, which decoding leaves out. Design the "
-        "test: write `my_texts()`, which returns a dict with a text of at most 40 characters for "
-        "each fault, such that this tokenizer fails on it and the five others do not. Then a text "
-        "that fails says which fault it is."
+        "A tokenizer has to give back every text unchanged. Here are six tokenizers that don't, "
+        "each with one fault. `ends` drops the white space at both ends, including tabs and line "
+        "ends. `spaces` turns several spaces in a row into one, but leaves tabs alone. `lines` "
+        "turns the line end `\\r\\n` into `\\n`. `capitals` converts all letters to lower case. "
+        "`bytes` decodes one byte at a time, so that a character of several bytes becomes several "
+        "�s. `special` mistakes the characters `<|endoftext|>` for a special token, which decoding "
+        "leaves out. Write `my_texts()`, which returns a dict with one text of at most 40 "
+        "characters for each fault. The text must be changed by the tokenizer with that fault and "
+        "given back by the five others, so that a text that fails tells you which fault it is."
     ),
-    hint="A text for `spaces` must not begin or end with one. Which characters take more than one "
-    "byte, and are not capitals?",
+    hint="The text for `spaces` must not begin or end with a space. Which characters take more "
+    "than one byte and are not capital letters?",
     function=my_texts,
     tests=(_are_texts, *map(_finds, FAULTS)),
 )
