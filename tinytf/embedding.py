@@ -16,9 +16,9 @@ __all__ = ["TiedOutput", "TokenEmbedding", "check_ids"]
 class TokenEmbedding(nn.Module):
     """Look up a vector per token and multiply it by √d_model, or by `scale` where it is given.
 
-    The table starts as a normal of standard deviation d_model^-0.5, so that the scaled vectors have
-    unit variance and the positions added to them are neither drowned nor drowning. `vocab_size` is
-    kept.
+    The table is drawn from a normal distribution with standard deviation d_model^-0.5, so the
+    scaled vectors have unit variance, comparable to the positional encoding that is added to them.
+    `vocab_size` is kept as an attribute.
     """
 
     def __init__(self, vocab_size: int, d_model: int, scale: float | None = None) -> None:
@@ -54,12 +54,14 @@ def check_ids(ids: Tensor, vocab_size: int) -> None:
 
 
 class TiedOutput(nn.Module):
-    """A model whose `output` may share its matrix with an embedding `table`, and then keeps to it.
+    """A model whose `output` may share its matrix with an embedding `table` (weight tying).
 
-    Wherever the model goes (`to_empty` on another device makes every tensor anew) and whatever it
-    loads (`assign=True` puts the state's own tensors in), what was one parameter stays one.
-    `_apply`, by which torch moves a model, ties again if the two were one before; after loading, a
-    hook does, if `config.tie_output` says so. Source of tying: Press and Wolf 2017.
+    The two stay one parameter when the model is moved (`to_empty` creates every tensor again) and
+    when it is loaded (`assign=True` puts in the state's own tensors). `_apply(fn, recurse=True)`,
+    by which torch moves a model, calls torch's own, calls `tie` if the two were one before, and
+    returns the model. After loading, the function given to `register_load_state_dict_post_hook`
+    calls `tie` if `config.tie_output` is true and the output's weight is a parameter. Source of
+    tying: Press and Wolf 2017.
     """
 
     def __init__(self) -> None:

@@ -87,7 +87,7 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "04", "Embeddings", "How does a number become a vector that means something?", 50,
-        "tokens and their ids (03), Python and a little PyTorch",
+        "tokens and their ids (chapter 3), Python and a little PyTorch",
         electives="04.1 10, sum-mean-and-softmax 4, analogies-honestly-text 6, "
         "two-languages-one-space 8, narrow-table 4, frozen-text 4, tied-output-text 6",
     ),

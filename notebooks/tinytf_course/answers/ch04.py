@@ -9,10 +9,10 @@ from tinytf_course.grading import Answers, WrongAnswer
 
 
 def my_lookup_gradient(ids, grad, vocab_size):
-    """The gradient of the loss in the table (V, C), from that in the vectors looked up.
+    """Return the gradient of the loss with respect to the embedding table (V, C).
 
-    ids is (B, T), grad (B, T, C): how the loss changes with each number that the lookup gave. The
-    result has the dtype of grad.
+    ids is (B, T), and grad (B, T, C) is the gradient with respect to the vectors looked up. The
+    result has the dtype and the device of grad.
     """
     one_hot = F.one_hot(ids.long(), vocab_size).to(grad.dtype)  # (B, T) -> (B, T, V)
     return one_hot.flatten(0, 1).T @ grad.flatten(0, 1)  # (V, B T) @ (B T, C) -> (V, C)
@@ -68,11 +68,11 @@ GRADIENT = Answers(
             "a row one is lost, just as with `table[ids] = grad`. `index_add` adds them up.",
         ),
         WrongAnswer(
-            "autograd asked",
+            "autograd used",
             _by_autograd,
             "here you are autograd",
-            "It gives the right numbers, and how is what was asked: every use of a row adds its "
-            "gradient to that row.",
+            "The numbers are right, but they were to be computed without autograd: every use of a "
+            "row adds its gradient to that row.",
         ),
         WrongAnswer(
             "the mean of the uses",
@@ -124,8 +124,8 @@ GRADIENT = Answers(
             "on the CPU whatever the device",
             _on_the_cpu,
             "another device",
-            "`torch.zeros` stands on the CPU unless it is told otherwise; `grad.new_zeros` stands "
-            "where grad does.",
+            "`torch.zeros` is on the CPU unless it is told otherwise; `grad.new_zeros` is on the "
+            "device of grad.",
         ),
         WrongAnswer(
             "a table per sentence",
@@ -142,7 +142,7 @@ GRADIENT = Answers(
                 ids, grad * (ids != 0)[..., None], vocab_size
             ),
             "for ids=[[2, 0]]",
-            "Here id 0 is a row like the others. Who wants padding left out masks the loss.",
+            "Here id 0 is a row like the others. To leave padding out, mask the loss.",
         ),
         WrongAnswer(
             "grad taken to lie in order",
@@ -150,8 +150,8 @@ GRADIENT = Answers(
                 0, ids.flatten(), grad.view(-1, grad.size(-1))
             ),
             "view size is not compatible",
-            "`view` needs numbers that lie in memory in the order of the axes, and a gradient that "
-            "comes back through a transpose does not. `reshape` copies where it must.",
+            "`view` needs a contiguous tensor, and a gradient that comes back through a transpose "
+            "is not contiguous. `reshape` copies where it must.",
         ),
     ),
     equivalent={
@@ -166,9 +166,9 @@ GRADIENT = Answers(
 
 
 def my_nearest(vectors, query, k):
-    """The ids of the k rows with the largest cosine to row `query`, best first, without itself.
+    """Return the ids of the k rows most similar to row `query` by cosine, best first.
 
-    vectors is (V, C), query an int, the result k ids.
+    vectors is (V, C) and query an int. The result has k ids; the query itself is left out.
     """
     unit = F.normalize(vectors, dim=-1)  # a row of zeros stays zeros
     cosines = unit @ unit[query]
@@ -252,7 +252,7 @@ NEAREST = Answers(
                 my_nearest(vectors, query, k)
             ],
             "for vectors=",
-            "Asked for are the numbers of the rows: `topk` returns `values` and `indices`.",
+            "The result should be the ids of the rows: `topk` returns `values` and `indices`.",
         ),
         WrongAnswer(
             "includes the query",
@@ -295,7 +295,7 @@ NEAREST = Answers(
             "zero for itself",
             _zero_for_itself,
             "Row 4 is opposite",
-            "A cosine can be negative: 0 puts the query before every word that points away. "
+            "A cosine can be negative: 0 puts the query before every word with a negative cosine. "
             "Take a number below -1.",
         ),
         WrongAnswer(
@@ -316,7 +316,8 @@ NEAREST = Answers(
             _zero_by_zero,
             "Row 1 is zeros",
             "A row of zeros has length 0, and 0/0 is NaN, which `topk` takes for the largest "
-            "number: padding would be everybody's best neighbour. `F.normalize` leaves zeros 0.",
+            "number, so padding would be the nearest neighbour of every word. `F.normalize` leaves "
+            "zeros 0.",
         ),
         WrongAnswer(
             "rounded to two digits",
@@ -328,8 +329,8 @@ NEAREST = Answers(
             "the first is dropped",
             _without_the_first,
             "Rows 0 and 2 point the same way",
-            "`topk(k + 1)[1:]` trusts that the query comes first. A word that points the same way "
-            "may stand before it; then the query stays, and the neighbour goes.",
+            "`topk(k + 1)[1:]` assumes that the query comes first. A vector with the same "
+            "direction may precede it, and then the query stays and the neighbour is dropped.",
         ),
     ),
     equivalent={

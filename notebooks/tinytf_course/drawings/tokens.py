@@ -143,7 +143,7 @@ def draw_lookup(one_hot, table, ids):
 
 
 def draw_cbow(before, middle, after, vocab_size, d_model):
-    """Draw CBOW on one window: the words around the middle one, and what is computed of them.
+    """Draw CBOW on one window: the words around the middle one, and what is computed from them.
 
     Returns the Axes.
     """

@@ -16,7 +16,7 @@ from tinytf_course.grading import Exercise, hint
 
 
 def ids_of(got, where):
-    """What the answer returned as a list of ints; expect it to be one."""
+    """Return the answer as a list of ints; expect it to be one."""
     got = got.tolist() if isinstance(got, torch.Tensor) else got
     expect(isinstance(got, list | tuple), f"{where}, you return {got!r}, expected a list of ids")
     got = [one.tolist() if isinstance(one, torch.Tensor) else one for one in got]
@@ -37,10 +37,10 @@ def gives_ids(answer, arguments, expected, note=""):
 
 
 def my_lookup_gradient(ids, grad, vocab_size):
-    """The gradient of the loss in the table (V, C), from that in the vectors looked up.
+    """Return the gradient of the loss with respect to the embedding table (V, C).
 
-    ids is (B, T), grad (B, T, C): how the loss changes with each number that the lookup gave. The
-    result has the dtype of grad.
+    ids is (B, T), and grad (B, T, C) is the gradient with respect to the vectors looked up. The
+    result has the dtype and the device of grad.
     """
     raise NotImplementedError
 
@@ -84,7 +84,7 @@ def _batch(answer):
 
 
 def _turned(answer):
-    """grad may lie in memory in any order"""
+    """grad may have any memory layout"""
     ids = torch.tensor([[4, 0, 4, 2], [2, 2, 0, 5], [1, 4, 5, 5]])
     agrees(answer, _autograd, ids, numbers(4, 3, 2, seed=8).transpose(0, 1), 7)
     agrees(answer, _autograd, ids.T, numbers(3, 4, 2, seed=9).transpose(0, 1), 7)
@@ -116,7 +116,7 @@ def _linear(answer):
 
 
 def _where_grad_is(answer):
-    """it is made where its arguments are"""
+    """the result is on the device of its arguments"""
     travels(answer, torch.tensor([[1, 0, 1], [2, 2, 1]]), numbers(2, 3, 2, seed=10), 4)
 
 
@@ -126,14 +126,14 @@ GRADIENT = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "Training needs the way back: how does the loss change with the numbers of the table? "
-        "Write `my_lookup_gradient(ids, grad, vocab_size)` without autograd. `ids` is (B, T); "
-        "`grad` (B, T, C) says how the loss changes with each number that the lookup gave; the "
-        "result is (V, C), in the dtype and on the device of `grad`. A row that was not used gets "
-        "0; one that was used several times gets the sum."
+        "Write `my_lookup_gradient(ids, grad, vocab_size)`, which computes the gradient of the "
+        "loss with respect to the embedding table without autograd. `ids` is (B, T), and `grad` "
+        "(B, T, C) is the gradient with respect to the vectors that were looked up. The result is "
+        "(V, C): a row that was not used gets 0, and a row that was used several times gets the "
+        "sum."
     ),
-    hint="The lookup is a product, one-hot × table. The gradient of `A @ W` in `W` is "
-    "`A.T @ grad`. (Or look up `index_add`.)",
+    hint="The lookup is a matrix product, one-hot × table. The gradient of `A @ W` with respect to "
+    "`W` is `A.T @ grad`. (PyTorch's `index_add` is another way.)",
     function=my_lookup_gradient,
     tests=(_first_row, _twice, _batch, _turned, _in_its_dtype, _by_itself, _linear, _where_grad_is),
 )
@@ -143,9 +143,9 @@ GRADIENT = Exercise(
 
 
 def my_nearest(vectors, query, k):
-    """The ids of the k rows with the largest cosine to row `query`, best first, without itself.
+    """Return the ids of the k rows most similar to row `query` by cosine, best first.
 
-    vectors is (V, C), query an int, the result k ids.
+    vectors is (V, C) and query an int. The result has k ids; the query itself is left out.
     """
     raise NotImplementedError
 
@@ -195,7 +195,7 @@ def _lengths(answer):
 
 
 def _same_direction(answer):
-    """a word that points the very same way is a neighbour, wherever it stands"""
+    """a vector with the same direction is a neighbour, whichever row it is"""
     vectors = torch.tensor([[2.0, 0.0], [0.0, 3.0], [4.0, 0.0], [1.0, 1.0]])
     note = "Rows 0 and 2 point the same way."
     gives_ids(answer, (vectors, 0, 2), [2, 3], note)
@@ -203,7 +203,7 @@ def _same_direction(answer):
 
 
 def _opposite(answer):
-    """a word that points the other way is still one of the others"""
+    """a vector with the opposite direction is still a candidate"""
     vectors = torch.tensor([[2.0, 0.0], [-1.0, 0.0]])
     note = "Row 1 points the other way."
     gives_ids(answer, (vectors, 0, 1), [1], note)
@@ -244,12 +244,13 @@ NEAREST = Exercise(
     difficulty=1,
     minutes=6,
     statement=(
-        "Write `my_nearest(vectors, query, k)`: the ids of the `k` rows of `vectors` with the "
-        "largest cosine to the row number `query`, best first, that row left out. A row of zeros, "
-        "as padding may have, has the cosine 0 to any."
+        "Write `my_nearest(vectors, query, k)`, which returns the ids of the `k` rows of `vectors` "
+        "with the largest cosine similarity to row number `query`, best first and without that row "
+        "itself. A row of zeros, as padding may have, has a cosine similarity of 0 with every "
+        "other row."
     ),
-    hint="A cosine is the dot product of two vectors of length 1. `topk` sorts; which value keeps "
-    "the query out?",
+    hint="The cosine similarity of two vectors of length 1 is their dot product. `topk` sorts. "
+    "Which value keeps the query itself out of the result?",
     function=my_nearest,
     tests=(
         _nearest_two,
