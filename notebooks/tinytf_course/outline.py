@@ -74,10 +74,8 @@ CHAPTERS = (  # in the order of reading
         "02", "From recurrence to attention",
         "Why was attention added to recurrent networks, and why was the recurrence then dropped?",
         45, "recurrent networks and `unroll` (chapter 1)",
-        electives=(
-            "02.1 8, 02.3 8, 02.4 8, the-price 4, shared-out 4, is-q-k-v-same-thing 6, "
-            "dot-and-square-text 6, how-much-data 6, both-readers 8"
-        ),
+        electives="02.1 8, 02.3 8, 02.4 8, the-price 4, shared-out 4, is-q-k-v-same-thing 6, "
+        "dot-and-square-text 6, how-much-data 6, both-readers 8",
     ),
     Chapter(
         "03", "Tokens", "How does text become numbers, and into which pieces is it cut first?", 55,
@@ -140,19 +138,15 @@ CHAPTERS = (  # in the order of reading
         "12", "The encoder", "What does each layer add to a word?", 75,
         "attention (05 to 07), positions (08), residuals and norms (10), the feed-forward network "
         "(11)",
-        electives=(
-            "12.2 5, 12.3 10, one-class-for-both 25, moved-is-not-understood 4, "
-            "five-seeds 2, equal-starts 4, nine-words 5, which-layer 5, rows-of-a-batch 2, "
-            "move-the-blank 3, move-the-blank-text 4"
-        ),
+        electives="12.2 5, 12.3 10, one-class-for-both 25, moved-is-not-understood 4, "
+        "five-seeds 2, equal-starts 4, nine-words 5, which-layer 5, rows-of-a-batch 2, "
+        "move-the-blank 3, move-the-blank-text 4",
     ),
     Chapter(
         "13", "The decoder", "How does it learn to write without seeing the future?", 53,
         "the causal mask (chapter 05), cross-attention (07), the encoder (12)",
-        electives=(
-            "newest-only 11, 13.3 15, six-mistakes 11, by-gradient 7, "
-            "silent-and-gone 6, what-makers-see 4, relied-or-needed 10, relied-text 15"
-        ),
+        electives="newest-only 11, 13.3 15, six-mistakes 11, by-gradient 7, "
+        "silent-and-gone 6, what-makers-see 4, relied-or-needed 10, relied-text 15",
     ),
     Chapter(
         "14", "The Transformer",
@@ -169,19 +163,15 @@ CHAPTERS = (  # in the order of reading
         "16", "Searching for a sentence",
         "How does a model that scores words write a sentence?", 38,
         "the Transformer (chapter 14) and its training (15)",
-        electives=(
-            "all-at-once 17, long-and-short 24, mixed-up-text 11, when-a-beam-pays 4, "
-            "every-sentence-heading 8, two-kinds-of-error 6, two-kinds-of-error-text 7, "
-            "stopping-early 6, trees 3, why-log-softmax 2, search-to-repair 15"
-        ),
+        electives="all-at-once 17, long-and-short 24, mixed-up-text 11, when-a-beam-pays 4, "
+        "every-sentence-heading 8, two-kinds-of-error 6, two-kinds-of-error-text 7, "
+        "stopping-early 6, trees 3, why-log-softmax 2, search-to-repair 15",
     ),
     Chapter(
         "17", "The cache and BLEU", "How fast does it write, and how good is it?", 80,
         "the attention layer (chapter 07), the decoder (13), greedy decoding (16)",
-        electives=(
-            "17.3 6, 17.4 6, what-it-cant-see 5, read-or-written 3, check-cached-text 4, "
-            "several-new 15, bleu-scale 5, which-strings 5, one-point 5"
-        ),
+        electives="17.3 6, 17.4 6, what-it-cant-see 5, read-or-written 3, check-cached-text 4, "
+        "several-new 15, bleu-scale 5, which-strings 5, one-point 5",
     ),
     Chapter(
         "18", "GPT", "What is left of the Transformer when there is only text?", 72,
@@ -193,13 +183,11 @@ CHAPTERS = (  # in the order of reading
     Chapter(
         "19", "Pretraining", "How does a model learn from nothing but text?", 55,
         "GPT (chapter 18), the training loop (15), byte-pair encoding (03)",
-        electives=(
-            "19.2 8, 19.3 10, each-on-and-off 6, again-and-again 6, where-are-the-bits 5, "
-            "further 2, block-table-text 2, counters-speak 3, your-own-text 3, how-long 5, "
-            "floors 1, when-clipped 2, how-far-back 4, by-place-text 5, "
-            "copies-text 2, decay-is-not-l2 3, what-it-expects 3, next-tokens-text 4, "
-            "reach-text 5, after-cut-text 3"
-        ),
+        electives="19.2 8, 19.3 10, each-on-and-off 6, again-and-again 6, where-are-the-bits 5, "
+        "further 2, block-table-text 2, counters-speak 3, your-own-text 3, how-long 5, "
+        "floors 1, when-clipped 2, how-far-back 4, by-place-text 5, "
+        "copies-text 2, decay-is-not-l2 3, what-it-expects 3, next-tokens-text 4, "
+        "reach-text 5, after-cut-text 3",
     ),
     Chapter(
         "20", "Sampling", "Which of the likely tokens do we write down?", 67,
@@ -266,10 +254,8 @@ CHAPTERS = (  # in the order of reading
         "29", "Following an answer", "Where in a model is an answer decided?", 69,
         "the residual stream and its norms (chapter 10), the decoder (13), GPT (18), and `record` "
         "and `replace` (28)",
-        electives=(
-            "29.1 8, route-text-2 13, no-norm-text 3, tuned-text 16, attention-text 5, "
-            "rollout-caption 3, superposition-text 9, five-text 5, counts-text 19"
-        ),
+        electives="29.1 8, route-text-2 13, no-norm-text 3, tuned-text 16, attention-text 5, "
+        "rollout-caption 3, superposition-text 9, five-text 5, counts-text 19",
     ),
     Chapter(
         "30", "The bug clinic", "Which models train and are wrong?", 55,

@@ -66,7 +66,7 @@ def test_no_machine_path_in_source(notebook):
 
 @each_chapter
 def test_cells_are_short(notebook):
-    shown = [cell for cell in notebook.code if cell["id"] != "setup"]  # that one is folded
+    shown = [cell for cell in notebook.code if cell.get("id") != "setup"]  # that one is folded
     lengths = {where(notebook, cell): len(source(cell).splitlines()) for cell in shown}
     long = {cell: lines for cell, lines in lengths.items() if lines > 40}
     assert not long, long

@@ -140,7 +140,7 @@ def test_a_page_hides_the_caption_of_a_folded_figure(tmp_path):
 
 def test_the_set_up_cell_is_folded_and_its_guard_is_not_shown(tmp_path):
     told = code(f"{online.guard()}{online.MARK}device = setup()", html("<p>map</p>"), id="setup")
-    page = chapter.page(saved(tmp_path, told), None)
+    page = chapter.page(saved(tmp_path, told), None, {})
     folded, shown = page.split("</details>")
     assert "<summary>Set-up</summary>" in folded
     assert "device = setup()" in folded

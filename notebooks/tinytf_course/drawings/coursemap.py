@@ -10,6 +10,7 @@ import textwrap
 from base64 import b64encode
 from html import escape
 
+from tinytf_course import sofar
 from tinytf_course.outline import CHAPTERS, in_hours
 
 BY_NUMBER = {int(chapter.number): chapter for chapter in CHAPTERS}
@@ -119,17 +120,15 @@ def course_map(chapter, done=None):
     """
     from IPython.display import display
 
-    from tinytf_course.sofar import done_in
-
-    done = done_in(".", chapter) if done is None else done
+    done = sofar.done_in(".", chapter) if done is None else done
     words = spoken_map(chapter, done)
     display({"text/html": as_image(draw_map(chapter, done), words), "text/plain": words}, raw=True)
 
 
 def as_image(svg, words):
     """HTML that shows a drawing also where a notebook is not trusted and SVG is hidden."""
-    data = b64encode(svg.encode()).decode()
-    return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(words)}" width="900"/>'
+    data = f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"
+    return f'<img src="{data}" alt="{escape(words)}" width="900"/>'
 
 
 def spoken_map(chapter=None, done=()):
