@@ -184,8 +184,8 @@ CHECK = Exercise(
         "choice, and returns True if the attention weights are right and their gradients finite, "
         "and False otherwise. Choose numbers whose weights you know without a computer.\n\n"
         "<details><summary>What has to be rejected</summary>\n\n"
-        "Right functions may round differently, and all of them must be accepted. Reject a function "
-        "that\n\n"
+        "Right functions may round differently, and all of them must be accepted. Reject a "
+        "function that\n\n"
         "* averages what may be attended to, whatever the scores;\n"
         "* does not divide the scores by $\\sqrt{d_k}$, or divides them by $d_k$;\n"
         "* takes the softmax over the queries;\n"
@@ -417,9 +417,9 @@ LOOKUP = Exercise(
     difficulty=1,
     minutes=8,
     statement=(
-        "Write `my_lookup(query, keys, values, temperature)`, a soft version of a dictionary lookup. "
-        "It divides the scores `keys @ query` by the temperature and returns the average of all "
-        "values, weighted by the softmax of the result."
+        "Write `my_lookup(query, keys, values, temperature)`, a soft version of a dictionary "
+        "lookup. It divides the scores `keys @ query` by the temperature and returns the average "
+        "of all values, weighted by the softmax of the result."
     ),
     hint="There are three steps: a score for each key, a softmax over the scores, and a weighted "
     "sum of the values.",
