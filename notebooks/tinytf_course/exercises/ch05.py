@@ -145,13 +145,13 @@ def _opposite_refused(answer):
 
 
 def _late_refused(answer):
-    """hidden weights set to 0 after the softmax are refused, even if the rest is divided anew"""
+    """hidden weights set to 0 after the softmax are refused, even if the row is divided again"""
     _refused(answer, hides_after_the_softmax=_after)
     _refused(answer, hides_after_the_softmax_and_divides_by_what_is_left=_divided)
 
 
 def _lonely_refused(answer):
-    """an average, or NaN, for a query that may see nothing is refused"""
+    """an average, or NaN, for a query without a visible key is refused"""
     nan, mean = _filled(-math.inf, zeros=False), _filled(zeros=False)
     _refused(answer, averages_where_nothing_is_seen=mean)
     _refused(answer, gives_NaN_where_nothing_is_seen=nan)
@@ -169,7 +169,7 @@ def _soft_refused(answer):
 
 
 def _gradient_refused(answer):
-    """NaN on the way back is refused, even if the weights are right"""
+    """a gradient that is NaN is refused, even if the weights are right"""
     _refused(answer, repairs_NaN_weights_later=_nan_repaired)
 
 
@@ -258,26 +258,26 @@ def _cells(answer, wanted, note):
 
 
 def _no_future(answer):
-    """nothing sees the future"""
+    """no position attends to a later one"""
     _cells(answer, lambda b, t, s: False if s > t else None, "a later key is hidden, so False")
 
 
 def _sees_itself(answer):
-    """a real position sees itself"""
+    """a real position attends to itself"""
     real = (IDS != 0).tolist()
     note = "a position may attend to itself, so True"
     _cells(answer, lambda b, t, s: True if s == t and real[b][t] else None, note)
 
 
 def _sees_past(answer):
-    """a position sees the real positions before it"""
+    """a position attends to the real positions before it"""
     real = (IDS != 0).tolist()
     note = "an earlier word may be attended to, so True"
     _cells(answer, lambda b, t, s: True if s < t and real[b][s] else None, note)
 
 
 def _no_padding(answer):
-    """nothing sees padding"""
+    """no position attends to padding"""
     real = (IDS != 0).tolist()
     note = "padding is never attended to, so False"
     _cells(answer, lambda b, t, s: None if real[b][s] else False, note)
@@ -291,7 +291,7 @@ def _other_pad(answer):
 
 
 def _any_length(answer):
-    """any number of sentences of any length, one word too"""
+    """any number of sentences of any length, down to a single word"""
     for ids in (torch.tensor([[4]]), torch.tensor([[3, 0], [0, 3], [3, 4]]), IDS[:, :3]):
         wanted = [
             [[[s <= t and row[s] != 0 for s in range(len(row))] for t in range(len(row))]]
@@ -364,7 +364,7 @@ def _cold(answer):
 
 
 def _near(answer):
-    """at low temperatures keys that are close to the best count still"""
+    """at low temperatures, keys that are close to the best one still count"""
     for temperature, share, note in ((0.001, 0.952574, "3"), (0.09, 0.508333, "0.0333")):
         note = f"The scores differ by 0.003 / {temperature} = {note}."
         agrees(answer, [share], torch.ones(1), torch.tensor([[0.0], [0.003]]),
