@@ -21,7 +21,7 @@ __all__ = [
 
 
 def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Say how much each query attends to each key: softmax(q kᵀ / √d_k).
+    """Compute how much each query attends to each key: softmax(q kᵀ / √d_k).
 
     q is (..., T, D), k is (..., S, D), mask is boolean with as many axes as the scores, True = may
     attend. Returns (..., T, S); each row sums to 1, a row with nothing to attend to is all zeros.

@@ -15,8 +15,8 @@ CAUSAL = "causal"  # goes where a mask goes: the causal one, left to the kernel 
 def padding_mask(ids: Tensor, pad_id: int = 0) -> Tensor:
     """Mark the real tokens of a batch: (B, S) ids -> (B, 1, 1, S), False at padding.
 
-    The two axes of size 1 stand for heads and queries: every head and every query of a sentence
-    sees the same keys. Raises ValueError if `ids` is not of rank 2.
+    The two axes of size 1 are those of heads and queries: every head and every query of a sentence
+    may attend to the same keys. Raises ValueError if `ids` is not of rank 2.
     """
     if ids.dim() != 2:
         raise ValueError(f"ids must be of shape (B, S), got {tuple(ids.shape)}")

@@ -91,9 +91,10 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "05", "Scaled dot-product attention",
-        "How does one word look up what it needs in the others?", 85,
-        "a word is a vector (chapter 04)",
-        electives="05.3 15, further 1, further-kept 2, further-values 2, scale-as-tensor-text 2",
+        "How does a word find what it needs in the other words of its sentence?", 85,
+        "a word is a vector (chapter 4)",
+        electives="05.1 8, 05.3 15, further 1, further-rounded 2, further-kept 2, "
+        "further-values 2, scale-as-tensor-text 2",
     ),
     Chapter(
         "06", "Multi-head attention", "Why look several times at once?", 42,

@@ -248,9 +248,9 @@ def test_the_head_follows_the_outline(tmp_path, capsys):
     path.write_text(made(text))
     [five] = (chapter for chapter in CHAPTERS if chapter.number == "05")
     assert " ".join(load(path).cells[0].source.split()) == (
-        "# 05 Scaled dot-product attention **How does one word look up what it needs in the "
-        f"others?** Words. About {five.core} minutes, and {five.beside} more for its electives. "
-        "You need: a word is a vector (chapter 04). More words."
+        "# 05 Scaled dot-product attention **How does a word find what it needs in the other words "
+        f"of its sentence?** Words. About {five.core} minutes, and {five.beside} more for its "
+        "electives. You need: a word is a vector (chapter 4). More words."
     )
     path.write_text(made("# Three"))
     with pytest.raises(NotebookError, match=r"05_it.ipynb: the first cell .* does not say .*How"):

@@ -145,13 +145,13 @@ def _opposite_refused(answer):
 
 
 def _late_refused(answer):
-    """hidden weights set to 0 after the softmax are refused, even if the rest is divided anew"""
+    """hidden weights set to 0 after the softmax are refused, even if the row is divided again"""
     _refused(answer, hides_after_the_softmax=_after)
     _refused(answer, hides_after_the_softmax_and_divides_by_what_is_left=_divided)
 
 
 def _lonely_refused(answer):
-    """an average, or NaN, for a query that may see nothing is refused"""
+    """an average, or NaN, for a query without a visible key is refused"""
     nan, mean = _filled(-math.inf, zeros=False), _filled(zeros=False)
     _refused(answer, averages_where_nothing_is_seen=mean)
     _refused(answer, gives_NaN_where_nothing_is_seen=nan)
@@ -169,7 +169,7 @@ def _soft_refused(answer):
 
 
 def _gradient_refused(answer):
-    """NaN on the way back is refused, even if the weights are right"""
+    """a gradient that is NaN is refused, even if the weights are right"""
     _refused(answer, repairs_NaN_weights_later=_nan_repaired)
 
 
@@ -179,28 +179,31 @@ CHECK = Exercise(
     difficulty=3,
     minutes=15,
     statement=(
-        "Design a check before the thing itself is written. `my_check(weights_of)` is given a "
-        "function, calls it as `weights_of(q, k, mask)`, and says True if its weights are right, "
-        "and have finite gradients. Different ways to compute them may round differently. "
-        "It says False to a function that\n\n"
-        "* averages what may be seen, whatever the scores;\n"
+        "Design a check before the function itself is written. `my_check(weights_of)` calls the "
+        "function it is given as `weights_of(q, k, mask)`, with a `q`, `k` and `mask` of your "
+        "choice, and returns True if the attention weights are right and their gradients finite, "
+        "and False otherwise. Choose numbers whose weights you know without a computer.\n\n"
+        "<details><summary>What has to be rejected</summary>\n\n"
+        "Right functions may round differently, and all of them must be accepted. Reject a "
+        "function that\n\n"
+        "* averages what may be attended to, whatever the scores;\n"
         "* does not divide the scores by $\\sqrt{d_k}$, or divides them by $d_k$;\n"
         "* takes the softmax over the queries;\n"
-        "* ignores the mask, or hides what may be seen;\n"
-        "* gives hidden scores 0, or -20;\n"
-        "* sets the hidden weights to 0 after the softmax, or does so and divides by what is "
+        "* ignores the mask, or hides what may be attended to;\n"
+        "* gives hidden scores the value 0, or -20;\n"
+        "* sets the hidden weights to 0 after the softmax, with or without dividing by what is "
         "left;\n"
-        "* gives an average, or NaN, to a row that may see nothing;\n"
-        "* repairs this NaN at the end: the weights are right, the gradient is NaN.\n\n"
-        "You choose `q`, `k` and `mask`. Choose numbers whose weights you know without a computer."
+        "* gives an average, or NaN, to a row without a visible key;\n"
+        "* repairs this NaN only at the end, so that the weights are right and the gradient is NaN."
+        "\n\n</details>"
     ),
     hint=(
-        "Two queries and three keys are enough: one query sees two of the keys, the other none. "
-        "If two scores differ by ln 3, their weights are 1/4 and 3/4. Take D = 4: with D = 1 no "
-        "scale shows.",
-        "Which score has to be hidden well, or it takes everything? The highest, by far: 200 above "
-        "the others, nothing is left of them. For the gradient: `requires_grad=True` for `q`, and "
-        "`torch.autograd.grad(weights.sum(), q)`.",
+        "Two queries and three keys are enough: let one query attend to two of the keys and the "
+        "other to none. If two scores differ by ln 3, their weights are 1/4 and 3/4. Take D = 4, "
+        "because with D = 1 the scale makes no difference.",
+        "Let the mask hide the highest score, and make it 200 higher than the others, so that "
+        "nothing is left of them unless it is hidden well. For the gradient, give `q` "
+        "`requires_grad=True` and call `torch.autograd.grad(weights.sum(), q)`.",
     ),
     function=my_check,
     tests=(
@@ -255,26 +258,26 @@ def _cells(answer, wanted, note):
 
 
 def _no_future(answer):
-    """nothing sees the future"""
+    """no position attends to a later one"""
     _cells(answer, lambda b, t, s: False if s > t else None, "a later key is hidden, so False")
 
 
 def _sees_itself(answer):
-    """a real position sees itself"""
+    """a real position attends to itself"""
     real = (IDS != 0).tolist()
     note = "a position may attend to itself, so True"
     _cells(answer, lambda b, t, s: True if s == t and real[b][t] else None, note)
 
 
 def _sees_past(answer):
-    """a position sees the real positions before it"""
+    """a position attends to the real positions before it"""
     real = (IDS != 0).tolist()
     note = "an earlier word may be attended to, so True"
     _cells(answer, lambda b, t, s: True if s < t and real[b][s] else None, note)
 
 
 def _no_padding(answer):
-    """nothing sees padding"""
+    """no position attends to padding"""
     real = (IDS != 0).tolist()
     note = "padding is never attended to, so False"
     _cells(answer, lambda b, t, s: None if real[b][s] else False, note)
@@ -288,7 +291,7 @@ def _other_pad(answer):
 
 
 def _any_length(answer):
-    """any number of sentences of any length, one word too"""
+    """any number of sentences of any length, down to a single word"""
     for ids in (torch.tensor([[4]]), torch.tensor([[3, 0], [0, 3], [3, 4]]), IDS[:, :3]):
         wanted = [
             [[[s <= t and row[s] != 0 for s in range(len(row))] for t in range(len(row))]]
@@ -308,12 +311,12 @@ MASK = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "Write `my_decoder_mask(ids, pad_id=0)`: for a batch of token ids of shape `(B, T)`, the "
-        "boolean mask `(B, 1, T, T)` that is `True` where a query may attend to a key: the key is "
-        "not later than the query, and it is not padding."
+        "Write `my_decoder_mask(ids, pad_id=0)`, which returns the mask of a decoder's "
+        "self-attention for a batch of token ids of shape `(B, T)`. The mask is boolean, of shape "
+        "`(B, 1, T, T)`, and `True` where the key is not later than the query and not padding."
     ),
-    hint="Two masks that broadcast against each other: one has an axis of 1 for the sentences, the "
-    "other for the queries. Both have to be where `ids` is.",
+    hint="Combine two masks that broadcast against each other: one has an axis of size 1 for the "
+    "sentences, the other for the queries. Both have to be on the device of `ids`.",
     function=my_decoder_mask,
     tests=(
         _mask_shape,
@@ -361,7 +364,7 @@ def _cold(answer):
 
 
 def _near(answer):
-    """at low temperatures keys that are close to the best count still"""
+    """at low temperatures, keys that are close to the best one still count"""
     for temperature, share, note in ((0.001, 0.952574, "3"), (0.09, 0.508333, "0.0333")):
         note = f"The scores differ by 0.003 / {temperature} = {note}."
         agrees(answer, [share], torch.ones(1), torch.tensor([[0.0], [0.003]]),
@@ -414,11 +417,12 @@ LOOKUP = Exercise(
     difficulty=1,
     minutes=8,
     statement=(
-        "A Python dictionary returns the value of the key that equals the query. Write "
-        "`my_lookup(query, keys, values, temperature)`, which returns the average of all values, "
-        "weighted by the softmax of `keys @ query` divided by the temperature."
+        "Write `my_lookup(query, keys, values, temperature)`, a soft version of a dictionary "
+        "lookup. It divides the scores `keys @ query` by the temperature and returns the average "
+        "of all values, weighted by the softmax of the result."
     ),
-    hint="Three steps: a score per key, a softmax over the scores, a weighted sum of the values.",
+    hint="There are three steps: a score for each key, a softmax over the scores, and a weighted "
+    "sum of the values.",
     function=my_lookup,
     tests=(_average, _cold, _near, _hot, _any_book, _large_matches, _gradients_of_lookup),
 )

@@ -85,7 +85,7 @@ def test_questions_to_discuss_cannot_be_answered_with_yes(number):
         ("\nAsk: ", "\nThey: ", "begins with 'Ask: '"),
         ("See: {05-15} {05-17} {#claim-05-22} {05-23}", "See: below", "nothing in braces"),
         ("{05-15}", "{05 15}", "is no claim"),
-        ("### The scale is cosmetics", "### -1e9 is minus infinity", "stands twice"),
+        ("### The scale is cosmetic", "### -1e9 is minus infinity", "stands twice"),
     ],
 )
 def test_what_has_not_the_form_is_named(old, new, says):
