@@ -97,10 +97,11 @@ CHAPTERS = (  # in the order of reading
         electives="05.3 15, further 1, further-kept 2, further-values 2, scale-as-tensor-text 2",
     ),
     Chapter(
-        "06", "Multi-head attention", "Why look several times at once?", 42,
-        "attention and its masks (chapter 05)",
-        electives="what-do-heads-cost 4, mask-meets-heads 24, further 4, "
-        "several-heads-lower-variance 3",
+        "06", "Multi-head attention",
+        "Why does attention need several heads, and how are they computed at once?", 38,
+        "attention and its masks (chapter 5)",
+        electives="further 4, silencing 7, translator-heads-text 3, what-do-heads-cost 4, "
+        "mask-meets-heads 24, several-heads-lower-variance 3",
     ),
     Chapter(
         "07", "Cross-attention", "How does one sentence look into another?", 55,
