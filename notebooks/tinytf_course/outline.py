@@ -104,8 +104,10 @@ CHAPTERS = (  # in the order of reading
         "mask-meets-heads 24, several-heads-lower-variance 3",
     ),
     Chapter(
-        "07", "Cross-attention", "How does one sentence look into another?", 55,
-        "masks (chapter 05), heads (chapter 06)",
+        "07", "Cross-attention",
+        "How does a token attend to another sentence, and what does the mask have to hide there?",
+        48, "masks (chapter 5), heads (chapter 6)",
+        electives="fused-kernel 9",
     ),
     Chapter(
         "08", "Positional encoding", "How does attention know the order of the words?", 60,

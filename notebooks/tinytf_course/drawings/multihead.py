@@ -152,7 +152,7 @@ def _attention_column(d, at, title, givers, gives, mask, queries, keys):
         x = at + 0.4 + (j + 0.5 - len(keys) / 2) * 0.6
         top = 5.6 + len(queries) * 0.3 + 0.1
         d.ax.text(x, top, word, size=9, rotation=60, ha="left", va="bottom", rotation_mode="anchor")
-    d.text(at + 0.4, 5.6 - len(queries) * 0.3 - 0.3, "1: may see", size=9)
+    d.text(at + 0.4, 5.6 - len(queries) * 0.3 - 0.3, "1: may attend", size=9)
 
 
 def draw_looks(weights, source, target, place):
