@@ -106,7 +106,7 @@ CHAPTERS = (  # in the order of reading
     Chapter(
         "07", "Cross-attention",
         "How does a token attend to another sentence, and what does the mask have to hide there?",
-        48, "masks (chapter 5), heads (chapter 6)",
+        50, "masks (chapter 5), heads (chapter 6)",
         electives="fused-kernel 9",
     ),
     Chapter(
