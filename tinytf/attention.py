@@ -119,10 +119,10 @@ class MultiHeadAttention(nn.Module):
     """Attend in `num_heads` heads of width d_model / num_heads, then mix them.
 
     Source: Vaswani et al. 2017, section 3.2.2. `attention` is the function that does the work:
-    the fused kernel by default; `tinytf.inspect` swaps in the explicit one to look inside. `d_model`
-    and `num_heads` are kept by these names, `dropout` works on the weights, in training only, and
-    without `bias` the projections have none. Raises ValueError if d_model is not divisible by
-    num_heads.
+    the fused kernel by default; `tinytf.inspect` swaps in the explicit one to look inside.
+    `d_model` and `num_heads` are kept by these names, `dropout` works on the weights, in training
+    only, and without `bias` the projections have none. Raises ValueError if d_model is not
+    divisible by num_heads.
     """
 
     def __init__(
