@@ -53,7 +53,7 @@ def fused_attention(
     """Compute `explicit_attention` in one kernel that never stores the weights.
 
     Same shapes. Raises ValueError as that does. In place of a mask, `CAUSAL` lets the kernel hide
-    what is later: it then computes half, and nobody makes a mask. The kernel can't be
+    what is later: it then computes half, and no mask is made. The kernel can't be
     differentiated twice (for the gradient of a gradient): give the layers `explicit_attention` for
     that. Source: Dao et al. 2022 (FlashAttention), where the device has it.
     """
@@ -119,8 +119,10 @@ class MultiHeadAttention(nn.Module):
     """Attend in `num_heads` heads of width d_model / num_heads, then mix them.
 
     Source: Vaswani et al. 2017, section 3.2.2. `attention` is the function that does the work:
-    the fused kernel by default; `tinytf.inspect` swaps in the explicit one to look inside. Raises
-    ValueError if d_model is not divisible by num_heads.
+    the fused kernel by default; `tinytf.inspect` swaps in the explicit one to look inside.
+    `d_model` and `num_heads` are kept by these names, `dropout` works on the weights, in training
+    only, and without `bias` the projections have none. Raises ValueError if d_model is not
+    divisible by num_heads.
     """
 
     def __init__(
@@ -169,7 +171,7 @@ class MultiHeadAttention(nn.Module):
         return self.w_o(heads.transpose(1, 2).flatten(2))  # (B, H, T, D) -> (B, T, C)
 
     def _project(self, x: Tensor, *maps: nn.Module) -> list[Tensor]:
-        """Apply maps to x (B, T, C) and split what each gives into heads."""
+        """Project x (B, T, C) with each map and split the results into heads."""
         heads = [m(x).unflatten(-1, (self.num_heads, -1)) for m in maps]
         return [part.transpose(1, 2) for part in heads]  # each (B, T, H, D) -> (B, H, T, D)
 

@@ -1,10 +1,8 @@
 """The course's chapters: the one place for their titles, questions, minutes and order.
 
-It also says what is core, and how long everything takes. The core is what one needs to build, train
-and understand the Transformer; what `electives` names stands beside it, and so do whole chapters
-that are `elective`. README's tables, the heads of the notebooks, the marks on their headings, the
-syllabi and the course map follow from here (`python -m tinytf_course build` and `readme` write
-them), or are tested against it.
+The core is what one needs to build, train and understand the Transformer; beside it stand what
+`electives` names and chapters that are `elective`. README's tables, the heads of the notebooks,
+the marks on their headings, the syllabi and the course map follow from here.
 """
 
 import re
@@ -97,14 +95,17 @@ CHAPTERS = (  # in the order of reading
         "further-values 2, scale-as-tensor-text 2",
     ),
     Chapter(
-        "06", "Multi-head attention", "Why look several times at once?", 42,
-        "attention and its masks (chapter 05)",
-        electives="what-do-heads-cost 4, mask-meets-heads 24, further 4, "
-        "several-heads-lower-variance 3",
+        "06", "Multi-head attention",
+        "Why does attention need several heads, and how are they computed at once?", 38,
+        "attention and its masks (chapter 5)",
+        electives="further 4, silencing 7, translator-heads-text 3, what-do-heads-cost 4, "
+        "mask-meets-heads 24, several-heads-lower-variance 3",
     ),
     Chapter(
-        "07", "Cross-attention", "How does one sentence look into another?", 55,
-        "masks (chapter 05), heads (chapter 06)",
+        "07", "Cross-attention",
+        "How does a token attend to another sentence, and what does the mask have to hide there?",
+        50, "masks (chapter 5), heads (chapter 6)",
+        electives="fused-kernel 9",
     ),
     Chapter(
         "08", "Positional encoding", "How does attention know the order of the words?", 60,

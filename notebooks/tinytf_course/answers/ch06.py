@@ -12,7 +12,7 @@ from tinytf_course.grading import Answers, WrongAnswer
 def my_split_heads(x, num_heads):
     """Give each head its own slice of every vector: (B, T, C) -> (B, H, T, D), D = C / H.
 
-    Head h gets the numbers h * D to (h + 1) * D - 1. Raises ValueError if H does not divide C.
+    Head h gets the features h * D to (h + 1) * D - 1. Raises ValueError if H does not divide C.
     """
     if x.size(-1) % num_heads != 0:
         raise ValueError(f"d_model={x.size(-1)} is not divisible by num_heads={num_heads}")
@@ -104,7 +104,7 @@ SPLIT = Answers(
 def my_causal_heads(x, w_q, w_k, w_v, w_o, num_heads):
     """Causal self-attention with `num_heads` heads: x (B, T, C) -> (B, T, C).
 
-    Each w is (C, C) and multiplies from the right: q = x @ w_q. Word t sees the words 0 to t.
+    Each w is (C, C) and multiplies from the right: q = x @ w_q. Token t sees the tokens 0 to t.
     """
     q, k, v = ((x @ w).unflatten(-1, (num_heads, -1)).transpose(1, 2) for w in (w_q, w_k, w_v))
     scores = q @ k.mT / math.sqrt(q.size(-1))  # (B, H, T, T)

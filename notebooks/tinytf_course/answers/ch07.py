@@ -234,7 +234,7 @@ MULTI = Answers(
 
 
 def my_cross_mask(src_ids, tgt_ids, pad_id=0):
-    """What target words may look at in the source, True = may: (B, 1, T, S), or T of size 1.
+    """What target tokens may attend to in the source, True = may: (B, 1, T, S), or T of size 1.
 
     src_ids is (B, S), tgt_ids (B, T). Hides the source's padding, and nothing else.
     """

@@ -2,8 +2,7 @@
 
 The encoder stands on the left and the decoder on the right, both read from the bottom to the top.
 The road climbs between them past the parts, in the order of the chapters, and goes on to what
-became of the idea. Electives stand beside it: whole chapters off the road, and a diamond with its
-minutes at each chapter that has some. What is done is filled in, and its road is paved.
+became of the idea. Electives stand beside it. What is done is filled in, and its road is paved.
 """
 
 import textwrap
@@ -126,7 +125,7 @@ def course_map(chapter, done=None):
 
 
 def as_image(svg, words):
-    """HTML that shows a drawing also where a notebook is not trusted and SVG is hidden."""
+    """HTML of a drawing: a notebook that is not trusted would hide its SVG."""
     data = f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"
     return f'<img src="{data}" alt="{escape(words)}" width="900"/>'
 
@@ -135,7 +134,7 @@ def spoken_map(chapter=None, done=()):
     """The map in words."""
     core, beside = in_hours()
     here = "" if chapter is None else f" You are at chapter {chapter}."
-    there = f" Done: {', '.join(str(number) for number in sorted(done))}." if done else ""
+    there = f" Done: {', '.join(map(str, sorted(done)))}." if done else ""
     return (
         f"A road of {core} hours leads from chapter 0 up between the encoder, on the left, and the "
         "decoder, on the right, past the parts that chapters 3 to 11 build, to the whole "

@@ -15,9 +15,9 @@ def draw_one_head(length, width):
     row, square = f"({length}, {width})", f"({length}, {length})"
     d = Diagram(
         15, 4.8,
-        alt=f"X, {row}, goes through the maps w_q, w_k and w_v to Q, K and V, each {row}. Q and K "
-        f"give scores, {square}, and a softmax the weights, {square}. Weights times V is the mix, "
-        f"{row}: the output.",
+        alt=f"X, {row}, goes through the projections w_q, w_k and w_v to Q, K and V, each {row}. "
+        f"Q and K give scores, {square}, and a softmax the weights, {square}. Weights times V is "
+        f"the output, {row}.",
     )  # fmt: skip
     (x,), (q, k, v), (scores, _), (weights, out) = d.columns(
         [("X", row, "plain")],
@@ -43,14 +43,14 @@ def draw_split(table, num_heads):
     d = Diagram(
         18, 2.6 * num_heads,
         alt=f"A table {row} is cut into {num_heads} slices of columns, {narrow} each. Each slice "
-        f"goes to an attention of its own; the answers, {narrow} each, are put side by side again, "
+        f"goes to an attention of its own; the outputs, {narrow} each, are concatenated, "
         f"{row}, and w_o mixes them.",
     )  # fmt: skip
     cell, middle = 0.56, 1.3 * num_heads
     step = cell * width / num_heads + 0.14
     for h, part in enumerate(slices):
         x = 1.3 + step * (h + 0.5)
-        d.matrix(x, middle, part, [f"word {t}" for t in range(words)] if h == 0 else None,
+        d.matrix(x, middle, part, [f"token {t}" for t in range(words)] if h == 0 else None,
                  role="query", cell=cell)  # fmt: skip
     wide = 1.3 + step * num_heads
     d.text(1.3 + step * num_heads / 2, middle + 0.5 * words * cell + 0.35, f"x @ W_q {row}")
@@ -62,7 +62,7 @@ def draw_split(table, num_heads):
                           role="weights")  # fmt: skip
         d.arrow((head.right[0] + 0.1, y), attention.left)
         d.arrow(attention.right, (wide + 8.5, middle + 0.28 * ((num_heads - 1) / 2 - h)))
-    joined = d.box(wide + 9.4, middle, "side by side", shape=row)
+    joined = d.box(wide + 9.4, middle, "concatenated", shape=row)
     out = d.box(wide + 11.9, middle, "output", shape=row, role="output")
     d.arrow(joined, out, "w_o")
     return d.ax
@@ -152,7 +152,7 @@ def _attention_column(d, at, title, givers, gives, mask, queries, keys):
         x = at + 0.4 + (j + 0.5 - len(keys) / 2) * 0.6
         top = 5.6 + len(queries) * 0.3 + 0.1
         d.ax.text(x, top, word, size=9, rotation=60, ha="left", va="bottom", rotation_mode="anchor")
-    d.text(at + 0.4, 5.6 - len(queries) * 0.3 - 0.3, "1: may see", size=9)
+    d.text(at + 0.4, 5.6 - len(queries) * 0.3 - 0.3, "1: may attend", size=9)
 
 
 def draw_looks(weights, source, target, place):

@@ -21,7 +21,7 @@ from tinytf_course.grading import Exercise, hint
 def my_split_heads(x, num_heads):
     """Give each head its own slice of every vector: (B, T, C) -> (B, H, T, D), D = C / H.
 
-    Head h gets the numbers h * D to (h + 1) * D - 1. Raises ValueError if H does not divide C.
+    Head h gets the features h * D to (h + 1) * D - 1. Raises ValueError if H does not divide C.
     """
     raise NotImplementedError
 
@@ -83,10 +83,14 @@ SPLIT = Exercise(
     difficulty=1,
     minutes=8,
     statement=(
-        "Write `my_split_heads(x, num_heads)`: from `(B, T, C)` to `(B, H, T, D)`, where head h "
-        "gets slice h of every word's vector. Raise `ValueError` if `num_heads` does not divide C."
+        "Write `my_split_heads(x, num_heads)`, which turns `(B, T, C)` into `(B, H, T, D)` so "
+        "that head h gets slice h of every token's features. Raise `ValueError` if `num_heads` "
+        "does not divide C."
     ),
-    hint="First give the last axis its two parts, `unflatten(-1, (num_heads, -1))`; then swap.",
+    hint=(
+        "First split the last axis into two, with `unflatten(-1, (num_heads, -1))`. Then swap "
+        "two axes."
+    ),
     function=my_split_heads,
     tests=(
         _split_content,
@@ -105,7 +109,7 @@ SPLIT = Exercise(
 def my_causal_heads(x, w_q, w_k, w_v, w_o, num_heads):
     """Causal self-attention with `num_heads` heads: x (B, T, C) -> (B, T, C).
 
-    Each w is (C, C) and multiplies from the right: q = x @ w_q. Word t sees the words 0 to t.
+    Each w is (C, C) and multiplies from the right: q = x @ w_q. Token t sees the tokens 0 to t.
     """
     raise NotImplementedError
 
@@ -212,15 +216,15 @@ REPAIR = Exercise(
     difficulty=2,
     minutes=15,
     statement=(
-        "`suspect`, above, has four lines that print the right shape and are wrong. Write "
-        "`my_causal_heads(x, w_q, w_k, w_v, w_o, num_heads)`, which does what `suspect` should: "
-        "split into heads, scale, let no word see a later one, join, and mix by `w_o`. Each map is "
-        "`(C, C)` and multiplies from the right; no biases. In the dtype and on the device of `x`, "
-        "and however large the scores are. Copy the function, and repair it line by line."
+        "Four lines of `suspect`, above, are wrong although the shape of its output is right. "
+        "Write `my_causal_heads(x, w_q, w_k, w_v, w_o, num_heads)`, which does what `suspect` "
+        "should: copy the function and repair it line by line. The projections are `(C, C)` "
+        "matrices that multiply from the right, without biases, and the scores may be very "
+        "large."
     ),
     hint=(
-        "Ask of each line in turn: whose numbers does a head hold; how many numbers has a query; "
-        "what do the weights of a row sum to; whose answers stand side by side?"
+        "Ask of each line in turn: which features does a head hold? How wide is a head's "
+        "query? What do the weights of a row sum to? Whose outputs end up side by side?"
     ),
     function=my_causal_heads,
     tests=(

@@ -94,12 +94,15 @@ MULTI = Exercise(
     difficulty=2,
     minutes=15,
     statement=(
-        "Write `my_multi_head(x, memory, w_q, w_k, w_v, w_o, num_heads)`: queries from `x`, keys "
-        "and values from `memory`, each map `(C, C)` multiplied from the right, split into heads, "
-        "attended, joined and mixed by `w_o`. No biases, no mask. In the dtype and on the device "
-        "of `x`. The two sentences may differ in length."
+        "Write `my_multi_head(x, memory, w_q, w_k, w_v, w_o, num_heads)`, multi-head "
+        "cross-attention with queries from `x` and keys and values from `memory`. The "
+        "projections are `(C, C)` matrices that multiply from the right, without biases, there "
+        "is no mask, and the two sentences may differ in length."
     ),
-    hint="Project, split, attend, transpose back, flatten, multiply by `w_o`: a line or two each.",
+    hint=(
+        "Project, split into heads, attend, swap the axes back, flatten, and multiply by "
+        "`w_o`. Each step takes a line or two."
+    ),
     function=my_multi_head,
     tests=(
         _query_length,
@@ -118,7 +121,7 @@ MULTI = Exercise(
 
 
 def my_cross_mask(src_ids, tgt_ids, pad_id=0):
-    """What target words may look at in the source, True = may: (B, 1, T, S), or T of size 1.
+    """What target tokens may attend to in the source, True = may: (B, 1, T, S), or T of size 1.
 
     src_ids is (B, S), tgt_ids (B, T). Hides the source's padding, and nothing else.
     """
@@ -195,9 +198,10 @@ CROSS = Exercise(
     difficulty=1,
     minutes=6,
     statement=(
-        "Write `my_cross_mask(src_ids, tgt_ids, pad_id=0)`: which source words `(B, S)` each "
-        "target word `(B, T)` may look at, boolean, `True` = may, of four axes `(B, 1, T, S)` (T "
-        "may be 1, since all target words may see the same)."
+        "Write `my_cross_mask(src_ids, tgt_ids, pad_id=0)`, the boolean mask of "
+        "cross-attention from the target tokens `(B, T)` to the source tokens `(B, S)`, where "
+        "`True` means that a token may be attended to. It has four axes, `(B, 1, T, S)`; T may "
+        "be 1, because the mask is the same for all target tokens."
     ),
     hint="Which of the two sentences do the keys come from?",
     function=my_cross_mask,
