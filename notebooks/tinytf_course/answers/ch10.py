@@ -14,7 +14,7 @@ from tinytf_course.grading import Answers, WrongAnswer
 class MyLayerNorm(nn.Module):
     """LayerNorm of each token of x (..., C), with a learned gain `weight` and a learned `bias`.
 
-    Both have shape (d_model,). The variance is divided by C, and eps is added to it inside the root.
+    Both are (d_model,). The variance is divided by C, and eps is added to it inside the root.
     """
 
     def __init__(self, d_model, eps=1e-5):
