@@ -1,9 +1,9 @@
-"""Initial weights, drawn for every linear map of a model at once.
+"""Initialisation: weights drawn for every linear layer of a model at once.
 
 Each function takes a whole module (a single `nn.Linear` counts as one) and changes its weights in
 place; call it on the model, not through `model.apply`. Biases become 0; embeddings and norms are
-left as they are, so call it before an output map is tied to an embedding's table: afterwards it
-would draw the table too. The order that GPT-2 means is `normal(model)`, then
+left as they are, so call it before an output layer is tied to an embedding's table: afterwards it
+would draw the table too. GPT-2's order is `normal(model)`, then
 `scale_residual(model, 2 * L)` for a stack of L layers.
 """
 
@@ -14,11 +14,11 @@ from torch import nn
 
 __all__ = ["normal", "scale_residual", "xavier"]
 
-WRITERS = ("w_o", "w_2")  # what the maps that write to the residual stream are called in tinytf
+WRITERS = ("w_o", "w_2")  # names in tinytf of the layers that write to the residual stream
 
 
 def xavier(module: nn.Module) -> None:
-    """Draw linear weights evenly between ±sqrt(6 / (inputs + outputs)).
+    """Draw linear weights uniformly between ±sqrt(6 / (inputs + outputs)).
 
     This keeps variance where inputs and outputs agree. Biases become 0. Source: Glorot and
     Bengio 2010, equation 16.

@@ -1,7 +1,7 @@
 """Normalisation of each token over its own features: LayerNorm and RMSNorm.
 
 Both come twice: the equation as a function, and a module with learned parameters that calls torch's
-fused kernel. No token looks at another one, so neither batch nor padding can change the result.
+fused kernel. No token depends on another one, so neither batch nor padding can change the result.
 """
 
 import torch
@@ -14,7 +14,7 @@ __all__ = ["LayerNorm", "RMSNorm", "layer_norm", "rms_norm"]
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
     """Normalise the last axis of x (..., C), then scale and shift it by weight and bias (C,).
 
-    The variance is the biased one (divided by C), and eps stands inside the root, as in
+    The variance is the biased one (divided by C), and eps is inside the root, as in
     `nn.LayerNorm`. Computed in the precision of x, so that in float16 a deviation above 256
     overflows when squared; `LayerNorm` sums in float32. Source: Ba et al. 2016, equation 4.
     """
@@ -54,8 +54,8 @@ class LayerNorm(nn.Module):
 class RMSNorm(nn.Module):
     """`rms_norm` with a learned gain, computed by torch's `F.rms_norm`.
 
-    That one also squares float16 and bfloat16 in float32 (torch 2.13). Left to itself it takes the
-    eps from the number format (1.2e-7 in float32), so it is always given ours.
+    It also squares float16 and bfloat16 in float32 (torch 2.13). Its default eps depends on the
+    number format (1.2e-7 in float32), so it is always given ours.
     """
 
     def __init__(self, d_model: int, eps: float = 1e-6) -> None:

@@ -121,12 +121,12 @@ CHAPTERS = (  # in the order of reading
         "ro-pe-turn-queries-and-keys-caption-3 1, how-far-can-it-reach 4, cost-text 4",
     ),
     Chapter(
-        "10", "Residuals and normalisation", "What keeps a deep stack trainable?", 66,
+        "10", "Residuals and normalisation", "What makes a deep stack of layers trainable?", 74,
         "chapters 03 to 09, and what a gradient is",
-        electives="10.2 10, 10.3 8, which-numbers-share-mean 11, alike-text 2, skew-text 4, "
+        electives="10.2 10, 10.3 8, alike-text 2, norms-cost-text 3, which-numbers-share-mean 6, "
         "batch-norm-in-use 20, used-by-text 3, jacobian 4, left-of-words-text 3, "
         "move-it-stack-as-training-starts 5, w2-gradients-text 2, longer-runs-text 4, "
-        "plug-it-in 4, plug-it-in-text 5",
+        "plug-it-in 4, plug-it-in-text 5, rows-shown 3",
     ),
     Chapter(
         "11", "The feed-forward network",

@@ -439,9 +439,9 @@ PRE = Answers(
 
 
 def my_rms_norm(x, weight, eps=1e-6):
-    """Each token of x (..., C) divided by the root of its mean square, times weight (C,).
+    """Divide each token of x (..., C) by its root mean square, then multiply by weight (C,).
 
-    Right for float16 too: the squares are taken in float32, and the result has the dtype of x.
+    Correct for float16 too: squares are taken in float32, and the result has the dtype of x.
     """
     wide = x.float()
     mean_square = wide.square().mean(dim=-1, keepdim=True)
@@ -655,7 +655,7 @@ RMS = Answers(
 
 
 def my_batch_norm(x, real, eps=1e-5):
-    """Each feature of x (B, T, C) to mean 0 and variance 1 over all real tokens of the batch.
+    """Bring each feature of x (B, T, C) to mean 0, variance 1 over the batch's real tokens.
 
     real (B, T) is True at real tokens; padding takes no part in the statistics and comes out as 0.
     Variances are divided by the number of real tokens.

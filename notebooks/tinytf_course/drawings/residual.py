@@ -1,4 +1,4 @@
-"""Drawings of chapter 10: the way around, where the norm goes, whose numbers a norm averages."""
+"""Drawings of chapter 10: the shortcut, where the norm goes, which numbers a norm averages."""
 
 import itertools
 
@@ -13,7 +13,7 @@ LEAN, RISE = 0.42, 0.3  # how far the next sentence of a cube lies to the right,
 
 
 def draw_shortcut(slopes=(0.5, 0.5)):
-    """Draw two blocks x + F(x), and on the way back the gradient at each place; returns the Axes.
+    """Draw two blocks x + F(x), and going backward the gradient at each point; returns the Axes.
 
     slopes: how much the output of each F moves when its input moves, as if both were numbers.
     """
@@ -21,9 +21,10 @@ def draw_shortcut(slopes=(0.5, 0.5)):
     after = [(1 + a) * (1 + b), 1 + b, 1.0]
     d = Diagram(
         14.6, 5.0,
-        "Two blocks in a row. Forward: x goes through F1 and around it, both meet in a sum; then "
-        f"the same with F2. Backward: the gradient 1 goes around F2 unchanged and through F2 times "
-        f"{b:g}, which makes {after[1]:g}; before the first block it is {after[0]:g}.",
+        "Two residual blocks. Forward: x goes through F1 and past it on the shortcut, and the two "
+        "are added; then the same with F2. Backward: the gradient 1 passes F2 on the shortcut "
+        f"unchanged and goes through F2 times {b:g}, which makes {after[1]:g}; before the first "
+        f"block it is {after[0]:g}.",
     )  # fmt: skip
     d.text(0.1, 3.5, "forward", align="left")
     _blocks(d, 3.5, ["$x_0$", "$x_1$", "$x_2$"], ["$F_1$", "$F_2$"], back=False)
@@ -51,7 +52,7 @@ def _blocks(d, y, states, inside, back):
         ends = (left.x + 0.1, left.top[1]), plus.top
         bend = -0.33 if not back else 0.33
         d.arrow(*(ends if not back else ends[::-1]), bend=bend, role=role)
-        d.text(middle - 0.6, y + 0.92, "× 1" if back else "around", size=SMALL, backed=True)
+        d.text(middle - 0.6, y + 0.92, "× 1" if back else "shortcut", size=SMALL, backed=True)
 
 
 def draw_norm_places():
@@ -59,9 +60,9 @@ def draw_norm_places():
     d = Diagram(
         14.2, 6.9,
         "Left, Post-LN: the stream x goes into the sublayer and around it, dropout acts on what "
-        "the sublayer returns, both are added, and the sum is normalised: the norm stands on the "
-        "stream. Right, Pre-LN: the norm stands on the branch, before the sublayer; on the stream "
-        "there is nothing but the addition.",
+        "the sublayer returns, both are added, and the sum is normalised: the norm is on the "
+        "stream. Right, Pre-LN: the norm is on the branch, before the sublayer; on the stream "
+        "there is only the addition.",
     )  # fmt: skip
     plus = _block(d, 2.0, "Post-LN", ["sublayer", "dropout"], meet=4.25)
     norm = d.box(2.0, 5.25, "norm", role="norm", size=(1.5, 0.62))
@@ -101,8 +102,8 @@ def _block(d, left, name, branch, meet):
 def draw_averaged(*norms, sizes=(3, 5, 6)):
     """Draw a cube of `sizes` = (B, T, C) for each norm, coloured where numbers share a mean.
 
-    norms: of "LayerNorm", "RMSNorm" and "BatchNorm"; each cube shows the numbers that decide about
-    one of them, framed. Returns the Axes.
+    norms: of "LayerNorm", "RMSNorm" and "BatchNorm"; each cube shows the numbers that are used to
+    normalise one of them, framed. Returns the Axes.
     """
     b, t, c = sizes
     said = {

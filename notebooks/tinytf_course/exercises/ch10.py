@@ -178,13 +178,15 @@ LAYER = Exercise(
     difficulty=2,
     minutes=8,
     statement=(
-        "This module runs and gives back the right shape. Five things in it are wrong: one keeps "
-        "it from learning, one harms the caller, and three give other numbers than `layer_norm`."
+        "This module runs and returns the right shape, but it has five faults. One keeps it from "
+        "learning, one harms the caller, and three make its results differ from those of "
+        "`layer_norm`."
         f"\n\n```python{BROKEN}```\n\n"
-        "Write it right, for `x` of shape `(..., C)` with any axes before the last."
+        "Write a correct version, for `x` of shape `(..., C)` with any number of axes before the "
+        "last."
     ),
-    hint="`x.std` divides by C - 1 unless told `correction=0`. And what does `x -= …` do to the "
-    "tensor that the caller still holds?",
+    hint="`x.std` divides by C - 1 unless it is given `correction=0`. And what does `x -= …` do to "
+    "the tensor that the caller still holds?",
     function=MyLayerNorm,
     tests=(
         _each_token,
@@ -420,11 +422,9 @@ PRE = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "Write the module `MyPreLNStack(sublayers, d_model, dropout=0.1)`: a whole Pre-LN stack. "
-        "`sublayers` is a list of modules that map `(B, T, C)` to `(B, T, C)`. Each reads the "
-        "stream through a LayerNorm of its own; dropout acts on what it returns, and that is "
-        "added to the stream; one more LayerNorm ends the stack. Call the parts `sublayers`, "
-        "`norms`, `dropout` and `final_norm`. The caller still needs `x` as it was."
+        "Write the module `MyPreLNStack(sublayers, d_model, dropout=0.1)`, a whole Pre-LN stack "
+        "of the given `sublayers` with dropout on what each of them returns. Name its parts "
+        "`sublayers`, `norms`, `dropout` and `final_norm`, and leave the caller's `x` unchanged."
     ),
     hint="The order of calls in one step is norm, sublayer, dropout, addition. Modules in a plain "
     "Python list are not found by `parameters()`; `nn.ModuleList` holds them.",
@@ -446,9 +446,9 @@ PRE = Exercise(
 
 
 def my_rms_norm(x, weight, eps=1e-6):
-    """Each token of x (..., C) divided by the root of its mean square, times weight (C,).
+    """Divide each token of x (..., C) by its root mean square, then multiply by weight (C,).
 
-    Right for float16 too: the squares are taken in float32, and the result has the dtype of x.
+    Correct for float16 too: squares are taken in float32, and the result has the dtype of x.
     """
     raise NotImplementedError
 
@@ -536,12 +536,11 @@ RMS = Exercise(
     difficulty=2,
     minutes=8,
     statement=(
-        "Write `my_rms_norm(x, weight, eps=1e-6)` for `x` of shape `(..., C)`: each token divided "
-        "by √(mean square + eps), times `weight`. It has to be right for float16 input such as "
-        "[100, 200, 300, 600], or a millionth of it, and give back the dtype of `x`, which "
-        "`weight` has, too."
+        "Write `my_rms_norm(x, weight, eps=1e-6)`, the RMSNorm of `x` with shape `(..., C)`. It "
+        "has to be correct for float16 inputs such as [100, 200, 300, 600], or a millionth of "
+        "them, and to return the dtype that `x` and `weight` share."
     ),
-    hint="The largest number of float16 is 65,504. Which of your steps can pass it?",
+    hint="The largest number of float16 is 65,504. Which of your steps can exceed it?",
     function=my_rms_norm,
     tests=(
         _rms_one,
@@ -561,7 +560,7 @@ RMS = Exercise(
 
 
 def my_batch_norm(x, real, eps=1e-5):
-    """Each feature of x (B, T, C) to mean 0 and variance 1 over all real tokens of the batch.
+    """Bring each feature of x (B, T, C) to mean 0, variance 1 over the batch's real tokens.
 
     real (B, T) is True at real tokens; padding takes no part in the statistics and comes out as 0.
     Variances are divided by the number of real tokens.
@@ -678,12 +677,13 @@ BATCHNORM = Exercise(
     difficulty=3,
     minutes=12,
     statement=(
-        "Write `my_batch_norm(x, real, eps=1e-5)` for `x` of shape `(B, T, C)` and a boolean "
-        "`real` of shape `(B, T)`: every feature to mean 0 and variance 1 over all real tokens of "
-        "the batch (training statistics, no gain or bias). Padding must not count, "
-        "whatever stands there, NaN even, and comes out as 0."
+        "Write `my_batch_norm(x, real, eps=1e-5)`, which brings every feature of `x`, of shape "
+        "`(B, T, C)`, to mean 0 and variance 1 over the real tokens of the batch. The boolean "
+        "`real`, of shape `(B, T)`, marks them (there is no gain or bias, and no running "
+        "average). Padding must not count, even where it contains NaN, and comes out as 0."
     ),
-    hint="`x[real]` is the real tokens alone, `(N, C)`. Then `.where(real[..., None], 0.0)`.",
+    hint="`x[real]` holds only the real tokens, with shape `(N, C)`. At the end, "
+    "`.where(real[..., None], 0.0)` sets the padding to 0.",
     function=my_batch_norm,
     tests=(
         _padding_zero,

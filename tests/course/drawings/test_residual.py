@@ -16,7 +16,7 @@ def words(ax):
 def test_the_gradient_at_each_place_is_that_of_both_ways():
     shown = words(viz.draw_shortcut(slopes=(0.5, -0.5)))
     assert {"0.75", "0.5", "1"} <= set(shown)
-    assert "around" in shown
+    assert "shortcut" in shown
 
 
 def test_the_norm_stands_on_the_stream_or_on_the_branch():
