@@ -91,8 +91,8 @@ CHAPTERS = (  # in the order of reading
         "05", "Scaled dot-product attention",
         "How does a word find what it needs in the other words of its sentence?", 85,
         "a word is a vector (chapter 4)",
-        electives="05.1 8, 05.3 15, further 1, further-rounded 2, further-kept 2, "
-        "further-values 2, scale-as-tensor-text 2",
+        electives="05.1 8, 05.3 15, further 1, further-rounded 2, further-kept 2, further-values "
+        "2, scale-as-tensor-text 2",
     ),
     Chapter(
         "06", "Multi-head attention",
@@ -110,8 +110,8 @@ CHAPTERS = (  # in the order of reading
     Chapter(
         "08", "Positional encoding", "How does attention know the order of the words?", 60,
         "attention and its masks (chapter 05), heads (chapter 06)",
-        electives="step-is-rotation 2, bug-in-tutorial 18, 08.3 10, further 3, "
-        "position-probe-text 3",
+        electives="step-is-rotation 2, bug-in-tutorial 18, 08.3 10, further 3, position-probe-text"
+        " 3",
     ),
     Chapter(
         "09", "RoPE and ALiBi",
@@ -125,8 +125,8 @@ CHAPTERS = (  # in the order of reading
         "chapters 03 to 09, and what a gradient is",
         electives="10.2 10, 10.3 8, alike-text 2, norms-cost-text 3, which-numbers-share-mean 6, "
         "batch-norm-in-use 20, used-by-text 3, jacobian 4, left-of-words-text 3, "
-        "move-it-stack-as-training-starts 5, w2-gradients-text 2, longer-runs-text 4, "
-        "plug-it-in 4, plug-it-in-text 5, rows-shown 3",
+        "move-it-stack-as-training-starts 5, w2-gradients-text 2, longer-runs-text 4, plug-it-in "
+        "4, plug-it-in-text 5, rows-shown 3",
     ),
     Chapter(
         "11", "The feed-forward network",
@@ -140,15 +140,15 @@ CHAPTERS = (  # in the order of reading
         "12", "The encoder", "What does each layer add to a word?", 75,
         "attention (05 to 07), positions (08), residuals and norms (10), the feed-forward network "
         "(11)",
-        electives="12.2 5, 12.3 10, one-class-for-both 25, moved-is-not-understood 4, "
-        "five-seeds 2, equal-starts 4, nine-words 5, which-layer 5, rows-of-a-batch 2, "
-        "move-the-blank 3, move-the-blank-text 4",
+        electives="12.2 5, 12.3 10, one-class-for-both 25, moved-is-not-understood 4, five-seeds "
+        "2, equal-starts 4, nine-words 5, which-layer 5, rows-of-a-batch 2, move-the-blank 3, "
+        "move-the-blank-text 4",
     ),
     Chapter(
         "13", "The decoder", "How does it learn to write without seeing the future?", 53,
         "the causal mask (chapter 05), cross-attention (07), the encoder (12)",
-        electives="newest-only 11, 13.3 15, six-mistakes 11, by-gradient 7, "
-        "silent-and-gone 6, what-makers-see 4, relied-or-needed 10, relied-text 15",
+        electives="newest-only 11, 13.3 15, six-mistakes 11, by-gradient 7, silent-and-gone 6, "
+        "what-makers-see 4, relied-or-needed 10, relied-text 15",
     ),
     Chapter(
         "14", "The Transformer",
@@ -166,8 +166,8 @@ CHAPTERS = (  # in the order of reading
         "How does a model that scores words write a sentence?", 38,
         "the Transformer (chapter 14) and its training (15)",
         electives="all-at-once 17, long-and-short 24, mixed-up-text 11, when-a-beam-pays 4, "
-        "every-sentence-heading 8, two-kinds-of-error 6, two-kinds-of-error-text 7, "
-        "stopping-early 6, trees 3, why-log-softmax 2, search-to-repair 15",
+        "every-sentence-heading 8, two-kinds-of-error 6, two-kinds-of-error-text 7, stopping-early"
+        " 6, trees 3, why-log-softmax 2, search-to-repair 15",
     ),
     Chapter(
         "17", "The cache and BLEU", "How fast does it write, and how good is it?", 80,
@@ -186,10 +186,9 @@ CHAPTERS = (  # in the order of reading
         "19", "Pretraining", "How does a model learn from nothing but text?", 55,
         "GPT (chapter 18), the training loop (15), byte-pair encoding (03)",
         electives="19.2 8, 19.3 10, each-on-and-off 6, again-and-again 6, where-are-the-bits 5, "
-        "further 2, block-table-text 2, counters-speak 3, your-own-text 3, how-long 5, "
-        "floors 1, when-clipped 2, how-far-back 4, by-place-text 5, "
-        "copies-text 2, decay-is-not-l2 3, what-it-expects 3, next-tokens-text 4, "
-        "reach-text 5, after-cut-text 3",
+        "further 2, block-table-text 2, counters-speak 3, your-own-text 3, how-long 5, floors 1, "
+        "when-clipped 2, how-far-back 4, by-place-text 5, copies-text 2, decay-is-not-l2 3, "
+        "what-it-expects 3, next-tokens-text 4, reach-text 5, after-cut-text 3",
     ),
     Chapter(
         "20", "Sampling", "Which of the likely tokens do we write down?", 67,
@@ -202,14 +201,14 @@ CHAPTERS = (  # in the order of reading
         "21", "BERT",
         "What can an encoder learn from plain text, and what is it good for?", 60,
         "residuals and norms (10), the encoder and its masked words (12), a training loop (15)",
-        electives="21.2 10, answers 19, how-large 1, states-of-2-text 5, counting 6, entailment 8, "
-        "did-it-follow 25, keeping 5, hiding-end 2, distillation 8, relatives 4",
+        electives="21.2 10, answers 19, how-large 1, states-of-2-text 5, counting 6, entailment 8,"
+        " did-it-follow 25, keeping 5, hiding-end 2, distillation 8, relatives 4",
     ),
     Chapter(
         "22", "Three families", "Encoder, decoder or both: which for which task?", 56,
         "the Transformer (chapter 14) and its training (15), GPT (18), masked words (21)",
-        electives="short-texts 14, 22.3 15, results-text 5, bart 27, examples-text 9, "
-        "longer-intro 3, longer-text 3",
+        electives="short-texts 14, 22.3 15, results-text 5, bart 27, examples-text 9, longer-intro"
+        " 3, longer-text 3",
     ),
     Chapter(
         "23", "The block today",
@@ -241,8 +240,8 @@ CHAPTERS = (  # in the order of reading
         "27", "Less, and in parallel", "How does one pay less, and share the work?", 39,
         "chapter 26, attention and masks (05), what a gradient is",
         electives="skipped-tiles 10, kept-why 26, in-parallel 16, loss-scaling 1, travels-text 1, "
-        "widths-text 2, sum-text 1, ddp-text 4, way-back-text 8, padding-text 20, int8 4, "
-        "int8-end 7, dividing 5, ladder-text 5, many-gpus 8",
+        "widths-text 2, sum-text 1, ddp-text 4, way-back-text 8, padding-text 20, int8 4, int8-end"
+        " 7, dividing 5, ladder-text 5, many-gpus 8",
     ),
     Chapter(
         "28", "Looking inside", "Which head does what, and how do we know?", 72,
