@@ -109,8 +109,8 @@ CHAPTERS = (  # in the order of reading
     Chapter(
         "08", "Positional encoding", "How does attention know the order of the words?", 60,
         "attention and its masks (chapter 05), heads (chapter 06)",
-        electives="step-is-rotation 2, bug-in-tutorial 18, 08.3 10, further 3, "
-        "position-probe-text 3",
+        electives="08.3 10, step-is-rotation 2, design-text 12, multiplied-text 2, "
+        "position-probe-text 3, two-slips-text 3",
     ),
     Chapter(
         "09", "RoPE and ALiBi",
