@@ -114,10 +114,12 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "09", "RoPE and ALiBi",
-        "How can a score depend on the distance of two words alone?", 39,
+        "How can attention depend on the distance between two words, and not on where they are?",
+        39,
         "positions (chapter 08), the layer of chapter 07",
-        electives="li-bi-slope 22, past-training-length 9, further 1, half-split-text 3, "
-        "ro-pe-turn-queries-and-keys-caption-3 1, how-far-can-it-reach 4, cost-text 4",
+        electives="li-bi-slope 22, past-training-length 9, paired-otherwise-text 1, "
+        "half-split-text 3, ro-pe-turn-queries-and-keys-caption-3 1, how-far-can-it-reach 4, "
+        "cost-text 4",
     ),
     Chapter(
         "10", "Residuals and normalisation", "What keeps a deep stack trainable?", 66,
