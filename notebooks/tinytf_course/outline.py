@@ -107,15 +107,15 @@ CHAPTERS = (  # in the order of reading
         "masks (chapter 05), heads (chapter 06)",
     ),
     Chapter(
-        "08", "Positional encoding", "How does attention know the order of the words?", 60,
+        "08", "Positional encoding", "How does attention know the order of the words?", 64,
         "attention and its masks (chapter 05), heads (chapter 06)",
-        electives="08.3 10, step-is-rotation 2, design-text 12, multiplied-text 2, "
-        "position-probe-text 3, two-slips-text 3",
+        electives="08.3 10, learned-rows-text 4, step-is-rotation 2, design-text 12, "
+        "multiplied-text 2, position-probe-text 3, two-slips-text 3",
     ),
     Chapter(
         "09", "RoPE and ALiBi",
         "How can attention depend on the distance between two words, and not on where they are?",
-        39,
+        40,
         "positions (chapter 08), the layer of chapter 07",
         electives="li-bi-slope 22, past-training-length 9, paired-otherwise-text 1, "
         "half-split-text 3, ro-pe-turn-queries-and-keys-caption-3 1, how-far-can-it-reach 4, "
