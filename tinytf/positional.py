@@ -10,7 +10,7 @@ def sinusoidal_encoding(max_len: int, d_model: int) -> Tensor:
     """Tabulate sines and cosines of falling frequency: (max_len, d_model), values in [-1, 1].
 
     PE[pos, 2i] = sin(pos / 10000^(2i/d_model)) and PE[pos, 2i+1] = cos of the same angle, in
-    radians. An odd d_model ends on a sine. Source: Vaswani et al. 2017, section 3.5.
+    radians. An odd d_model ends with a sine. Source: Vaswani et al. 2017, section 3.5.
     """
     position = torch.arange(max_len, dtype=torch.float64)[:, None]
     frequency = 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
@@ -30,7 +30,7 @@ class PositionalEncoding(nn.Module):
         self.register_buffer("table", sinusoidal_encoding(max_len, d_model), persistent=False)
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        """Encode x (B, T, C), whose first token stands at position `start`.
+        """Encode x (B, T, C), whose first token is at position `start`.
 
         There is no row for a position from max_len on: ValueError if start + T passes it.
         """
@@ -43,8 +43,8 @@ class PositionalEncoding(nn.Module):
 class LearnedPositionalEncoding(nn.Module):
     """Add a learned vector to each token, one per position, then drop out.
 
-    The parameter `table` (max_len, d_model) starts as a normal of standard deviation 0.02. Source:
-    Radford et al. 2018 (GPT); the start is Hugging Face's (GPT-2's released code draws positions
+    The parameter `table` (max_len, d_model) is drawn from N(0, 0.02²). Source: Radford et al. 2018
+    (GPT); the initialisation is Hugging Face's (GPT-2's released code draws positions
     from N(0, 0.01²)); Vaswani et al. 2017, section 3.5, compares the two.
     """
 
@@ -54,7 +54,7 @@ class LearnedPositionalEncoding(nn.Module):
         self.table = nn.Parameter(torch.empty(max_len, d_model).normal_(std=0.02))
 
     def forward(self, x: Tensor, start: int = 0, positions: Tensor | None = None) -> Tensor:
-        """Encode x (B, T, C), whose first token stands at position `start`.
+        """Encode x (B, T, C), whose first token is at position `start`.
 
         `positions` (B, T) gives each token its own instead, where rows begin with padding. There
         is no row for a position from max_len on: ValueError if start + T passes it.

@@ -85,7 +85,7 @@ def half_split_order(width: int) -> Tensor:
 
     With it, `rotate(x, a)[..., order]` equals the half-split rotation of `x[..., order]`. To run a
     checkpoint trained with one convention under the other, reorder the rows of each head's query
-    and key maps: the scores are the same.
+    and key projections: the scores are the same.
     """
     return torch.cat([torch.arange(0, width, 2), torch.arange(1, width, 2)])
 

@@ -14,11 +14,10 @@ from tinytf_course.tables import Link, table
 
 
 class Chapter(NamedTuple):
-    """A chapter; `minutes` and `needs` are None while it is not written.
+    """A chapter; `minutes` is what it takes without its `electives`, exercises included.
 
-    `minutes` is what it takes without its `electives`, exercises included. Those are named by the
-    id of the cell whose heading begins them ("gates 8": 8 minutes), an exercise by its own ("02.1
-    8"). An `elective` chapter has no part in the core.
+    Electives are named by the id of the cell whose heading begins them ("gates 8": 8 minutes), an
+    exercise by its own ("02.1 8"). An `elective` chapter has no part in the core.
     """
 
     number: str
@@ -104,21 +103,21 @@ CHAPTERS = (  # in the order of reading
     Chapter(
         "07", "Cross-attention",
         "How does a token attend to another sentence, and what does the mask have to hide there?",
-        50, "masks (chapter 5), heads (chapter 6)",
-        electives="fused-kernel 9",
+        50, "masks (chapter 5), heads (chapter 6)", electives="fused-kernel 9",
     ),
     Chapter(
-        "08", "Positional encoding", "How does attention know the order of the words?", 60,
+        "08", "Positional encoding", "How does attention know the order of the words?", 64,
         "attention and its masks (chapter 05), heads (chapter 06)",
-        electives="step-is-rotation 2, bug-in-tutorial 18, 08.3 10, further 3, position-probe-text"
-        " 3",
+        electives="08.3 10, learned-rows-text 4, step-is-rotation 2, design-text 12, "
+        "multiplied-text 2, position-probe-text 3, two-slips-text 3",
     ),
     Chapter(
         "09", "RoPE and ALiBi",
-        "How can a score depend on the distance of two words alone?", 39,
-        "positions (chapter 08), the layer of chapter 07",
-        electives="li-bi-slope 22, past-training-length 9, further 1, half-split-text 3, "
-        "ro-pe-turn-queries-and-keys-caption-3 1, how-far-can-it-reach 4, cost-text 4",
+        "How can attention depend on the distance between two words, and not on where they are?",
+        40, "positions (chapter 08), the layer of chapter 07",
+        electives="li-bi-slope 22, past-training-length 9, paired-otherwise-text 1, "
+        "half-split-text 3, ro-pe-turn-queries-and-keys-caption-3 1, how-far-can-it-reach 4, "
+        "cost-text 4",
     ),
     Chapter(
         "10", "Residuals and normalisation", "What makes a deep stack of layers trainable?", 74,

@@ -19,10 +19,10 @@ def _alike(line, why, *changes):
 
 
 def my_sinusoids(positions, d_model):
-    """The sinusoid of each position: (…, d_model) for `positions` (…), which need not be whole.
+    """The sinusoidal encoding of each of `positions` (…), whole or not: (…, d_model), float32.
 
     Column 2i holds sin(pos / 10000^(2i / d_model)), column 2i + 1 the cosine of the same angle.
-    An odd d_model ends on a sine.
+    An odd d_model ends with a sine.
     """
     frequency = 10000 ** (-torch.arange(0, d_model, 2) / d_model)  # (pairs,)
     angle = positions[..., None] * frequency  # (…, pairs)
@@ -70,8 +70,8 @@ SINUSOIDS = Answers(
             "frequencies divided",
             lambda positions, d_model: _rows(_angles(positions, d_model, 1.0), d_model),
             "Pair i turns by",
-            "The hands get faster from pair to pair, up to 10,000 radians a word. Positions are "
-            "still unique and bounded, and a shift is still a matrix; but neighbours are not "
+            "The hands get faster from pair to pair, up to 10,000 radians per position. Positions "
+            "are still unique and bounded, and a shift is still a matrix; but neighbours are not "
             "alike. A published tutorial has this bug.",
         ),
         WrongAnswer(
@@ -97,7 +97,7 @@ SINUSOIDS = Answers(
             "another base",
             lambda positions, d_model: _rows(_angles(positions, d_model, base=1000.0), d_model),
             "Pair i turns by",
-            "The base is 10,000: hand i turns by 1 / 10000^(2i/d) radians per word.",
+            "The base is 10,000: hand i turns by 1 / 10000^(2i/d) radians per position.",
         ),
         WrongAnswer(
             "sines first, then cosines",
@@ -149,16 +149,16 @@ SINUSOIDS = Answers(
             "its own 0, 1, 2, …",
             _counted,
             "A row belongs to the number that was given",
-            "Take the places from `positions`: its first number need not be 0.",
+            "Take the positions from `positions`: its first number need not be 0.",
         ),
         WrongAnswer(
-            "whole places only",
+            "whole positions only",
             lambda positions, d_model: my_sinusoids(positions.long(), d_model),
             "A row belongs to the number that was given",
-            "Between two places the hands stand in between: don't round, don't look rows up.",
+            "Between two positions the hands are in between: don't round, and don't look rows up.",
         ),
         WrongAnswer(
-            "places below 0 turned over",
+            "negative positions turned over",
             lambda positions, d_model: my_sinusoids(positions.abs(), d_model),
             "A row belongs to the number that was given",
             "Below 0 the hands have turned the other way: the sine changes its sign.",
@@ -238,7 +238,7 @@ SINUSOIDS = Answers(
 
 
 def my_table_test(encode):
-    """True if encode(max_len, d_model) makes the paper's table, for any sizes; else False.
+    """Whether encode(max_len, d_model) returns the paper's table for all sizes: True or False.
 
     encode returns a tensor (max_len, d_model), in float32 or float64.
     """
@@ -469,8 +469,8 @@ TABLE_TEST = Answers(
 def my_add_positions(x, table, start=0):
     """Add to each word of x (B, T, C) its row of the table (max_len, C): a new tensor.
 
-    The first word of each sentence stands at position `start`. Raises ValueError where the table
-    has no row for the last one.
+    The first word of each sentence is at position `start`. Gradients reach x and the table, which
+    may be learned. Raises ValueError if it has no row for the last word.
     """
     end = start + x.size(1)
     if end > table.size(0):
@@ -510,7 +510,7 @@ ADDED = Answers(
                 if start + x.size(1) <= table.size(0)
                 else my_add_positions(x, table, start)
             ),
-            "The first word stands at position 2",
+            "The first word is at position 2",
             "T words from `start` end at start + T.",
         ),
         WrongAnswer(
@@ -520,8 +520,8 @@ ADDED = Answers(
                 if start + x.size(1) <= table.size(0)
                 else my_add_positions(x, table, start)
             ),
-            "The first word stands at position 2",
-            "With a cache the new word comes alone, and does not stand at position 0.",
+            "The first word is at position 2",
+            "With a cache the new word comes alone, and is not at position 0.",
         ),
         WrongAnswer(
             "nothing refused",

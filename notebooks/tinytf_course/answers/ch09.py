@@ -20,14 +20,14 @@ def _alike(line, why, *changes):
 def my_rope_scores(q, k, distances, base=10000.0):
     """RoPE's scores of queries and keys (..., D) at each of these distances (N,): (..., N).
 
-    A distance is the place of the query minus that of the key. Pair i, which is (x[2i], x[2i + 1]),
-    turns counterclockwise by base^(-2i / D) per place. The result has the dtype and the device of
-    q; angles are float32 even for half precision.
+    A distance is the query's position minus the key's. Pair i, which is (x[2i], x[2i + 1]), turns
+    counterclockwise by base^(-2i / D) per position. The result has the dtype and the device of q;
+    angles are float32 even for half precision.
     """
     D = q.size(-1)
     angle = distances[:, None] * base ** (-torch.arange(0, D, 2, device=q.device) / D)
     cos, sin = angle.cos(), angle.sin()  # (N, D / 2)
-    even, odd = q[..., None, 0::2], q[..., None, 1::2]  # (..., 1, D / 2): the key stays at place 0
+    even, odd = q[..., None, 0::2], q[..., None, 1::2]  # (..., 1, D / 2): the key is at position 0
     first, second = even * cos - odd * sin, even * sin + odd * cos  # (..., N, D / 2)
     scores = (first * k[..., None, 0::2] + second * k[..., None, 1::2]).sum(dim=-1)
     return scores.to(q.dtype)
@@ -146,7 +146,7 @@ SCORES = Answers(
         WrongAnswer(
             "distances without their sign",
             _scored(places=torch.abs),
-            "Below 0 the query stands before the key",
+            "Below 0 the query is before the key",
             "One step before and one step after are turns in opposite directions.",
         ),
         WrongAnswer(
@@ -207,21 +207,21 @@ SCORES = Answers(
             "angles on the CPU",
             _scored(device=lambda q: "cpu"),
             "on another device than the CPU it fails",
-            "`torch.arange(...)` stands on the CPU unless it is told `device=q.device`.",
+            "`torch.arange(...)` is on the CPU unless it is told `device=q.device`.",
         ),
         WrongAnswer(
             "the key cut off from the graph",
             lambda q, k, distances, base=10000.0: my_rope_scores(q, k.detach(), distances, base),
             "no gradient reaches `k`",
-            "The numbers are right, but the map of the keys would never learn: leave `detach`, "
-            "`.data` and `no_grad` out of it.",
+            "The numbers are right, but the projection of the keys would never learn: leave "
+            "`detach`, `.data` and `no_grad` out of it.",
         ),
         WrongAnswer(
             "the query cut off from the graph",
             lambda q, k, distances, base=10000.0: my_rope_scores(q.detach(), k, distances, base),
             "no gradient reaches `q`",
-            "The numbers are right, but the map of the queries would never learn: leave `detach`, "
-            "`.data` and `no_grad` out of it.",
+            "The numbers are right, but the projection of the queries would never learn: leave "
+            "`detach`, `.data` and `no_grad` out of it.",
         ),
     ),
     equivalent={
@@ -334,11 +334,10 @@ SCORES = Answers(
 
 
 def my_row_bias(slopes, length):
-    """A bias for all queries alike, (H, 1, length), that stands in for ALiBi's table.
+    """One bias for all queries, (H, 1, length), that replaces ALiBi's table (H, length, length).
 
-    Added to scores (H, length, length) under a causal mask, it gives the weights that the table
-    gives, minus slope times distance, with the slopes (H,). In the dtype, and on the device, of
-    the slopes.
+    Added to the scores before the causal mask and the softmax, it gives the same weights as the
+    table. It has the dtype of the slopes (H,), and is on their device.
     """
     key = torch.arange(length, device=slopes.device)
     return slopes[:, None, None] * key
@@ -365,8 +364,8 @@ ROW = Answers(
             "far keys rewarded",
             _row(lambda key: -key),
             "one step further",
-            "This is the first row of the table, for a query at place 0. To any later query the "
-            "first key is the farthest, and has to get the least.",
+            "This is the first row of the table, for a query at position 0. For any later query "
+            "the first key is the farthest, and has to get the least.",
         ),
         WrongAnswer(
             "the whole table",
@@ -402,7 +401,7 @@ ROW = Answers(
             "the middle is best",
             _row(lambda key: -(key - len(key) // 2).abs()),
             "for slopes=[0.5], length=3",
-            "Bias grows with the place of the key all the way: the later a key that is seen, the "
+            "Bias grows with the position of the key throughout: the later a key that is seen, the "
             "nearer it is.",
         ),
         WrongAnswer(
@@ -421,7 +420,7 @@ ROW = Answers(
             "What later queries may see, one row can't hide: the mask comes afterwards.",
         ),
         WrongAnswer(
-            "squares of places",
+            "squares of positions",
             _row(lambda key: key**2),
             "for slopes=[0.5], length=3",
             "Every step costs the same.",
@@ -436,7 +435,7 @@ ROW = Answers(
             "on the CPU whatever the device",
             lambda slopes, length: slopes[:, None, None] * torch.arange(length),
             "on another device than the CPU it fails",
-            "`torch.arange(...)` stands on the CPU unless it is told `device=slopes.device`.",
+            "`torch.arange(...)` is on the CPU unless it is told `device=slopes.device`.",
         ),
     ),
     equivalent={

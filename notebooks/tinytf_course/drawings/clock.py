@@ -60,7 +60,7 @@ def draw_clocks(angles):
             f"Hand {i} turns by {angles[1, i] - angles[0, i]:.2f} radians from clock to clock."
             for i in range(hands)
         )
-        + " Below each clock stand the sine and the cosine of each hand.",
+        + " Below each clock are the sine and the cosine of each hand.",
     )  # fmt: skip
     for i in range(hands):
         d.text(1.5, 0.5 * (hands - i), f"hand {i}", color=COLOURS[HANDS[i]], align="right")
@@ -108,7 +108,7 @@ def _arrows(query, key, ax, title):
 def draw_distance(query, key, speed, distance, furthest=20):
     """Draw a pair of features at a distance: the arrows, and the score at every distance.
 
-    The query stands `distance` places after the key (before it, if negative) and is turned by that
+    The query is `distance` positions after the key (before it, if negative) and is turned by that
     times `speed`, in radians. Raises ValueError for a distance beyond `furthest`. Returns two Axes.
     """
     if abs(distance) > furthest:
@@ -131,7 +131,7 @@ def draw_distance(query, key, speed, distance, furthest=20):
     right.plot(places, scores(places)[1], "o", color=COLOURS["weights"], markersize=5)
     right.plot(distance, score, "o", color=COLOURS["position"], markersize=13)
     most = 1.1 * np.hypot(*query) * np.hypot(*key)  # one scale for all speeds
-    right.set(xlabel="distance: place of the query − place of the key", ylabel="score",
+    right.set(xlabel="distance: position of the query − position of the key", ylabel="score",
               ylim=(-most, most), title=f"distance {distance}: score {score:.2f}")  # fmt: skip
     alt(figure, f"On the left the arrows of a query and a key: the query has turned by "
         f"{speed * distance:.3g} radians and is {between:.0f} degrees ahead of the key. On the "
@@ -145,8 +145,8 @@ def draw_ways():
     d = Diagram(
         18.4, 6.3,
         alt="From left to right: words, their queries and keys and values, scores, weights, "
-        "output. A table of positions is added to the words before the maps. RoPE turns queries "
-        "and keys. ALiBi is added to the scores.",
+        "output. A table of positions is added to the words before the projections. RoPE turns "
+        "queries and keys. ALiBi is added to the scores.",
     )  # fmt: skip
     x = d.box(2.1, 3, "words", shape="(B, T, C)")
     q, k, v = (

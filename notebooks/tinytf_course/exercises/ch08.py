@@ -20,10 +20,10 @@ from tinytf_course.grading import Exercise, hint
 
 
 def my_sinusoids(positions, d_model):
-    """The sinusoid of each position: (…, d_model) for `positions` (…), which need not be whole.
+    """The sinusoidal encoding of each of `positions` (…), whole or not: (…, d_model), float32.
 
     Column 2i holds sin(pos / 10000^(2i / d_model)), column 2i + 1 the cosine of the same angle.
-    An odd d_model ends on a sine.
+    An odd d_model ends with a sine.
     """
     raise NotImplementedError
 
@@ -44,7 +44,7 @@ def _values(max_len, d_model):
 
 
 def _row_each(answer):
-    """each position gets a row, however they lie"""
+    """each position gets a row, whatever the shape of `positions`"""
     for shape in ((3,), (2, 3), (2, 1, 3)):
         got = tensor(answer(torch.ones(shape), 4), f"for positions of shape {shape}, d_model=4")
         message = f"for positions of shape {shape}, d_model=4, the shape is {tuple(got.shape)}, "
@@ -66,17 +66,17 @@ def _frequencies(answer):
     agrees(answer, _sinusoids, torch.tensor([0, 1, 2, 3]), 6, note=note)
 
 
-@hint("Which numbers does your function turn by: the places that it is given, or its own 0, 1, 2?")
+@hint("Which positions does your function use: those that it is given, or its own 0, 1, 2?")
 def _as_given(answer):
-    """places count as they are given, in any order, twice, halves and below 0"""
-    note = "A row belongs to the number that was given, wherever that stands."
+    """positions are used as given: in any order, repeated, halves and negative ones"""
+    note = "A row belongs to the number that was given, wherever it is in `positions`."
     agrees(answer, _sinusoids, torch.tensor([2]), 2, note=note)
     agrees(answer, _sinusoids, torch.tensor([[3, 0, 3], [1, 1, 2]]), 4, note=note)
     agrees(answer, _sinusoids, torch.tensor([2.5, -3.0]), 4, note=note)
 
 
 def _odd_width(answer):
-    """an odd width ends on a sine"""
+    """an odd width ends with a sine"""
     agrees(answer, _sinusoids, torch.tensor([0, 1]), 1, note="One sine, no cosine.")
     agrees(answer, _sinusoids, torch.tensor([0, 1, 2]), 5, note="Three sines, two cosines.")
 
@@ -93,15 +93,15 @@ SINUSOIDS = Exercise(
     difficulty=2,
     minutes=12,
     statement=(
-        "Write `my_sinusoids(positions, d_model)`: for `positions`, a tensor of any shape (…), the "
-        "row of each, (…, d_model). Column 2i is a sine, column 2i + 1 the cosine of the same "
-        "angle. Positions may be halves or lie below 0, and `d_model` may be odd; the answer is in "
-        "float32."
+        "Write `my_sinusoids(positions, d_model)`, which returns the paper's row for each position "
+        "of the tensor `positions`. Positions can have any shape (…), and the result has the shape "
+        "(…, d_model). They need not be whole numbers, and they may be negative; `d_model` may be "
+        "odd."
     ),
     hint=(
-        "`torch.arange(0, d_model, 2)` is 2i for every pair at once, and `positions[..., None]` "
-        "has room for the pairs at its end. `torch.stack(…, dim=-1).flatten(-2)` puts two tensors "
-        "one number of each in turn; for an odd width there is one cosine fewer."
+        "`torch.arange(0, d_model, 2)` contains 2i for all pairs at once, and "
+        "`positions[..., None]` adds an axis for the pairs. `torch.stack(…, dim=-1).flatten(-2)` "
+        "interleaves two tensors. An odd width has one cosine fewer than sines."
     ),
     function=my_sinusoids,
     tests=(_row_each, _position_0, _frequencies, _as_given, _odd_width, _far_positions),
@@ -112,7 +112,7 @@ SINUSOIDS = Exercise(
 
 
 def my_table_test(encode):
-    """True if encode(max_len, d_model) makes the paper's table, for any sizes; else False.
+    """Whether encode(max_len, d_model) returns the paper's table for all sizes: True or False.
 
     encode returns a tensor (max_len, d_model), in float32 or float64.
     """
@@ -260,15 +260,16 @@ TABLE_TEST = Exercise(
     difficulty=2,
     minutes=12,
     statement=(
-        "Design `my_table_test(encode)`: `encode(max_len, d_model)` returns a tensor that should "
-        "be the paper's table. Return `True` if it is, and `False` if it is wrong in any way: in "
-        "the speeds of its hands, in the order of its columns, in where it starts to count, in its "
-        "shape, or at odd widths only. Choose yourself what to ask for. Rounding is no mistake, "
-        "and neither is float64; a number that is off by a thousandth is one."
+        "Design `my_table_test(encode)`, where `encode(max_len, d_model)` returns a tensor that "
+        "should be the paper's table. Return `True` if it is, and `False` if it is wrong in any "
+        "way: in its frequencies, the order of its columns, its first position or its shape, or at "
+        "odd widths only. Choose the sizes to test yourself. Rounding errors are allowed, but a "
+        "number that is off by a thousandth is a mistake."
     ),
     hint=(
-        "Compare values with the formula, in `math.sin` and `math.cos`. Which sizes show most? At "
-        "position 0 all speeds look alike, and width 2 has only one hand."
+        "Compare values with the formula, computed with `math.sin` and `math.cos`. Which sizes "
+        "reveal most? At position 0 all frequencies give the same row, and width 2 has only one "
+        "hand."
     ),
     function=my_table_test,
     tests=(
@@ -288,8 +289,8 @@ TABLE_TEST = Exercise(
 def my_add_positions(x, table, start=0):
     """Add to each word of x (B, T, C) its row of the table (max_len, C): a new tensor.
 
-    The first word of each sentence stands at position `start`. Raises ValueError where the table
-    has no row for the last one.
+    The first word of each sentence is at position `start`. Gradients reach x and the table, which
+    may be learned. Raises ValueError if it has no row for the last word.
     """
     raise NotImplementedError
 
@@ -322,7 +323,7 @@ def _rows_by_place(answer):
 @hint("At which row does a slice for T words end that begins at `start`?")
 def _from_start(answer):
     """words can begin at a later position"""
-    note = "The first word stands at position 2."
+    note = "The first word is at position 2."
     agrees(answer, _added, numbers(1, 1, 2, seed=31), numbers(4, 2, seed=32), 2, note=note)
     agrees(answer, _added, numbers(2, 3, 2, seed=33), numbers(9, 2, seed=34), 2, note=note)
     note = "The last word has the last row."
@@ -358,15 +359,15 @@ ADDED = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "`suspect`, above, is right only on a square, and from position 0. Write "
-        "`my_add_positions(x, table, start=0)`, which does what it should: add to each word of `x` "
-        "`(B, T, C)` its row of `table` `(max_len, C)`, where the first word stands at `start`, "
-        "and return a new tensor, leaving `x` as it was. Raise `ValueError` where the table has no "
-        "row for the last word. Gradients reach `x` and the table, which may be learned."
+        "`suspect`, above, is right only for square inputs that begin at position 0. Write "
+        "`my_add_positions(x, table, start=0)`, which does what it should do: it adds to each word "
+        "of `x` `(B, T, C)` the row of `table` `(max_len, C)` for its position, counted from "
+        "`start`, and returns a new tensor. Raise a `ValueError` if the table has no row for the "
+        "last word."
     ),
     hint=(
-        "Four things are wrong: which axis is measured; where the slice ends; what happens past "
-        "the end; and what becomes of the caller's `x`."
+        "Four things are wrong: the axis whose length is taken, the end of the slice, what happens "
+        "past the end of the table, and what becomes of the caller's `x`."
     ),
     function=my_add_positions,
     tests=(_one_row, _rows_by_place, _from_start, _past_the_end, _other_dtypes, _both_learn),

@@ -22,9 +22,9 @@ from tinytf_course.grading import Exercise, hint
 def my_rope_scores(q, k, distances, base=10000.0):
     """RoPE's scores of queries and keys (..., D) at each of these distances (N,): (..., N).
 
-    A distance is the place of the query minus that of the key. Pair i, which is (x[2i], x[2i + 1]),
-    turns counterclockwise by base^(-2i / D) per place. The result has the dtype and the device of
-    q; angles are float32 even for half precision.
+    A distance is the query's position minus the key's. Pair i, which is (x[2i], x[2i + 1]), turns
+    counterclockwise by base^(-2i / D) per position. The result has the dtype and the device of q;
+    angles are float32 even for half precision.
     """
     raise NotImplementedError
 
@@ -42,8 +42,8 @@ def _scores(q, k, distances, base=10000.0):
     return torch.stack(columns, dim=-1)
 
 
-def _at_one_place(answer):
-    """at one place the score is the dot product"""
+def _at_distance_0(answer):
+    """at distance 0 the score is the dot product"""
     note = "Nothing has turned against anything else."
     q, k = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
     agrees(answer, _scores, q, k, torch.tensor([0]), note=note)
@@ -51,9 +51,9 @@ def _at_one_place(answer):
     agrees(answer, _scores, q, k, torch.tensor([0]), note=note)
 
 
-@hint("Which way does the query turn against the key when it stands further on?")
+@hint("In which direction does the query turn against the key when its position is further on?")
 def _one_on(answer):
-    """a query one place further on has turned by the pair's angle, counterclockwise"""
+    """a query one position further on has turned by the pair's angle, counterclockwise"""
     note = "Turned by 1 radian, (1, 0) is (cos 1, sin 1)."
     q, k = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
     agrees(answer, _scores, q, k, torch.tensor([1]), note=note)
@@ -63,7 +63,7 @@ def _one_on(answer):
 
 def _given_distances(answer):
     """distances count as they are given, in any order, and below 0"""
-    note = "Below 0 the query stands before the key."
+    note = "Below 0 the query is before the key."
     q, k = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
     agrees(answer, _scores, q, k, torch.tensor([-1]), note=note)
     agrees(answer, _scores, q, k, torch.tensor([3, 0, -2, 3]), note=note)
@@ -71,7 +71,7 @@ def _given_distances(answer):
 
 def _own_frequency(answer):
     """each pair has its frequency, which the base sets"""
-    note = "Pair i turns by base^(-2i/D) per place."
+    note = "Pair i turns by base^(-2i/D) per position."
     q, k = torch.tensor([0.0, 0.0, 1.0, 0.0]), torch.tensor([0.0, 0.0, 0.0, 1.0])
     agrees(answer, _scores, q, k, torch.tensor([1]), note=note)
     agrees(answer, _scores, q, k, torch.tensor([1]), 100.0, note=note)
@@ -90,7 +90,7 @@ def _leading_axes(answer):
 
 
 def _far(answer):
-    """30,000 places apart is as right as three"""
+    """30,000 positions apart is as right as three"""
     q, k = numbers(2, 4, seed=10), numbers(2, 4, seed=11)
     agrees(answer, _scores, q, k, torch.tensor([30000, 29999]), tolerance=3e-3)
 
@@ -135,23 +135,22 @@ SCORES = Exercise(
     difficulty=3,
     minutes=15,
     statement=(
-        "Write `my_rope_scores(q, k, distances, base=10000.0)`: the scores that RoPE gives queries "
-        "and keys `(..., D)` where the query stands so many places after the key, or before it, "
-        "for a negative one of `distances` `(N,)`. The result is `(..., N)`. Pair i of the "
-        "neighbouring pairs `(x[2i], x[2i + 1])` turns counterclockwise by `base ** (-2i / D)` per "
-        "place. The result has the dtype and the device of `q`, but angles are float32 even where "
-        "that is half precision. Scores are not scaled."
+        "Write `my_rope_scores(q, k, distances, base=10000.0)`, which returns RoPE's scores of "
+        "queries and keys `(..., D)` at each of the `distances` `(N,)`, with the shape `(..., N)`. "
+        "A distance is the query's position minus the key's, so it can be negative. Pair i, "
+        "`(x[2i], x[2i + 1])`, turns counterclockwise by `base ** (-2i / D)` per position, and "
+        "scores are not scaled."
     ),
     hint=(
-        "Nobody says where the two stand, and it doesn't matter: put the key at place 0, where it "
-        "is not turned.",
-        "A turn by a maps (x, y) to (x cos a - y sin a, x sin a + y cos a). With "
-        "`q[..., None, 0::2]`, (..., 1, D / 2), and angles (N, D / 2), the turned queries have "
+        "The two positions themselves are not given, and they don't matter. Put the key at "
+        "position 0, where it is not rotated.",
+        "A turn by a takes (x, y) to (x cos a - y sin a, x sin a + y cos a). With "
+        "`q[..., None, 0::2]`, (..., 1, D / 2), and angles (N, D / 2), the rotated queries have "
         "a row for each distance.",
     ),
     function=my_rope_scores,
     tests=(
-        _at_one_place,
+        _at_distance_0,
         _one_on,
         _given_distances,
         _own_frequency,
@@ -168,11 +167,10 @@ SCORES = Exercise(
 
 
 def my_row_bias(slopes, length):
-    """A bias for all queries alike, (H, 1, length), that stands in for ALiBi's table.
+    """One bias for all queries, (H, 1, length), that replaces ALiBi's table (H, length, length).
 
-    Added to scores (H, length, length) under a causal mask, it gives the weights that the table
-    gives, minus slope times distance, with the slopes (H,). In the dtype, and on the device, of
-    the slopes.
+    Added to the scores before the causal mask and the softmax, it gives the same weights as the
+    table. It has the dtype of the slopes (H,), and is on their device.
     """
     raise NotImplementedError
 
@@ -256,16 +254,16 @@ ROW = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "Under a causal mask a query sees no key after itself, and then ALiBi needs no table: one "
-        "row a head does for all queries. Write `my_row_bias(slopes, length)`: for slopes `(H,)` a "
-        "bias `(H, 1, length)` which, added to the scores before the causal mask and the softmax, "
-        "gives the same weights as the table. In the dtype and on the device of `slopes`."
+        "Under a causal mask a query sees no key after itself, and then one row of biases per head "
+        "is enough for all queries. Write `my_row_bias(slopes, length)`, which returns for slopes "
+        "`(H,)` a bias `(H, 1, length)`. Added to the scores before the causal mask and the "
+        "softmax, it must give the same weights as ALiBi's table."
     ),
     hint=(
-        "To a whole row of scores a number may be added, another one for each query, and no weight "
-        "changes.",
-        "For keys up to the query the table says −slope · (query − key), which is "
-        "slope · key − slope · query. Which of the two terms does the softmax see?",
+        "A number can be added to a whole row of scores, a different one for each query, without "
+        "changing any weight.",
+        "For keys up to the query, the table contains −slope · (query − key), which is "
+        "slope · key − slope · query. Which of the two terms affects the softmax?",
     ),
     function=my_row_bias,
     tests=(_row_shape, _two_words, _any_scores, _own_slopes, _long, _row_place),
