@@ -1,8 +1,7 @@
 """The course's chapters: the one place for their titles, questions, minutes and order.
 
 The core is what one needs to build, train and understand the Transformer; beside it stand what
-`electives` names and chapters that are `elective`. README's tables, the heads of the notebooks,
-the marks on their headings, the syllabi and the course map follow from here.
+`electives` names and `elective` chapters. README, heads, syllabi and the map follow from here.
 """
 
 import re

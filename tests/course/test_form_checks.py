@@ -56,7 +56,7 @@ BAD_FORMS = {
     "is_executed_in_order": change(3, execution_count=None),
     "no_saved_errors_warnings_or_paths": add("1", said("see /home/someone/x.py")),
     "no_machine_path_in_source": add("open('/tmp/x')"),
-    "cells_are_short": add("\n".join(["x = 1"] * 31)),
+    "cells_are_short": add("\n".join(["x = 1"] * 41)),
     "is_small": add("1", {"output_type": "display_data", "data": {"image/png": "A" * 500_000},
                           "metadata": {"alt": "a picture that is too large"}}),
     "every_figure_has_alternative_text": add(
