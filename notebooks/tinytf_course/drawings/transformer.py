@@ -7,6 +7,7 @@ import numpy as np
 
 from tinytf.viz.attention import heatmap
 from tinytf.viz.curves import learning_curve
+from tinytf.viz.spoken import alt
 from tinytf.viz.statistics import lines
 from tinytf.viz.style import COLOURS, CYCLE, MASKED, label
 from tinytf_course.drawings.diagram import SMALL, Diagram
@@ -140,6 +141,10 @@ def score_to_loss(logits, right):
         f"−ln {shares[place]:.3g} = {loss:.3g}", (place, shares[place]), xytext=(0, 22),
         textcoords="offset points", ha="center",
     )  # fmt: skip
+    given = ", ".join(f"{word} {share:.3g}" for word, share in zip(logits, shares, strict=True))
+    alt(
+        axes[0].figure, f"Logits, and the probabilities {given}; the loss of {right} is {loss:.3g}."
+    )
     return list(axes)
 
 
