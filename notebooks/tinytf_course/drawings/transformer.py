@@ -143,7 +143,7 @@ def score_to_loss(logits, right):
     )  # fmt: skip
     given = ", ".join(f"{word} {share:.3g}" for word, share in zip(logits, shares, strict=True))
     alt(
-        axes[0].figure, f"Logits, and the probabilities {given}; the loss of {right} is {loss:.3g}."
+        axes[0].figure, f"Logits, and probabilities {given}; the loss of {right} is {loss:.3g}."
     )
     return list(axes)
 
