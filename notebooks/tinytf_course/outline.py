@@ -156,7 +156,7 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "15", "Training the Transformer", "Do the parts, put together, translate?", 61,
-        "the Transformer and its loss (14), what a gradient is",
+        "the Transformer and its loss (14), and what a gradient is",
         electives="same-steps 14, further 4, earlier-memory 6",
     ),
     Chapter(

@@ -628,8 +628,10 @@ def test_rules_that_change_what_they_are_given_are_refused():
             given[changed].zero_()
             return kept
 
-        result = graded(parts()["tinytf.decoding.sampling.Sampling"], in_order(RULES, before))
+        part = parts()["tinytf.decoding.sampling.Sampling"]
+        result = graded(part, in_order(RULES, before))
         assert [says for says, _ in result.problems] == ["what it is given stays as it is"]
+        assert graded(part, part.package).passed  # what was written over is as it was
 
 
 @pytest.mark.parametrize(

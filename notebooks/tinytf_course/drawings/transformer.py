@@ -142,9 +142,7 @@ def score_to_loss(logits, right):
         textcoords="offset points", ha="center",
     )  # fmt: skip
     given = ", ".join(f"{word} {share:.3g}" for word, share in zip(logits, shares, strict=True))
-    alt(
-        axes[0].figure, f"Logits, and probabilities {given}; the loss of {right} is {loss:.3g}."
-    )
+    alt(axes[0].figure, f"Logits, and probabilities {given}; the loss of {right} is {loss:.3g}.")
     return list(axes)
 
 

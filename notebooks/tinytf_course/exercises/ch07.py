@@ -200,8 +200,8 @@ CROSS = Exercise(
     statement=(
         "Write `my_cross_mask(src_ids, tgt_ids, pad_id=0)`, the boolean mask of "
         "cross-attention from the target tokens `(B, T)` to the source tokens `(B, S)`, where "
-        "`True` means that a token may be attended to. It has four axes, `(B, 1, T, S)`; T may "
-        "be 1, because the mask is the same for all target tokens."
+        "`True` means that a token may be attended to. It has four axes, `(B, 1, T, S)`; a "
+        "size of 1 in place of T is accepted, because the mask is the same for all target tokens."
     ),
     hint="Which of the two sentences do the keys come from?",
     function=my_cross_mask,

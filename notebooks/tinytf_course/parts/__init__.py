@@ -13,6 +13,7 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
@@ -75,13 +76,26 @@ class Part:
         expected = _expected(self.target, words)
 
         def test(answer):
-            got = script(answer)
+            with _given_back(script):
+                got = script(answer)
             listed = isinstance(expected, torch.Tensor) and isinstance(got, list | tuple)
             expect(not listed, f"when {words}, you return {described(got)}, expected a tensor")
             same(got, expected, f"when {words}", self.tolerance, dtype=True)
 
         test.__doc__ = words
         return test
+
+
+@contextmanager
+def _given_back(script):
+    """Undo what the reader's version writes into the tensors that a chapter's scripts share."""
+    shared = [v for v in getattr(script, "__globals__", {}).values() if torch.is_tensor(v)]
+    held = [tensor.detach().clone() for tensor in shared]
+    try:
+        yield
+    finally:
+        for tensor, was in zip(shared, held, strict=True):
+            tensor.data = was
 
 
 @functools.cache

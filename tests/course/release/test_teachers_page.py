@@ -32,7 +32,8 @@ def test_a_page_has_what_the_chapter_says():
     assert "`<a>` \\<eos> 1 < 2" in page(notes, strange)
     assert f"* `05-15` {its.claims['05-15']}" in shown
     step = notes.plans[0].steps[0]
-    assert f"| {step.minutes} | Without attention | `without-attention` to `claim-05-1` |" in shown
+    section = "1 Averaging all words: an attempt that fails"
+    assert f"| {step.minutes} | {section} | `without-attention` to `claim-05-1` |" in shown
     assert not NAMED.search(shown)
 
 
