@@ -143,21 +143,21 @@ def draw_distance(query, key, speed, distance, furthest=20):
 def draw_ways():
     """Draw where three kinds of positions come into attention."""
     d = Diagram(
-        18.4, 6.3,
+        18.4, 5.7,
         alt="From left to right: words, their queries and keys and values, scores, weights, "
-        "output. A table of positions is added to the words before the projections. RoPE turns "
+        "output. A table of positions is added to the words before the projections. RoPE rotates "
         "queries and keys. ALiBi is added to the scores.",
     )  # fmt: skip
-    x = d.box(2.1, 3, "words", shape="(B, T, C)")
+    x = d.box(2.1, 2.1, "words", shape="(B, T, C)")
     q, k, v = (
         d.box(6.8, y, name, shape="(B, H, T, D)", role=role)
-        for y, name, role in ((4.4, "Q", "query"), (3, "K", "key"), (1.6, "V", "value"))
+        for y, name, role in ((3.5, "Q", "query"), (2.1, "K", "key"), (0.7, "V", "value"))
     )
     for place, name, role in ((q, "w_q", "query"), (k, "w_k", "key"), (v, "w_v", "value")):
         d.arrow(x.right, place.left, name, role=role)
-    scores = d.box(11.4, 3.7, "scores", shape="(B, H, T, T)", role="weights")
-    weights = d.box(14.8, 3.7, "weights", shape="(B, H, T, T)", role="weights")
-    out = d.box(17.3, 1.6, "output", shape="(B, T, C)", role="output")
+    scores = d.box(11.4, 2.8, "scores", shape="(B, H, T, T)", role="weights")
+    weights = d.box(14.8, 2.8, "weights", shape="(B, H, T, T)", role="weights")
+    out = d.box(17.3, 0.7, "output", shape="(B, T, C)", role="output")
     for start, end in ((q.right, scores.left), (k.right, scores.left)):
         d.arrow(start, end)
     d.arrow(scores, weights, "softmax")
@@ -165,11 +165,12 @@ def draw_ways():
     d.arrow(v, out)
     for at, top, name in (
         (2.1, x.top, "1. add a vector\n(sines, or learned)"),
-        (6.8, q.top, "2. turn Q and K\n(RoPE)"),
-        (11.4, scores.top, "3. subtract\nthe distance (ALiBi)"),
+        (6.8, q.top, "2. rotate Q and K\n(RoPE)"),
+        (11.4, scores.top, "3. subtract a slope times\nthe distance (ALiBi)"),
     ):
-        note = d.box(at, 5.6, name, role="position", size=(3.6, 0.95))
+        note = d.box(at, 5.0, name, role="position", size=(3.6, 0.95))
         d.arrow(note.bottom, top, role="position")
+    d.arrow((8.4, 4.52), (k.right[0] - 0.2, k.top[1]), role="position")  # RoPE, past Q
     return d.ax
 
 
