@@ -313,7 +313,7 @@ MASK = Exercise(
     statement=(
         "Write `my_decoder_mask(ids, pad_id=0)`, which returns the mask of a decoder's "
         "self-attention for a batch of token ids of shape `(B, T)`. The mask is boolean, of shape "
-        "`(B, 1, T, T)`, and `True` where the key is not later than the query and not padding."
+        "`(B, 1, T, T)`, and `True` where the key is neither later than the query nor padding."
     ),
     hint="Combine two masks that broadcast against each other: one has an axis of size 1 for the "
     "sentences, the other for the queries. Both have to be on the device of `ids`.",
