@@ -36,7 +36,7 @@ def test_turned_pairs_say_the_angle_between():
 
 def test_the_ways_are_three():
     found = " ".join(words_of(clock.draw_ways()))
-    assert all(name in found for name in ("1. add", "2. turn Q and K", "3. subtract"))
+    assert all(name in found for name in ("1. add", "2. rotate Q and K", "3. subtract"))
 
 
 def test_a_bias_lowers_what_is_far():
