@@ -8,20 +8,20 @@ TEXT = "the cat sat on the mat and the dog sat on the log.\n\n" * 40
 
 
 def decided_gpt(seed, device="cpu", dtype=torch.float64, **changes):
-    """A model with opinions, whose texts differ by prompt and position."""
+    """A model with opinions, whose texts differ by prompt and position; the same on each device."""
     torch.manual_seed(seed)
     sizes = {"vocab_size": 11, "d_model": 12, "num_heads": 3, "num_layers": 2, "max_len": 12}
-    model = GPT(GPTConfig(**sizes | changes)).to(device, dtype)
+    model = GPT(GPTConfig(**sizes | changes)).to(dtype)
     with torch.no_grad():
         for p in model.parameters():
             p.normal_(std=0.4)
         model.positions.table.mul_(3)
         model.decoder.final_norm.weight.mul_(3)
-    return model
+    return model.to(device)
 
 
 def prompts(rows, length, device="cpu"):
-    return torch.randint(11, (rows, length), device=device)
+    return torch.randint(11, (rows, length)).to(device)
 
 
 def seeded(seed=3):

@@ -17,7 +17,8 @@ from tinytf_course.settings import Randomness, Settings
 
 _HERE = os.path.dirname(__file__)
 _GUARDS = (__file__, os.path.join(_HERE, "check.py"), os.path.join(_HERE, "settings.py"))
-_MEMORY = 3 * 2**30  # bytes beyond what the process has, where the system can limit it
+# bytes beyond what the process has, where the system can limit it; CUDA reserves addresses freely
+_MEMORY, _WITH_CUDA = 3 * 2**30, 2**40
 
 
 class TooLong(BaseException):
@@ -181,18 +182,19 @@ def _leave(*_):
 
 
 class _memory_limit:
-    """A limit on memory where the system has one and no GPU maps its own."""
+    """A limit on memory where the system has one."""
 
     def __enter__(self):
         self.before = None
-        if sys.platform == "linux" and not torch.cuda.is_available():
+        if sys.platform == "linux":
             import resource
 
             self.before = resource.getrlimit(resource.RLIMIT_AS)
             with open("/proc/self/statm") as file:
                 size = int(file.read().split()[0]) * resource.getpagesize()
             soft = [limit for limit in self.before if limit != resource.RLIM_INFINITY]
-            limit = min([size + _MEMORY, *soft])
+            more = _WITH_CUDA if torch.cuda.is_available() else _MEMORY
+            limit = min([size + more, *soft])
             resource.setrlimit(resource.RLIMIT_AS, (limit, self.before[1]))
 
     def __exit__(self, *_):

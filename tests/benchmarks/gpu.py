@@ -40,7 +40,7 @@ PARTS = (
         "the study cost_gpu",
         ("-m", "tinytf_course.studies", "cost_gpu"),
         240,
-        HERE / "tinytf" / "studies" / "cost_gpu.json",
+        HERE / "notebooks" / "tinytf_course" / "studies" / "cost_gpu.json",
     ),
     Part("training, width 192", (*_BENCHMARK, "gpt_training_step", "--precision", "bfloat16"), 120),
     Part(
