@@ -5,6 +5,7 @@ import signal
 import time
 
 import pytest
+import torch
 from faults import specimens
 from faults.files import try_files
 from faults.nodes import NEAR, STEPS, Job, differs
@@ -17,6 +18,7 @@ from tinytf.training import checkpointing
 from tinytf_course.phrasebook import Phrasebook
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+no_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="CUDA does not survive a fork")
 
 
 def assert_nothing_is_lost(cases):
@@ -25,6 +27,7 @@ def assert_nothing_is_lost(cases):
     assert not bad, "\n" + "\n".join(map(str, bad)) + "\n" + table(cases)
 
 
+@no_gpu
 def test_broken_files_are_refused_or_mean_what_they_say(tmp_path):
     cases = list(try_files(tmp_path, seed=7, count=124, until=time.monotonic() + 600))
     assert len(cases) == 124
@@ -32,6 +35,7 @@ def test_broken_files_are_refused_or_mean_what_they_say(tmp_path):
     assert {case.outcome for case in cases} >= {"clear error", "unharmed"}
 
 
+@no_gpu
 def test_stopped_runs_lose_nothing(tmp_path, monkeypatch):
     for name in ("build", "exact_match"):  # the campaign puts others there
         monkeypatch.setattr(train, name, getattr(train, name))

@@ -243,6 +243,19 @@ def test_weights_that_are_not_finite_are_never_saved(path):
 # ---- a training loop of one's own
 
 
+class EarlyAdagrad(torch.optim.Adagrad):
+    """As torch 2.11 has it: the sums are there from the start, and no step makes them."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        for p in self.param_groups[0]["params"]:
+            self.state[p].update(step=torch.tensor(0.0), sum=torch.zeros_like(p))
+
+    def _init_group(self, group, *lists):
+        assert all(self.state[p] for p in group["params"])
+        return super()._init_group(group, *lists)
+
+
 OPTIMIZERS = {
     "AdamW": lambda p: torch.optim.AdamW(p, lr=1e-2),
     "fused AdamW": lambda p: torch.optim.AdamW(p, lr=1e-2, fused=True),
@@ -251,6 +264,7 @@ OPTIMIZERS = {
     "momentum": lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9),
     "RMSprop": lambda p: torch.optim.RMSprop(p, lr=1e-2),
     "Adagrad": lambda p: torch.optim.Adagrad(p, lr=1e-2),
+    "early Adagrad": lambda p: EarlyAdagrad(p, lr=1e-2),
     "Adadelta": lambda p: torch.optim.Adadelta(p, lr=1e-2),
     "Adamax": lambda p: torch.optim.Adamax(p, lr=1e-2),
 }
@@ -310,6 +324,7 @@ SQUARES = {  # what each optimiser divides by
     "AMSGrad": "max_exp_avg_sq",
     "RMSprop": "square_avg",
     "Adagrad": "sum",
+    "early Adagrad": "sum",
     "Adadelta": "acc_delta",
     "Adamax": "exp_inf",
 }

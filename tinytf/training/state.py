@@ -224,6 +224,10 @@ def _fresh_moments(optimizer: torch.optim.Optimizer) -> dict[Tensor, dict[str, A
         plainly = {key: False for key in ("fused", "foreach", "capturable") if key in group}
         twin.param_groups.append(group | plainly | {"params": shadows})
         pairs += zip(group["params"], shadows, strict=True)
+    if isinstance(optimizer, torch.optim.Adagrad):  # whose torch 2.11 keeps them from the start
+        for parameter, shadow in pairs:
+            for key, value in optimizer.state.get(parameter, {}).items():
+                twin.state[shadow][key] = value.clone() if key == "step" else shadow.detach()
     type(optimizer).step(twin)
     fresh = {}
     for parameter, shadow in pairs:
