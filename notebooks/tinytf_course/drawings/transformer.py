@@ -204,23 +204,22 @@ def draw_training_step():
 def draw_adam(gradients, means, squares, steps):
     """Draw how Adam makes a step of each weight's gradient; returns the Axes.
 
-    Each argument maps a weight's name to a number: its gradient, the running mean of that, the
-    running mean of its square (both scaled up to full size), and the step, in learning rates.
+    Each argument maps a weight's name to its gradients, a list, or to a number: the running mean of
+    these, that of their squares (both scaled up to full size), and the step, in learning rates.
     """
     height = 1.9 * len(gradients) + 0.8
-    told = "; ".join(
-        f"{name}: gradient {gradients[name]:g}, step {steps[name]:.2f}" for name in gradients
-    )
+    given = {name: ", ".join(f"{g:g}" for g in row) for name, row in gradients.items()}
+    told = "; ".join(f"{name}: gradients {given[name]}, step {steps[name]:.2f}" for name in given)
     d = Diagram(
         15.4, height,
-        alt="For each weight a row: its gradient goes into two running means, of itself and of its "
-        f"square; the first divided by the root of the second is the step. {told}.",
+        alt="For each weight a row: its gradients go into two running means, of them and of their "
+        f"squares; the first divided by the root of the second is the step. {told}.",
     )  # fmt: skip
-    for x, head in ((2.0, "gradient"), (7.6, "two running means"), (13.2, "m / √v")):
+    for x, head in ((2.0, "gradients"), (7.6, "two running means"), (13.2, "m / √v")):
         d.text(x, height - 0.4, head)
     for row, name in enumerate(gradients):
         y = height - 1.75 - 1.9 * row
-        g = d.box(2.0, y, f"{gradients[name]:g}", name, role="query", size=(3.1, 1.0))
+        g = d.box(2.0, y, given[name], name, role="query", size=(3.6, 1.0))
         step = d.box(13.2, y, f"{steps[name]:.2f}", "learning rates", role="feedforward",
                      size=(2.9, 1.0))  # fmt: skip
         for y_mean, words in ((y + 0.42, f"m = {means[name]:.3g}"),

@@ -65,9 +65,10 @@ def test_a_step_names_its_parts():
 
 def test_adams_boxes_hold_each_weights_numbers():
     one = {"small": 0.001, "large": 10.0}
-    ax = draw_adam(one, {n: v / 2 for n, v in one.items()}, one, {"small": 0.98, "large": 1.02})
-    assert all(number in written(ax) for number in ("0.001", "0.0005", "0.98", "1.02"))
-    assert "large: gradient 10, step 1.0" in spoken(ax.figure)
+    rows = {"small": [0.002, 0.001], "large": [30.0, 10.0]}
+    ax = draw_adam(rows, {n: v / 2 for n, v in one.items()}, one, {"small": 0.98, "large": 1.02})
+    assert all(number in written(ax) for number in ("0.002, 0.001", "0.0005", "0.98", "1.02"))
+    assert "large: gradients 30, 10, step 1.0" in spoken(ax.figure)
 
 
 def test_masks_and_targets_stand_side_by_side():
