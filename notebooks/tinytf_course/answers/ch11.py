@@ -38,7 +38,7 @@ FEED_FORWARD = Answers(
             "no activation",
             lambda x, w_1, b_1, w_2, b_2: (x @ w_1 + b_1) @ w_2 + b_2,
             "expected [[2.75, -1.5]",
-            "Without the ReLU the two maps are one matrix, `w_1 @ w_2`: widening buys nothing.",
+            "Without the ReLU the two matrices are one, `w_1 @ w_2`: the width gains nothing.",
         ),
         WrongAnswer(
             "ReLU at the end",
@@ -50,14 +50,14 @@ FEED_FORWARD = Answers(
             "first bias after the ReLU",
             lambda x, w_1, b_1, w_2, b_2: (torch.relu(x @ w_1) + b_1) @ w_2 + b_2,
             "b_2 = [10], you get [[9]]",
-            "b_1 decides how much of a match it takes before a unit wakes up. After the ReLU it "
-            "is a constant, which b_2 can say already.",
+            "b_1 decides how large a sum must be before its unit is active. After the ReLU it is "
+            "a constant, which b_2 can provide already.",
         ),
         WrongAnswer(
             "second bias forgotten",
             lambda x, w_1, b_1, w_2, b_2: torch.relu(x @ w_1 + b_1) @ w_2,
             "expected [[11]]",
-            "Both maps have a bias in the paper's equation 2.",
+            "Both linear layers have a bias in the paper's equation 2.",
         ),
         WrongAnswer(
             "residual added",
@@ -69,8 +69,8 @@ FEED_FORWARD = Answers(
             "a word as a column, on one side only",
             lambda x, w_1, b_1, w_2, b_2: torch.relu(w_1.T @ x.T + b_1[:, None]) @ w_2 + b_2,
             "raises RuntimeError",
-            "With words as columns the second map must stand on the left too. One tutorial writes "
-            "`max(0, W_1 v + b_1) W_2`, whose shapes don't fit.",
+            "With tokens as columns, the second matrix must be on the left, too. In "
+            "`max(0, W_1 v + b_1) W_2` the shapes don't fit.",
         ),
         WrongAnswer(
             "GELU",
@@ -354,9 +354,9 @@ RECALL = Answers(
         WrongAnswer(
             "softmax, as in attention",
             lambda x, k, t, v: ((a := (k @ x + t).softmax(0)) @ v, a),
-            "share out a 1",
-            "Attention's weights sum to 1, so some value is always taken. Here all may sleep, "
-            "and all may be wide awake.",
+            "sum to 1",
+            "Attention's weights sum to 1, so some value is always added. Here all units may be "
+            "inactive, and all may be active.",
         ),
         WrongAnswer(
             "thresholds forgotten",

@@ -51,7 +51,7 @@ def _weights(c, d_ff, seed, dtype=torch.float32):
 
 
 def _no_input(answer):
-    """a word of zeros gives what the biases give"""
+    """a token of zeros gives what the biases give"""
     where = "for x of zeros, w_1 and w_2 of ones, b_1 = [1, -2], b_2 = [10]"
     ones = torch.ones(1, 2), torch.tensor([1.0, -2.0]), torch.ones(2, 1), torch.tensor([10.0])
     agrees(answer, [[11.0]], torch.zeros(1, 1), *ones, where=where)
@@ -68,7 +68,7 @@ def _negative_output(answer):
     """the output may be negative"""
     where = "for x=[[1]], w_1=[[1]], b_1=[0], w_2=[[-3]], b_2=[0]"
     one, zero = torch.ones(1, 1), torch.zeros(1)
-    note = "The ReLU stands between the two maps, not after them."
+    note = "The ReLU is applied between the two layers, not after them."
     agrees(answer, [[-3.0]], one, one, zero, -3 * one, zero, where=where, note=note)
 
 
@@ -96,7 +96,7 @@ def _ffn_dtype(answer):
 
 
 def _ffn_gradient(answer):
-    """gradients reach x, both maps and both biases"""
+    """gradients reach x, both matrices and both biases"""
     gradients(answer, _network, torch.ones(1, 1), *_weights(1, 2, seed=9))
     gradients(answer, _network, numbers(3, 2, seed=7), *_weights(2, 5, seed=8))
 
@@ -145,13 +145,13 @@ def _torch_layer(d_model, d_ff, cross_attention=False):
 
 def _smallest_layer(answer):
     """of width 1, it is 16"""
-    note = "Attention has 4 maps of 1 + 1, the network 2 of 1 + 1, each of the 2 norms 2."
+    note = "Attention has 4 layers of 1 + 1, the network 2 of 1 + 1, each of the 2 norms 2."
     same(answer(1, 1), 16, "for d_model=1, d_ff=1", note=note, tolerance=0)
 
 
 def _encoder(answer):
     """an encoder layer, counted by hand"""
-    note = "Attention has 4 maps of 2 x 2 + 2, the network 2 x 3 + 3 and 3 x 2 + 2, each norm 4."
+    note = "Attention has 4 layers of 2 x 2 + 2, the network 2 x 3 + 3 and 3 x 2 + 2, each norm 4."
     same(answer(2, 3), 49, "for d_model=2, d_ff=3", note=note, tolerance=0)
 
 
@@ -341,12 +341,12 @@ def _sum(answer):
 def _nothing(answer):
     """where no key matches, nothing is added"""
     x = torch.tensor([-5.0, -5.0])
-    note = "No activity is above 0, and there is no softmax that must share out a 1."
+    note = "No activity is above 0, and there is no softmax whose weights must sum to 1."
     same(_part(answer, 0, x), [0.0, 0.0], "for x=[-5, -5] in the same memory", note=note)
 
 
 def _twice(answer):
-    """with no thresholds, a word twice as loud recalls twice as much"""
+    """with thresholds of 0, twice the token gives twice the result"""
     once, twice = (_part(answer, 0, n * WORD, 0.0) for n in (1, 2))
     same(twice, 2 * once, "for thresholds of 0, the result for 2x against twice that for x")
 
