@@ -20,7 +20,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def gelu(x: Tensor) -> Tensor:
-    """Weigh x by the share of a standard normal that lies below it: x Φ(x), entry by entry.
+    """Multiply x by the share of a standard normal below it: x Φ(x), entry by entry.
 
     Source: Hendrycks and Gimpel 2016, section 2. `F.gelu` computes the same in one kernel.
     """
@@ -36,7 +36,7 @@ def gelu_tanh(x: Tensor) -> Tensor:
 
 
 class FeedForward(nn.Module):
-    """Widen each token to d_ff, apply the activation, come back: w_2 act(w_1 x).
+    """Expand each token to d_ff features, apply the activation, project back: w_2 act(w_1 x).
 
     `d_model` and `activation` are kept as attributes. Dropout acts on the d_ff activations, in
     training mode alone.
@@ -68,7 +68,7 @@ class FeedForward(nn.Module):
 
 
 def gated_width(d_ff: int, multiple_of: int = 1) -> int:
-    """Give the hidden width that makes three matrices cost what two of width d_ff do: 2/3 d_ff.
+    """Return the width at which three matrices cost what two of width d_ff do: 2/3 d_ff.
 
     Rounded up to a multiple of `multiple_of`, as Llama does to fit the hardware. Raises ValueError
     if either is below 1. Source: Shazeer 2020, section 2.
@@ -79,10 +79,10 @@ def gated_width(d_ff: int, multiple_of: int = 1) -> int:
 
 
 class SwiGLU(nn.Module):
-    """Multiply two views of each token, one of them through silu: w_2 (silu(w_1 x) * w_3 x).
+    """Multiply two projections of each token, one through silu: w_2 (silu(w_1 x) * w_3 x).
 
-    Three matrices without biases, named as in Llama: w_1 the gate, w_3 what it lets through, w_2
-    the way back. `d_model` is kept as an attribute. Dropout acts on the product of the two views,
+    Three matrices without biases, named as in Llama: w_1 the gate, w_3 what may pass, w_2
+    the projection back. `d_model` is kept as an attribute. Dropout acts on the product of the two,
     in training mode alone. Source: Shazeer 2020, equation 6, where w_3 is V.
     """
 

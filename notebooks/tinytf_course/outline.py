@@ -128,11 +128,13 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "11", "The feed-forward network",
-        "Where are most of the weights, and what do they hold?", 44,
-        "attention (05 to 07), residuals and norms (10)",
-        electives="11.2 8, 11.3 7, keys-and-values 31, how-few-units-text 3, counted-over-text 1, "
-        "as-many-weights-text 7, study-title 5, both-ends-of-a-unit 3, not-only-cat 3, "
-        "not-only-cat-text 4, who-says-it 3, what-key-answers-to 4, collapse-text 6",
+        "What can a feed-forward network do that attention can't, and what do its weights hold?",
+        60,
+        "attention (chapters 5 to 7), residuals and norms (chapter 10)",
+        electives="11.2 8, 11.4 7, how-few-units-text 3, counted-over-text 1, as-many-weights-text "
+        "7, study-title 5, translator-text 8, votes-text 4, mirror-text 12, both-ends-of-a-unit 3, "
+        "not-only-cat 3, not-only-cat-text 4, who-says-it 3, what-key-answers-to 4, collapse-text "
+        "6",
     ),
     Chapter(
         "12", "The encoder", "What does each layer add to a word?", 75,

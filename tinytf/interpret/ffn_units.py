@@ -1,7 +1,8 @@
 """The units of the feed-forward network: each hidden unit has a key and writes a value.
 
-Unit i answers to the key k_i (row i of w_1) and writes the value v_i (column i of w_2), as much of
-it as it is active: FFN(x) = Σ act(k_i · x + b_i) v_i + b. Source: Geva et al. 2021, section 2.
+Unit i compares its input with the key k_i (row i of w_1) and adds the value v_i (column i of w_2),
+multiplied by its activity: FFN(x) = Σ act(k_i · x + b_i) v_i + b. Source: Geva et al. 2021,
+section 2.
 """
 
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ def feed_forwards(model: nn.Module) -> dict[str, FeedForward | SwiGLU]:
 
 
 def values_of(feed_forward: FeedForward | SwiGLU) -> Tensor:
-    """Give what each hidden unit writes, a row per unit: (d_ff, C), a copy."""
+    """Return a copy of the values of all hidden units, a row per unit: (d_ff, C)."""
     return feed_forward.w_2.weight.detach().T.clone()
 
 
@@ -83,10 +84,10 @@ def word_directions(model: Transformer) -> Tensor:
 
 
 def mirrored(values: Tensor, one: Tensor, other: Tensor) -> Tensor:
-    """Reflect vectors (..., C) in the mirror that makes more of `one` out of more of `other`.
+    """Reflect vectors (..., C) in the mirror between the directions `one` and `other`.
 
-    What a vector says for `one` against `other`, values · (one - other), changes its sign; its
-    length and all that is at right angles to the difference stay (a Householder reflection).
+    The support for `one` against `other`, values · (one - other), changes its sign; the length and
+    everything perpendicular to the difference stay the same (a Householder reflection).
     Raises ValueError where `one` equals `other`.
     """
     across = one - other

@@ -7,11 +7,11 @@ from torch.nn import functional as F
 
 from tinytf_course.grading import Answers, WrongAnswer
 
-# 11.1 the feed-forward network, a row per word
+# 11.1 the feed-forward network, a row per token
 
 
 def my_feed_forward(x, w_1, b_1, w_2, b_2):
-    """The position-wise feed-forward network, ReLU inside.
+    """Return the output of the position-wise feed-forward network with a ReLU.
 
     x is (T, C), w_1 (C, d_ff), b_1 (d_ff,), w_2 (d_ff, C), b_2 (C,); the result is (T, C).
     """
@@ -38,7 +38,7 @@ FEED_FORWARD = Answers(
             "no activation",
             lambda x, w_1, b_1, w_2, b_2: (x @ w_1 + b_1) @ w_2 + b_2,
             "expected [[2.75, -1.5]",
-            "Without the ReLU the two maps are one matrix, `w_1 @ w_2`: widening buys nothing.",
+            "Without the ReLU the two matrices are one, `w_1 @ w_2`: the width gains nothing.",
         ),
         WrongAnswer(
             "ReLU at the end",
@@ -50,14 +50,14 @@ FEED_FORWARD = Answers(
             "first bias after the ReLU",
             lambda x, w_1, b_1, w_2, b_2: (torch.relu(x @ w_1) + b_1) @ w_2 + b_2,
             "b_2 = [10], you get [[9]]",
-            "b_1 decides how much of a match it takes before a unit wakes up. After the ReLU it "
-            "is a constant, which b_2 can say already.",
+            "b_1 decides how large a sum must be before its unit is active. After the ReLU it is "
+            "a constant, which b_2 can provide already.",
         ),
         WrongAnswer(
             "second bias forgotten",
             lambda x, w_1, b_1, w_2, b_2: torch.relu(x @ w_1 + b_1) @ w_2,
             "expected [[11]]",
-            "Both maps have a bias in the paper's equation 2.",
+            "Both linear layers have a bias in the paper's equation 2.",
         ),
         WrongAnswer(
             "residual added",
@@ -69,8 +69,8 @@ FEED_FORWARD = Answers(
             "a word as a column, on one side only",
             lambda x, w_1, b_1, w_2, b_2: torch.relu(w_1.T @ x.T + b_1[:, None]) @ w_2 + b_2,
             "raises RuntimeError",
-            "With words as columns the second map must stand on the left too. One tutorial writes "
-            "`max(0, W_1 v + b_1) W_2`, whose shapes don't fit.",
+            "With tokens as columns, the second matrix must be on the left, too. In "
+            "`max(0, W_1 v + b_1) W_2` the shapes don't fit.",
         ),
         WrongAnswer(
             "GELU",
@@ -122,9 +122,9 @@ FEED_FORWARD = Answers(
 
 
 def my_layer_parameters(d_model, d_ff, cross_attention=False):
-    """How many numbers one encoder layer learns, or, with cross_attention, one decoder layer.
+    """Return how many parameters an encoder layer or, with cross_attention, a decoder layer has.
 
-    Every linear map has a bias; every sublayer has a LayerNorm with gain and bias.
+    Every linear layer has a bias; every sublayer has a LayerNorm with gain and bias.
     """
     attention = 4 * (d_model * d_model + d_model)
     feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
@@ -225,15 +225,15 @@ COUNT = Answers(
 
 
 def my_product(d_model, i, j, k):
-    """Weights (w_1, w_3, w_2) with which SwiGLU(d_model, 2) multiplies.
+    """Return weights (w_1, w_3, w_2) with which SwiGLU(d_model, 2) multiplies two features.
 
-    Feature k of the result is feature i of the word times its feature j; all others are 0. The
-    weights are (2, d_model), (2, d_model) and (d_model, 2), as `nn.Linear` keeps them.
+    Feature k of the output is feature i of the input times its feature j; all others are 0. The
+    weights are (2, d_model), (2, d_model) and (d_model, 2), as `nn.Linear` stores them.
     """
     w_1, w_3, w_2 = torch.zeros(2, d_model), torch.zeros(2, d_model), torch.zeros(d_model, 2)
-    w_1[0, i], w_1[1, i] = 1.0, -1.0  # the gates look at feature i, and at the same turned round
-    w_3[:, j] = 1.0  # both units let feature j pass
-    w_2[k, 0], w_2[k, 1] = 1.0, -1.0  # the first less the second
+    w_1[0, i], w_1[1, i] = 1.0, -1.0  # the gates: feature i and its negative
+    w_3[:, j] = 1.0  # what may pass: feature j, in both units
+    w_2[k, 0], w_2[k, 1] = 1.0, -1.0  # the difference of the units
     return w_1, w_3, w_2
 
 
@@ -339,7 +339,7 @@ PRODUCT = Answers(
 
 
 def my_recall(x, keys, thresholds, values):
-    """What a table with a key and a value per unit returns for one word, and how active it was.
+    """Return the output of a network with a key and a value per unit, and the activities.
 
     x is (C,), keys (d_ff, C), thresholds (d_ff,), values (d_ff, C). Returns (C,) and (d_ff,): the
     values' sum, weighted by activity, and the activity, relu(key · x + threshold).
@@ -354,9 +354,9 @@ RECALL = Answers(
         WrongAnswer(
             "softmax, as in attention",
             lambda x, k, t, v: ((a := (k @ x + t).softmax(0)) @ v, a),
-            "share out a 1",
-            "Attention's weights sum to 1, so some value is always taken. Here all may sleep, "
-            "and all may be wide awake.",
+            "sum to 1",
+            "Attention's weights sum to 1, so some value is always added. Here all units may be "
+            "inactive, and all may be active.",
         ),
         WrongAnswer(
             "thresholds forgotten",
@@ -451,10 +451,10 @@ RECALL = Answers(
 
 
 def my_fits(width, d_ff, multiple_of=1):
-    """Whether width is right for SwiGLU: True or False.
+    """Return whether width is right for SwiGLU, True or False.
 
-    It is the smallest multiple of multiple_of at which three matrices have no fewer weights than
-    two of width d_ff. All are whole numbers from 1 up.
+    The right one is the smallest multiple of multiple_of at which three matrices have no fewer
+    weights than two of width d_ff. All are whole numbers from 1 up.
     """
     enough = 3 * width >= 2 * d_ff
     less_would_do = 3 * (width - multiple_of) >= 2 * d_ff

@@ -1,4 +1,4 @@
-"""Chapter 11: drawings of the feed-forward network, where weights are, what a unit answers to."""
+"""Chapter 11: drawings of the feed-forward network, its weights, and what its units do."""
 
 from collections.abc import Mapping
 
@@ -10,10 +10,10 @@ from tinytf.viz.style import COLOURS, CYCLE, GOLD, INK, as_array, label, labels
 from .diagram import SMALL, Diagram
 
 
-def due_in_context(pair, t):
-    """Write the word due at place t of a pair's translation, and what stands around it, as a line.
+def target_in_context(pair, t):
+    """Return the target at position t of a pair's translation, with its context, as one line.
 
-    The word itself stands between asterisks, as `unit_card` takes it, the English in brackets.
+    The target is between asterisks, as `unit_card` expects it, and the English in brackets.
     """
     said = [*labels(pair.target, pair.pinyin), "<eos>"]
     english = pair.english if len(pair.english) < 45 else pair.english[:44] + " …"
@@ -22,7 +22,7 @@ def due_in_context(pair, t):
 
 
 def unit_card(contexts, activity, scores, *, title=None):
-    """Draw one hidden unit: the contexts that its key answers to, and the words its value writes.
+    """Draw one hidden unit: the contexts that its key matches, and the words its value supports.
 
     contexts: lines of text, one per activity, the strongest first; a word between asterisks, *so*,
     is the position itself. scores: {word: how much the value raises it}, drawn in their order.
@@ -43,14 +43,14 @@ def unit_card(contexts, activity, scores, *, title=None):
     for y, line in zip(at, contexts, strict=True):
         left.text(0.012 * edge, y, label(line), va="center", fontsize=10.5)
     left.set(ylim=(len(contexts) - 0.4, -0.6), yticks=[], xlabel="activity")
-    left.set_title("its key answers to")
+    left.set_title("its key matches")
     numbers = [float(score) for score in scores.values()]
     colors = [CYCLE[0] if number >= 0 else GOLD for number in numbers]
     right.barh(range(len(numbers)), numbers, color=colors, height=0.7)
     right.set_yticks(range(len(numbers)), [label(word) for word in scores])
     right.set(ylim=(len(numbers) - 0.4, -0.6), xlabel="v · direction of the word")
     right.axvline(0, color=INK, linewidth=1)
-    right.set_title("its value writes")
+    right.set_title("its value supports")
     for ax in (left, right):
         ax.grid(False, axis="y")
     if title:
@@ -157,10 +157,10 @@ def draw_weights(d_model, d_ff):
 
 
 def draw_gate():
-    """Draw the plain network beside the gated one, as roads from x to out; returns the Axes."""
+    """Draw the plain network beside the gated one, from x to the output; returns the Axes."""
     d = Diagram(
         17.2, 4.4,
-        "Left, the plain network: x goes through w 1, a bend and w 2. Right, SwiGLU: x goes "
+        "Left, the plain network: x goes through w 1, a ReLU and w 2. Right, SwiGLU: x goes "
         "through w 1 and silu, which is the gate, and beside that through w 3; the two are "
         "multiplied number by number, and the product goes through w 2.",
     )  # fmt: skip
@@ -191,7 +191,7 @@ def draw_gate():
 def draw_units(x, w_1, b_1, w_2):
     """Draw a network as a table with a row per unit: key, activity, value; returns the Axes.
 
-    x (C,) is the word that asks; w_1 (C, d_ff), b_1 (d_ff,) and w_2 (d_ff, C) are the weights.
+    x (C,) is the token; w_1 (C, d_ff), b_1 (d_ff,) and w_2 (d_ff, C) are the weights.
     """
     x, b_1 = as_array(x, "x", ndim=1), as_array(b_1, "b_1", ndim=1)
     keys, values = as_array(w_1, "w_1", ndim=2).T, as_array(w_2, "w_2", ndim=2)

@@ -20,11 +20,11 @@ from tinytf_course.expect import (
 from tinytf_course.grading import Exercise
 from tinytf_course.words import described, dtype_name
 
-# 11.1 the feed-forward network, a row per word
+# 11.1 the feed-forward network, a row per token
 
 
 def my_feed_forward(x, w_1, b_1, w_2, b_2):
-    """The position-wise feed-forward network, ReLU inside.
+    """Return the output of the position-wise feed-forward network with a ReLU.
 
     x is (T, C), w_1 (C, d_ff), b_1 (d_ff,), w_2 (d_ff, C), b_2 (C,); the result is (T, C).
     """
@@ -51,7 +51,7 @@ def _weights(c, d_ff, seed, dtype=torch.float32):
 
 
 def _no_input(answer):
-    """a word of zeros gives what the biases give"""
+    """a token of zeros gives what the biases give"""
     where = "for x of zeros, w_1 and w_2 of ones, b_1 = [1, -2], b_2 = [10]"
     ones = torch.ones(1, 2), torch.tensor([1.0, -2.0]), torch.ones(2, 1), torch.tensor([10.0])
     agrees(answer, [[11.0]], torch.zeros(1, 1), *ones, where=where)
@@ -68,7 +68,7 @@ def _negative_output(answer):
     """the output may be negative"""
     where = "for x=[[1]], w_1=[[1]], b_1=[0], w_2=[[-3]], b_2=[0]"
     one, zero = torch.ones(1, 1), torch.zeros(1)
-    note = "The ReLU stands between the two maps, not after them."
+    note = "The ReLU is applied between the two layers, not after them."
     agrees(answer, [[-3.0]], one, one, zero, -3 * one, zero, where=where, note=note)
 
 
@@ -96,22 +96,22 @@ def _ffn_dtype(answer):
 
 
 def _ffn_gradient(answer):
-    """gradients reach x, both maps and both biases"""
+    """gradients reach x, both matrices and both biases"""
     gradients(answer, _network, torch.ones(1, 1), *_weights(1, 2, seed=9))
     gradients(answer, _network, numbers(3, 2, seed=7), *_weights(2, 5, seed=8))
 
 
 FEED_FORWARD = Exercise(
     id="11.1",
-    title="the feed-forward network, a row per word",
+    title="the feed-forward network, a row per token",
     difficulty=1,
     minutes=6,
     statement=(
-        "Write `my_feed_forward(x, w_1, b_1, w_2, b_2)`: widen, ReLU, come back. A word is a *row* "
-        "of `x`, so matrices stand on the right: `x` is `(T, C)`, `w_1` `(C, d_ff)`, `w_2` "
-        "`(d_ff, C)`."
+        "Write `my_feed_forward(x, w_1, b_1, w_2, b_2)`, which returns the output of the "
+        "feed-forward network with a ReLU. Each token is a *row* of `x`, so the matrices multiply "
+        "from the right: `x` has the shape `(T, C)`, `w_1` `(C, d_ff)` and `w_2` `(d_ff, C)`."
     ),
-    hint="`torch.relu(...)` around the first map with its bias, then the second map and its bias.",
+    hint="Apply `torch.relu` to the first product plus `b_1`, then multiply again and add `b_2`.",
     function=my_feed_forward,
     tests=(
         _no_input,
@@ -129,9 +129,9 @@ FEED_FORWARD = Exercise(
 
 
 def my_layer_parameters(d_model, d_ff, cross_attention=False):
-    """How many numbers one encoder layer learns, or, with cross_attention, one decoder layer.
+    """Return how many parameters an encoder layer or, with cross_attention, a decoder layer has.
 
-    Every linear map has a bias; every sublayer has a LayerNorm with gain and bias.
+    Every linear layer has a bias; every sublayer has a LayerNorm with gain and bias.
     """
     raise NotImplementedError
 
@@ -145,13 +145,13 @@ def _torch_layer(d_model, d_ff, cross_attention=False):
 
 def _smallest_layer(answer):
     """of width 1, it is 16"""
-    note = "Attention has 4 maps of 1 + 1, the network 2 of 1 + 1, each of the 2 norms 2."
+    note = "Attention has 4 layers of 1 + 1, the network 2 of 1 + 1, each of the 2 norms 2."
     same(answer(1, 1), 16, "for d_model=1, d_ff=1", note=note, tolerance=0)
 
 
 def _encoder(answer):
     """an encoder layer, counted by hand"""
-    note = "Attention has 4 maps of 2 x 2 + 2, the network 2 x 3 + 3 and 3 x 2 + 2, each norm 4."
+    note = "Attention has 4 layers of 2 x 2 + 2, the network 2 x 3 + 3 and 3 x 2 + 2, each norm 4."
     same(answer(2, 3), 49, "for d_model=2, d_ff=3", note=note, tolerance=0)
 
 
@@ -181,12 +181,16 @@ COUNT = Exercise(
     difficulty=1,
     minutes=8,
     statement=(
-        "Write `my_layer_parameters(d_model, d_ff, cross_attention=False)`: how many numbers one "
-        "encoder layer learns, or one decoder layer if `cross_attention`. Linear maps have biases; "
-        "each sublayer has a LayerNorm, with a gain and a bias per feature. A decoder layer has "
-        "a second attention, as a sublayer of its own."
+        "Write `my_layer_parameters(d_model, d_ff, cross_attention=False)`, which returns the "
+        "number of parameters of one encoder layer or, with `cross_attention`, of one decoder "
+        "layer. Every linear layer has a bias, and every sublayer has a LayerNorm with a gain and "
+        "a bias per feature. A decoder layer has a second attention, which is a sublayer of its "
+        "own."
     ),
-    hint="Attention has four maps: query, key, value and output. The number of heads changes none.",
+    hint=(
+        "Attention has four linear layers: query, key, value and output. Their sizes don't depend "
+        "on the number of heads."
+    ),
     function=my_layer_parameters,
     tests=(_smallest_layer, _encoder, _decoder, _as_torch, _paper),
 )
@@ -196,10 +200,10 @@ COUNT = Exercise(
 
 
 def my_product(d_model, i, j, k):
-    """Weights (w_1, w_3, w_2) with which SwiGLU(d_model, 2) multiplies.
+    """Return weights (w_1, w_3, w_2) with which SwiGLU(d_model, 2) multiplies two features.
 
-    Feature k of the result is feature i of the word times its feature j; all others are 0. The
-    weights are (2, d_model), (2, d_model) and (d_model, 2), as `nn.Linear` keeps them.
+    Feature k of the output is feature i of the input times its feature j; all others are 0. The
+    weights are (2, d_model), (2, d_model) and (d_model, 2), as `nn.Linear` stores them.
     """
     raise NotImplementedError
 
@@ -271,15 +275,15 @@ PRODUCT = Exercise(
     difficulty=2,
     minutes=7,
     statement=(
-        "Write `my_product(d_model, i, j, k)`: the three weights `(w_1, w_3, w_2)` with which "
-        "`SwiGLU(d_model, 2)`, so with two units, multiplies two features of a word: feature k of "
-        "what goes out is feature i of x times feature j, and every other feature is 0. The "
-        "shapes are those of `nn.Linear`, (out, in): `w_1` and `w_3` are `(2, d_model)`, `w_2` is "
-        "`(d_model, 2)`. i, j and k may be the same. Any weights that do it are right."
+        "Write `my_product(d_model, i, j, k)`, which returns weights `(w_1, w_3, w_2)` for "
+        "`SwiGLU(d_model, 2)`, a network with two units. Feature k of its output has to be feature "
+        "i of the input times feature j, and every other feature 0. The shapes are those of "
+        "`nn.Linear`, (out, in): `w_1` and `w_3` are `(2, d_model)`, and `w_2` is `(d_model, 2)`. "
+        "i, j and k may be equal. Any weights that do this are right."
     ),
     hint=(
-        "Let one unit's gate look at feature i as it is, and the other's at the same feature "
-        "turned round. What should both let pass, and how must the two be put together?"
+        "Let feature i be the gate of one unit and its negative the gate of the other. What should "
+        "both units let pass, and how must `w_2` combine them?"
     ),
     function=my_product,
     tests=(_squares, _pair, _places, _far_and_near),
@@ -290,7 +294,7 @@ PRODUCT = Exercise(
 
 
 def my_recall(x, keys, thresholds, values):
-    """What a table with a key and a value per unit returns for one word, and how active it was.
+    """Return the output of a network with a key and a value per unit, and the activities.
 
     x is (C,), keys (d_ff, C), thresholds (d_ff,), values (d_ff, C). Returns (C,) and (d_ff,): the
     values' sum, weighted by activity, and the activity, relu(key · x + threshold).
@@ -337,12 +341,12 @@ def _sum(answer):
 def _nothing(answer):
     """where no key matches, nothing is added"""
     x = torch.tensor([-5.0, -5.0])
-    note = "No activity is above 0, and there is no softmax that must share out a 1."
+    note = "No activity is above 0, and there is no softmax whose weights must sum to 1."
     same(_part(answer, 0, x), [0.0, 0.0], "for x=[-5, -5] in the same memory", note=note)
 
 
 def _twice(answer):
-    """with no thresholds, a word twice as loud recalls twice as much"""
+    """with thresholds of 0, twice the token gives twice the result"""
     once, twice = (_part(answer, 0, n * WORD, 0.0) for n in (1, 2))
     same(twice, 2 * once, "for thresholds of 0, the result for 2x against twice that for x")
 
@@ -387,12 +391,12 @@ RECALL = Exercise(
     difficulty=2,
     minutes=7,
     statement=(
-        "Write `my_recall(x, keys, thresholds, values)` for one word `x` of shape `(C,)`: a "
-        "unit's activity is the ReLU of its key's dot product with `x` plus its threshold (a bias: "
-        "the lower, the harder the unit is to wake); the result is the sum of the values, each "
-        "times its unit's activity. Return both: `(result, activity)`."
+        "Write `my_recall(x, keys, thresholds, values)` for one token `x` of shape `(C,)`. A "
+        "unit's activity is `relu(key · x + threshold)`, where the threshold is a bias: the lower "
+        "it is, the better the key has to match. The result is the sum of the values, each "
+        "multiplied by its unit's activity. Return `(result, activity)`."
     ),
-    hint="`keys @ x` has an entry per unit. It is attention with one query, less the softmax.",
+    hint="`keys @ x` has one entry per unit. The rest is attention with one query and no softmax.",
     function=my_recall,
     tests=(
         _activity,
@@ -411,10 +415,10 @@ RECALL = Exercise(
 
 
 def my_fits(width, d_ff, multiple_of=1):
-    """Whether width is right for SwiGLU: True or False.
+    """Return whether width is right for SwiGLU, True or False.
 
-    It is the smallest multiple of multiple_of at which three matrices have no fewer weights than
-    two of width d_ff. All are whole numbers from 1 up.
+    The right one is the smallest multiple of multiple_of at which three matrices have no fewer
+    weights than two of width d_ff. All are whole numbers from 1 up.
     """
     raise NotImplementedError
 
@@ -480,13 +484,17 @@ FITS = Exercise(
     difficulty=1,
     minutes=5,
     statement=(
-        "Design a check. Write `my_fits(width, d_ff, multiple_of=1)`: True if `width` is the right "
-        "width for SwiGLU, and False if it is any other. The right one is the smallest multiple "
-        "of `multiple_of` at which three matrices have no fewer weights than two of width `d_ff`: "
-        "for `d_ff = 16384` and multiples of 256 it is 11008, as in Llama's 7B. Don't compute it; "
-        "ask of `width` what makes it right. Whole numbers from 1 up, of any length."
+        "Design a check. Write `my_fits(width, d_ff, multiple_of=1)`, which returns True if "
+        "`width` is the right width for SwiGLU, and False otherwise. The right one is the smallest "
+        "multiple of `multiple_of` at which three matrices have no fewer weights than two of width "
+        "`d_ff`; for `d_ff = 16384` and multiples of 256, for example, it is 11008, as in Llama's "
+        "7B model. Don't compute the width, but test the properties that make it right. All "
+        "arguments are whole numbers from 1 up, of any length."
     ),
-    hint="Three things must hold. For the last: which width would be next below, and is it enough?",
+    hint=(
+        "Three conditions must hold. For the last, ask which width is the next smaller one, and "
+        "whether it is enough."
+    ),
     function=my_fits,
     tests=(_exactly, _between, _llama, _blocks, _long_numbers),
 )

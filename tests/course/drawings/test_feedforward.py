@@ -14,7 +14,7 @@ from tinytf_course.drawings.feedforward import (
     draw_network,
     draw_units,
     draw_weights,
-    due_in_context,
+    target_in_context,
     verdict_planes,
 )
 from tinytf_course.phrasebook import Phrasebook
@@ -54,7 +54,7 @@ def test_a_network_shows_all_its_numbers():
     assert "becomes [1.0, 0.0]" in spoken(ax)
 
 
-def test_units_write_their_values_as_often_as_they_are_awake():
+def test_units_write_their_values_as_often_as_they_are_active():
     ax = draw_units([1.0, 1.0], W_1, B_1, W_2)
     assert {"unit 0", "unit 2", "keys", "activity", "values", "written", "sum"} <= set(words(ax))
     assert "activities are [0.0, 0.0, 1.0]" in spoken(ax)
@@ -95,7 +95,7 @@ def test_phrases_in_one_place_share_a_label():
     assert [t.get_text() for t in second.get_legend().get_texts()] == ["praise", "no praise"]
 
 
-def test_what_is_due_stands_between_asterisks():
+def test_a_target_is_between_asterisks():
     pair = Phrasebook().translate("the cat sat on the mat")
-    assert due_in_context(pair, 0) == "*猫 māo*   (the cat sat on the mat)"
-    assert "*<eos>*" in due_in_context(pair, len(pair.target))
+    assert target_in_context(pair, 0) == "*猫 māo*   (the cat sat on the mat)"
+    assert "*<eos>*" in target_in_context(pair, len(pair.target))
