@@ -135,12 +135,12 @@ CHAPTERS = (  # in the order of reading
         "not-only-cat-text 4, who-says-it 3, what-key-answers-to 4, collapse-text 6",
     ),
     Chapter(
-        "12", "The encoder", "What does each layer add to a word?", 75,
+        "12", "The encoder", "What does each layer add to a word?", 60,
         "attention (05 to 07), positions (08), residuals and norms (10), the feed-forward network "
         "(11)",
-        electives="12.2 5, 12.3 10, one-class-for-both 25, moved-is-not-understood 4, five-seeds "
-        "2, equal-starts 4, nine-words 5, which-layer 5, rows-of-a-batch 2, move-the-blank 3, "
-        "move-the-blank-text 4",
+        electives="12.3 10, oracle-text 9, one-class-for-both 25, "
+        "moved-is-not-understood 7, five-seeds 2, equal-starts 9, nine-words 5, which-layer 5, "
+        "rows-of-a-batch 2, move-the-blank 3, move-the-blank-text 4",
     ),
     Chapter(
         "13", "The decoder", "How does it learn to write without seeing the future?", 53,
