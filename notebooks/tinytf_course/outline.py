@@ -143,10 +143,10 @@ CHAPTERS = (  # in the order of reading
         "rows-of-a-batch 2, move-the-blank 3, move-the-blank-text 4",
     ),
     Chapter(
-        "13", "The decoder", "How does it learn to write without seeing the future?", 53,
+        "13", "The decoder", "How does a decoder learn to write without seeing the future?", 50,
         "the causal mask (chapter 05), cross-attention (07), the encoder (12)",
-        electives="newest-only 11, 13.3 15, six-mistakes 11, by-gradient 7, silent-and-gone 6, "
-        "what-makers-see 4, relied-or-needed 10, relied-text 15",
+        electives="13.1 8, six-mistakes 11, what-makers-see 4, by-gradient 22, silent-and-gone 4, "
+        "newest-only 6, relied-or-needed 10, relied-text 15",
     ),
     Chapter(
         "14", "The Transformer",
