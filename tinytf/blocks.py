@@ -86,8 +86,8 @@ class EncoderLayer(nn.Module):
     """Self-attention, then a feed-forward network, each with its residual.
 
     Its parts are `self_attention`, `feed_forward` and the residuals around them, `residual_1` and
-    `residual_2`, made by `residual(d_model, dropout)`. Under a causal mask it is the layer of a
-    decoder-only model: what a decoder's layer is without cross-attention.
+    `residual_2`, made by `residual(d_model, dropout)`: all dropout is there. Under a causal mask it
+    is the layer of a decoder-only model: what a decoder's layer is without cross-attention.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class DecoderLayer(nn.Module):
     """Masked self-attention, cross-attention to the memory, then a feed-forward network.
 
     Its parts are `self_attention`, `cross_attention`, `feed_forward` and the residuals around them,
-    `residual_1` to `residual_3`, made by `residual(d_model, dropout)`.
+    `residual_1` to `residual_3`, made by `residual(d_model, dropout)`: all dropout is there.
     """
 
     def __init__(

@@ -137,18 +137,18 @@ CHAPTERS = (  # in the order of reading
         "6",
     ),
     Chapter(
-        "12", "The encoder", "What does each layer add to a word?", 75,
+        "12", "The encoder", "What does each layer add to a word?", 60,
         "attention (05 to 07), positions (08), residuals and norms (10), the feed-forward network "
         "(11)",
-        electives="12.2 5, 12.3 10, one-class-for-both 25, moved-is-not-understood 4, five-seeds "
-        "2, equal-starts 4, nine-words 5, which-layer 5, rows-of-a-batch 2, move-the-blank 3, "
-        "move-the-blank-text 4",
+        electives="12.3 10, oracle-text 9, one-class-for-both 25, "
+        "moved-is-not-understood 7, five-seeds 2, equal-starts 9, nine-words 5, which-layer 5, "
+        "rows-of-a-batch 2, move-the-blank 3, move-the-blank-text 4",
     ),
     Chapter(
-        "13", "The decoder", "How does it learn to write without seeing the future?", 53,
+        "13", "The decoder", "How does a decoder learn to write without seeing the future?", 50,
         "the causal mask (chapter 05), cross-attention (07), the encoder (12)",
-        electives="newest-only 11, 13.3 15, six-mistakes 11, by-gradient 7, silent-and-gone 6, "
-        "what-makers-see 4, relied-or-needed 10, relied-text 15",
+        electives="13.1 8, six-mistakes 11, what-makers-see 4, by-gradient 22, silent-and-gone 4, "
+        "newest-only 6, relied-or-needed 10, relied-text 15",
     ),
     Chapter(
         "14", "The Transformer",

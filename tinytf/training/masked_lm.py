@@ -1,4 +1,4 @@
-"""Hide some words of a sentence, for an encoder to say what stood there (BERT's masked words)."""
+"""Hide some words of a sentence, for an encoder to predict (BERT's masked words)."""
 
 from typing import NamedTuple
 
@@ -13,8 +13,8 @@ __all__ = ["Masked", "mask_tokens"]
 class Masked(NamedTuple):
     """A batch with some of its words chosen, and most of those hidden."""
 
-    ids: Tensor  # (B, S), what the encoder reads
-    chosen: Tensor  # (B, S), True where it has to say which word stood there
+    ids: Tensor  # (B, S), the encoder's input
+    chosen: Tensor  # (B, S), True where it has to predict the word
 
 
 def mask_tokens(
@@ -30,9 +30,9 @@ def mask_tokens(
     ids is (B, S). Of the chosen, a share `masked` becomes `mask_id`, a share `swapped` a word drawn
     at random, and the rest stays as it is, so that the encoder can't trust a word it reads. Words
     are the ids from 3 up to mask_id - 1: <pad>, <bos> and <eos> are never chosen and never drawn,
-    and a drawn word may be the one that stood there. A sentence may have no chosen word. What is
-    drawn depends on the generator alone, not on the device of `ids`, which are left as they are;
-    what is read has their dtype.
+    and a drawn word may be the original one. A sentence may have no chosen word. What is drawn
+    depends on the generator alone, not on the device of `ids`, which are left as they are; the
+    returned ids have their dtype.
     Raises ValueError for shares outside [0, 1] or that sum to more than 1, for ids not of rank 2
     and for ids from `mask_id` on. Source: Devlin et al. 2019 (BERT), section 3.1, appendix A.1.
     """

@@ -242,11 +242,11 @@ STACK = Answers(
 
 
 def my_masked(ids, drawn, fate, words, mask_id):
-    """What the encoder reads and what it must say, both (B, S).
+    """The encoder's input and its targets, both (B, S).
 
     A word (an id from 3 on) is chosen if its number in `drawn` is below 0.15. If its number in
     `fate` is below 0.8 it becomes mask_id, if below 0.9 its word in `words`, otherwise it stays.
-    What it must say is the word that stood there where one was chosen, and -100 elsewhere.
+    The target is the original id where a word was chosen, and -100 elsewhere.
     """
     chosen = (drawn < 0.15) & (ids >= 3)
     read = torch.where(chosen & (fate < 0.9), words, ids)

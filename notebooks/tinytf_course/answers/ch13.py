@@ -9,17 +9,17 @@ from tinytf_course.grading import Answers, WrongAnswer
 
 
 def my_shift_right(rows, bos, eos, pad):
-    """What the decoder reads and what it must say: two integer tensors (B, T).
+    """The decoder's input and its labels: two integer tensors (B, T).
 
     rows is a list of lists of word ids, of any lengths. T is the longest of them plus 1.
     """
     width = max(map(len, rows)) + 1
-    reads = torch.full((len(rows), width), pad)
-    says = torch.full((len(rows), width), pad)
+    inputs = torch.full((len(rows), width), pad)
+    labels = torch.full((len(rows), width), pad)
     for b, row in enumerate(rows):
-        reads[b, : len(row) + 1] = torch.tensor([bos, *row])
-        says[b, : len(row) + 1] = torch.tensor([*row, eos])
-    return reads, says
+        inputs[b, : len(row) + 1] = torch.tensor([bos, *row])
+        labels[b, : len(row) + 1] = torch.tensor([*row, eos])
+    return inputs, labels
 
 
 def _filled(rows, pad):
@@ -53,21 +53,21 @@ SHIFT = Answers(
     },
     wrong=(
         WrongAnswer(
-            "<eos> read in the shorter rows",
+            "<eos> in the input of the shorter rows",
             _reads_labels,
-            "reads, you get [[1, 7, 8, 9, 8], [1, 5, 6, 2, 0]]",
-            "What must be said, shifted by one, has an <eos> in all rows but the longest. "
-            "After <eos> nothing is left to say, so it is never read.",
+            "as the input, you get [[1, 7, 8, 9, 8], [1, 5, 6, 2, 0]]",
+            "The labels, shifted by one, have an <eos> in all rows but the longest. After <eos> "
+            "nothing is left to predict, so it is never in the input.",
         ),
         WrongAnswer(
-            "<eos> read as well, and both filled up",
+            "<eos> in the input as well, and both filled up",
             lambda rows, bos, eos, pad: (
                 _filled([[bos, *row, eos] for row in rows], pad),
                 _filled([[*row, eos, pad] for row in rows], pad),
             ),
             "the shapes are (2, 6) and (2, 6)",
-            "After <eos> there is nothing left to say, so it is never read: T is the longest row "
-            "plus 1, not plus 2.",
+            "After <eos> nothing is left to predict, so it is never in the input: T is the longest "
+            "row plus 1, not plus 2.",
         ),
         WrongAnswer(
             "the caller's rows changed",
@@ -82,9 +82,9 @@ SHIFT = Answers(
                 _filled([[*row, eos] for row in rows], pad),
                 _filled([[*row, eos] for row in rows], pad),
             ),
-            "reads, you get [[7, 8, 9, 8, 2]",
-            "Each place reads the word it has to say. The loss falls to nothing by copying, no "
-            "mask prevents it, and alone the model has nothing to copy.",
+            "as the input, you get [[7, 8, 9, 8, 2]",
+            "Each position reads the word that it has to predict. The loss falls to nothing by "
+            "copying, no mask prevents it, and at inference the model has nothing to copy.",
         ),
         WrongAnswer(
             "shifted the wrong way",
@@ -92,9 +92,9 @@ SHIFT = Answers(
                 _filled([[*row, eos] for row in rows], pad),
                 _filled([[bos, *row] for row in rows], pad),
             ),
-            "says, you get [[1, 7, 8, 9, 8]",
-            "This trains the model to say the word before the one it reads: to write backwards in "
-            "time.",
+            "as the labels, you get [[1, 7, 8, 9, 8]",
+            "This trains the model to predict the word before the one it reads: to write backwards "
+            "in time.",
         ),
         WrongAnswer(
             "<eos> behind the padding",
@@ -102,7 +102,7 @@ SHIFT = Answers(
                 _filled([[bos, *row] for row in rows], pad),
                 torch.nn.functional.pad(_filled(rows, pad), (0, 1), value=eos),
             ),
-            "says, you get",
+            "as the labels, you get",
             "The end comes right after the last word of each row, or short sentences never learn "
             "to stop.",
         ),
@@ -112,27 +112,27 @@ SHIFT = Answers(
                 _filled([[bos, *row] for row in rows], pad),
                 torch.nn.functional.pad(_filled(rows, pad), (0, 1), value=pad),
             ),
-            "says, you get",
+            "as the labels, you get",
             "Nothing teaches the model to end, so alone it writes until it is cut off.",
         ),
         WrongAnswer(
-            "<eos> read as well",
+            "<eos> in the input as well",
             lambda rows, bos, eos, pad: (
                 _filled([[bos, *row, eos] for row in rows], pad),
                 _filled([[*row, eos] for row in rows], pad),
             ),
             "the shapes are (2, 6) and (2, 5)",
-            "After <eos> there is nothing left to say, so it is never read. A mask made from the "
-            "longer one does not fit the shorter: one tutorial crashes here.",
+            "After <eos> nothing is left to predict, so it is never in the input. A mask made from "
+            "the longer one does not fit the shorter: one tutorial crashes here.",
         ),
         WrongAnswer(
-            "one place too far",
+            "one position too far",
             lambda rows, bos, eos, pad: (
                 _filled([[bos, bos, *row[:-1]] for row in rows], pad),
                 _filled([[*row, eos] for row in rows], pad),
             ),
             "or a word too old",
-            "Each place reads the word before the last one, never the last: shift by one, once.",
+            "Each position reads the word before the last one, never the last: shift by one, once.",
         ),
         WrongAnswer(
             "not integers",
@@ -160,7 +160,7 @@ SHIFT = Answers(
             _every_end_erased,
             "Here 2 is <bos> and <eos>",
             "Where <bos> has the same id, it goes, too. Leave <eos> out when the rows are made: "
-            "what is read is <bos> and the words.",
+            "the input is <bos> and the words.",
         ),
     ),
 )
@@ -256,13 +256,13 @@ ORDER = Answers(
             "cross-attention first",
             _ordered(cross_first=True, norms=(1, 0, 2)),
             "each added to the stream",
-            "First the decoder gathers what it has written, then it asks the source about it.",
+            "First the decoder gathers what it has written, then its queries go to the source.",
         ),
         WrongAnswer(
             "the two attentions side by side",
             _parallel,
             "each added to the stream",
-            "Cross-attention's query has to hold what self-attention found; here it asks before.",
+            "Cross-attention's query has to hold what self-attention found; here it comes before.",
         ),
         WrongAnswer(
             "cross-attention and feed-forward network side by side",
@@ -276,7 +276,7 @@ ORDER = Answers(
             _from_the_start,
             "each added to the stream",
             "Each residual adds to the stream as the sublayer before left it. Adding to the "
-            "layer's input throws away what the attentions wrote.",
+            "layer's input throws away what the attentions added.",
         ),
         WrongAnswer(
             "a feed-forward network after each attention",

@@ -144,9 +144,9 @@ def draw_decoder_layer():
     d.arrow(before, out, role="residual")
     memory = d.box(middle.x, 4.95, "memory", "(B, S, C)", role="memory", size=(2.6, None))
     d.arrow(memory, middle, "keys and values", role="memory")
-    for left, question in ((3.3, "what have I written?"), (12.7, "what follows from it?")):
+    for left, question in ((3.3, "what has been written?"), (12.7, "what follows from it?")):
         d.text(left, 4.05, question, size=SMALL)
-    d.text(middle.x + 1.5, 4.95, "what does the source say?", size=SMALL, align="left")
+    d.text(middle.x + 1.5, 4.95, "what does the source contain?", size=SMALL, align="left")
     return d.ax
 
 
@@ -214,35 +214,34 @@ def draw_newest_column(words, num_layers=3):
     return d.ax
 
 
-def draw_let_through(reads, says, place, masked=True):
-    """Draw which of the words that are read reach the answer at `place`, masked or not.
+def draw_let_through(inputs, labels, position, masked=True):
+    """Draw which words of the decoder's input reach the label at a position, masked or not.
 
-    reads, says: the words that the decoder reads and must say. Raises ValueError for a `place` that
-    is none of theirs. Returns the Axes.
+    Raises ValueError for a `position` that the input does not have. Returns the Axes.
     """
-    if not 0 <= place < len(reads):
-        raise ValueError(f"place {place} is not one of 0 to {len(reads) - 1}, where a word is read")
-    cell, open_to = 2.05, range(place + 1 if masked else len(reads))
-    leaks = place + 1 in open_to
-    hidden = "; the rest is hidden" if len(open_to) < len(reads) else ""
-    end = f", and so by {says[place]}, the answer" if leaks else hidden
+    if not 0 <= position < len(inputs):
+        raise ValueError(f"position {position} is not one of 0 to {len(inputs) - 1}")
+    cell, open_to = 2.05, range(position + 1 if masked else len(inputs))
+    leaks = position + 1 in open_to
+    hidden = "; the rest is hidden" if len(open_to) < len(inputs) else ""
+    end = f", and so by {labels[position]}, the answer" if leaks else hidden
     d = Diagram(
-        len(reads) * cell + 3.2, 3.7,
-        alt=f"The decoder reads {' '.join(reads)}. Place {place}, which must say {says[place]}, is "
-        f"reached by {' '.join(reads[i] for i in open_to)}{end}.",
+        len(inputs) * cell + 3.2, 3.7,
+        alt=f"The decoder's input is {' '.join(inputs)}. Position {position}, whose label is "
+        f"{labels[position]}, is reached by {' '.join(inputs[i] for i in open_to)}{end}.",
     )  # fmt: skip
-    d.text(2.55, 2.9, "decoder reads", align="right", size=10)
-    d.text(2.55, 0.7, "must say", align="right", size=10)
-    places, size = [3.8 + i * cell for i in range(len(reads))], (1.85, 0.72)
-    answer = d.box(places[place], 0.7, label(says[place]), role="output", size=size)
-    for i, word in enumerate(reads):
-        role = "loss" if leaks and i == place + 1 else "decoder"
-        box = d.box(places[i], 2.9, label(word), role=role, size=size,
+    d.text(2.55, 2.9, "decoder input", align="right", size=10)
+    d.text(2.55, 0.7, "label", align="right", size=10)
+    columns, size = [3.8 + i * cell for i in range(len(inputs))], (1.85, 0.72)
+    answer = d.box(columns[position], 0.7, label(labels[position]), role="output", size=size)
+    for i, word in enumerate(inputs):
+        role = "loss" if leaks and i == position + 1 else "decoder"
+        box = d.box(columns[i], 2.9, label(word), role=role, size=size,
                     faint=i not in open_to)  # fmt: skip
         if i in open_to:
             d.arrow(box.bottom, answer.top, role=role)
     if leaks:
-        d.text(places[place + 1], 3.5, "the answer itself", size=10, color=COLOURS["loss"])
+        d.text(columns[position + 1], 3.5, "the answer itself", size=10, color=COLOURS["loss"])
     return d.ax
 
 

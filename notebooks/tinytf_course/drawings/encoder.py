@@ -21,9 +21,9 @@ def draw_encoder_layer(words=("the", "cat", "slept")):
     d = Diagram(
         right + 3.6, 7.8,
         f"Columns for the words {', '.join(words)}, read upwards. Self-attention is one box across "
-        "all columns: here words look at each other. Then each column has boxes of its own: add "
-        "and normalise, feed-forward network, add and normalise. Ways around attention and around "
-        "the network lead to the additions. Shapes are (B, S, C) throughout.",
+        "all columns: here words attend to each other. Then each column has boxes of its own: add "
+        "and normalise, feed-forward network, add and normalise. Residual connections around "
+        "attention and around the network lead to the additions. Shapes are (B, S, C) throughout.",
     )  # fmt: skip
     wide = apart * (len(words) - 1) + 2.0
     attention = d.box(middle, 2.35, "self-attention", role="attention", size=(wide, 0.75))
@@ -46,7 +46,7 @@ def draw_encoder_layer(words=("the", "cat", "slept")):
         _around(d, start.left, parts[3.65].left, x - 1.3)
         _around(d, parts[3.65].right, parts[6.15].right, x + 1.3)
     for y, text in (
-        (0.75, "x, (B, S, C)"), (2.35, "every word looks\nat every word"),
+        (0.75, "x, (B, S, C)"), (2.35, "every word attends\nto every word"),
         (3.65, "(B, S, C)"), (4.9, "each word by itself,\nthe same weights for all"),
         (6.15, "(B, S, C)"), (7.3, "to the next layer"),
     ):  # fmt: skip
@@ -55,9 +55,9 @@ def draw_encoder_layer(words=("the", "cat", "slept")):
 
 
 def _around(d, start, end, side):
-    """The way around a sublayer, from the side of a box to the side of another, by x = `side`."""
+    """The residual connection around a sublayer, from a box's side to another's, by x = `side`."""
     (x, y), colour = start, COLOURS["residual"]
-    d.ax.plot([x, side, side], [y, y, end[1]], color=colour, linewidth=1.5, zorder=1.8)
+    d.ax.plot([x, side, side], [y, y, end[1]], color=colour, linewidth=1.5, zorder=4)
     d.arrow((side, end[1]), end, role="residual")
 
 
@@ -69,13 +69,13 @@ def draw_encoder_stack(num_layers=3, final="norm"):
     d = Diagram(
         10.4 + 1.9 * num_layers, 3.6,
         f"From left to right: ids, embedding, positions, {num_layers} layers with weights of their "
-        f"own, {final}, and one vector a word. The padding mask, made from the ids, goes into "
+        f"own, {final}, and one vector per word. The padding mask, made from the ids, goes into "
         "every layer. After the embedding all shapes are (B, S, C).",
     )  # fmt: skip
     layers = [(f"layer {n + 1}", "(B, S, C)", "encoder") for n in range(num_layers)]
     after = (
         ("embedding", "(B, S, C)", "embedding"), ("+ positions", "(B, S, C)", "position"), *layers,
-        (final, "(B, S, C)", "norm"), ("one vector\na word", "(B, S, C)", "memory"),
+        (final, "(B, S, C)", "norm"), ("one vector\nper word", "(B, S, C)", "memory"),
     )  # fmt: skip
     (ids, mask), *after = d.columns(
         [("ids", "(B, S)", "input"), ("mask", "(B, 1, 1, S)", "mask")],
@@ -94,7 +94,7 @@ def draw_encoder_stack(num_layers=3, final="norm"):
 
 
 def draw_masked_words(words, read, chosen):
-    """Draw a sentence, what the encoder reads in its place, and what it must say; returns the Axes.
+    """Draw a sentence, the encoder's input made from it, and its targets; returns the Axes.
 
     `read` are the words as read; `chosen` is True where a word was chosen.
     """
@@ -102,10 +102,10 @@ def draw_masked_words(words, read, chosen):
     said = [word for word, yes in zip(words, chosen, strict=True) if yes]
     d = Diagram(
         len(words) * cell + 2.9, 4.3,
-        f"The sentence {' '.join(words)}. The encoder reads {' '.join(read)}. Only at the chosen "
-        f"places it must say a word: {', '.join(said)}.",
+        f"The sentence {' '.join(words)}. The encoder's input is {' '.join(read)}. The targets are "
+        f"the chosen words: {', '.join(said)}.",
     )  # fmt: skip
-    for y, name in ((3.7, "sentence"), (2.15, "encoder reads"), (0.6, "must say")):
+    for y, name in ((3.7, "sentence"), (2.15, "input"), (0.6, "target")):
         d.text(2.45, y, name, align="right", size=10)
     for i, (word, seen, yes) in enumerate(zip(words, read, chosen, strict=True)):
         x = 3.5 + i * cell

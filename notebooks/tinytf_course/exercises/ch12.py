@@ -99,7 +99,7 @@ def _is_pre(answer):
 
 @hint("What is added is x as it was, not a normalised x.")
 def _silent(answer):
-    """if both sublayers say nothing, a Pre-LN layer hands on its input"""
+    """if both sublayers return zeros, a Pre-LN layer returns its input"""
     x = numbers(1, 2, 3, seed=2)
     got = answer(x, torch.zeros_like, torch.zeros_like, _norm_1, _norm_2, True)
     same(got, x, "for sublayers that return zeros", note="The stream itself is not normalised.")
@@ -116,7 +116,7 @@ def _layer_is_torchs(answer):
 
 
 def _layer_gradients(answer):
-    """gradients reach x along every way"""
+    """gradients reach x along every path"""
     for norm_first in (False, True):
         where = _layer_case((2, 3, 4), norm_first)
         gradients(answer, _two_blocks, numbers(2, 3, 4, seed=5), *_PARTS, norm_first, where=where)
@@ -128,12 +128,16 @@ LAYER = Exercise(
     difficulty=2,
     minutes=8,
     statement=(
-        "Write `my_encoder_layer(x, attend, think, norm_1, norm_2, norm_first)`: the forward pass "
-        "of an encoder layer. `attend` and `think` are the sublayers (self-attention and "
-        "feed-forward network), `norm_1` and `norm_2` their norms. If `norm_first` is false it is "
-        "the Post-LN layer of the paper, otherwise the Pre-LN layer. No dropout."
+        "Write `my_encoder_layer(x, attend, think, norm_1, norm_2, norm_first)`, the forward pass "
+        "of an encoder layer. `attend` and `think` are its sublayers (self-attention and the "
+        "feed-forward network), and `norm_1` and `norm_2` are their norms. If `norm_first` is "
+        "false it is the Post-LN layer of the paper, otherwise the Pre-LN layer. There is no "
+        "dropout."
     ),
-    hint="Post-LN: `norm(x + f(x))`. Pre-LN: `x + f(norm(x))`. The second block reads the first.",
+    hint=(
+        "Post-LN is `norm(x + f(x))`, and Pre-LN is `x + f(norm(x))`. The input of the second "
+        "sublayer is the result of the first."
+    ),
     function=my_encoder_layer,
     tests=(_is_post, _is_pre, _silent, _layer_is_torchs, _layer_gradients),
 )
@@ -233,11 +237,11 @@ STACK = Exercise(
     difficulty=1,
     minutes=5,
     statement=(
-        "Write `my_layers(make_layer, num_layers)`: an `nn.ModuleList` of `num_layers` layers. "
-        "`make_layer()` makes one layer with fresh random weights. Each layer is made by itself "
-        "and has weights of its own: no two start equal."
+        "Write `my_layers(make_layer, num_layers)`, which returns an `nn.ModuleList` of "
+        "`num_layers` layers. `make_layer()` makes one layer with fresh random weights. Each layer "
+        "must be made separately, so that no two are initialised equal."
     ),
-    hint="Call `make_layer` once for each layer, inside a list comprehension.",
+    hint="Call `make_layer` once per layer, inside a list comprehension.",
     function=my_layers,
     tests=(_counts, _are_layers, _is_list, _differ, _all_made),
 )
@@ -247,11 +251,11 @@ STACK = Exercise(
 
 
 def my_masked(ids, drawn, fate, words, mask_id):
-    """What the encoder reads and what it must say, both (B, S).
+    """The encoder's input and its targets, both (B, S).
 
     A word (an id from 3 on) is chosen if its number in `drawn` is below 0.15. If its number in
     `fate` is below 0.8 it becomes mask_id, if below 0.9 its word in `words`, otherwise it stays.
-    What it must say is the word that stood there where one was chosen, and -100 elsewhere.
+    The target is the original id where a word was chosen, and -100 elsewhere.
     """
     raise NotImplementedError
 
@@ -269,7 +273,7 @@ def _pair(answer, where, ids=IDS, mask_id=10):
     got = answer(ids, DRAWN, FATE, WORDS, mask_id)
     expect(
         isinstance(got, tuple | list) and len(got) == 2,
-        f"{where}, you return a {type(got).__name__}, expected two tensors: read, say",
+        f"{where}, you return a {type(got).__name__}, expected two tensors: input, targets",
     )
     return [tensor(part, where) for part in got]
 
@@ -279,43 +283,42 @@ def _agree(got, expected, ids, what, note):
     where = f"for ids={ids.tolist()}"
     expect(
         got.shape == expected.shape,
-        f"{where}, the shape of what {what} is {tuple(got.shape)}, "
-        f"expected {tuple(expected.shape)}",
+        f"{where}, the shape of the {what} is {tuple(got.shape)}, expected {tuple(expected.shape)}",
     )
     for at in (got != expected).nonzero()[:1].tolist():
         i, drawn, fate, word = (part[tuple(at)].item() for part in (ids, DRAWN, FATE, WORDS))
         raise Mismatch(
             f"for the id {i} with drawn={drawn:.2f}, fate={fate:.2f} and {word} in `words`, "
-            f"what {what} is {short(got[tuple(at)])}, expected {short(expected[tuple(at)])}. {note}"
+            f"the {what} is {short(got[tuple(at)])}, expected {short(expected[tuple(at)])}. {note}"
         )
 
 
 def _reads(answer):
     """a chosen word is hidden, swapped or kept, by its number in fate"""
-    note = "Below 0.8 it is hidden, from there to below 0.9 it is words', and then it stays."
+    note = "Below 0.8 it is hidden, from there to below 0.9 it is replaced, and then it stays."
     read, _ = _pair(answer, f"for ids={IDS.tolist()}")
-    _agree(read, READ, IDS, "is read", note)
+    _agree(read, READ, IDS, "input", note)
 
 
 def _says(answer):
-    """what has to be said is every chosen word, as it was, and nothing else"""
+    """the targets are the chosen words, as they were, and nothing else"""
     note = "The loss counts where a word was chosen: hidden, swapped or kept."
     _, say = _pair(answer, f"for ids={IDS.tolist()}")
-    _agree(say, SAY, IDS, "is to be said", note)
+    _agree(say, SAY, IDS, "target", note)
 
 
 def _no_specials(answer):
     """<pad>, <bos> and <eos> are never chosen"""
     ids = torch.tensor([[1, 2, 2, 0, 0, 1]] * 2)
     read, _ = _pair(answer, f"for ids={ids.tolist()}", ids)
-    _agree(read, ids, ids, "is read", "0, 1 and 2 are <pad>, <bos> and <eos>.")
+    _agree(read, ids, ids, "input", "0, 1 and 2 are <pad>, <bos> and <eos>.")
 
 
 def _other_mask(answer):
     """<mask> has the id that is given"""
     read, _ = _pair(answer, "for mask_id=20", mask_id=20)
     expected = READ.masked_fill(READ == 10, 20)
-    _agree(read, expected, IDS, "is read", "Here mask_id=20.")
+    _agree(read, expected, IDS, "input", "Here mask_id=20.")
 
 
 def _word_by_word(ids, drawn, fate, words, mask_id):
@@ -370,14 +373,19 @@ MASKED = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "Write `my_masked(ids, drawn, fate, words, mask_id)`, BERT's masking with the random "
-        "numbers given. A word (an id from 3 on) is *chosen* if its number in `drawn` is below "
-        "0.15. A chosen word becomes `mask_id` if its number in `fate` is below 0.8, the word at "
-        "the same place in `words` if that is from 0.8 to below 0.9, and stays otherwise. "
-        "Return what the encoder reads and what it must say: the word that stood there where one "
-        "was chosen, -100 elsewhere (`F.cross_entropy` leaves that out)."
+        "Write `my_masked(ids, drawn, fate, words, mask_id)`, which masks a batch of ids by BERT's "
+        "rule. The random numbers are passed in: `drawn` decides which words are chosen and `fate` "
+        "what happens to each, and `words` holds the random replacements. Return the encoder's "
+        "input and its targets: the original id where a word was chosen, and -100 everywhere else, "
+        "which `F.cross_entropy` ignores."
     ),
-    hint="`torch.where(condition, words, ids)` and `masked_fill`; the order of two writes counts.",
+    hint=(
+        "The rule in detail: words are the ids from 3 upwards. A word is chosen if its `drawn` is "
+        "below 0.15. It becomes `mask_id` if its `fate` is below 0.8, its entry in `words` if "
+        "`fate` is at least 0.8 but below 0.9, and stays as it is otherwise.",
+        "Use `torch.where(condition, words, ids)` and `masked_fill`. The order in which you apply "
+        "them matters.",
+    ),
     function=my_masked,
     tests=(_reads, _says, _no_specials, _other_mask, _ends, _any_batch, _masked_travels),
 )
@@ -602,17 +610,17 @@ SEES = Exercise(
     difficulty=3,
     minutes=15,
     statement=(
-        "Write `my_sees_right(encode, x)`, the check that finds a causal encoder. `encode` maps "
-        "`(B, S, C)` to `(B, S, C)`; return `True` if in every sentence *every* output can be "
-        "changed by *every* input to its right, otherwise `False`. A change is a change, however "
-        "small, and whichever features it is in. Use gradients; or, in float64, change one input "
-        "at a time and compare exactly: rounding hides small changes."
+        "Write `my_sees_right(encode, x)`, a check that detects a causal encoder. `encode` maps "
+        "`(B, S, C)` to `(B, S, C)`. Return `True` if in every sentence *every* output can be "
+        "changed by *every* input to its right, and `False` otherwise. Any change counts, however "
+        "small it is and whichever features it affects. Use gradients, or change one input at a "
+        "time in float64 and compare exactly, because rounding hides small changes."
     ),
     hint=(
-        "For each t: the gradient of `out[:, t]`, its features weighed at random, by `x` "
-        "(`torch.autograd.grad(out[:, t], x, weights, retain_graph=True)`). Look at "
-        "`[:, t + 1 :]`, and ask of each position there, in each sentence, whether it is exactly "
-        "0 in all features."
+        "For each t, take the gradient of `out[:, t]`, its features weighted at random, with "
+        "respect to `x`: `torch.autograd.grad(out[:, t], x, weights, retain_graph=True)`. Check "
+        "for each position of `[:, t + 1 :]`, in each sentence, whether the gradient is exactly 0 "
+        "in all features."
     ),
     function=my_sees_right,
     tests=(

@@ -18,7 +18,7 @@ from tinytf_course.words import described
 
 
 def my_shift_right(rows, bos, eos, pad):
-    """What the decoder reads and what it must say: two integer tensors (B, T).
+    """The decoder's input and its labels: two integer tensors (B, T).
 
     rows is a list of lists of word ids, of any lengths. T is the longest of them plus 1.
     """
@@ -35,7 +35,7 @@ def _both(answer, rows=ROWS, bos=BOS, eos=EOS, pad=PAD):
     where = f"for rows={rows}"
     expect(
         isinstance(got, list | tuple) and len(got) == 2,
-        f"{where}, you return a {type(got).__name__}, expected two tensors: (reads, says)",
+        f"{where}, you return a {type(got).__name__}, expected two tensors: (input, labels)",
     )
     return [tensor(part, where) for part in got]
 
@@ -56,22 +56,22 @@ def _two_of_a_shape(answer):
 
 
 def _reads(answer):
-    """the decoder reads <bos>, then the words"""
-    same(_both(answer)[0], [[1, 7, 8, 9, 8], [1, 5, 6, 0, 0]], f"{_ROWS}, reads")
+    """the input is <bos>, then the words"""
+    same(_both(answer)[0], [[1, 7, 8, 9, 8], [1, 5, 6, 0, 0]], f"{_ROWS}, as the input")
 
 
 def _says(answer):
-    """it must say the words, then <eos>"""
-    same(_both(answer)[1], [[7, 8, 9, 8, 2], [5, 6, 2, 0, 0]], f"{_ROWS}, says")
+    """the labels are the words, then <eos>"""
+    same(_both(answer)[1], [[7, 8, 9, 8, 2], [5, 6, 2, 0, 0]], f"{_ROWS}, as the labels")
 
 
 def _never_the_answer(answer):
-    """what is read at a place is what was said one place before"""
+    """the input at a position is the label of the position before"""
     reads, says = _both(answer, [[5, 6, 7]], 1, 2, 0)
     expect(reads.shape == says.shape and reads.dim() == 2, "the two shapes differ")
     same(
-        reads[:, 1:], says[:, :-1], "for rows=[[5, 6, 7]], reads[:, 1:]",
-        note="It has to be says[:, :-1], or the decoder reads its answer, or a word too old.",
+        reads[:, 1:], says[:, :-1], "for rows=[[5, 6, 7]], the input[:, 1:]",
+        note="It has to be labels[:, :-1], or the decoder reads its answer, or a word too old.",
     )  # fmt: skip
 
 
@@ -79,13 +79,14 @@ def _never_the_answer(answer):
 def _own_ids(answer):
     """the special ids are the arguments"""
     where = "for rows=[[3], [4, 0]], bos=8, eos=9, pad=5"
+    note = "Here 0 is a word and 5 padding."
     reads, says = _both(answer, [[3], [4, 0]], 8, 9, 5)
-    same(reads, [[8, 3, 5], [8, 4, 0]], f"{where}, reads", note="Here 0 is a word and 5 padding.")
-    same(says, [[3, 9, 5], [4, 0, 9]], f"{where}, says", note="Here 0 is a word and 5 padding.")
+    same(reads, [[8, 3, 5], [8, 4, 0]], f"{where}, as the input", note=note)
+    same(says, [[3, 9, 5], [4, 0, 9]], f"{where}, as the labels", note=note)
 
 
 def _place_by_place(rows, bos, eos, pad):
-    """What stands at each place of each row."""
+    """What is at each position of each row."""
     reads, says = [], []
     for row in rows:
         places = range(max(len(other) for other in rows) + 1)
@@ -114,7 +115,7 @@ def _one_id_for_all(answer):
 
 def _begin_is_end(answer):
     """<bos> and <eos> may be one id"""
-    note = "Here 2 is <bos> and <eos>: read at the start, and said at the end."
+    note = "Here 2 is <bos> and <eos>: first in the input, and last in the labels."
     agrees(answer, _place_by_place, [[3]], 2, 2, 0, dtype=False, note=note)
     agrees(answer, _place_by_place, [[3, 4], [5]], 2, 2, 0, dtype=False, note=note)
 
@@ -131,12 +132,15 @@ SHIFT = Exercise(
     minutes=8,
     statement=(
         "Write `my_shift_right(rows, bos, eos, pad)` for a list of lists of word ids, of any "
-        "lengths. It returns two integer tensors of one shape `(B, T)`: what the decoder reads, "
-        "and what it must say at the same place. One has `bos` and the words, the other the words "
-        "and `eos`; shorter rows are filled with `pad` on the right. The `eos` of a row is never "
-        "read, and one id may serve as several of the three."
+        "lengths. It returns two integer tensors of one shape `(B, T)`: the decoder's input, which "
+        "is `bos` and the words, and the labels, which are the words and `eos`. Shorter rows are "
+        "filled with `pad` on the right. The `eos` of a row is never in the input, and one id may "
+        "serve as several of the three."
     ),
-    hint="One gets `bos` in front, the other `eos` behind the last word; the padding comes last.",
+    hint=(
+        "The input gets `bos` in front, and the labels get `eos` after the last word. The padding "
+        "comes last."
+    ),
     function=my_shift_right,
     tests=(
         _two_of_a_shape,
@@ -216,7 +220,7 @@ def _whole(answer):
 
 @hint("What is added is x as it was, not the normalised x.")
 def _stream(answer):
-    """when the sublayers give nothing, x comes out as it went in"""
+    """when the sublayers return zeros, x comes out as it went in"""
     _same_layer(
         answer, "when every sublayer returns 0", _zero, _zero, _zero,
         note="The residual carries x itself, not the normalised x.",
@@ -224,8 +228,8 @@ def _stream(answer):
 
 
 def _self_first(answer):
-    """cross-attention is asked by what self-attention found"""
-    where = "when only the attentions give something"
+    """cross-attention gets what self-attention found"""
+    where = "when only the attentions return anything but zeros"
     _same_layer(answer, where, ffn=_zero, note=_IN_TURN)
 
 
@@ -290,7 +294,7 @@ def _equals_torchs(answer):
 
 
 def _layer_gradients(answer):
-    """gradients reach x and the memory along every way"""
+    """gradients reach x and the memory along every path"""
     parts = (_own, _cross, _ffn, list(NORMS))
     gradients(answer, _in_a_loop, X_IN, MEMORY, *parts, where=_SMALL)
 
@@ -302,11 +306,11 @@ ORDER = Exercise(
     minutes=8,
     statement=(
         "Write `my_decoder_layer(x, memory, self_attention, cross_attention, feed_forward, "
-        "norms)`: the Pre-LN decoder layer of the drawing, from parts given as functions. "
-        "`self_attention(y)` has its mask already; `cross_attention(y, memory)` takes the "
+        "norms)`, the Pre-LN decoder layer of the drawing. Its parts are given as functions: "
+        "`self_attention(y)` has its mask already, and `cross_attention(y, memory)` takes the "
         "queries first. `norms` holds three functions, one for each sublayer."
     ),
-    hint="Three lines, each of the form `x = x + sublayer(norm(x))`.",
+    hint="It takes three lines, each of the form `x = x + sublayer(norm(x))`.",
     function=my_decoder_layer,
     tests=(
         _whole,
@@ -549,15 +553,16 @@ LEAK = Exercise(
     difficulty=3,
     minutes=15,
     statement=(
-        "You are given a function and an input `x` of shape `(B, T, C)`; the output has that "
-        "shape too. You can't see its code; it can be differentiated, and takes T positions, no "
-        "fewer. Write "
-        "`my_leaks(function, x)`: True if some output depends on an input at a later position, "
-        "False if position t depends on inputs 0 to t only. A small leak is one, too."
+        "You are given a function, whose code you can't see, and an input `x` of shape "
+        "`(B, T, C)`; the output has the same shape. Write `my_leaks(function, x)`, which returns "
+        "True if some output depends on an input at a later position, and False if position t "
+        "depends on inputs 0 to t only. However small, a leak counts. The function can be "
+        "differentiated, and it takes T positions, no fewer."
     ),
     hint=(
-        "For each t, `torch.autograd.grad` of output t in a random direction; look at the gradient "
-        "of the inputs after t. Or change the inputs after t and compare outputs 0 to t."
+        "For each t, take the gradient of output t in a random direction with "
+        "`torch.autograd.grad`, and look at its part for the inputs after t. Or change the inputs "
+        "after t and compare outputs 0 to t."
     ),
     function=my_leaks,
     tests=(

@@ -45,7 +45,7 @@ def _layer(f):
         "norms come first, and the activation is another": lambda layer: run(
             layer, residual=PreNorm, activation=F.gelu
         ),
-        "half of what sublayers say is dropped": lambda layer: dropped(layer, dropout=0.5),
+        "half of what sublayers add is dropped": lambda layer: dropped(layer, dropout=0.5),
         "no dropout is named: a tenth is dropped": dropped,
         "numbers are in float32": lambda layer: dtypes(
             layer(6, 2, 10)(wide(2, 4, 6, seed=1).float())
@@ -188,7 +188,7 @@ PARTS = (
             ),
             "all words are swapped": _pairs(1.0, 0.0, 1.0, share=1.0, masked=0.0, swapped=1.0),
             "nothing is left to chance": _all_or_none,
-            "some are no words": _specials,
+            "some are special tokens": _specials,
             "the vocabulary is large": _large_words,
             "two generators draw": _by_its_generator,
             "ids are of another whole-number type, which is kept": _short_ids,

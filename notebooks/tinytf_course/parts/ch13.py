@@ -71,13 +71,13 @@ PARTS = (
         {
             "its weights are counted": lambda layer: shapes(layer(6, 2, 10)),
             "it reads two sentences": _run,
-            "nobody sees what comes later, nor padding": lambda layer: _run(
+            "no position sees what comes later, nor padding": lambda layer: _run(
                 layer, causal_mask(4), SEEN
             ),
             "norms come first, and the activation is another": lambda layer: _run(
                 layer, causal_mask(4), SEEN, residual=PreNorm, activation=F.gelu
             ),
-            "half of what sublayers say is dropped": lambda layer: _dropped(layer, dropout=0.5),
+            "half of what sublayers add is dropped": lambda layer: _dropped(layer, dropout=0.5),
             "no dropout is named: a tenth is dropped": _dropped,
             "numbers are in float32": lambda layer: _single(layer(6, 2, 10)),
             "words come one by one, with a cache": _steps,
@@ -90,7 +90,7 @@ PARTS = (
         {
             "its weights are counted": lambda stack: shapes(_stack(stack)),
             "three layers read the same memory": lambda stack: _stack(stack)(*_tokens()),
-            "nobody sees what comes later, nor padding": lambda stack: _stack(stack)(
+            "no position sees what comes later, nor padding": lambda stack: _stack(stack)(
                 *_tokens(), causal_mask(4), SEEN
             ),
             "it ends in a norm": lambda stack: _stack(stack, LayerNorm(6))(*_tokens()),

@@ -56,7 +56,7 @@ WIDTH, LAYERS, STEPS = 64, 3, 1500
 
 
 class Cloze(nn.Module):
-    """An encoder that says which word stood at each position.
+    """An encoder that predicts the missing words.
 
     `left_only` puts a decoder's causal mask into it: each position sees only what is left of it.
     """
@@ -78,7 +78,7 @@ class Cloze(nn.Module):
         return self.encoder(self.positions(self.embedding(ids)), mask)
 
     def forward(self, ids: Tensor, chosen: Tensor) -> Tensor:
-        """Score the words at the chosen places: ids and booleans (B, S) -> (chosen, V)."""
+        """The logits at the chosen positions: ids and booleans (B, S) -> (chosen, V)."""
         return self.read(ids)[chosen] @ self.embedding.weight[:-1].T
 
 

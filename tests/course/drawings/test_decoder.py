@@ -94,11 +94,11 @@ def test_what_the_mask_lets_through_has_an_arrow(place, masked):
     leak = not masked and place < 2  # the last answer is never read
     assert ("the answer itself" in [text.get_text() for text in ax.texts]) == leak
     said = spoken(ax.figure)
-    assert f"Place {place}, which must say {says[place]}, is reached by <bos>" in said
+    assert f"Position {place}, whose label is {says[place]}, is reached by <bos>" in said
     assert said.endswith("the answer.") == leak
     assert said.endswith("hidden.") == (masked and place < 2)
 
 
 def test_only_a_place_that_is_read_can_be_chosen():
-    with pytest.raises(ValueError, match="place 2 is not one of 0 to 1"):
+    with pytest.raises(ValueError, match="position 2 is not one of 0 to 1"):
         viz.draw_let_through(["<bos>", "a"], ["a", "<eos>"], 2)

@@ -43,7 +43,7 @@ def test_only_chosen_words_are_to_be_said():
     assert words(ax).count("cat") == 2
     assert words(ax).count("<mask>") == 1
     assert words(ax).count("sat") == 2
-    assert spoken(ax).endswith("must say a word: cat.")
+    assert spoken(ax).endswith("the chosen words: cat.")
     with pytest.raises(ValueError, match="zip"):
         draw_masked_words(["a", "cat"], ["a"], [True, True])
 
