@@ -97,8 +97,8 @@ BROKEN = {
     "speech": KITE.replace("help you,” said Bruno", "help you,” said Mia"),
     "ending": KITE.replace(" Four eyes see more than two.", ""),
     "plan": "Once there was a shy girl named Mia who had a kite. Next door lived a clever bear "
-    "named Bruno. Mia and Bruno wanted to take the kite to the hill. But then it began to rain, harder "
-    "and harder. “Then we will go to the barn instead,” said Bruno. They hurried to the bakery.",
+    "named Bruno. Mia and Bruno wanted to take the kite to the hill. But then it began to rain, "
+    "harder and harder. “Then we will go to the barn instead,” said Bruno. They hurried to the bakery.",
 }
 
 
