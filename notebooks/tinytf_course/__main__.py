@@ -25,6 +25,7 @@ COMMANDS = {
     "release": "make an edition for a class",
     "collect": "results of submitted notebooks, graded anew",
     "site": "build the web edition",
+    "story": "tell a story, or check a text and mark its first fault",
     "patient": "a program with a silent bug, or none, to find",
 }
 

@@ -1,10 +1,12 @@
 """The storybook: its stories make sense, and texts that don't are found out."""
 
+import io
 import math
 import random
 
 import pytest
 
+from tinytf_course.__main__ import main
 from tinytf_course.stories import PLOTS, answers, check, is_right, plots, tell
 from tinytf_course.stories import words as w
 from tinytf_course.stories.templates import TEMPLATES, readings, sentences
@@ -98,7 +100,8 @@ BROKEN = {
     "ending": KITE.replace(" Four eyes see more than two.", ""),
     "plan": "Once there was a shy girl named Mia who had a kite. Next door lived a clever bear "
     "named Bruno. Mia and Bruno wanted to take the kite to the hill. But then it began to rain, "
-    "harder and harder. “Then we will go to the barn instead,” said Bruno. They hurried to the bakery.",
+    "harder and harder. “Then we will go to the barn instead,” said Bruno. "
+    "They hurried to the bakery.",
 }
 
 
@@ -209,3 +212,24 @@ def test_wishes_and_promises_can_be_asked_for():
         for question, right in answers(world).items():
             assert question.endswith("?")
             assert all(is_right(wording.upper() + " .", right) for wording in right)
+
+
+# ---- the command
+
+
+def test_the_command_tells_and_checks(capsys, tmp_path, monkeypatch):
+    assert main(["story", "--seed", "3", "--plot", "rain"]) == 0
+    assert capsys.readouterr().out.strip() == tell(3, "rain").text
+    (tmp_path / "kite.txt").write_text(KITE, encoding="utf-8")
+    assert main(["story", str(tmp_path / "kite.txt")]) == 0
+    assert capsys.readouterr().out.endswith("✓ it makes sense\n")
+    monkeypatch.setattr("sys.stdin", io.StringIO(BROKEN["owner"]))
+    assert main(["story", "-"]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[-2:] == [
+        "✗ With a smile, Mia handed Bruno the kite.", "✗ owner: Mia does not have the kite",
+    ]  # fmt: skip
+    assert main(["story", KITE * 9]) == 1  # too long for a path
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\xff")
+    assert main(["story", str(tmp_path / "bytes")]) == 2
+    assert "can't be read" in capsys.readouterr().err
