@@ -126,20 +126,28 @@ class _Teller:
     def close(self, theme, *more):
         """End the story: with its lesson, or in another way."""
         a, b = self.a, self.b
-        ways = ["lesson", "lesson", "friends", "home", *more]
+        met = "friends" if "meet" in self.world.happened else "better"
+        ways = ["lesson", "lesson", met, "home", *more]
+        if "oversleep" in self.world.happened:
+            ways.remove("home")
         way = self.draw(range(len(ways)))
         if ways[way] == "lesson":
             self.put("lesson", self.draw(LESSONS[theme]))
-        elif ways[way] == "friends":
-            self.say("friends", a, b)
+        elif ways[way] == met:
+            self.say(met, a, b)
         elif ways[way] == "home":
-            self.say("home", self.draw((a, b)))
+            self.say("home", a)
         else:
             self.say("tight", a, o=more[0])
 
     def go(self, name, place, first=False):
         """Somebody goes somewhere, and perhaps there is something to see."""
         self.say("go", name, p=place, only=lambda t: first or not t.startswith("One day"))
+        self.look(place)
+
+    def take(self, name, thing, place):
+        """Somebody takes a thing somewhere, and perhaps there is something to see."""
+        self.say("take", name, o=thing, p=place)
         self.look(place)
 
     def go_both(self, place):
@@ -158,15 +166,16 @@ class _Teller:
         a, b = self.a, self.b
         o, place = self.draw(w.THINGS), self.draw(w.OUTDOORS)
         self.say("open_own", a, o=o)
-        self.go(a, place, first=True)
-        self.say("lose", a, o=o)
+        self.take(a, o, place)
+        pocket = o in w.POCKET and self.chance(0.5)
+        self.say("no_more" if pocket else "lose", a, o=o)
         self.maybe(0.4, "sad", a)
         self.say("meet", a, b)
         self.maybe(0.5, "ask_why", None, b)
         self.say("tell_lost", a, o=o)
         self.say("promise_help", None, b)
         self.say("search", a, b, o=o)
-        if o in w.POCKET and self.chance(0.5):
+        if pocket:
             self.say("pocket", None, b)
             self.say("find_pocket", a, o=o)
             self.maybe(0.5, "laugh", a, b)
@@ -190,8 +199,9 @@ class _Teller:
         self.go(a, place)
         self.say("task", a, D=did)
         self.say("back", a, b)
-        self.maybe(0.5, "report", a, D=did)
-        self.maybe(0.5, "word", None, b)
+        if self.chance(0.6):
+            self.say("report", a, D=did)
+            self.maybe(0.6, "word", None, b)
         self.say("give", b, a, o=o)
         self.maybe(0.3, "glad", a)
         self.maybe(0.5, "use", a, o=o)
@@ -224,7 +234,7 @@ class _Teller:
         self.say("open_own", a, o=o)
         self.say("friend", a, b)
         self.say("plan", a, b, o, p=place)
-        self.say("rain")
+        self.say("rain", a, o=o)
         self.maybe(0.5, "sad_both", a, b)
         if o == "boat" and self.chance(0.5):
             self.say("puddle", None, b)
@@ -265,13 +275,13 @@ class _Teller:
         self.say("may_borrow", a, o=thing)
         self.say("lend", a, b, thing)
         self.maybe(0.5, "promise_back", a)
-        self.go(a, place)
+        self.take(a, thing, place)
         return a, b, thing
 
     def kept(self):
         a, b, o = self.borrow(self.draw(w.THINGS))
         self.say("use", a, o=o)
-        self.say("late")
+        self.say("dusk")
         self.maybe(0.5, "remember", a)
         self.say("back", a, b)
         self.say("return", a, o=o)
@@ -286,7 +296,7 @@ class _Teller:
         self.maybe(0.6, "waited", None, b)
         self.say("back", a, b)
         self.say("sorry_late", a)
-        self.say("return", a, o=o)
+        self.say("return", a, o=o, only=lambda t: "said" not in t)
         self.say("forgive_late", None, b)
         self.close("forgiven")
 
@@ -313,7 +323,7 @@ class _Teller:
         self.say("spot", a, b, o)
         self.say("mine", a)
         self.say("no_mine", None, b)
-        self.maybe(0.6, "sulk", a, b)
+        self.maybe(0.6, "sulk", a, b, o)
         self.maybe(0.6, "dull")
         self.say("turns", None, b)
         self.say("share", a, b, o)
@@ -324,15 +334,16 @@ class _Teller:
         done, name = w.SIGNALS[o]
         self.friends()
         self.say("has", None, b, o=o)
-        self.go(a, place, first=True)
+        self.say("errand", a, p=place)
+        self.look(place)
         self.say("late")
         self.say("no_way", a)
         self.maybe(0.5, "afraid", a)
-        self.maybe(0.6, "worry", a, b)
+        self.say("worry", a, b)
         self.say("signal", None, b, S=done)
         self.say("follow", a, b, N=name)
         self.maybe(0.5, "thank", a, b)
-        self.close("light")
+        self.close("watch")
 
     def race(self):
         a, b, place = self.a, self.b, self.draw(w.PLACES)
@@ -342,7 +353,6 @@ class _Teller:
         self.say("trip", a)
         self.say("help_up", a, b)
         self.say("tie", a, b, p=place)
-        self.look(place)
         self.maybe(0.6, "both_won", a)
         self.close("race")
 
@@ -362,7 +372,7 @@ class _Teller:
         self.say("open_own", a, o=o)
         self.say("friend", a, b)
         self.say("ill", None, b)
-        self.maybe(0.4, "sad", b)
+        self.maybe(0.4, "sad", b, only=lambda t: "sat" not in t)
         self.say("visit", a, o=o)
         self.say("give", a, b, o)
         self.maybe(0.4, "thank", b, a)
@@ -372,7 +382,8 @@ class _Teller:
 
     def seek(self):
         a, b = self.a, self.b
-        place, other = self.draw_two(w.PLACES)
+        place = self.draw(w.PLACES)
+        other = self.draw(p for p in w.PLACES if {place, p} in w.NEAR)
         self.friends()
         self.say("play", a)
         self.say("hides", a, b, p=place)

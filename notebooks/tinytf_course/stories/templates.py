@@ -20,7 +20,7 @@ TEMPLATES = {
         "Once there was a {R} {K} named {A}.",
         "One morning, a {R} {K} named {A} woke up early.",
         "Long ago, a {R} {K} named {A} lived in a small house.",
-        "Everybody in the village knew a {R} {K} named {A}.",
+        "It was an ordinary Tuesday until a {R} {K} named {A} opened the door.",
     ),
     "open_own": (
         "Once there was a {R} {K} named {A} who had {O.a}.",
@@ -42,18 +42,14 @@ TEMPLATES = {
         "Just then, a {R} {K} named {B} came along.",
         "A {R} {K} named {B} was there, too.",
     ),
-    "has": (
-        "{B} had {O.a}.",
-        "Now {B} had {O.a}, and it was the best in the village.",
-        "On a shelf, {B} kept {O.a}.",
-    ),
+    "has": ("{B} had {O.a}.", "{B} had {O.a} at home.", "On a shelf, {B} kept {O.a}."),
     "want": ("But {A} dreamed of {O.a}, to {V}.", "What {A} really wanted was {O.a}."),
     # ways
     "go": (
         "{A} went {P.to}.",
         "One day, {A} walked {P.to}.",
         "{A} ran all the way {P.to}.",
-        "Whistling, {A} set out and came {P.to}.",
+        "Whistling, {A} set out for the {P}.",
     ),
     "go_both": (
         "{AB} went {P.to} together.",
@@ -63,14 +59,14 @@ TEMPLATES = {
     "back": (
         "{A} went back to {B}.",
         "{A} hurried back to {B}.",
-        "With a beating heart, {A} went to see {B}.",
+        "On tiptoe, {A} went to see {B}.",
     ),
     "see": tuple(detail for _, details in w.PLACES.values() for detail in details),
     # feelings
     "sad": (
         "{A} was {G}.",
         "{A} was so {G} that {A.he} sat down and sighed.",
-        "A tear ran down {A.his} nose, for {A} was {G}.",
+        "A tear ran down {A.his} nose, and {A} let it run.",
     ),
     "glad": (
         "{A} was {F}.",
@@ -78,7 +74,7 @@ TEMPLATES = {
         "Never had {A} been so {F}.",
     ),
     "sad_both": ("{AB} were {G}.", "{AB} looked out of the window and sighed."),
-    "laugh": ("{AB} laughed until it hurt.", "{AB} looked at each other and laughed."),
+    "laugh": ("They laughed until their bellies hurt.", "{AB} looked at each other and laughed."),
     "thank": (
         "“Thank you, {B},” said {A}.",
         "{A} thanked {B} with a hug.",
@@ -94,21 +90,22 @@ TEMPLATES = {
     "ask_why": ("“Why are you so {G}?” asked {B}.", "“What is the matter?” asked {B}."),
     "tell_lost": (
         "“I have lost my {O.n},” said {A}.",
-        "“I can not find my {O.n} any more,” said {A}.",
+        "“I cannot find my {O.n} anywhere,” said {A}.",
     ),
     "promise_help": (
-        "“I promise to help you,” said {B}.",
-        "“Do not cry. I will help you look,” said {B}.",
+        "“I will help you look,” said {B}.",
+        "“Do not cry. I promise to help you,” said {B}.",
     ),
     "search": (
         "{AB} looked under every leaf.",
         "{AB} searched high and low.",
         "On hands and knees, {AB} looked for {O}.",
+        "{AB} looked everywhere twice, in case {O} had come back.",
     ),
     "find": (
         "At last {A} found {O} {P.at}, behind a stone.",
         "“Here it is!” cried {A}, and held up {O}.",
-        "Then {A} saw something {P.at}: it was {O}!",
+        "{A} saw it first: there lay {O}, as if it had been waiting.",
     ),
     "pocket": (
         "“Look into your own pocket,” said {B} at last.",
@@ -121,7 +118,7 @@ TEMPLATES = {
     "give": (
         "{A} gave {O} to {B}.",
         "With a smile, {A} handed {B} {O}.",
-        "{A} put {O} into the hands of {B}.",
+        "{A} held out {O}, and {B} took it.",
     ),
     # a wish
     "may_i": ("“May I have your {O.n}?” asked {A}.", "“Would you give me your {O.n}?” asked {A}."),
@@ -135,7 +132,7 @@ TEMPLATES = {
         "{A} {D}, and it was hard work.",
         "Humming a song, {A} {D}.",
     ),
-    "report": ("“I {D},” said {A}.", "“It is done. I {D},” said {A}."),
+    "report": ("“It is done. I {D},” said {A}.", "“I {D}, every bit of the work,” said {A}."),
     "word": ("“A promise is a promise,” said {B}.", "“I keep my word,” said {B}."),
     # a trade
     "offer": (
@@ -148,7 +145,10 @@ TEMPLATES = {
         "{A} held out {O}, {B} held out {Q}, and they traded.",
     ),
     "miss": ("But that night, {A} missed {O}.", "But without {O}, {A} could not fall asleep."),
-    "miss_too": ("“I miss my {Q.n}, too,” said {B} the next morning.",),
+    "miss_too": (
+        "“I miss my {Q.n},” said {B} the next morning.",
+        "The next morning, {B} came and said, “I miss my {Q.n}.”",
+    ),
     "trade_back": (
         "So {A} took back {O}, and {B} took back {Q}.",
         "And so {O} went home with {A}, and {Q} went home with {B}.",
@@ -160,7 +160,8 @@ TEMPLATES = {
     ),
     "rain": (
         "But just as they set out, it began to rain.",
-        "But then it began to rain, harder and harder.",
+        "But in the morning, it rained and rained.",
+        "The first drop fell on {A}, and the second on {O}.",
     ),
     "idea": (
         "“I know what to do. Let us go {P.to},” said {B}.",
@@ -168,7 +169,7 @@ TEMPLATES = {
     ),
     "fun": ("{AB} {I}.", "There {AB} {I}, and the rain drummed on the roof."),
     "puddle": ("“A boat loves water!” cried {B}, and they let it sail through the puddles.",),
-    "clear": ("The next morning, the rain was over.", "When they woke up, the sun was shining."),
+    "clear": ("The next morning, the rain was over.", "Two days later, the sun was shining."),
     "at_last": ("So {AB} took {O} {P.to} at last.", "Now {AB} could take {O} {P.to}."),
     # a secret
     "made": ("In secret, {A} had bought {O.a} for {B}.", "{A} had {O.a} for {B}, but nobody knew."),
@@ -190,6 +191,7 @@ TEMPLATES = {
     ),
     "lend": (
         "“Yes, but bring it back before dark,” said {B}, and gave {A} {O}.",
+        "“Take it, but bring yourself back, too,” said {B}, and gave {A} {O}.",
         "{B} lent {A} {O}.",
     ),
     "promise_back": (
@@ -202,9 +204,9 @@ TEMPLATES = {
     "kept": ("“You kept your promise,” said {B}.", "“I knew that you would come,” said {B}."),
     "oversleep": (
         "But {A} lay down in the grass and fell asleep.",
-        "{A} wanted to rest for a moment, and slept until morning.",
+        "{A} only wanted to rest, but slept until morning.",
     ),
-    "waited": ("All night, {B} had waited at the window.", "{B} had waited and waited."),
+    "waited": ("{B} had waited at the window all night.", "{B} had waited and waited."),
     "sorry_late": (
         "“I broke my promise, and I am sorry,” said {A}.",
         "“I fell asleep. I am so sorry,” said {A}.",
@@ -234,11 +236,15 @@ TEMPLATES = {
     ),
     "mend": ("{A} mended {O} with string and glue.", "{AB} mended {O} together."),
     # a quarrel
-    "spot": ("There lay {O.a}, and nobody was near.", "Under a bush, {AB} found {O.a}."),
+    "spot": ("There lay {O.a}, and nobody came to fetch it.", "Under a bush, {AB} found {O.a}."),
     "mine": ("“It is mine! I saw it first,” said {A}.", "“I want it for myself,” said {A}."),
     "no_mine": ("“No, it is mine!” said {B}.", "“But I picked it up,” said {B}."),
-    "sulk": ("{AB} turned their backs on each other.", "For an hour, {AB} did not speak."),
-    "dull": ("But it is no fun to play alone.", "It was very quiet."),
+    "sulk": (
+        "{AB} turned their backs on each other.",
+        "For an hour, {AB} did not speak.",
+        "{A} held {O} tight, and {B} did not let go either.",
+    ),
+    "dull": ("But playing alone is no fun.", "After a while, both of them were bored."),
     "turns": ("“Let us take turns,” said {B}.", "“I have an idea. It can be ours,” said {B}."),
     "share": (
         "So {O} was for both, one day for {A} and one day for {B}.",
@@ -254,7 +260,7 @@ TEMPLATES = {
     "signal": ("So {B} went outside and {S}.", "Then {B} {S}, again and again."),
     "follow": (
         "{A} followed the {N} all the way home.",
-        "Step by step, {A} followed the {N} until {A.he} stood before {B}.",
+        "Step by step, {A} followed the {N} until {A.he} saw {B}.",
     ),
     # a race
     "boast": ("“I am much faster than you,” said {A}.", "“Nobody runs as fast as I do,” said {A}."),
@@ -293,7 +299,7 @@ TEMPLATES = {
     ),
     "visit": (
         "“You may have my {O.n} until you are well,” said {A}.",
-        "“Take my {O.n}, so that you are not alone,” said {A}.",
+        "“Take my {O.n} to keep you company,” said {A}.",
     ),
     "well": ("After a week, {B} was well again.", "Soon {B} could get up and laugh again."),
     # hide and seek
@@ -301,10 +307,10 @@ TEMPLATES = {
     "hides": ("{A} counted to ten, and {B} hid {P.at}.", "{B} tiptoed away and hid {P.at}."),
     "not_there": (
         "{A} looked {P.at}, but nobody was there.",
-        "First {A} searched {P.at}, and found nobody.",
+        "First {A} looked {P.at}, but found nobody.",
     ),
     "sneeze": ("Then something sneezed {P.at}.", "Then a giggle came from the {P}."),
-    "found_you": ("“I have found you!” cried {A}.", "“There you are!” cried {A}, and touched {B}."),
+    "found_you": ("“I have found you!” cried {A}.", "“There you are!” cried {A}, and hugged {B}."),
     # a seed
     "plant": (
         "{A} planted a seed {P.at}.",
@@ -313,10 +319,10 @@ TEMPLATES = {
     "water": ("Every day, {A} watered it.", "{A} sang to it every evening."),
     "nothing": ("But nothing came up.", "A week went by, and the earth stayed bare."),
     "never": ("“It will never grow,” said {A}.", "“I give up,” said {A}."),
-    "wait": ("“Wait one more day,” said {B}.", "“Good things are slow,” said {B}."),
+    "wait": ("“Water it one more week,” said {B}.", "“Good things take time,” said {B}."),
     "bloom": (
-        "In the morning, a tall sunflower stood {P.at}.",
-        "The next day, a small green leaf looked out {P.at}.",
+        "And one morning, a tall sunflower stood {P.at}.",
+        "Then, one day, a small green leaf looked out {P.at}.",
     ),
     # a suspicion
     "gone": ("One morning, {O} was gone.", "But one day, {A} could not find {O} anywhere."),
@@ -330,15 +336,32 @@ TEMPLATES = {
         "“I am sorry that I shouted,” said {A}.",
         "{A} blushed and asked {B} to forgive {A.him}.",
     ),
+    "take": (
+        "{A} took {O} {P.to}.",
+        "With {O}, {A} went {P.to}.",
+        "{A} carried {O} all the way {P.to}.",
+    ),
+    "errand": (
+        "One day, {A} went {P.to} to pick flowers.",
+        "{A} went {P.to} to look for mushrooms.",
+        "One day, {A} went {P.to} to draw the clouds.",
+    ),
+    "no_more": (
+        "When {A} reached for {O}, there was only air.",
+        "Suddenly {A} could not find {O} any more.",
+    ),
+    "dusk": ("Soon the shadows grew long.", "Then the sun turned red."),
+    "better": (
+        "And {A} and {B} were better friends than ever.",
+        "And if you ask {A} and {B}, each tells it a little differently.",
+        "After that, nothing could part {A} and {B}.",
+    ),
     # the end
     "friends": (
         "From that day on, {A} and {B} were best friends.",
-        "And {A} and {B} stayed friends for ever after.",
+        "And {A} and {B} were friends ever after.",
     ),
-    "home": (
-        "That night, {A} fell asleep with a smile.",
-        "{A} went home, and the moon followed {A.him} all the way.",
-    ),
+    "home": ("That night, {A} fell asleep with a smile.", "{A} skipped all the way home."),
     "tight": (
         "And {A} never let go of {O} again.",
         "And from then on, {O} slept beside {A.his} pillow.",
@@ -372,18 +395,24 @@ LESSONS = {
     "truth": ("The truth is light, and a lie is heavy.", "It takes courage to say what is true."),
     "shared": (
         "What is shared is twice as much fun.",
-        "Half a toy and a whole friend is a good bargain.",
+        "Half a treasure and a whole friend is a good bargain.",
     ),
-    "light": ("Nobody is lost for whom a friend keeps watch.", "A small light reaches far."),
+    "watch": (
+        "Nobody is lost while a friend keeps watch.",
+        "A friend finds a way to call you home.",
+    ),
     "race": (
-        "Who arrives together has won together.",
+        "Those who arrive together win together.",
         "It is better to have a friend than to be first.",
     ),
     "brave": (
         "Most monsters are afraid of two friends.",
         "In the dark, a hand is better than a lamp.",
     ),
-    "kind": ("What you give to a friend comes back.", "A cold goes faster when a friend is near."),
+    "kind": (
+        "What you give to a friend comes back.",
+        "A cold goes faster when a friend thinks of you.",
+    ),
     "seek": ("A friend is worth every search.", "Nobody hides for long from a good friend."),
     "patience": ("Good things grow in the dark first.", "Waiting is also work."),
     "trust": ("Ask first, and shout later.", "A friend deserves a question before a quarrel."),

@@ -48,7 +48,7 @@ PLACES = {
     "garden": ("in", ("Bees hummed between the beans.", "A snail was crossing the path.")),
     "river": ("by", ("The water sang over the stones.", "Two ducks quarrelled over a crumb.")),
     "hill": ("on", ("From up there, the houses looked like toys.", "The wind smelled of hay.")),
-    "market": ("at", ("A man was selling hot chestnuts.", "Everybody talked at the same time.")),
+    "market": ("at", ("A man was selling hot chestnuts.", "Everybody was talking at once.")),
     "forest": ("in", ("The trees whispered to each other.", "A woodpecker knocked and knocked.")),
     "meadow": ("in", ("The grass was white with daisies.", "A grasshopper practised its song.")),
     "beach": ("on", ("The waves came in, one after another.", "A crab waved with one claw.")),
@@ -61,6 +61,10 @@ INDOORS = {
     "library": "read stories about pirates",
     "bakery": "ate warm buns with butter",
 }
+NEAR = (  # where one can play hide and seek
+    {"garden", "barn"}, {"forest", "meadow"}, {"river", "meadow"}, {"market", "bakery"},
+    {"library", "bakery"}, {"hill", "forest"}, {"beach", "river"},
+)  # fmt: skip
 OUTDOORS = tuple(place for place in PLACES if place not in INDOORS)
 PLANTED = ("garden", "meadow", "hill")
 DARK = {"barn": "went knock, knock", "forest": "went crack, crack", "library": "went hoo, hoo"}
@@ -68,7 +72,7 @@ ONLY = ("an old door in the wind", "a goat with a cold", "a hedgehog looking for
 TASKS = {  # a task: its place, how it is asked for, and how it was done
     "ducks": ("river", "feed the ducks", "fed the ducks"),
     "roses": ("garden", "water the roses", "watered the roses"),
-    "wood": ("forest", "gather some wood", "gathered some wood"),
+    "wood": ("forest", "gather the wood", "gathered the wood"),
     "sheep": ("meadow", "count the sheep", "counted the sheep"),
     "cow": ("barn", "milk the cow", "milked the cow"),
     "bread": ("bakery", "knead the bread", "kneaded the bread"),

@@ -11,8 +11,8 @@ from tinytf_course.stories.templates import WHERE
 HOME = "home"
 # Named once, and in one order: what an event needs to have happened before it, to the same people.
 BEFORE = {
-    "pocket": "search", "word": "bargain", "agree": "offer", "not_tell": "ask_hide",
-    "remember": "late", "sorry_late": "oversleep", "forgive_late": "sorry_late", "tempt": "break",
+    "pocket": "no_more", "word": "report", "agree": "offer", "not_tell": "ask_hide",
+    "remember": "dusk", "sorry_late": "oversleep", "forgive_late": "sorry_late", "tempt": "break",
     "lie": "break", "restless": "lie", "truth": "break", "forgive": "truth", "no_mine": "mine",
     "turns": "no_mine", "share": "turns", "trip": "race", "help_up": "trip", "tie": "help_up",
     "both_won": "tie", "race": "boast", "look_together": "monster", "monster": "dread",
@@ -249,6 +249,14 @@ class World:
             self._leave_for(name, p)
         self.going = ""
 
+    def _take(self, a, b, o, q, p, s):
+        self._holds(a, o)
+        self._go(a, b, o, q, p, s)
+
+    def _errand(self, a, b, o, q, p, s):
+        need(p in w.OUTDOORS, "place", f"one can not do that at the {p}")
+        self._go(a, b, o, q, p, s)
+
     def _back(self, a, b, o, q, p, s):
         here, there = self.people[a].place, self.people[b].place
         need(here != there == HOME, "place", f"{a} is at {here}, {b} at {there}")
@@ -288,6 +296,10 @@ class World:
         self.things[o] = Thing(self.things[o].owner, "", here, "lost")
         self._feel(a, "sad", f"lost the {o}")
 
+    def _no_more(self, a, b, o, q, p, s):
+        need(o in w.POCKET, "place", f"a {o} is too big to slip out of sight")
+        self._lose(a, b, o, q, p, s)
+
     def _ask_why(self, a, b, o, q, p, s):
         sad = self._hears(b)
         need(self.people[sad].mood == "sad", "feeling", f"{sad} is not sad")
@@ -320,7 +332,7 @@ class World:
     def _find(self, a, b, o, q, p, s):
         self._lost(o)
         need("search" in self.happened, "cause", "nobody has looked for it")
-        need("pocket" not in self.happened, "place", f"the {o} is in a pocket")
+        need("no_more" not in self.happened, "place", f"the {o} is in a pocket")
         self._at(a, self.things[o].place)
         need(p in (None, self.things[o].place), "place", f"the {o} is not at {p}")
         self._found(a, o)
@@ -335,7 +347,7 @@ class World:
     def _pocket(self, a, b, o, q, p, s):
         self._hears(b)
         lost = self._any_lost()
-        need(lost in w.POCKET, "place", f"a {lost} fits into no pocket")
+        need("search" in self.happened, "cause", "nobody has looked for it")
         need(self.things[lost].owner != b, "speech", f"{b} speaks to nobody else")
 
     def _find_pocket(self, a, b, o, q, p, s):
@@ -446,6 +458,7 @@ class World:
 
     def _rain(self, a, b, o, q, p, s):
         need(self.plan, "cause", "the rain would spoil nothing")
+        need(o in (None, self.plan[1]), "place", f"the {o} stayed at home")
         self.raining = True
         for name in self.people:
             self._feel(name, "sad", "it rained")
@@ -550,6 +563,9 @@ class World:
         need(not self.night, "cause", "it is night")
         need(any(x.place != HOME for x in self.people.values()), "place", "all are at home")
         self.night = True
+
+    def _dusk(self, a, b, o, q, p, s):
+        need(any(x.place != HOME for x in self.people.values()), "place", "all are at home")
 
     def _remember(self, a, b, o, q, p, s):
         need(
@@ -692,7 +708,7 @@ class World:
         self.people[a].place = HOME
         for name in self.people:
             self._feel(name, "happy", "they were home")
-        self.themes.add("light")
+        self.themes.add("watch")
 
     def _boast(self, a, b, o, q, p, s):
         self._hears(a)
@@ -766,7 +782,9 @@ class World:
 
     def _not_there(self, a, b, o, q, p, s):
         need(self.happened["play"] == (a,), "plan", f"{a} is to hide")
-        need(self.people[self.other(a)].place != p, "place", f"{self.other(a)} is there")
+        there = self.people[self.other(a)].place
+        need(there != p, "place", f"{self.other(a)} is there")
+        need({there, p} in w.NEAR, "place", f"the {p} is far from the {there}")
         self.people[a].place = p
 
     def _sneeze(self, a, b, o, q, p, s):
@@ -851,9 +869,15 @@ class World:
         self.ended = True
 
     def _friends(self, a, b, o, q, p, s):
+        need("meet" in self.happened, "ending", f"{a} and {b} have been friends before")
+        self._finish()
+
+    def _better(self, a, b, o, q, p, s):
+        need("friend" in self.happened, "ending", f"{a} and {b} had only just met")
         self._finish()
 
     def _home(self, a, b, o, q, p, s):
+        need("oversleep" not in self.happened, "ending", f"{a} has slept enough")
         self._finish()
         need(self.people[a].mood != "sad", "feeling", f"{a} is sad")
 
