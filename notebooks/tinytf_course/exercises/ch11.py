@@ -279,7 +279,7 @@ PRODUCT = Exercise(
         "`SwiGLU(d_model, 2)`, a network with two units. Feature k of its output has to be feature "
         "i of the input times feature j, and every other feature 0. The shapes are those of "
         "`nn.Linear`, (out, in): `w_1` and `w_3` are `(2, d_model)`, and `w_2` is `(d_model, 2)`. "
-        "i, j and k may be equal. Any weights that do this are right."
+        "The indices i, j and k may be equal. Any weights that do this are right."
     ),
     hint=(
         "Let feature i be the gate of one unit and its negative the gate of the other. What should "
@@ -392,8 +392,9 @@ RECALL = Exercise(
     minutes=7,
     statement=(
         "Write `my_recall(x, keys, thresholds, values)` for one token `x` of shape `(C,)`. A "
-        "unit's activity is `relu(key · x + threshold)`, where the threshold is a bias: the lower "
-        "it is, the better the key has to match. The result is the sum of the values, each "
+        "unit's activity is `relu(key · x + threshold)`, where the threshold is added, like a "
+        "bias: the lower it is, the better the key has to match. The result is the sum of the "
+        "values, each "
         "multiplied by its unit's activity. Return `(result, activity)`."
     ),
     hint="`keys @ x` has one entry per unit. The rest is attention with one query and no softmax.",

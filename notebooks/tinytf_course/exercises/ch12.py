@@ -131,7 +131,8 @@ LAYER = Exercise(
         "Write `my_encoder_layer(x, attend, think, norm_1, norm_2, norm_first)`, the forward pass "
         "of an encoder layer. `attend` and `think` are its sublayers (self-attention and the "
         "feed-forward network), and `norm_1` and `norm_2` are their norms. If `norm_first` is "
-        "false it is the Post-LN layer of the paper, otherwise the Pre-LN layer. There is no "
+        "false, the result is that of the Post-LN layer of the paper, otherwise the Pre-LN layer. "
+        "There is no "
         "dropout."
     ),
     hint=(
@@ -376,8 +377,8 @@ MASKED = Exercise(
         "Write `my_masked(ids, drawn, fate, words, mask_id)`, which masks a batch of ids by BERT's "
         "rule. The random numbers are passed in: `drawn` decides which words are chosen and `fate` "
         "what happens to each, and `words` holds the random replacements. Return the encoder's "
-        "input and its targets: the original id where a word was chosen, and -100 everywhere else, "
-        "which `F.cross_entropy` ignores."
+        "input and its targets: the original id where a word was chosen, and everywhere else "
+        "-100, which `F.cross_entropy` ignores."
     ),
     hint=(
         "The rule in detail: words are the ids from 3 upwards. A word is chosen if its `drawn` is "

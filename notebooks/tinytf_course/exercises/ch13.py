@@ -132,10 +132,11 @@ SHIFT = Exercise(
     minutes=8,
     statement=(
         "Write `my_shift_right(rows, bos, eos, pad)` for a list of lists of word ids, of any "
-        "lengths. It returns two integer tensors of one shape `(B, T)`: the decoder's input, which "
-        "is `bos` and the words, and the labels, which are the words and `eos`. Shorter rows are "
-        "filled with `pad` on the right. The `eos` of a row is never in the input, and one id may "
-        "serve as several of the three."
+        "lengths. It returns two integer tensors of the same shape `(B, T)`: the decoder's input, "
+        "which is `bos` followed by the words, and the labels, which are the words followed by "
+        "`eos`. Shorter rows are "
+        "filled with `pad` on the right. The `eos` of a row is never in the input, and two or all "
+        "three of `bos`, `eos` and `pad` may have the same id."
     ),
     hint=(
         "The input gets `bos` in front, and the labels get `eos` after the last word. The padding "

@@ -17,7 +17,7 @@ KITE = (
     "Once there was a shy girl named Mia who had a kite. One day, Mia walked to the meadow. "
     "Mia put the kite down for a moment and forgot it. "
     "Just then, a clever bear named Bruno came along. “What is the matter?” asked Bruno. "
-    "“I have lost my kite,” said Mia. “I promise to help you,” said Bruno. "
+    "“I have lost my kite,” said Mia. “I will help you look,” said Bruno. "
     "They searched high and low. “Here it is!” cried Bruno, and held up the kite. "
     "With a smile, Bruno handed Mia the kite. Four eyes see more than two."
 )
@@ -96,11 +96,11 @@ BROKEN = {
     "promise": KITE.replace(SEARCHED, "").replace(FOUND, "").replace(HANDED, ""),
     "cause": KITE.replace(SEARCHED, ""),
     "feeling": KITE.replace(FORGOT, "Mia was sad."),
-    "speech": KITE.replace("help you,” said Bruno", "help you,” said Mia"),
+    "speech": KITE.replace("help you look,” said Bruno", "help you look,” said Mia"),
     "ending": KITE.replace(" Four eyes see more than two.", ""),
     "plan": "Once there was a shy girl named Mia who had a kite. Next door lived a clever bear "
-    "named Bruno. Mia and Bruno wanted to take the kite to the hill. But then it began to rain, "
-    "harder and harder. “Then we will go to the barn instead,” said Bruno. "
+    "named Bruno. Mia and Bruno wanted to take the kite to the hill. But just as they set out, it began "
+    "to rain. “Then we will go to the barn instead,” said Bruno. "
     "They hurried to the bakery.",
 }
 
