@@ -26,6 +26,7 @@ COMMANDS = {
     "collect": "results of submitted notebooks, graded anew",
     "site": "build the web edition",
     "story": "tell a story, or check a text and mark its first fault",
+    "storyteller": "train the GPT that writes such stories",
     "patient": "a program with a silent bug, or none, to find",
 }
 

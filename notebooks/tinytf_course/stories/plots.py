@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from tinytf_course.stories import words as w
-from tinytf_course.stories.templates import LESSONS, SAYS, SLOT, TEMPLATES, readings
+from tinytf_course.stories.templates import LESSONS, SLOT, TEMPLATES, readings
 from tinytf_course.stories.world import World
 
 
@@ -32,12 +32,13 @@ class Story:
 class _Teller:
     """Tells one story: draws the choices, writes the sentences, and lets the world check them."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, plot):
         self.rng = random.Random(f"story/{seed}")
         self.world, self.sentences, self.log_probability = World(), [], 0.0
+        self.plot = plot or self.draw(PLOTS)
         self.a = self.draw(tuple(w.KINDS))
         self.b = self.draw([n for n in w.KINDS if w.GENDER[n] != w.GENDER[self.a]])
-        self.traits = {self.a: self.draw(w.TRAITS)}
+        self.traits = {self.a: self.draw(t for t in w.TRAITS if t != NOT.get(self.plot))}
         self.traits[self.b] = self.draw([t for t in w.TRAITS if t != self.traits[self.a]])
 
     def draw(self, options):
@@ -86,9 +87,8 @@ class _Teller:
 
     def _name(self, name, before):
         """A name, or sometimes a pronoun, for whom the last sentence spoke of."""
-        can = not before or SAYS.search(before)
-        if can and name == self.world.subject and self.chance(0.15 if before else 0.4):
-            return w.PRONOUNS[w.GENDER[name]]["he" if before else "He"]
+        if not before and name == self.world.subject and self.chance(0.4):
+            return w.PRONOUNS[w.GENDER[name]]["He"]
         return name
 
     def _both(self, a, b, before):
@@ -126,15 +126,18 @@ class _Teller:
     def close(self, theme, *more):
         """End the story: with its lesson, or in another way."""
         a, b = self.a, self.b
-        met = "friends" if "meet" in self.world.happened else "better"
-        ways = ["lesson", "lesson", met, "home", *more]
-        if "oversleep" in self.world.happened:
-            ways.remove("home")
+        ways = ["lesson", "lesson", *more]
+        if self.plot in ("lost", "trade"):
+            ways.append("friends")
+        if self.plot in ("quarrel", "dark", "thief", "late", "broken", "monster", "race"):
+            ways.append("better")
+        if self.plot != "late":
+            ways.append("home")
         way = self.draw(range(len(ways)))
         if ways[way] == "lesson":
             self.put("lesson", self.draw(LESSONS[theme]))
-        elif ways[way] == met:
-            self.say(met, a, b)
+        elif ways[way] in ("friends", "better"):
+            self.say(ways[way], a, b)
         elif ways[way] == "home":
             self.say("home", a)
         else:
@@ -245,7 +248,7 @@ class _Teller:
         self.say("fun", a, b, I=w.INDOORS[inside])
         self.say("clear")
         self.say("at_last", a, b, o, p=place)
-        self.maybe(0.5, "use", a, o=o)
+        self.say("use", a, o=o)
         return self.close("rain")
 
     def secret(self):
@@ -264,7 +267,7 @@ class _Teller:
         self.say("reveal", a, o=o)
         self.maybe(0.5, "hooray", a, b)
         self.say("give", a, b, o)
-        self.maybe(0.4, "thank", b, a)
+        self.say("thank", b, a)
         self.close("secret")
 
     def borrow(self, thing):
@@ -291,7 +294,7 @@ class _Teller:
     def late(self):
         a, b, o = self.borrow(self.draw(w.THINGS))
         self.maybe(0.5, "use", a, o=o)
-        self.say("late")
+        self.say("dusk")
         self.say("oversleep", a)
         self.maybe(0.6, "waited", None, b)
         self.say("back", a, b)
@@ -311,7 +314,7 @@ class _Teller:
             self.say("truth", a, o=o, only=lambda t: "wind" in t)
         else:
             self.say("truth", a, o=o, only=lambda t: "wind" not in t)
-        self.maybe(0.7, "forgive", None, b)
+        self.say("forgive", None, b)
         self.say("mend", a, b, o)
         self.say("return", a, o=o)
         self.close("truth")
@@ -330,7 +333,7 @@ class _Teller:
         self.close("shared")
 
     def dark(self):
-        a, b, o, place = self.a, self.b, self.draw(w.SIGNALS), self.draw(w.OUTDOORS)
+        a, b, o, place = self.a, self.b, self.draw(w.SIGNALS), self.draw(w.WILD)
         done, name = w.SIGNALS[o]
         self.friends()
         self.say("has", None, b, o=o)
@@ -342,7 +345,7 @@ class _Teller:
         self.say("worry", a, b)
         self.say("signal", None, b, S=done)
         self.say("follow", a, b, N=name)
-        self.maybe(0.5, "thank", a, b)
+        self.say("thank", a, b)
         self.close("watch")
 
     def race(self):
@@ -359,11 +362,11 @@ class _Teller:
     def monster(self):
         a, b, place = self.a, self.b, self.draw(w.DARK)
         self.friends()
-        self.say("dread", a, p=place, X=w.DARK[place])
+        self.say("dread", a, p=place, X=w.DARK[place][0])
         self.say("monster", a, p=place)
         self.say("look_together", None, b)
-        self.go_both(place)
-        self.say("only", C=self.draw(w.ONLY))
+        self.say("creep", a, b, p=place)
+        self.say("only", C=w.DARK[place][1])
         self.say("laugh", a, b)
         self.close("brave")
 
@@ -403,6 +406,7 @@ class _Teller:
         self.maybe(0.4, "sad", a)
         self.say("never", a)
         self.say("wait", None, b)
+        self.say("water_on", a)
         self.say("bloom", p=place)
         self.maybe(0.5, "glad", a)
         self.close("patience")
@@ -417,6 +421,7 @@ class _Teller:
         self.say("thief", a, o=o)
         self.say("explain", None, b, L=w.LOOSE[o])
         self.say("sorry_shout", a, b)
+        self.say("of_course", None, b)
         self.say("give", b, a, o)
         self.maybe(0.4, "thank", a, b)
         self.close("trust")
@@ -426,6 +431,7 @@ PLOTS = (
     "lost", "wish", "trade", "rain", "secret", "kept", "late", "broken", "quarrel", "dark", "race",
     "monster", "ill", "seek", "seed", "thief",
 )  # fmt: skip
+NOT = {"race": "shy", "monster": "brave"}  # who is not in it
 
 
 def tell(seed, plot=None):
@@ -435,10 +441,9 @@ def tell(seed, plot=None):
     """
     if plot not in (None, *PLOTS):
         raise ValueError(f"plot={plot!r} is not one of {', '.join(PLOTS)}")
-    teller = _Teller(seed)
-    plot = plot or teller.draw(PLOTS)
-    getattr(teller, plot)()
-    return Story(plot, tuple(teller.sentences), teller.world, teller.log_probability)
+    teller = _Teller(seed, plot)
+    getattr(teller, teller.plot)()
+    return Story(teller.plot, tuple(teller.sentences), teller.world, teller.log_probability)
 
 
 def tokens(text):

@@ -20,7 +20,7 @@ TEMPLATES = {
         "Once there was a {R} {K} named {A}.",
         "One morning, a {R} {K} named {A} woke up early.",
         "Long ago, a {R} {K} named {A} lived in a small house.",
-        "It was an ordinary Tuesday until a {R} {K} named {A} opened the door.",
+        "One ordinary Tuesday, a {R} {K} named {A} came out to play.",
     ),
     "open_own": (
         "Once there was a {R} {K} named {A} who had {O.a}.",
@@ -73,7 +73,7 @@ TEMPLATES = {
         "{A} was so {F} that {A.he} turned a somersault.",
         "Never had {A} been so {F}.",
     ),
-    "sad_both": ("{AB} were {G}.", "{AB} looked out of the window and sighed."),
+    "sad_both": ("{AB} were {G}.", "{AB} looked at the sky and sighed."),
     "laugh": ("They laughed until their bellies hurt.", "{AB} looked at each other and laughed."),
     "thank": (
         "“Thank you, {B},” said {A}.",
@@ -130,9 +130,9 @@ TEMPLATES = {
     "task": (
         "There {A} {D} until the evening.",
         "{A} {D}, and it was hard work.",
-        "Humming a song, {A} {D}.",
+        "{A} {D} and did not rest once.",
     ),
-    "report": ("“It is done. I {D},” said {A}.", "“I {D}, every bit of the work,” said {A}."),
+    "report": ("“It is done. I {D},” said {A}.", "“I {D}, and I did it all myself,” said {A}."),
     "word": ("“A promise is a promise,” said {B}.", "“I keep my word,” said {B}."),
     # a trade
     "offer": (
@@ -146,7 +146,7 @@ TEMPLATES = {
     ),
     "miss": ("But that night, {A} missed {O}.", "But without {O}, {A} could not fall asleep."),
     "miss_too": (
-        "“I miss my {Q.n},” said {B} the next morning.",
+        "In the morning, {B} knocked and said, “I miss my {Q.n}.”",
         "The next morning, {B} came and said, “I miss my {Q.n}.”",
     ),
     "trade_back": (
@@ -177,13 +177,16 @@ TEMPLATES = {
     "ask_hide": ("“What are you hiding?” asked {B}.", "“Why do you always run away?” asked {B}."),
     "not_tell": ("“I can not tell you yet,” said {A}.", "“Wait until tomorrow,” said {A}."),
     "left_out": ("{B} went home without a word.", "{B} thought that {A} had a new friend."),
-    "birthday": ("The next day was the birthday of {B}.", "At last the birthday of {B} came."),
+    "birthday": (
+        "The next day, {B} had a birthday.",
+        "At last the day came when {B} had a birthday.",
+    ),
     "come": (
         "“Come with me {P.to},” said {A}.",
         "“Close your eyes. We are going {P.to},” said {A}.",
     ),
     "reveal": ("There {A} brought out {O}.", "{A} reached behind a bush and took out {O}."),
-    "hooray": ("“Happy birthday, {B}!” cried {A}.", "“It was for you all along,” said {A} to {B}."),
+    "hooray": ("“Happy birthday, {B}!” cried {A}.", "“I have kept this for you,” said {A} to {B}."),
     # a promise
     "may_borrow": (
         "“May I borrow your {O.n}?” asked {A}.",
@@ -209,7 +212,7 @@ TEMPLATES = {
     "waited": ("{B} had waited at the window all night.", "{B} had waited and waited."),
     "sorry_late": (
         "“I broke my promise, and I am sorry,” said {A}.",
-        "“I fell asleep. I am so sorry,” said {A}.",
+        "“I fell asleep and broke my promise,” said {A}.",
     ),
     "forgive_late": (
         "“I was angry, but now you are here,” said {B}.",
@@ -218,13 +221,13 @@ TEMPLATES = {
     # something breaks
     "break": (
         "By accident, {A} dropped {O}, and it broke.",
-        "But {A} held {O} too tightly, and it broke.",
+        "{A} held {O} too tightly, and it broke.",
     ),
     "tempt": ("Nobody had seen it.", "“I could say that it was the wind,” thought {A}."),
     "lie": ("“The wind broke your {O.n},” said {A}.",),
     "restless": (
         "That night, {A} could not sleep.",
-        "But the lie lay in {A.his} stomach like a stone.",
+        "But the lie sat in {A.his} stomach like a stone.",
     ),
     "truth": (
         "“I broke your {O.n}, and I am sorry,” said {A}.",
@@ -251,7 +254,7 @@ TEMPLATES = {
         "So {A} had {O} in the morning, and {B} had it in the evening.",
     ),
     # lost in the dark
-    "no_way": ("{A} could not find the way home.", "Every path looked the same to {A}."),
+    "no_way": ("{A} could not find {A.his} way home.", "Every path looked the same to {A}."),
     "afraid": ("{A} was afraid.", "{A} called, but nobody answered."),
     "worry": (
         "At home, {B} looked at the clock and was worried.",
@@ -264,22 +267,19 @@ TEMPLATES = {
     ),
     # a race
     "boast": ("“I am much faster than you,” said {A}.", "“Nobody runs as fast as I do,” said {A}."),
-    "race": (
-        "“Then let us race {P.to},” said {B}.",
-        "“Shall we see who is first {P.at}?” asked {B}.",
-    ),
+    "race": ("“Then let us race {P.to},” said {B}.", "“Shall we race {P.to}?” asked {B}."),
     "trip": (
         "Halfway there, {A} tripped over a root.",
         "{A} looked back to laugh, and fell into a puddle.",
     ),
     "help_up": (
-        "{B} could have won, but turned back and helped {A} up.",
-        "But {B} stopped, and pulled {A} up again.",
+        "{B} could have won, but {B.he} turned back and helped {A} up.",
+        "But {B} stopped and helped {A} up.",
     ),
     "tie": ("{AB} came {P.to} at the same moment.", "Arm in arm, {AB} came {P.to}."),
     "both_won": (
         "“We have both won,” said {A}.",
-        "“You are the better runner, and the better friend,” said {A}.",
+        "“You could have won, but you stopped for me,” said {A}.",
     ),
     # something in the dark
     "dread": (
@@ -309,24 +309,21 @@ TEMPLATES = {
         "{A} looked {P.at}, but nobody was there.",
         "First {A} looked {P.at}, but found nobody.",
     ),
-    "sneeze": ("Then something sneezed {P.at}.", "Then a giggle came from the {P}."),
+    "sneeze": ("Then someone sneezed {P.at}.", "Then a giggle came from the {P}."),
     "found_you": ("“I have found you!” cried {A}.", "“There you are!” cried {A}, and hugged {B}."),
     # a seed
-    "plant": (
-        "{A} planted a seed {P.at}.",
-        "One spring day, {A} put a seed into the earth {P.at}.",
-    ),
-    "water": ("Every day, {A} watered it.", "{A} sang to it every evening."),
+    "plant": ("{A} planted a seed {P.at}.", "One spring day, {A} planted a seed {P.at}."),
+    "water": ("Every day, {A} watered it.", "{A} watered it and sang to it."),
     "nothing": ("But nothing came up.", "A week went by, and the earth stayed bare."),
     "never": ("“It will never grow,” said {A}.", "“I give up,” said {A}."),
-    "wait": ("“Water it one more week,” said {B}.", "“Good things take time,” said {B}."),
+    "wait": ("“Water it for one more week,” said {B}.", "“Good things take time,” said {B}."),
     "bloom": (
-        "And one morning, a tall sunflower stood {P.at}.",
-        "Then, one day, a small green leaf looked out {P.at}.",
+        "And one day, a tall sunflower stood {P.at}.",
+        "Then a small green shoot peeped up {P.at}.",
     ),
     # a suspicion
     "gone": ("One morning, {O} was gone.", "But one day, {A} could not find {O} anywhere."),
-    "sees": ("Then {A} saw {B} {P.at}, with {O}.", "{P.At}, {A} came upon {B}, who had {O}."),
+    "sees": ("Then {A} saw {B} {P.at}, with {O}.", "{P.At}, {A} found {B} with {O}."),
     "thief": ("“You took my {O.n}!” cried {A}.", "“Thief!” shouted {A}."),
     "explain": (
         "“Its {L} was loose, and I wanted to mend it for you,” said {B}.",
@@ -338,13 +335,13 @@ TEMPLATES = {
     ),
     "take": (
         "{A} took {O} {P.to}.",
-        "With {O}, {A} went {P.to}.",
+        "{A} went {P.to} and took {O} along.",
         "{A} carried {O} all the way {P.to}.",
     ),
     "errand": (
         "One day, {A} went {P.to} to pick flowers.",
-        "{A} went {P.to} to look for mushrooms.",
         "One day, {A} went {P.to} to draw the clouds.",
+        "One day, {A} went {P.to} to look for snails.",
     ),
     "no_more": (
         "When {A} reached for {O}, there was only air.",
@@ -353,9 +350,15 @@ TEMPLATES = {
     "dusk": ("Soon the shadows grew long.", "Then the sun turned red."),
     "better": (
         "And {A} and {B} were better friends than ever.",
-        "And if you ask {A} and {B}, each tells it a little differently.",
+        "And ever since, {A} and {B} have stuck together.",
         "After that, nothing could part {A} and {B}.",
     ),
+    "water_on": (
+        "So {A} watered it again, day after day.",
+        "So {A} went on, and did not ask how long.",
+    ),
+    "of_course": ("“It is all right,” said {B}.", "“I would have shouted, too,” said {B}."),
+    "creep": ("{AB} crept {P.to}, step by step.", "Hand in hand, {AB} crept {P.to}."),
     # the end
     "friends": (
         "From that day on, {A} and {B} were best friends.",
@@ -363,7 +366,7 @@ TEMPLATES = {
     ),
     "home": ("That night, {A} fell asleep with a smile.", "{A} skipped all the way home."),
     "tight": (
-        "And {A} never let go of {O} again.",
+        "And {A} took good care of {O} ever after.",
         "And from then on, {O} slept beside {A.his} pillow.",
     ),
 }
@@ -383,7 +386,7 @@ LESSONS = {
         "With a friend, every kind of weather is good weather.",
         "A spoiled plan can make the best day.",
     ),
-    "secret": ("Some secrets are only wrapped presents.", "A good secret is worth the waiting."),
+    "secret": ("Some secrets are only wrapped presents.", "A good secret is worth the wait."),
     "kept": (
         "A promise is a small thing that weighs a lot.",
         "Whoever keeps a promise keeps a friend.",
@@ -436,7 +439,8 @@ _VALUES = {
     "T": [asked for _, asked, _ in w.TASKS.values()], "D": [did for *_, did in w.TASKS.values()],
     "V": [use for use, _ in w.THINGS.values()], "U": [used for _, used in w.THINGS.values()],
     "S": [done for done, _ in w.SIGNALS.values()], "N": {name for _, name in w.SIGNALS.values()},
-    "L": w.LOOSE.values(), "I": w.INDOORS.values(), "X": w.DARK.values(), "C": w.ONLY,
+    "L": w.LOOSE.values(), "I": w.INDOORS.values(), "X": [x for x, _ in w.DARK.values()],
+    "C": [c for _, c in w.DARK.values()],
     "P.at": [w.at(p) for p in w.PLACES], "P.At": [w.at(p).capitalize() for p in w.PLACES],
 }  # fmt: skip
 _PATTERNS = {slot: _any(values) for slot, values in _VALUES.items()} | {
@@ -444,16 +448,13 @@ _PATTERNS = {slot: _any(values) for slot, values in _VALUES.items()} | {
     **{name + end: pattern for name in "OQ" for end, pattern in
        (("", f"the {_THING}"), (".a", f"an? {_THING}"), (".n", _THING))},
 }  # fmt: skip
-SAYS = re.compile(r"(said|asked|cried|thought|shouted) $")
 SLOT = re.compile(r"\{([^}]+)\}")
 
 
 def _pattern(slot, before):
     """The pattern of a slot, given the template's text before it: who may be he, she or they."""
     if slot in ("A", "B"):
-        if not before:
-            return f"(?:{_NAME}|He|She)"
-        return f"(?:{_NAME}|he|she)" if SAYS.search(before) else _NAME
+        return _NAME if before else f"(?:{_NAME}|He|She)"
     if slot == "AB":
         return f"(?:{_NAME} and {_NAME}|{'they' if before else 'They'})"
     if slot[0] in "AB":

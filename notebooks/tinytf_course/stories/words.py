@@ -67,8 +67,12 @@ NEAR = (  # where one can play hide and seek
 )  # fmt: skip
 OUTDOORS = tuple(place for place in PLACES if place not in INDOORS)
 PLANTED = ("garden", "meadow", "hill")
-DARK = {"barn": "went knock, knock", "forest": "went crack, crack", "library": "went hoo, hoo"}
-ONLY = ("an old door in the wind", "a goat with a cold", "a hedgehog looking for its supper")
+WILD = ("river", "hill", "forest", "meadow")
+DARK = {  # what frightens there, and what it is
+    "barn": ("went knock, knock", "an old door in the wind"),
+    "forest": ("went crack, crack", "a hedgehog looking for its supper"),
+    "library": ("went hoo, hoo", "the wind in the chimney"),
+}
 TASKS = {  # a task: its place, how it is asked for, and how it was done
     "ducks": ("river", "feed the ducks", "fed the ducks"),
     "roses": ("garden", "water the roses", "watered the roses"),

@@ -17,7 +17,8 @@ BEFORE = {
     "turns": "no_mine", "share": "turns", "trip": "race", "help_up": "trip", "tie": "help_up",
     "both_won": "tie", "race": "boast", "look_together": "monster", "monster": "dread",
     "only": "look_together", "water": "plant", "nothing": "plant", "never": "nothing",
-    "wait": "never", "bloom": "plant", "found_you": "sneeze", "sneeze": "hides", "hides": "play",
+    "wait": "never", "water_on": "wait", "of_course": "sorry_shout",
+    "bloom": "plant", "found_you": "sneeze", "sneeze": "hides", "hides": "play",
     "not_there": "hides", "explain": "thief", "thief": "sees", "sorry_shout": "explain",
     "miss": "trade", "miss_too": "miss", "trade_back": "miss", "worry": "no_way",
     "signal": "no_way", "follow": "signal", "well": "ill", "visit": "ill", "dull": "mine",
@@ -254,7 +255,7 @@ class World:
         self._go(a, b, o, q, p, s)
 
     def _errand(self, a, b, o, q, p, s):
-        need(p in w.OUTDOORS, "place", f"one can not do that at the {p}")
+        need(p in w.WILD, "place", f"one can not do that at the {p}")
         self._go(a, b, o, q, p, s)
 
     def _back(self, a, b, o, q, p, s):
@@ -594,9 +595,8 @@ class World:
 
     def _oversleep(self, a, b, o, q, p, s):
         need((a, "return") in [p[:2] for p in self.promises], "cause", f"{a} has nothing to forget")
-        need(self.night, "cause", "it is day")
+        need("dusk" in self.happened, "cause", "it is early")
         need(self.people[a].place != HOME, "place", f"{a} is at home")
-        self.night = False
         self._feel(self.other(a), "sad", f"waited for {a}")
 
     def _waited(self, a, b, o, q, p, s):
@@ -712,6 +712,7 @@ class World:
 
     def _boast(self, a, b, o, q, p, s):
         self._hears(a)
+        need(self.people[a].trait != "shy", "feeling", f"{a} is shy, and does not boast")
 
     def _race(self, a, b, o, q, p, s):
         self._hears(b)
@@ -737,7 +738,8 @@ class World:
         self._hears(a)
 
     def _dread(self, a, b, o, q, p, s):
-        need(w.DARK.get(p) == s["X"], "cause", f"nothing {s['X']} at the {p}")
+        need(w.DARK.get(p, "")[:1] == (s["X"],), "cause", f"nothing {s['X']} at the {p}")
+        need(self.people[a].trait != "brave", "feeling", f"{a} is brave")
         self._feel(a, "sad", f"was afraid of the {p}")
         self.plan = (p, "")
 
@@ -751,7 +753,12 @@ class World:
         need(self.happened["monster"] != (b,), "speech", f"{b} is afraid")
         self.going = self.plan[0]
 
+    def _creep(self, a, b, o, q, p, s):
+        need("look_together" in self.happened, "cause", "why creep?")
+        self._go_both(a, b, o, q, p, s)
+
     def _only(self, a, b, o, q, p, s):
+        need(w.DARK[self.plan[0]][1] == s["C"], "cause", f"that was not at the {self.plan[0]}")
         for name in self.people:
             self._at(name, self.plan[0])
             self._feel(name, "happy", "there was no monster")
@@ -818,8 +825,11 @@ class World:
         need(self.happened["never"] != (b,), "speech", f"{b} gave up")
         self._hears(b)
 
+    def _water_on(self, a, b, o, q, p, s):
+        need(self.happened["never"] == (a,), "cause", f"{a} had not given up")
+
     def _bloom(self, a, b, o, q, p, s):
-        need("wait" in self.happened, "cause", "nobody has waited")
+        need("water_on" in self.happened, "cause", "nobody has waited")
         need(self.plan == (p, "seed"), "place", f"nothing was planted at the {p}")
         self.plan = ()
         self._feel(self.happened["plant"][0], "happy", "the seed had come up")
@@ -853,6 +863,10 @@ class World:
     def _sorry_shout(self, a, b, o, q, p, s):
         need(self.happened["thief"] == (a,), "speech", f"{a} did not shout")
         self._hears(a)
+
+    def _of_course(self, a, b, o, q, p, s):
+        need(self.happened["sorry_shout"][0] != b, "speech", f"{b} shouted")
+        self._hears(b)
 
     # ---- the end
 

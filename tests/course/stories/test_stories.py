@@ -99,9 +99,8 @@ BROKEN = {
     "speech": KITE.replace("help you look,” said Bruno", "help you look,” said Mia"),
     "ending": KITE.replace(" Four eyes see more than two.", ""),
     "plan": "Once there was a shy girl named Mia who had a kite. Next door lived a clever bear "
-    "named Bruno. Mia and Bruno wanted to take the kite to the hill. But just as they set out, it began "
-    "to rain. “Then we will go to the barn instead,” said Bruno. "
-    "They hurried to the bakery.",
+    "named Bruno. Mia and Bruno wanted to take the kite to the hill. But just as they set out, it "
+    "began to rain. “Then we will go to the barn instead,” said Bruno. They hurried to the bakery.",
 }
 
 
