@@ -9,6 +9,7 @@ import pytest
 from tinytf_course.__main__ import main
 from tinytf_course.stories import PLOTS, answers, check, is_right, plots, tell
 from tinytf_course.stories import words as w
+from tinytf_course.stories.page import Page
 from tinytf_course.stories.templates import TEMPLATES, readings, sentences
 from tinytf_course.stories.world import RULES
 
@@ -232,3 +233,29 @@ def test_the_command_tells_and_checks(capsys, tmp_path, monkeypatch):
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\xff")
     assert main(["story", str(tmp_path / "bytes")]) == 2
     assert "can't be read" in capsys.readouterr().err
+
+
+# ---- the page
+
+
+def test_a_page_tells_what_each_sentence_changes():
+    page = Page(KITE)
+    told = dict(page.rows)
+    assert told[page.verdict.sentences[0]] == ["Mia: at home", "Mia has the kite"]
+    assert told["One day, Mia walked to the meadow."] == ["Mia: in the meadow"]
+    assert told[FORGOT] == ["Mia is sad", "the kite lies in the meadow", "the kite is lost"]
+    assert told[SEARCHED] == []
+    assert repr(page).endswith("✓ it makes sense")
+    assert page._repr_html_().count("<tr>") == len(page.rows) + 2  # a head and the verdict
+
+
+def test_a_page_marks_the_first_fault_and_knows_nothing_after_it():
+    page = Page(BROKEN["owner"] + " <b>Never.</b>")
+    shown = page._repr_html_()
+    assert page.rows[page.verdict.sentence] == ("With a smile, Mia handed Bruno the kite.", None)
+    assert "✗ With a smile, Mia handed Bruno the kite." in repr(page)
+    assert "✗</b> owner: Mia does not have the kite" in shown
+    assert shown.count("wavy") == 1
+    assert "&lt;b&gt;Never.&lt;/b&gt;" in shown
+    assert "the story has no end" in Page(BROKEN["ending"])._repr_html_()
+    assert "ending" in Page("")._repr_html_()
