@@ -131,7 +131,8 @@ def sample(writer: Writer, count: int, temperature: float = 0.8, seed: int = 0) 
     start = torch.full((count, 1), end, device=writer.model.device)
     drawn = torch.Generator().manual_seed(seed)
     length = writer.model.config.max_len - 1
-    ids = generate(model, start, length, Sampling(temperature), generator=drawn, end_id=end)
+    rule = Sampling(temperature=temperature)
+    ids = generate(model, start, length, rule, generator=drawn, end_id=end)
     return [writer.tokenizer.decode(_until(end, ids[i, 1:])) for i in range(count)]
 
 

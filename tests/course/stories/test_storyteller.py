@@ -95,3 +95,9 @@ def test_the_command_writes_storytellers_and_their_table(tmp_path, monkeypatch):
     writer = Writer.load(made / "storyteller.safetensors", "cpu")
     told = storyteller.sample(writer, 2, seed=4)
     assert told == storyteller.sample(writer, 2, seed=4) != storyteller.sample(writer, 2, seed=5)
+
+
+def test_a_cold_storyteller_is_a_greedy_one(begun):
+    _, writer = begun
+    cold = storyteller.sample(writer, 1, temperature=1e-6)[0]
+    assert cold == writer.write("", max_new_tokens=storyteller.LONGEST - 1)
