@@ -270,8 +270,8 @@ ATTENTION = Exercise(
     statement=(
         "Write `my_cached_attention(x, w_q, w_k, w_v, cache=None)`: causal attention with one "
         "head, for the newest positions only. `x` `(B, T, C)` holds T new positions, one or "
-        "several. Each projection is `(C, D)`, multiplies from the right and has no bias. `cache` is "
-        "`None` or a pair `(k, v)`, each `(B, S, D)`: the keys and values of the S positions "
+        "several. Each projection is `(C, D)`, multiplies from the right and has no bias. `cache` "
+        "is `None` or a pair `(k, v)`, each `(B, S, D)`: the keys and values of the S positions "
         "before. A new position attends to everything in the cache, to itself, and to the new "
         "positions before it; scores are divided by √D. Return `(y, (k, v))`: the outputs of the "
         "new positions, `(B, T, D)`, and all keys and values so far, each `(B, S + T, D)`, oldest "
