@@ -83,7 +83,7 @@ class KeyValueCache:
     """The keys and values one attention layer has computed so far, each (B, H, S, D).
 
     Self-attention appends the positions of each call; cross-attention stores the memory's once.
-    `padding` says which of a stack's positions are no padding, (B, 1, 1, S), None where all are:
+    `padding` is True where a stack's positions are not padding, (B, 1, 1, S), None where none is:
     the first layer's cache remembers it for `tinytf.blocks.padding_so_far`.
     """
 
@@ -108,7 +108,7 @@ class KeyValueCache:
         return k, v
 
     def select(self, rows: Tensor) -> None:
-        """Keep these rows of the batch, in this order (beams that live on)."""
+        """Keep these rows of the batch, in this order; an empty cache stays empty."""
         if self.k is not None:
             self.k, self.v = self.k[rows], self.v[rows]
         if self.padding is not None:

@@ -163,17 +163,20 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "16", "Searching for a sentence",
-        "How does a model that scores words write a sentence?", 38,
+        "How does a model that scores single words write a whole sentence?", 40,
         "the Transformer (chapter 14) and its training (15)",
-        electives="all-at-once 17, long-and-short 24, mixed-up-text 11, when-a-beam-pays 4, "
-        "every-sentence-heading 8, two-kinds-of-error 6, two-kinds-of-error-text 7, stopping-early"
-        " 6, trees 3, why-log-softmax 2, search-to-repair 15",
+        electives="all-at-once 20, next-scores-text 5, version-2-text 4, long-and-short 24, "
+        "when-a-beam-pays 7, every-sentence-heading 8, two-kinds-of-error 6, "
+        "two-kinds-of-error-text 7, stopping-early 6, trees 3, why-log-softmax 2, "
+        "search-to-repair 15",
     ),
     Chapter(
-        "17", "The cache and BLEU", "How fast does it write, and how good is it?", 80,
+        "17", "The cache and BLEU",
+        "How fast can a model write, and how good is what it writes?", 60,
         "the attention layer (chapter 07), the decoder (13), greedy decoding (16)",
-        electives="17.3 6, 17.4 6, what-it-cant-see 5, read-or-written 3, check-cached-text 4, "
-        "several-new 15, bleu-scale 5, which-strings 5, one-point 5",
+        electives="17.1 6, what-it-cant-see 5, grow-and-reorder-text 2, layer-with-cache 10, "
+        "read-or-written 4, check-cached-text 4, several-new 16, corpus-bleu-heading 18, "
+        "bleu-scale 5, which-strings 5, one-point 4",
     ),
     Chapter(
         "18", "GPT", "What is left of the Transformer when there is only text?", 72,

@@ -32,8 +32,8 @@ LONGEST = 64  # tokens of output, where the caller names no limit
 def next_scores(model: Seq2Seq, ids: Tensor, memory: Memory, cache: list | None = None) -> Tensor:
     """Score the token after ids (B, T), of which a cache has seen all but the last: (B, V).
 
-    Scores are in float32. <pad> and <bos> are no words: their score is -inf. Raises ValueError,
-    naming the step, where scores are NaN.
+    Scores are in float32. <pad> and <bos> are never generated: their score is -inf. Raises
+    ValueError, naming the step, where scores are NaN.
     """
     decode = compiled_method(model, "decode")
     hidden = decode(ids if cache is None else ids[:, -1:], memory, cache)
@@ -46,7 +46,7 @@ def next_scores(model: Seq2Seq, ids: Tensor, memory: Memory, cache: list | None 
 def greedy(
     model: Seq2Seq, src: Tensor, max_len: int | None = None, use_cache: bool = True
 ) -> Tensor:
-    """Take the likeliest token at every step until each row has said <eos>.
+    """Take the likeliest token at every step until each row has produced <eos>.
 
     src is (B, S); returns ids (B, T), T ≤ max_len (default: 64, or the model's own if that is
     less), without <bos>, each row ending in <eos> and padding unless max_len cut it. The model is
@@ -92,7 +92,7 @@ def candidates(alive: Tensor, log_probs: Tensor) -> tuple[Tensor, Tensor, Tensor
 
     alive (B, K) holds their log-probabilities, log_probs (B * K, V) those of the next token.
     Returns the log-probabilities, the prefix (0 to K - 1) and the token of each, (B, 2K), best
-    first. Twice as many as prefixes: at most K of them end in <eos>, so K are left to go on.
+    first; 2K because at most K of them end in <eos>, so K are left to continue.
     """
     beam, vocab = alive.size(1), log_probs.size(-1)
     total = alive[:, :, None] + log_probs.view(-1, beam, vocab)  # (B, K, V)
@@ -103,7 +103,7 @@ def candidates(alive: Tensor, log_probs: Tensor) -> tuple[Tensor, Tensor, Tensor
 def finish(
     done: list[Hypothesis], ids: list[int], log_prob: float, alpha: float, beam: int
 ) -> None:
-    """Add a hypothesis to a sentence's finished ones, and keep the `beam` best, best first."""
+    """Add a hypothesis to a sentence's list in place, and keep the `beam` best, best first."""
     done.append(Hypothesis(ids, log_prob, log_prob / length_penalty(len(ids), alpha)))
     done.sort(key=lambda h: -h.score)
     del done[beam:]
@@ -112,10 +112,10 @@ def finish(
 def settled(
     finished: list[list[Hypothesis]], alive: Tensor, beam: int, alpha: float, max_len: int
 ) -> bool:
-    """Say whether no living prefix of any sentence can still overtake its `beam` finished ones.
+    """Return whether no living prefix of any sentence can overtake its `beam` finished ones.
 
-    alive is (B, K), best first. A log-probability only falls as a prefix grows, and no length has a
-    larger divisor than max_len: that bounds every score to come.
+    alive is (B, K), best first. A log-probability only falls as a prefix grows, and max_len has the
+    largest divisor of all lengths: this bounds every score to come.
     """
     bounds = (alive[:, 0] / length_penalty(max_len, alpha)).tolist()
     return all(
@@ -133,9 +133,9 @@ def beam_search(
     ends in <eos>, or is max_len tokens long. A sentence is done when no living prefix could still
     overtake its worst finished hypothesis, but its rows are computed until all sentences are done.
     A beam of 1 is not quite greedy: it keeps an <eos> that comes second, too, and with an alpha
-    above 0 it goes on after one that comes first. Raises ValueError if beam or max_len is no whole
-    number above 0, max_len above the model's own, alpha below 0 or not finite, and where scores are
-    NaN.
+    above 0 it goes on after one that comes first. Raises ValueError if beam or max_len is not a
+    whole number above 0, max_len above the model's own, alpha below 0 or not finite, and where
+    scores are NaN.
     """
     max_len = length_limit(model, max_len)
     check_search(beam, alpha)
@@ -167,7 +167,7 @@ def beam_search(
 
 
 def check_search(beam: int, alpha: float) -> None:
-    """Raise ValueError for a beam that is no whole number above 0, or an alpha below 0 or NaN."""
+    """Raise ValueError for a beam that is not a whole number above 0, or alpha below 0 or NaN."""
     if not _is_whole(beam):
         raise ValueError(f"beam must be a whole number, got {beam!r}")
     if beam < 1:

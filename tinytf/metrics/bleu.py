@@ -25,7 +25,7 @@ class BLEU:
     score: float
     precisions: tuple[float, ...]  # of 1-grams, 2-grams, ...
     brevity_penalty: float  # 1 unless the translations are shorter than their references
-    matches: tuple[int, ...]  # n-grams found in a reference, each as often as it stands there
+    matches: tuple[int, ...]  # n-grams found in a reference, each as often as it occurs there
     totals: tuple[int, ...]  # n-grams in the translations
     length: int  # tokens in the translations
     reference_length: int  # tokens in the references closest in length
@@ -41,7 +41,7 @@ def clipped_matches(
 ) -> tuple[int, int]:
     """Count the translation's n-grams that a reference has, and all of them: (matches, total).
 
-    Each counts at most as often as it stands in the one reference that has it most often.
+    Each counts at most as often as it occurs in the reference that has it most often.
     """
     have, allowed = ngrams(translation, n), Counter()
     for reference in references:
@@ -50,14 +50,14 @@ def clipped_matches(
 
 
 def closest_length(length: int, references: Sequence[Sequence[Hashable]]) -> int:
-    """Give the length of the reference nearest to `length`, the shorter where two are as near."""
+    """Return the length of the reference nearest to `length`, the shorter where two are as near."""
     return min((len(r) for r in references), key=lambda other: (abs(other - length), other))
 
 
 def brevity_penalty(length: int, reference_length: int) -> float:
-    """Give e^(1 - r/c) for c tokens in all translations and r, more than c, wanted; else 1.
+    """Return e^(1 - r/c) for c tokens in all translations and r in the references if c < r, else 1.
 
-    No token at all gives 0.
+    A length of 0 gives 0, unless the references have none either.
     """
     if length >= reference_length:
         return 1.0
@@ -67,7 +67,7 @@ def brevity_penalty(length: int, reference_length: int) -> float:
 def ngram_precisions(
     matches: Sequence[int], totals: Sequence[int], smoothing: str = "none"
 ) -> list[float]:
-    """Divide matches by totals, in percent.
+    """Divide matches by totals, in percent; a total of 0 gives 0.
 
     The smoothing "exp" gives the k-th precision without a match the value of 1 / 2^k matches,
     unless no token at all matches.
@@ -97,7 +97,7 @@ def corpus_bleu(
     token at all matches.
 
     Raises ValueError for numbers of sentences that differ, no sentence, a sentence without
-    reference; TypeError where a string or a single reference stands in place of a list.
+    reference; TypeError where a string or a single reference is given in place of a list.
     Source: Papineni et al. 2002, section 2.3.
     """
     _check(translations, references, max_n, smoothing)

@@ -9,7 +9,7 @@ def my_beam_step(alive, log_probs):
     """The K best ways to continue K prefixes by one token: (totals, beams, tokens), each (K,).
 
     alive (K,) holds the prefixes' log-probabilities, log_probs (K, V) those of the next token.
-    Best first; `beams` says which prefix is continued, `tokens` by which token.
+    Best first; `beams` holds the index of the continued prefix, `tokens` the token.
     """
     total = alive[:, None] + log_probs  # (K, V)
     totals, index = total.flatten().topk(alive.size(0))
@@ -143,7 +143,7 @@ STEP = Answers(
         WrongAnswer(
             "a dead prefix revived",
             _finite,
-            "what continues it is none",
+            "so has everything that continues it",
             "A log-probability of minus infinity is probability 0. As 0 it would be certain.",
         ),
     ),

@@ -48,7 +48,7 @@ def draw_prefill(words, prompt):
         steps, words,
         alt=f"The prefill computes a triangle of {prompt} rows in one call. Each of the "
         f"{len(words) - prompt} steps after it computes a single row, which is one longer each "
-        "time; what stands above it is not computed again.",
+        "time; the rows above it are not computed again.",
     )  # fmt: skip
 
 
@@ -66,12 +66,12 @@ def draw_kept(words):
         wide * len(words) + 2.1, 6.9,
         alt=f"A column for each of {len(words)} words, with its key and its value, which the cache "
         "of the layer holds. Only the newest word has a query. It meets all "
-        f"{len(words)} keys, and the values are added up to what the word gets. "
+        f"{len(words)} keys, and the weighted values are added up to its output. "
         f"The {last} older queries are struck out.",
     )  # fmt: skip
     kept, size = [], (1.0, 0.62)
     places = [1.9 + wide * i for i in range(len(words))]
-    answer = d.box(places[-1], 6.3, "what it gets", role="output", size=(1.9, 0.62))
+    answer = d.box(places[-1], 6.3, "output", role="output", size=(1.9, 0.62))
     for i, (x, word) in enumerate(zip(places, words, strict=True)):
         old = i < last
         d.box(x, 0.55, word, role="input", size=(1.35, 0.62), faint=old)

@@ -19,7 +19,7 @@ def draw_writing(written=("<bos>", "the", "cat")):
     d = Diagram(
         15.2, 4.4,
         "The source is encoded once, to the memory. The words so far go into decode with it, and "
-        "at the last of them the output map gives a score for every word of the vocabulary. "
+        "at the last of them the output layer gives a score for every token of the vocabulary. "
         "Something chooses one, it is appended to the words, and the loop begins again, until the "
         "word is <eos>.",
     )  # fmt: skip
@@ -27,7 +27,7 @@ def draw_writing(written=("<bos>", "the", "cat")):
     memory = d.box(5.0, 3.5, "memory", shape="(1, S, C)", role="memory")
     words = d.box(1.6, 1.5, " ".join(written), shape="(1, T)", role="input")
     hidden = d.box(5.0, 1.5, "decode", shape="(1, T, C)", role="decoder")
-    scores = d.box(9.2, 1.5, "scores of the last place", shape="(1, V)", role="output")
+    scores = d.box(9.2, 1.5, "scores at the last position", shape="(1, V)", role="output")
     choice = d.box(13.5, 1.5, "choose", shape="one word", role="loss")
     d.arrow(source, memory, "encode, once")
     d.arrow(memory, hidden)
@@ -133,9 +133,9 @@ def passed_over(chance, taken, words, gloss):
 
 
 def told_and_true(told, true):
-    """Draw what searches told of their sentences against what is so, a dot each; returns the Axes.
+    """Draw reported log-probabilities against the rescored ones, a dot each; returns the Axes.
 
-    told, true: {search: log-probabilities, one per sentence}; the line is where both are equal.
+    told, true: {search: log-probabilities, one per sentence}; on the line the two are equal.
     """
     ax = new_axes(size=(6.4, 5.2))
     ax.axline((0, 0), slope=1, color=FAINT, linewidth=1.2, zorder=0)

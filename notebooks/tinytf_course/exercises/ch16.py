@@ -15,7 +15,7 @@ def my_beam_step(alive, log_probs):
     """The K best ways to continue K prefixes by one token: (totals, beams, tokens), each (K,).
 
     alive (K,) holds the prefixes' log-probabilities, log_probs (K, V) those of the next token.
-    Best first; `beams` says which prefix is continued, `tokens` by which token.
+    Best first; `beams` holds the index of the continued prefix, `tokens` the token.
     """
     raise NotImplementedError
 
@@ -62,7 +62,7 @@ def _step(answer, alive, log_probs, note=""):
     for name, one, other in (("beams", got[1], beams), ("tokens", got[2], tokens)):
         same(one, list(other), f"{where}, {name}", note=note)
         kind = tensor(one, where).dtype
-        message = f"{where}, {name} are of {kind}: they are places, and must be whole numbers"
+        message = f"{where}, {name} are of {kind}: they are indices, and must be whole numbers"
         expect(not kind.is_floating_point, message)
 
 
@@ -92,7 +92,7 @@ def _first_step(answer):
     """one prefix lives at first, and the others are at minus infinity"""
     _step(answer, torch.tensor([-0.5]), torch.tensor([[-3.0, -0.1, -2.0]]))
     nothing = torch.tensor([[-0.1, -0.2, -0.3], [-3.0, -1.0, -2.0]])
-    note = "Prefix 0 is no sentence (probability 0), and what continues it is none."
+    note = "Prefix 0 has probability 0, and so has everything that continues it."
     _step(answer, torch.tensor([-math.inf, 0.0]), nothing, note=note)
 
 
@@ -115,13 +115,13 @@ STEP = Exercise(
     difficulty=2,
     minutes=12,
     statement=(
-        "Write `my_beam_step(alive, log_probs)` for one sentence. `alive` `(K,)` holds the "
-        "log-probabilities of K prefixes, `log_probs` `(K, V)` those of every next token after "
-        "each. Return `(totals, beams, tokens)`, each `(K,)`, best first: the log-probabilities of "
-        "the K best longer prefixes, in the dtype of `alive`, which prefix each continues, and by "
-        "which token."
+        "Write `my_beam_step(alive, log_probs)`, one step of beam search for a single sentence. "
+        "`alive` `(K,)` holds the log-probabilities of K prefixes, and `log_probs` `(K, V)` those "
+        "of every next token after each. Return `(totals, beams, tokens)`, each `(K,)` and best "
+        "first: the log-probabilities of the K best longer prefixes (in the dtype of `alive`), the "
+        "index of the prefix that each continues, and its new token."
     ),
-    hint="Add up into (K, V), flatten, `topk`. Entry i of the flat tensor is row `i // V`.",
+    hint="Add to get (K, V), flatten, and use `topk`. Entry i of the flat tensor is row `i // V`.",
     function=my_beam_step,
     tests=(_totals, _parents, _tokens, _one_parent, _first_step, _sizes),
 )
@@ -233,13 +233,13 @@ STOP = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "Write `my_can_overtake(log_prob, length, worst, alpha, max_len)`: may a living prefix of "
-        "`length` tokens (fewer than `max_len`) still end with a score above `worst`, that of the "
-        "worst finished hypothesis? A finished sentence of n tokens scores its log-probability / "
-        "((5 + n) / 6)^α, with n at most `max_len`; log-probabilities are at most 0, α at least 0. "
-        "Return `True` where some continuation could, else `False`."
+        "Write `my_can_overtake(log_prob, length, worst, alpha, max_len)`: can a living prefix of "
+        "`length` tokens (fewer than `max_len`) still end with a score above `worst`, the score of "
+        "the worst finished hypothesis? The score of a finished sentence of n tokens is its "
+        "log-probability / ((5 + n) / 6)^α, with n at most `max_len`; log-probabilities are at "
+        "most 0, and α is at least 0. Return `True` if some continuation could, else `False`."
     ),
-    hint="At best its log-probability stays as it is. Which n makes the quotient largest then?",
+    hint="At best the log-probability stays as it is. Which n then makes the quotient largest?",
     function=my_can_overtake,
     tests=(
         _without_penalty,
@@ -395,8 +395,8 @@ REPAIR = Exercise(
     difficulty=2,
     minutes=15,
     statement=(
-        "Somebody wrote a beam search over dictionaries, like `beam_by_hand`, with a length "
-        "penalty. It runs, and has five faults:\n\n"
+        "This beam search over dictionaries, like `beam_by_hand` but with a length penalty, runs, "
+        "and it has five faults:\n\n"
         "```python\n"
         "def my_search(follow, beam, alpha, max_len):\n"
         "    alive, finished = {(): 0.0}, {}\n"
@@ -411,17 +411,17 @@ REPAIR = Exercise(
         "    winner = max(finished, key=finished.get)\n"
         "    return winner, finished[winner]\n"
         "```\n\n"
-        "Write `my_search(follow, beam, alpha, max_len)` as it should be. `follow(prefix)` gives "
-        "`{word: log-probability}` for the words that may come after a prefix, a tuple of words. "
-        "At each of `max_len` steps, every living prefix is grown by every word. Of the 2 · `beam` "
-        'likeliest, those that end in `"<eos>"` are finished, and of the others the `beam` '
-        "likeliest live on. What lives after `max_len` steps is finished as it is. Return the "
-        "finished one with the highest score, and that score: its log-probability / "
-        '((5 + n) / 6)^α, n being its number of words, `"<eos>"` included.'
+        "Write a corrected `my_search(follow, beam, alpha, max_len)`. `follow(prefix)` returns "
+        "`{word: log-probability}` for the words that may follow a prefix, a tuple of words. In "
+        "each of `max_len` steps, every living prefix grows by every word. Of the 2 · `beam` "
+        'likeliest results, those that end in `"<eos>"` are finished, and of the others the `beam` '
+        "likeliest live on. A prefix that still lives after `max_len` steps is finished as it is. "
+        "Return the finished sentence with the highest score, and that score: its log-probability "
+        '/ ((5 + n) / 6)^α, where n is its number of words, `"<eos>"` included.'
     ),
     hint=(
-        "Ask of each line: what is added up; how many are looked at; who lives on; who is "
-        "forgotten at the end; and what is compared?"
+        "Check what is added up, how many candidates are looked at, which of them live on, which "
+        "are forgotten at the end, and what is compared."
     ),
     function=my_search,
     tests=(_past_counts, _one_beam, _ended_take_no_place, _penalised, _cut_off, _any_language),

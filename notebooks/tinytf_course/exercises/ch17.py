@@ -107,9 +107,9 @@ CACHE = Exercise(
     difficulty=1,
     minutes=6,
     statement=(
-        "Write `my_append(cache, k, v)`. `cache` is `None` or a pair of earlier keys and values; "
-        "`k` and `v` are the new ones, `(B, H, new, D)`. Return the pair of all keys and all "
-        "values so far, oldest first."
+        "Write `my_append(cache, k, v)`, which adds new keys and values to a cache. `cache` is "
+        "`None` or a pair of earlier keys and values; `k` and `v` are the new ones, "
+        "`(B, H, new, D)`. Return the pair of all keys and all values so far, oldest first."
     ),
     hint="Positions are axis 2 of (B, H, T, D).",
     function=my_append,
@@ -270,16 +270,16 @@ ATTENTION = Exercise(
     statement=(
         "Write `my_cached_attention(x, w_q, w_k, w_v, cache=None)`: causal attention with one "
         "head, for the newest positions only. `x` `(B, T, C)` holds T new positions, one or "
-        "several; each map is `(C, D)`, multiplies from the right and has no bias. `cache` is "
-        "`None` or a pair `(k, v)`, each `(B, S, D)`: keys and values of the S positions before. "
-        "A new position sees everything in the cache, itself, and the new ones before it; scores "
-        "are divided by √D. Return `(y, (k, v))`: what the new positions get, `(B, T, D)`, and "
-        "all keys and values so far, each `(B, S + T, D)`, oldest first. In the dtype and on the "
-        "device of `x`, and however large the scores are."
+        "several. Each projection is `(C, D)`, multiplies from the right and has no bias. `cache` "
+        "is `None` or a pair `(k, v)`, each `(B, S, D)`: the keys and values of the S positions "
+        "before. A new position attends to everything in the cache, to itself, and to the new "
+        "positions before it; scores are divided by √D. Return `(y, (k, v))`: the outputs of the "
+        "new positions, `(B, T, D)`, and all keys and values so far, each `(B, S + T, D)`, oldest "
+        "first, in the dtype and on the device of `x`. The scores may be very large."
     ),
     hint=(
-        "Only the new positions are multiplied by the maps. For the mask, ask how far the "
-        "triangle has to move: the last query sees all S + T keys."
+        "Only the new positions are multiplied by the projections. For the mask, ask how far the "
+        "triangle has to move: the last query attends to all S + T keys."
     ),
     function=my_cached_attention,
     tests=(
@@ -399,12 +399,13 @@ RECALL = Exercise(
     difficulty=1,
     minutes=6,
     statement=(
-        "Write `my_recall(translation, references, n)`: which share of a reference's n-grams the "
-        "translation says, from 0 to 1, each counted at most as often as the translation says it. "
-        "Of several references, take the one of which most is said; a reference without n-grams "
-        "gives 0. `clipped_matches` does the counting, if it is asked in the right way."
+        "Write `my_recall(translation, references, n)`: the share of a reference's n-grams that "
+        "occur in the translation, from 0 to 1, each counted at most as often as it occurs there. "
+        "If there are several references, take the one with the highest share; a reference "
+        "without n-grams gives 0. `clipped_matches` does the counting if you call it in the right "
+        "way."
     ),
-    hint="What is the reference for the translation in precision, the translation is for it here.",
+    hint="Precision counts the translation's n-grams in the reference. Exchange the two.",
     function=my_recall,
     tests=(
         _of_the_reference,
@@ -471,9 +472,10 @@ BREVITY = Exercise(
     difficulty=1,
     minutes=6,
     statement=(
-        "Write `my_brevity_penalty(lengths, reference_lengths)`, two lists of word counts, one "
-        "entry a sentence. With c words in all translations and r in all references: $e^{1 - r/c}$ "
-        "where c < r, else 1."
+        "Write `my_brevity_penalty(lengths, reference_lengths)`, BLEU's brevity penalty of a "
+        "corpus. The arguments are two lists of word counts with one entry per sentence. With c "
+        "words in all translations and r in all references, the result is $e^{1 - r/c}$ if c < r, "
+        "and otherwise 1."
     ),
     hint="Sum first, divide once.",
     function=my_brevity_penalty,
@@ -591,12 +593,11 @@ NEWEST = Exercise(
     difficulty=2,
     minutes=15,
     statement=(
-        "With a cache the decoder is given only the tokens that are new, and its keys are all "
-        "tokens. Write `my_newest_mask(ids, new, pad_id=0)` for all tokens so far, `ids` of "
-        "shape "
-        "`(B, S)`: the boolean mask `(B, 1, new, S)` for the last `new` of them as queries. A "
-        "query may attend to a key that is not later than itself, and not padding. (A query that "
-        "is padding has the same rule: nobody reads its output.)"
+        "With a cache the decoder receives only the new tokens, while its keys are all tokens. "
+        "Write `my_newest_mask(ids, new, pad_id=0)`, where `ids` `(B, S)` are all tokens so far: "
+        "the boolean mask `(B, 1, new, S)` for the last `new` of them as queries. A query may "
+        "attend to a key that is not later than itself and is not padding. (A query that is "
+        "padding follows the same rule, since its output is not used.)"
     ),
     hint="The rows you want are the last `new` of the whole causal mask.",
     function=my_newest_mask,
