@@ -172,9 +172,9 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "17", "The cache and BLEU",
-        "How fast can a model write, and how good is what it writes?", 60,
+        "How fast can a model write, and how good is what it writes?", 65,
         "the attention layer (chapter 07), the decoder (13), greedy decoding (16)",
-        electives="17.1 6, what-it-cant-see 5, grow-and-reorder-text 2, layer-with-cache 10, "
+        electives="17.1 6, grow-and-reorder-text 2, layer-with-cache 10, "
         "read-or-written 4, check-cached-text 4, several-new 16, corpus-bleu-heading 18, "
         "bleu-scale 5, which-strings 5, one-point 4",
     ),

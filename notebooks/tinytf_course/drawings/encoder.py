@@ -156,7 +156,7 @@ def parting(scores, meaning, names=("first noun", "second noun")):
         )  # fmt: skip
         ax.axhline(0, color=INK, linestyle="--", linewidth=1.2)
         set_axes(ax, title=title, xlabel="after layer (0: embedding)", ylabel="score")
-        ax.legend(title="`it` is the", bbox_to_anchor=(1.0, 1.0), loc="upper left")
+        ax.legend(title="“it” is the", bbox_to_anchor=(1.0, 1.0), loc="upper left")
     for ax in np.atleast_1d(axes)[:-1]:
         ax.get_legend().remove()
     return list(np.atleast_1d(axes))

@@ -117,7 +117,8 @@ STEP = Exercise(
     statement=(
         "Write `my_beam_step(alive, log_probs)`, one step of beam search for a single sentence. "
         "`alive` `(K,)` holds the log-probabilities of K prefixes, and `log_probs` `(K, V)` those "
-        "of every next token after each. Return `(totals, beams, tokens)`, each `(K,)` and best "
+        "of every possible next token after each prefix. Return `(totals, beams, tokens)`, each "
+        "`(K,)` and best "
         "first: the log-probabilities of the K best longer prefixes (in the dtype of `alive`), the "
         "index of the prefix that each continues, and its new token."
     ),
