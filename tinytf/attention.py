@@ -142,7 +142,7 @@ class MultiHeadAttention(nn.Module):
         x: Tensor,
         memory: Tensor | None = None,
         mask: Tensor | str | None = None,
-        cache: KeyValueCache | None = None,
+        cache: KeyValueCache | None = None,  # service
     ) -> Tensor:
         """Attend from x (B, T, C) to itself, or to `memory` (B, S, C) where it is given.
 
@@ -151,22 +151,19 @@ class MultiHeadAttention(nn.Module):
         projects the memory once. Returns (B, T, C). Raises ValueError if a width is not d_model, or
         memory or cache are of another batch size.
         """
+        source = x if memory is None else memory
         self._check_input("x", x)
-        if memory is None:
-            q, k, v = self._project(x, self.w_q, self.w_k, self.w_v)
-            if cache is not None:
-                k, v = cache.append(k, v)
-        else:
-            self._check_input("memory", memory)
-            _check_batches(x, memory, cache)
-            (q,) = self._project(x, self.w_q)
-            if cache is None or len(cache) == 0:
-                k, v = self._project(memory, self.w_k, self.w_v)
-                if cache is not None:
-                    cache.append(k, v)
-            else:
-                k, v = cache.k, cache.v
+        self._check_input("memory", source)
+        _check_batches(x, source)
         dropout = self.dropout if self.training else 0.0
+        (q,) = self._project(x, self.w_q)
+        if memory is not None and cache:  # service
+            _check_batches(x, memory, cache.k)  # whose keys and values need no projection any more
+            heads = attend(self.attention, q, cache.k, cache.v, mask, dropout)
+            return self.w_o(heads.transpose(1, 2).flatten(2))
+        k, v = self._project(source, self.w_k, self.w_v)
+        if cache is not None:  # service
+            k, v = cache.append(k, v)
         heads = attend(self.attention, q, k, v, mask, dropout)
         return self.w_o(heads.transpose(1, 2).flatten(2))  # (B, H, T, D) -> (B, T, C)
 
@@ -182,8 +179,7 @@ class MultiHeadAttention(nn.Module):
             )
 
 
-def _check_batches(x: Tensor, memory: Tensor, cache: KeyValueCache | None) -> None:
-    kept = None if cache is None else cache.k
+def _check_batches(x: Tensor, memory: Tensor, kept: Tensor | None = None) -> None:
     if memory.size(0) != x.size(0) or (kept is not None and kept.size(0) != x.size(0)):
         held = "" if kept is None else f", the cache {len(kept)}"
         raise ValueError(f"x has a batch of {len(x)}, memory of {len(memory)}{held}")
