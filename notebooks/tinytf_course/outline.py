@@ -102,7 +102,7 @@ CHAPTERS = (  # in the order of reading
     Chapter(
         "07", "Cross-attention",
         "How does a token attend to another sentence, and what does the mask have to hide there?",
-        50, "masks (chapter 5), heads (chapter 6)", electives="fused-kernel 9",
+        46, "masks (chapter 5), heads (chapter 6)", electives="fused-kernel 9",
     ),
     Chapter(
         "08", "Positional encoding", "How does attention know the order of the words?", 64,

@@ -1,4 +1,4 @@
-"""Drawings of multi-head attention: one head, the split, the three attentions, the cache."""
+"""Drawings of multi-head attention: one head, the split, the three attentions."""
 
 import numpy as np
 from matplotlib.patches import Rectangle
@@ -195,26 +195,4 @@ def draw_looks(weights, source, target, place):
         d.text(x - 0.15, 0.35, f"head {h}", size=10, align="left")
     d.text(1.5, high + 1.25, "source", size=10)
     d.text(10.9, high + 1.25, "target", size=10)
-    return d.ax
-
-
-def draw_cache(words):
-    """Draw the steps of writing these words: which rows of K and V are kept, which is new."""
-    steps = len(words)
-    d = Diagram(
-        4.4 * steps + 0.4, 0.62 * steps + 2.3,
-        alt=f"{steps} steps. At each, one word is new: its query is used and forgotten, its key "
-        "and value are added below those of the words before, which were kept and are not "
-        "computed again.",
-    )  # fmt: skip
-    for step in range(steps):
-        at, high = 0.4 + 4.4 * step, 0.62 * steps + 1.1
-        d.text(at + 1.9, high + 0.7, f"step {step}")
-        d.box(at + 0.5, high - 0.62 * step, f"q{step}", role="query", size=(0.8, 0.52))
-        for row in range(step + 1):
-            for x, name, role in ((1.9, "k", "key"), (2.9, "v", "value")):
-                d.box(at + x, high - 0.62 * row, f"{name}{row}", role=role, faint=row < step,
-                      size=(0.9, 0.52))  # fmt: skip
-        d.text(at + 1.9, 0.75, label(words[step]))
-        d.text(at + 1.9, 0.3, f"{step} kept, 1 new", size=9)
     return d.ax

@@ -42,18 +42,12 @@ def test_three_attentions_show_what_may_be_seen():
     assert words_of(ax).count("Q") == 3
 
 
-def test_a_cache_keeps_keys_and_values_and_no_queries():
-    found = words_of(multihead.draw_cache(["a", "b", "c"]))
-    assert [found.count(name) for name in ("k0", "v0", "q0", "k2", "q2")] == [3, 3, 1, 1, 1]
-
-
 @pytest.mark.parametrize(
     "draw",
     [
         lambda: multihead.draw_one_head(3, 4),
         lambda: multihead.draw_split(torch.ones(2, 4), 2),
         lambda: multihead.draw_heads({"a": torch.ones(2, 3, 4)}),
-        lambda: multihead.draw_cache(["a"]),
     ],
 )
 def test_drawings_are_described(draw):
