@@ -50,6 +50,22 @@ def test_it_writes_on_after_the_prompt():
     assert writer.write("the cat", 0) == "the cat"
 
 
+def test_one_that_was_trained_on_whole_documents_begins_one(tmp_path):
+    plain = small_writer()
+    whole = Writer(plain.model, plain.tokenizer, begins=True)
+    read = [plain.end_id, *plain.tokenizer.encode("the cat")]
+    keep = plain.model.config.max_len // 2
+    ids = generate(plain.model, torch.tensor([read]), 9, end_id=plain.end_id, keep=keep)[0].tolist()
+    new = [i for i in ids[len(read) :] if i != plain.end_id]
+    assert whole.write("the cat", 9) == "the cat" + plain.tokenizer.decode(new)
+    assert whole.write("the cat", 9) != plain.write("the cat", 9)
+    assert whole.write("", 9) == plain.write("", 9)
+    whole.save(tmp_path / "whole")
+    plain.save(tmp_path / "plain")
+    assert Writer.load(tmp_path / "whole", "cpu").begins
+    assert not Writer.load(tmp_path / "plain", "cpu").begins
+
+
 def test_it_stops_at_the_end_of_the_text():
     writer = small_writer()
     with torch.no_grad():

@@ -3,7 +3,7 @@
 import pytest
 from gpt_support import TEXT
 
-from tinytf.apps.writer import Writer
+from tinytf.apps.writer import SHIPPED, STORYTELLER, Writer
 from tinytf.cli import write
 from tinytf.data.corpus import END_OF_TEXT
 from tinytf.gpt import GPT, GPTConfig
@@ -15,6 +15,21 @@ def model(tmp_path):
     tokenizer = train_bpe(TEXT, vocab_size=270, special_tokens=[END_OF_TEXT])
     Writer(GPT(GPTConfig(len(tokenizer), 12, 3, 1, max_len=16)), tokenizer).save(tmp_path / "run")
     return tmp_path / "run"
+
+
+def test_it_tells_a_story_unless_another_model_is_asked_for(model, monkeypatch, capsys):
+    loaded = []
+    load = Writer.load
+
+    def noted(path, device):
+        loaded.append(path)
+        return load(model, device)
+
+    monkeypatch.setattr(Writer, "load", noted)
+    for options in ([], ["--model", "manual"], ["--model", str(model)]):
+        assert write.main(["the", "--tokens", "2", *options]) == 0
+        assert capsys.readouterr().out.startswith("the")
+    assert loaded == [STORYTELLER, SHIPPED, model]
 
 
 def test_it_says_what_is_wrong(model, tmp_path, capsys):

@@ -15,21 +15,25 @@ from tinytf.text.bpe import ByteBPE
 from tinytf.training import checkpointing
 from tinytf.training.model_files import build
 
-__all__ = ["SHIPPED", "Writer"]
+__all__ = ["SHIPPED", "STORYTELLER", "Writer"]
 
-SHIPPED = Path(__file__).parents[1] / "weights" / "writer.safetensors"
+_WEIGHTS = Path(__file__).parents[1] / "weights"
+SHIPPED, STORYTELLER = _WEIGHTS / "writer.safetensors", _WEIGHTS / "storyteller.safetensors"
 
 
 class Writer:
     """Continue a text; `Writer.load()` gives the one that has read the Python manual.
 
+    `Writer.load(STORYTELLER)` gives the one that has read the course's storybook.
+
     >>> Writer.load().write('The "with" statement', max_new_tokens=40)  # doctest: +SKIP
 
+    `begins` says that in training each row began a document, so a prompt has to begin one, too.
     Raises ValueError if the model's vocabulary is not the tokenizer's, or if the tokenizer has not
     exactly one special token, which stands between two documents.
     """
 
-    def __init__(self, model: GPT, tokenizer: ByteBPE) -> None:
+    def __init__(self, model: GPT, tokenizer: ByteBPE, begins: bool = False) -> None:
         if model.config.vocab_size != len(tokenizer):
             raise ValueError(
                 f"the model's vocabulary has {model.config.vocab_size} entries, "
@@ -40,7 +44,7 @@ class Writer:
                 "the tokenizer needs one special token, the end of a text; it has "
                 f"{tokenizer.special_tokens}"
             )
-        self.model, self.tokenizer = model, tokenizer
+        self.model, self.tokenizer, self.begins = model, tokenizer, begins
 
     @property
     def end_id(self) -> int:
@@ -70,7 +74,7 @@ class Writer:
         model = build(GPT, GPTConfig, header["model"], tensors, path.name)
         try:
             tokenizer = ByteBPE([tuple(p) for p in header["merges"]], header["special_tokens"])
-            writer = cls(model, tokenizer)
+            writer = cls(model, tokenizer, header.get("begins") is True)
         except (TypeError, ValueError) as error:
             raise CheckpointError(f"{path.name} is not a writer: {error}") from error
         model.to(device or choose_device())
@@ -92,7 +96,7 @@ class Writer:
             "model": asdict(self.model.config),
             "merges": self.tokenizer.merges,
             "special_tokens": self.tokenizer.special_tokens,
-        }
+        } | ({"begins": True} if self.begins else {})
 
     def write(
         self,
@@ -108,7 +112,8 @@ class Writer:
         prompt begins a document. Whenever prompt and continuation are longer than max_len, the
         model goes on from the last max_len // 2 tokens.
         """
-        ids = torch.tensor([self.tokenizer.encode(prompt) or [self.end_id]])
+        read = self.tokenizer.encode(prompt)
+        ids = torch.tensor([[self.end_id, *read] if self.begins or not read else read])
         out = generate(
             self.model,
             ids.to(self.model.device),

@@ -1,11 +1,11 @@
-"""Let a trained GPT write: `python -m tinytf write 'The "with" statement' --temperature 0.8`."""
+"""Let a trained GPT write: `python -m tinytf write "One morning, a shy girl" --temperature 0.5`."""
 
 import argparse
 import sys
 from dataclasses import fields
 from pathlib import Path
 
-from tinytf.apps.writer import Writer
+from tinytf.apps.writer import SHIPPED, STORYTELLER, Writer
 from tinytf.cli.shell import attempt
 from tinytf.decoding.sampling import Sampling
 from tinytf.support.device import choose_device
@@ -31,7 +31,11 @@ def main(arguments: list[str] | None = None) -> int:
         formatter_class=ShowDefaults,
     )
     parser.add_argument("prompt", nargs="?", default="", help="default: begin a document")
-    parser.add_argument("--model", type=Path, help="a file that `pretrain` wrote (default: ours)")
+    parser.add_argument(
+        "--model", type=Path, default=STORYTELLER,
+        help="a file that `pretrain` wrote; `manual` is ours that has read the Python manual "
+        "(default: ours that has read short stories)",
+    )  # fmt: skip
     parser.add_argument("--tokens", type=int, default=200, help="at most; an end of text stops it")
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn")
     for field in fields(Sampling):
@@ -47,7 +51,8 @@ def _write(options: argparse.Namespace) -> int:
     drawing = any(value is not None for value in chosen.values())
     sampling = Sampling(**chosen) if drawing else None
     device = choose_device()  # before the file is opened: it is not to blame for the device
-    writer = Writer.load(options.model, device)
+    path = SHIPPED if options.model == Path("manual") else options.model
+    writer = Writer.load(path, device)
     print(writer.write(options.prompt, options.tokens, sampling, options.seed))
     return 0
 

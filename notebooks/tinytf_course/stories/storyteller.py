@@ -5,6 +5,7 @@
 
 import random
 from collections import Counter
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -26,6 +27,7 @@ from tinytf_course.stories.plots import Story, tell
 
 __all__ = ["StoryBatches", "begin", "floor", "held_out", "loss", "sample", "sense"]
 
+CHECKPOINTS = Path(__file__).with_name("checkpoints")  # of its training, with how good each is
 STORIES, STEPS, BATCH, VOCAB, LONGEST = 40_000, 20_000, 8, 1024, 256
 SIZES = {"d_model": 128, "num_heads": 4, "num_layers": 3, "max_len": LONGEST, "dropout": 0.0}
 RECIPE = {"lr": 3e-3, "warmup": 100, "label_smoothing": 0.0, "eps": 1e-8}
@@ -96,7 +98,7 @@ def begin(
     recipe = TrainingConfig(steps=steps, seed=seed, **RECIPE | {"warmup": warmup})
     model.to(choose_device(device))
     batches = StoryBatches(rows, seed=seed)
-    return Trainer(model, batches, recipe, next_token_loss), Writer(model, tokenizer)
+    return Trainer(model, batches, recipe, next_token_loss), Writer(model, tokenizer, begins=True)
 
 
 # ---- how good it is
