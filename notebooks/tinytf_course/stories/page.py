@@ -5,7 +5,7 @@ import html
 from tinytf_course.display import BAD, GOOD, sign
 from tinytf_course.stories import words as w
 from tinytf_course.stories.checking import check
-from tinytf_course.stories.world import HOME
+from tinytf_course.stories.world import where
 
 __all__ = ["Page"]
 _CELL = "text-align: left; vertical-align: top; padding: 2px 12px 2px 0"
@@ -79,8 +79,7 @@ def facts(world):
     """Give a world in short sentences: {what is told of: the sentence}."""
     told = {}
     for name, person in world.people.items():
-        where = HOME if person.place == HOME else w.at(person.place)
-        told[name, "place"] = f"{name}: {where}" if where != HOME else f"{name}: at home"
+        told[name, "place"] = f"{name}: {where(person.place)}"
         if person.mood:
             told[name, "mood"] = f"{name} is {person.mood}"
     for name, thing in world.wants.items():
@@ -89,11 +88,11 @@ def facts(world):
         of = {"return": f"bring back the {detail}", "help": "help", "give": "give something"}[what]
         told[who, what] = f"{who} has promised to {of}"
     for noun, thing in world.things.items():
-        where = f" {w.at(thing.place)}" if thing.place in w.PLACES else ""
+        lies = thing.place in w.PLACES
         if thing.holder:
             told[noun] = f"{thing.holder} has the {noun}"
-        elif where:
-            told[noun] = f"the {noun} lies{where}"
+        elif lies:
+            told[noun] = f"the {noun} lies {where(thing.place)}"
         if thing.state:
             told[noun, "state"] = f"the {noun} is {thing.state}"
     return told

@@ -10,7 +10,7 @@ goes knock in the dark, and {C} what it only was.
 """
 
 import re
-from functools import cache
+from functools import lru_cache
 
 from tinytf_course.stories import words as w
 
@@ -481,7 +481,7 @@ _COMPILED = [
 ]
 
 
-@cache
+@lru_cache(10_000)
 def readings(sentence):
     """Give all events that a sentence can mean: pairs of an event and {slot: words}."""
     found = [LITERALS[sentence]] if sentence in LITERALS else []

@@ -11,7 +11,8 @@ from tinytf_course.stories.templates import WHERE
 HOME = "home"
 # Named once, and in one order: what an event needs to have happened before it, to the same people.
 BEFORE = {
-    "pocket": "no_more", "word": "report", "agree": "offer", "not_tell": "ask_hide",
+    "promise_help": "tell_lost", "pocket": "no_more", "word": "report", "agree": "offer",
+    "not_tell": "ask_hide",
     "remember": "dusk", "sorry_late": "oversleep", "forgive_late": "sorry_late", "tempt": "break",
     "lie": "break", "restless": "lie", "truth": "break", "forgive": "truth", "no_mine": "mine",
     "turns": "no_mine", "share": "turns", "trip": "race", "help_up": "trip", "tie": "help_up",
@@ -87,6 +88,13 @@ class World:
     themes: set = field(default_factory=set)  # what the story can teach
     subject: str = ""  # of whom the last sentence spoke
     ended: bool = False
+    ill: str = ""  # who lies in bed
+    sought: str = ""  # who can not find home
+    present: str = ""  # the thing that is to be given
+    signal: str = ""  # the thing that shows the way home
+    traded: tuple = ()  # the two things
+    pocketed: str = ""  # the thing that is in a pocket
+    unseen: bool = False  # whether nobody saw it break
 
     # ---- what a sentence speaks of
 
@@ -99,10 +107,16 @@ class World:
         o, q = (self._thing(slots, name, event) for name in "OQ")
         p = next((WHERE.get(v, v.split()[-1]) for k, v in slots.items() if k[0] == "P"), None)
         if event in BEFORE:
-            need(BEFORE[event] in self.happened, "cause", f"nothing was said of {BEFORE[event]!r}")
+            need(
+                BEFORE[event] in self.happened,
+                "cause",
+                f"it needs {BEFORE[event].replace('_', ' ')!r} before it",
+            )
         if a and b and event not in ("friend", "meet", "made", "birthday", *APART):
             here, there = self.people[a].place, self.people[b].place
-            need(here == there, "place", f"{a} is at {here}, {b} at {there}")
+            need(here == there, "place", f"{a} is {where(here)}, {b} {where(there)}")
+        need(self.ill not in who.values() or event in IN_BED, "place", f"{self.ill} is ill in bed")
+        need(event in AGAIN or event not in self.happened, "cause", "that has been said")
         do = getattr(self, f"_{event}", None)
         if do is not None:
             do(a, b, o, q, p, slots)
@@ -131,7 +145,11 @@ class World:
             else:
                 names = list(self.people)
             first, second = (self.people[name].place for name in names)
-            need(first == second, "place", f"{names[0]} is at {first}, {names[1]} at {second}")
+            need(
+                first == second,
+                "place",
+                f"{names[0]} is {where(first)}, {names[1]} {where(second)}",
+            )
             who = who or dict(zip("AB", names))
         for slot, said in slots.items():
             if slot[0] in "AB" and slot[1:2] == ".":
@@ -189,14 +207,14 @@ class World:
 
     def _at(self, name, place):
         there = self.people[name].place
-        need(there == place, "place", f"{name} is at {there}, not at {place}")
+        need(there == place, "place", f"{name} is {where(there)}, not {where(place)}")
 
     def _hears(self, name):
         """Somebody else is there."""
         other = self.other(name)
         need(other, "speech", "nobody is there to hear it")
         here, there = self.people[name].place, self.people[other].place
-        need(here == there, "place", f"{other} is at {there}, and can not hear it")
+        need(here == there, "place", f"{other} is {where(there)}, and can not hear it")
         return other
 
     def _hand(self, thing, name):
@@ -219,6 +237,7 @@ class World:
 
     def _friend(self, a, b, o, q, p, s):
         need(len(self.people) == 2, "known", "whose friend?")
+        self._at(self.other(b), HOME)
 
     def _meet(self, a, b, o, q, p, s):
         a = self.other(b)
@@ -227,6 +246,8 @@ class World:
         need(self.people[a].place != HOME, "place", f"{a} is still at home")
 
     def _has(self, a, b, o, q, p, s):
+        need(self.wants.get(b) != o, "plan", f"{b} wished for the {o}")
+        need(not self.things[o].place, "owner", f"the {o} lies there")
         need(not self.things[o].owner, "owner", f"the {o} has an owner")
         self.things[o] = Thing(b, b)
 
@@ -237,13 +258,15 @@ class World:
 
     def _leave_for(self, name, place):
         there = self.people[name].place
+        need(name != self.sought, "place", f"{name} can not find the way")
         need(there != place, "place", f"{name} is there")
         need(self.going in ("", place), "plan", f"it was said that they go to {self.going}")
         self.people[name].place = place
 
     def _go(self, a, b, o, q, p, s):
         self._leave_for(a, p)
-        self.going = ""
+        if len({x.place for x in self.people.values()}) == 1:
+            self.going = ""
 
     def _go_both(self, a, b, o, q, p, s):
         for name in (a, b):
@@ -259,8 +282,9 @@ class World:
         self._go(a, b, o, q, p, s)
 
     def _back(self, a, b, o, q, p, s):
+        need(a != self.sought, "place", f"{a} can not find the way")
         here, there = self.people[a].place, self.people[b].place
-        need(here != there == HOME, "place", f"{a} is at {here}, {b} at {there}")
+        need(here != there == HOME, "place", f"{a} is {where(here)}, {b} {where(there)}")
         self.people[a].place = there
 
     def _see(self, a, b, o, q, p, s):
@@ -280,6 +304,7 @@ class World:
     def _laugh(self, a, b, o, q, p, s):
         need({"only", "find_pocket", "puddle", "found_you", "tie"} & set(self.happened), "cause",
              "nothing was funny")  # fmt: skip
+        need(len({x.place for x in self.people.values()}) == 1, "place", "they are apart")
 
     def _thank(self, a, b, o, q, p, s):
         need(self.people[a].mood == "happy", "feeling", f"{a} has nothing to thank for")
@@ -300,6 +325,7 @@ class World:
     def _no_more(self, a, b, o, q, p, s):
         need(o in w.POCKET, "place", f"a {o} is too big to slip out of sight")
         self._lose(a, b, o, q, p, s)
+        self.pocketed = o
 
     def _ask_why(self, a, b, o, q, p, s):
         sad = self._hears(b)
@@ -309,6 +335,11 @@ class World:
         need(self.things[o].state == "lost", "cause", f"the {o} is not lost")
 
     def _tell_lost(self, a, b, o, q, p, s):
+        need(
+            a in (self.happened.get("lose", ()) + self.happened.get("no_more", ())),
+            "speech",
+            f"{a} has not lost it",
+        )
         self._hears(a)
         self._lost(o)
         need(self.things[o].owner == a, "owner", f"it is not the {o} of {a}")
@@ -321,7 +352,8 @@ class World:
     def _promise_help(self, a, b, o, q, p, s):
         self._hears(b)
         need(self.things[self._any_lost()].owner != b, "speech", f"{b} has lost it")
-        self.promises.append((b, "help", ""))
+        if (b, "help", "") not in self.promises:
+            self.promises.append((b, "help", ""))
 
     def _search(self, a, b, o, q, p, s):
         lost = self._any_lost()
@@ -352,6 +384,7 @@ class World:
         need(self.things[lost].owner != b, "speech", f"{b} speaks to nobody else")
 
     def _find_pocket(self, a, b, o, q, p, s):
+        need(o == self.pocketed, "place", f"the {o} is in no pocket")
         need("pocket" in self.happened, "cause", "nobody spoke of a pocket")
         self._lost(o)
         need(self.things[o].owner == a, "owner", f"it is not the pocket of {a}")
@@ -367,8 +400,8 @@ class World:
         reasons = [
             self.things[o].owner == b,
             self.wants.get(b) == o and "bargain" in self.happened,
-            "visit" in self.happened,
-            "reveal" in self.happened,
+            self.ill == b and self.present == o,
+            self.present == o and (a, "give") in [x[:2] for x in self.promises],
         ]
         need(any(reasons), "cause", f"why would {a} give {b} the {o}?")
         if "visit" not in self.happened:
@@ -384,8 +417,9 @@ class World:
             self.themes.add("kind")
 
     def _may_i(self, a, b, o, q, p, s):
+        need(self.things[o].state == "", "cause", f"the {o} is {self.things[o].state}")
         other = self._hears(a)
-        need(self.things[o].holder == other, "owner", f"{other} has no {o}")
+        need(self.things[o].holder == self.things[o].owner == other, "owner", f"{other} has no {o}")
         self.asked = (a, "may I", o)
 
     def _bargain(self, a, b, o, q, p, s):
@@ -412,9 +446,16 @@ class World:
         need(any(p[0] == b for p in self.promises), "promise", f"{b} has promised nothing")
 
     def _offer(self, a, b, o, q, p, s):
+        need(self.things[o].state == "", "cause", f"the {o} is {self.things[o].state}")
         self._holds(a, o)
         other = self._hears(a)
         self._holds(other, q)
+        need(
+            (self.things[o].owner, self.things[q].owner) == (a, other),
+            "owner",
+            "one can trade only what is one's own",
+        )
+        self.happened.pop("agree", None)
         self.asked = (a, o, q)
 
     def _agree(self, a, b, o, q, p, s):
@@ -428,7 +469,10 @@ class World:
         need("agree" in self.happened, "cause", f"{b} has not agreed")
         self._swap(a, b, o, q)
         self.themes.add("traded")
-        self.wants.pop(a, None)
+        self.traded = (o, q)
+        for name, got in ((a, q), (b, o)):
+            if self.wants.get(name) == got:
+                del self.wants[name]
         self.asked = ()
 
     def _swap(self, a, b, o, q):
@@ -437,6 +481,8 @@ class World:
         self._feel(b, "happy", f"got the {o}")
 
     def _miss(self, a, b, o, q, p, s):
+        need(o in self.traded, "cause", f"the {o} was not traded")
+        self.themes.discard("traded")
         need(self.happened["trade"][:1] == (a,), "cause", f"{a} has given nothing away")
         need(self.things[o].owner not in ("", a), "owner", f"the {o} is with {a}")
         self._feel(a, "sad", f"missed the {o}")
@@ -453,11 +499,14 @@ class World:
         self.themes = {"traded back"}
 
     def _plan(self, a, b, o, q, p, s):
+        need(self.things[o].state == "", "cause", f"the {o} is {self.things[o].state}")
+        need(not self.plan, "plan", "there is another plan")
         need(self.things[o].holder in (a, b), "owner", f"they have no {o}")
         need(p in w.OUTDOORS, "plan", f"one can not do that at the {p}")
         self.plan = (p, o)
 
     def _rain(self, a, b, o, q, p, s):
+        need(self.plan[1:] and self.plan[1] in self.things, "cause", "the rain would spoil nothing")
         need(self.plan, "cause", "the rain would spoil nothing")
         need(o in (None, self.plan[1]), "place", f"the {o} stayed at home")
         self.raining = True
@@ -470,6 +519,7 @@ class World:
         self.going = p
 
     def _fun(self, a, b, o, q, p, s):
+        need(self.raining, "cause", "it does not rain")
         place = next(place for place, fun in w.INDOORS.items() if fun == s["I"])
         for name in (a, b):
             self._at(name, place)
@@ -477,6 +527,7 @@ class World:
         self.themes.add("rain")
 
     def _puddle(self, a, b, o, q, p, s):
+        need(self.people[b].place not in w.INDOORS, "place", "there are no puddles")
         need(self.raining and self.plan[1:] == ("boat",), "cause", "there is no rain or no boat")
         self._hears(b)
         for name in self.people:
@@ -489,6 +540,7 @@ class World:
         self.raining = False
 
     def _at_last(self, a, b, o, q, p, s):
+        need(self.things[o].holder in (a, b), "owner", f"they do not have the {o}")
         need((p, o) == self.plan, "plan", "that was not the plan")
         need(not self.raining, "cause", "it is still raining")
         self.plan = ()
@@ -521,11 +573,14 @@ class World:
     def _left_out(self, a, b, o, q, p, s):
         name = b or self.subject
         need(self.people[name].mood == "sad", "feeling", f"{name} was not left out")
+        self.people[name].place = HOME
 
     def _birthday(self, a, b, o, q, p, s):
         need(self._keeps(self.other(b)), "cause", f"nobody has a present for {b}")
 
     def _come(self, a, b, o, q, p, s):
+        hid = [t.place for t in self.things.values() if t.state == "secret"]
+        need(p in hid, "place", f"nothing is hidden at the {p}")
         self._hears(a)
         need(self._keeps(a), "cause", f"{a} has nothing to show")
         self.going = p
@@ -538,17 +593,20 @@ class World:
         self._hand(o, a)
         self.things[o].state = ""
         self.themes.add("secret")
+        self.present = o
 
     def _hooray(self, a, b, o, q, p, s):
         need(self.happened["birthday"] == (b,), "speech", f"it is not the birthday of {b}")
 
     def _may_borrow(self, a, b, o, q, p, s):
+        need(self.things[o].state == "", "cause", f"the {o} is {self.things[o].state}")
         other = self._hears(a)
         need(self.things[o].owner == other, "owner", f"{other} has no {o}")
         self._holds(other, o)
         self.asked = (a, "borrow", o)
 
     def _lend(self, a, b, o, q, p, s):
+        need(not self.night, "speech", "it is dark already")
         need(self.asked == (a, "borrow", o), "speech", f"{a} did not ask for it")
         self._holds(b, o)
         self._hand(o, a)
@@ -566,6 +624,7 @@ class World:
         self.night = True
 
     def _dusk(self, a, b, o, q, p, s):
+        need(not self.night, "cause", "the sun is down")
         need(any(x.place != HOME for x in self.people.values()), "place", "all are at home")
 
     def _remember(self, a, b, o, q, p, s):
@@ -585,21 +644,25 @@ class World:
         self._feel(other, "happy", f"got the {o} back")
         if "visit" in self.happened:
             self.themes.add("kind")
-        elif not {"oversleep", "break"} & set(self.happened):
+        elif not {"oversleep", "break"} & set(self.happened) and not self.night:
             self.themes.add("kept")
 
     def _kept(self, a, b, o, q, p, s):
         self._hears(b)
         need(self.happened["return"][:1] != (b,), "speech", f"{b} has brought it back")
         need("oversleep" not in self.happened, "speech", "the promise was not kept")
+        need(not self.night, "speech", "it is after dark")
 
     def _oversleep(self, a, b, o, q, p, s):
         need((a, "return") in [p[:2] for p in self.promises], "cause", f"{a} has nothing to forget")
         need("dusk" in self.happened, "cause", "it is early")
         need(self.people[a].place != HOME, "place", f"{a} is at home")
         self._feel(self.other(a), "sad", f"waited for {a}")
+        self._feel(a, "sad", "was late")
 
     def _waited(self, a, b, o, q, p, s):
+        self._at(b, HOME)
+        need(self.people[self.other(b)].place != HOME, "place", "they are together")
         need(self.happened["oversleep"] != (b,), "cause", f"{b} slept")
 
     def _sorry_late(self, a, b, o, q, p, s):
@@ -613,6 +676,9 @@ class World:
         self._feel(b, "happy", "all was well again")
 
     def _break(self, a, b, o, q, p, s):
+        need(self.things[o].state == "", "cause", f"the {o} is {self.things[o].state}")
+        other = self.other(a)
+        self.unseen = bool(other) and self.people[other].place != self.people[a].place
         self._holds(a, o)
         need(self.things[o].owner != a, "cause", f"the {o} belongs to {a}")
         self.things[o].state = "broken"
@@ -624,10 +690,12 @@ class World:
         need(o in (None, *broken), "speech", f"the {o} is not broken")
 
     def _tempt(self, a, b, o, q, p, s):
+        need(self.unseen, "speech", "it was seen")
         self._broke(a or self.happened["break"][0])
         need("truth" not in self.happened, "speech", "the truth is told")
 
     def _lie(self, a, b, o, q, p, s):
+        need(self.unseen and "truth" not in self.happened, "speech", "the truth is known")
         self._broke(a, o)
         self._hears(a)
 
@@ -670,6 +738,17 @@ class World:
         for name in self.people:
             self._feel(name, "sad", "they had quarrelled")
 
+    def _sulk(self, a, b, o, q, p, s):
+        self._quarrel(a)
+        need(
+            o is None or (not self.things[o].owner and self.things[o].place),
+            "cause",
+            f"the quarrel is not about the {o}",
+        )
+
+    def _dull(self, a, b, o, q, p, s):
+        self._quarrel(self.happened["mine"][0])
+
     def _turns(self, a, b, o, q, p, s):
         self._quarrel(b)
 
@@ -684,6 +763,7 @@ class World:
         need(self.night, "cause", "it is not dark")
         need(self.people[a].place != HOME, "place", f"{a} is at home")
         self._feel(a, "sad", "was lost")
+        self.sought = a
 
     def _afraid(self, a, b, o, q, p, s):
         need({"no_way", "dread"} & set(self.happened), "feeling", f"{a} has nothing to fear")
@@ -698,19 +778,21 @@ class World:
         noun = next(noun for noun, (done, _) in w.SIGNALS.items() if done == s["S"])
         need(noun in self.things, "known", f"there is no {noun}")
         self._holds(b, noun)
+        self.signal = noun
         self._at(b, HOME)
         need(self.happened["no_way"] != (b,), "cause", f"{b} is the one who is lost")
 
     def _follow(self, a, b, o, q, p, s):
-        need(self.happened["signal"] != (a,), "cause", f"{a} gave the signal")
-        names = {name for noun, (_, name) in w.SIGNALS.items() if noun in self.things}
-        need(s["N"] in names, "cause", f"there is no {s['N']}")
+        need(self.sought == a, "cause", f"{a} is not lost")
+        self.sought = ""
+        need(s["N"] == w.SIGNALS[self.signal][1], "cause", f"there is no {s['N']}")
         self.people[a].place = HOME
         for name in self.people:
             self._feel(name, "happy", "they were home")
         self.themes.add("watch")
 
     def _boast(self, a, b, o, q, p, s):
+        need("tie" not in self.happened, "speech", "nobody was faster")
         self._hears(a)
         need(self.people[a].trait != "shy", "feeling", f"{a} is shy, and does not boast")
 
@@ -721,6 +803,7 @@ class World:
         self.going = p
 
     def _trip(self, a, b, o, q, p, s):
+        need("help_up" not in self.happened, "cause", "that has happened")
         need(self.happened["boast"] == (a,), "cause", f"{a} did not boast")
         need(self.going, "cause", "nobody is running")
         self._feel(a, "sad", "had fallen")
@@ -738,6 +821,8 @@ class World:
         self._hears(a)
 
     def _dread(self, a, b, o, q, p, s):
+        need(self.people[a].place != p, "place", f"{a} is there")
+        need(not self.plan, "plan", "there is another plan")
         need(w.DARK.get(p, "")[:1] == (s["X"],), "cause", f"nothing {s['X']} at the {p}")
         need(self.people[a].trait != "brave", "feeling", f"{a} is brave")
         self._feel(a, "sad", f"was afraid of the {p}")
@@ -749,6 +834,7 @@ class World:
         self._hears(a)
 
     def _look_together(self, a, b, o, q, p, s):
+        need(self.plan[1:] == ("",), "cause", "nobody is afraid any more")
         self._hears(b)
         need(self.happened["monster"] != (b,), "speech", f"{b} is afraid")
         self.going = self.plan[0]
@@ -758,6 +844,7 @@ class World:
         self._go_both(a, b, o, q, p, s)
 
     def _only(self, a, b, o, q, p, s):
+        need(self.plan[1:] == ("",), "cause", "nobody is afraid any more")
         need(w.DARK[self.plan[0]][1] == s["C"], "cause", f"that was not at the {self.plan[0]}")
         for name in self.people:
             self._at(name, self.plan[0])
@@ -767,9 +854,12 @@ class World:
 
     def _ill(self, a, b, o, q, p, s):
         need(self.other(b), "known", "a story has two people")
+        self._at(b, HOME)
         self._feel(b, "sad", "was ill")
+        self.ill = b
 
     def _visit(self, a, b, o, q, p, s):
+        self.present = o
         need(self.happened["ill"] != (a,), "speech", f"{a} is ill")
         self._holds(a, o)
         self._hears(a)
@@ -777,8 +867,10 @@ class World:
     def _well(self, a, b, o, q, p, s):
         need(self.happened["ill"] == (b,), "cause", f"{b} was not ill")
         self._feel(b, "happy", "was well again")
+        self.ill = ""
 
     def _play(self, a, b, o, q, p, s):
+        need("hides" not in self.happened, "plan", "somebody is hiding")
         self._hears(a)
 
     def _hides(self, a, b, o, q, p, s):
@@ -788,6 +880,7 @@ class World:
         self.people[b].place = p
 
     def _not_there(self, a, b, o, q, p, s):
+        need("seek" not in self.themes, "cause", "all are found")
         need(self.happened["play"] == (a,), "plan", f"{a} is to hide")
         there = self.people[self.other(a)].place
         need(there != p, "place", f"{self.other(a)} is there")
@@ -808,16 +901,21 @@ class World:
         self.themes.add("seek")
 
     def _plant(self, a, b, o, q, p, s):
+        need(self.people[a].place in (HOME, p), "place", f"{a} is not there")
+        need(not self.plan, "plan", "there is another plan")
         need(p in w.PLANTED, "place", f"nothing grows at the {p}")
         self.plan = (p, "seed")
 
     def _water(self, a, b, o, q, p, s):
+        need(self.plan[1:] == ("seed",), "cause", "it has come up")
         need(self.happened["plant"] == (a,), "cause", f"{a} planted nothing")
 
     def _nothing(self, a, b, o, q, p, s):
+        need(self.plan[1:] == ("seed",), "cause", "it has come up")
         self._feel(self.happened["plant"][0], "sad", "nothing came up")
 
     def _never(self, a, b, o, q, p, s):
+        need(self.plan[1:] == ("seed",), "cause", "it has come up")
         need(self.happened["plant"] == (a,), "speech", f"{a} planted nothing")
         self._hears(a)
 
@@ -837,6 +935,8 @@ class World:
 
     def _gone(self, a, b, o, q, p, s):
         a = a or self.things[o].holder
+        need(a in self.people, "owner", f"nobody has the {o}")
+        need(self.things[o].owner == a, "owner", f"it is not the {o} of {a}")
         self._holds(a, o)
         need(o in w.LOOSE and self.other(a), "cause", f"nobody can have taken the {o}")
         self.things[o] = Thing(a, self.other(a), "", "gone")
@@ -848,6 +948,7 @@ class World:
         self.people[a].place = self.people[b].place = p
 
     def _thief(self, a, b, o, q, p, s):
+        need(any(t.state == "gone" for t in self.things.values()), "speech", "nothing is gone")
         need(self.happened["sees"][:1] == (a,), "speech", f"{a} has seen nothing")
         need(o is None or self.things[o].state == "gone", "speech", f"the {o} is not gone")
         self._hears(a)
@@ -855,7 +956,8 @@ class World:
     def _explain(self, a, b, o, q, p, s):
         need(self.happened["thief"] != (b,), "speech", f"{b} was not asked")
         self._hears(b)
-        noun = next(noun for noun, thing in self.things.items() if thing.state == "gone")
+        noun = next((noun for noun, thing in self.things.items() if thing.state == "gone"), None)
+        need(noun, "cause", "nothing is gone")
         need(w.LOOSE[noun] == s["L"], "cause", f"a {noun} has no {s['L']}")
         self.things[noun].state = ""
         self.promises.append((b, "give", ""))
@@ -880,6 +982,14 @@ class World:
             need(thing.holder in (thing.owner, *self.people), "ending", f"where is the {noun}?")
             need(thing.owner in (thing.holder, "both"), "ending", f"the {noun} is not given back")
         need(self.themes, "ending", "nothing has happened")
+        need(not self.ill, "ending", f"{self.ill} is still ill")
+        need(not self.sought, "ending", f"{self.sought} is still lost")
+        need(not self.asked, "ending", "a question is still open")
+        need(
+            "no_mine" not in self.happened or "share" in self.happened,
+            "ending",
+            "the quarrel is still open",
+        )
         self.ended = True
 
     def _friends(self, a, b, o, q, p, s):
@@ -906,6 +1016,12 @@ class World:
 
 
 # A thing is new in these, and people who act on each other may be apart in those.
+# What a person who is ill can do or have done, and what can happen again.
+IN_BED = ("sad", "glad", "thank", "ask_why", "visit", "give", "well", "laugh")
+AGAIN = (
+    "has", "see", "go", "go_both", "take", "back", "use", "sad", "glad", "thank", "give", "laugh",
+    "offer", "lose", "find", "search",
+)  # fmt: skip
 NEW = ("open_own", "open_want", "made", "spot")
 APART = ("back", "hides", "sees", "miss", "worry", "follow", "waited", "left_out", "found_you")
 
@@ -914,3 +1030,8 @@ def need(true, rule, why):
     """Raise Fault unless it is true."""
     if not true:
         raise Fault(rule, why)
+
+
+def where(place):
+    """Say where: "at home" or "by the river"."""
+    return "at home" if place == HOME else w.at(place)
