@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"
 TREES = {"": ROOT / "tinytf", "course/": ROOT / "notebooks" / "tinytf_course"}
-ROOMS_OF_THE_COURSE = ("studies", "drawings", "lessons")  # tested file by file
+ROOMS_OF_THE_COURSE = ("studies", "drawings", "lessons", "stories")  # tested file by file
 
 # Tests of something else than one file of the package, and of what.
 OF_SOMETHING_ELSE = {
@@ -43,6 +43,13 @@ OF_SOMETHING_ELSE = {
 # Files whose tests are elsewhere, and where. The list may only shrink.
 WITHOUT_A_FILE = {
     "checks.py": "with each config that calls it",
+    **dict.fromkeys(
+        (
+            f"course/stories/{name}.py"
+            for name in ("page", "plots", "questions", "templates", "words")
+        ),
+        "in course/stories/test_checking.py, which reads all that they write",
+    ),
     "course/mutations.py": "in course/test_mutants.py, whose changes they are",
     "course/tensors.py": "in course/test_expect.py, which compares by them",
     "course/studies/alignment.py": "in course/studies/test_recurrence.py, whose grades it gives",
@@ -107,9 +114,10 @@ def test_what_tests_share_says_what_it_is_for():
         assert ast.get_docstring(ast.parse(path.read_text())), path
 
 
-# What has as many lines as there is to say: exercises, their answers and parts, and data.
+# What has as many lines as there is to say: exercises, their answers and parts, events, and data.
 LONG = tuple(
-    f"course/{room}/" for room in ["exercises", "answers", "parts", "clinic", "phrasebook"]
+    f"course/{room}/"
+    for room in ["exercises", "answers", "parts", "clinic", "phrasebook", "stories"]
 )
 
 

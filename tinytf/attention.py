@@ -152,8 +152,8 @@ class MultiHeadAttention(nn.Module):
         memory or cache are of another batch size.
         """
         source = x if memory is None else memory
-        self._check_input("x", x)
-        self._check_input("memory", source)
+        _check_input("x", x, self.d_model)
+        _check_input("memory", source, self.d_model)
         _check_batches(x, source)
         dropout = self.dropout if self.training else 0.0
         (q,) = self._project(x, self.w_q)
@@ -172,11 +172,12 @@ class MultiHeadAttention(nn.Module):
         heads = [m(x).unflatten(-1, (self.num_heads, -1)) for m in maps]
         return [part.transpose(1, 2) for part in heads]  # each (B, T, H, D) -> (B, H, T, D)
 
-    def _check_input(self, name: str, x: Tensor) -> None:
-        if x.dim() != 3 or x.size(-1) != self.d_model:
-            raise ValueError(
-                f"{name} must be of shape (B, length, d_model={self.d_model}), got {tuple(x.shape)}"
-            )
+
+def _check_input(name: str, x: Tensor, d_model: int) -> None:
+    if x.dim() != 3 or x.size(-1) != d_model:
+        raise ValueError(
+            f"{name} must be of shape (B, length, d_model={d_model}), got {tuple(x.shape)}"
+        )
 
 
 def _check_batches(x: Tensor, memory: Tensor, kept: Tensor | None = None) -> None:

@@ -89,8 +89,8 @@ CHAPTERS = (  # in the order of reading
         "05", "Scaled dot-product attention",
         "How does a word find what it needs in the other words of its sentence?", 85,
         "a word is a vector (chapter 4)",
-        electives="05.1 8, 05.3 15, further 1, further-rounded 2, further-kept 2, further-values "
-        "2, scale-as-tensor-text 2",
+        electives="05.1 8, 05.3 15, further 1, further-rounded 2, further-kept 2, "
+        "further-values 2, scale-as-tensor-text 2",
     ),
     Chapter(
         "06", "Multi-head attention",
@@ -102,7 +102,8 @@ CHAPTERS = (  # in the order of reading
     Chapter(
         "07", "Cross-attention",
         "How does a token attend to another sentence, and what does the mask have to hide there?",
-        46, "masks (chapter 5), heads (chapter 6)", electives="fused-kernel 9",
+        46, "masks (chapter 5), heads (chapter 6)",
+        electives="fused-kernel 9",
     ),
     Chapter(
         "08", "Positional encoding", "How does attention know the order of the words?", 64,
@@ -123,26 +124,25 @@ CHAPTERS = (  # in the order of reading
         "chapters 03 to 09, and what a gradient is",
         electives="10.2 10, 10.3 8, alike-text 2, norms-cost-text 3, which-numbers-share-mean 6, "
         "batch-norm-in-use 20, used-by-text 3, jacobian 4, left-of-words-text 3, "
-        "move-it-stack-as-training-starts 5, w2-gradients-text 2, longer-runs-text 4, plug-it-in "
-        "4, plug-it-in-text 5, rows-shown 3",
+        "move-it-stack-as-training-starts 5, w2-gradients-text 2, longer-runs-text 4, "
+        "plug-it-in 4, plug-it-in-text 5, rows-shown 3",
     ),
     Chapter(
         "11", "The feed-forward network",
         "What can a feed-forward network do that attention can't, and what do its weights hold?",
-        60,
-        "attention (chapters 5 to 7), residuals and norms (chapter 10)",
-        electives="11.2 8, 11.4 7, how-few-units-text 3, counted-over-text 1, as-many-weights-text "
-        "7, study-title 5, translator-text 8, votes-text 4, mirror-text 12, both-ends-of-a-unit 3, "
-        "not-only-cat 3, not-only-cat-text 4, who-says-it 3, what-key-answers-to 4, collapse-text "
-        "6",
+        60, "attention (chapters 5 to 7), residuals and norms (chapter 10)",
+        electives="11.2 8, 11.4 7, how-few-units-text 3, counted-over-text 1, "
+        "as-many-weights-text 7, study-title 5, translator-text 8, votes-text 4, mirror-text 12, "
+        "both-ends-of-a-unit 3, not-only-cat 3, not-only-cat-text 4, who-says-it 3, "
+        "what-key-answers-to 4, collapse-text 6",
     ),
     Chapter(
         "12", "The encoder", "What does each layer add to a word?", 60,
         "attention (05 to 07), positions (08), residuals and norms (10), the feed-forward network "
         "(11)",
-        electives="12.3 10, oracle-text 9, one-class-for-both 25, "
-        "moved-is-not-understood 7, five-seeds 2, equal-starts 9, nine-words 5, which-layer 5, "
-        "rows-of-a-batch 2, move-the-blank 3, move-the-blank-text 4",
+        electives="12.3 10, oracle-text 9, one-class-for-both 25, moved-is-not-understood 7, "
+        "five-seeds 2, equal-starts 9, nine-words 5, which-layer 5, rows-of-a-batch 2, "
+        "move-the-blank 3, move-the-blank-text 4",
     ),
     Chapter(
         "13", "The decoder", "How does a decoder learn to write without seeing the future?", 50,
@@ -171,12 +171,11 @@ CHAPTERS = (  # in the order of reading
         "search-to-repair 15",
     ),
     Chapter(
-        "17", "The cache and BLEU",
-        "How fast can a model write, and how good is what it writes?", 65,
-        "the attention layer (chapter 07), the decoder (13), greedy decoding (16)",
-        electives="17.1 6, grow-and-reorder-text 2, layer-with-cache 10, "
-        "read-or-written 4, check-cached-text 4, several-new 16, corpus-bleu-heading 18, "
-        "bleu-scale 5, which-strings 5, one-point 4",
+        "17", "The cache and BLEU", "How fast can a model write, and how good is what it writes?",
+        65, "the attention layer (chapter 07), the decoder (13), greedy decoding (16)",
+        electives="17.1 6, grow-and-reorder-text 2, layer-with-cache 10, read-or-written 4, "
+        "check-cached-text 4, several-new 16, corpus-bleu-heading 18, bleu-scale 5, "
+        "which-strings 5, one-point 4",
     ),
     Chapter(
         "18", "GPT", "What is left of the Transformer when there is only text?", 72,
@@ -189,52 +188,45 @@ CHAPTERS = (  # in the order of reading
         "19", "Pretraining", "How does a model learn from nothing but text?", 55,
         "GPT (chapter 18), the training loop (15), byte-pair encoding (03)",
         electives="19.2 8, 19.3 10, each-on-and-off 6, again-and-again 6, where-are-the-bits 5, "
-        "further 2, block-table-text 2, sense-by-step-text 6, counters-speak 3, "
-        "your-own-text 3, how-long 5, floors 1, "
-        "when-clipped 2, how-far-back 4, by-place-text 5, copies-text 2, decay-is-not-l2 3, "
-        "what-it-expects 3, next-tokens-text 4, reach-text 5, after-cut-text 3",
+        "further 2, block-table-text 2, sense-by-step-text 6, counters-speak 3, your-own-text 3, "
+        "how-long 5, floors 1, when-clipped 2, how-far-back 4, by-place-text 5, copies-text 2, "
+        "decay-is-not-l2 3, what-it-expects 3, next-tokens-text 4, reach-text 5, after-cut-text 3",
     ),
     Chapter(
         "20", "Sampling", "Which of the likely tokens do we write down?", 67,
         "a GPT that continues a text (chapters 18, 19), and the cache (17)",
         electives="20.2 8, 20.3 8, judge-text 7, 20.4 12, sense-text 8, move-it-text 4, "
-        "oracle-text 2, "
-        "generate-3-text 6, forbid-text 7, settings-page-text 4, price-text 5, repeats-text 2, "
-        "loops-text 6, rows-shown 3",
+        "oracle-text 2, generate-3-text 6, forbid-text 7, settings-page-text 4, price-text 5, "
+        "repeats-text 2, loops-text 6, rows-shown 3",
     ),
     Chapter(
-        "21", "BERT",
-        "What can an encoder learn from plain text, and what is it good for?", 60,
+        "21", "BERT", "What can an encoder learn from plain text, and what is it good for?", 60,
         "residuals and norms (10), the encoder and its masked words (12), a training loop (15)",
-        electives="21.2 10, answers 19, how-large 1, states-of-2-text 5, counting 6, entailment 8,"
-        " did-it-follow 25, keeping 5, hiding-end 2, distillation 8, relatives 4",
+        electives="21.2 10, answers 19, how-large 1, states-of-2-text 5, counting 6, "
+        "entailment 8, did-it-follow 25, keeping 5, hiding-end 2, distillation 8, relatives 4",
     ),
     Chapter(
         "22", "Three families", "Encoder, decoder or both: which for which task?", 56,
         "the Transformer (chapter 14) and its training (15), GPT (18), masked words (21)",
-        electives="short-texts 14, 22.3 15, results-text 5, bart 27, examples-text 9, longer-intro"
-        " 3, longer-text 3",
+        electives="short-texts 14, 22.3 15, results-text 5, bart 27, examples-text 9, "
+        "longer-intro 3, longer-text 3",
     ),
     Chapter(
-        "23", "The block today",
-        "What has changed in the block since 2017, and what does it buy?", 62,
-        "RoPE (chapter 09), RMSNorm (10), SwiGLU (11), the cache (17), GPT (18)",
+        "23", "The block today", "What has changed in the block since 2017, and what does it buy?",
+        62, "RoPE (chapter 09), RMSNorm (10), SwiGLU (11), the cache (17), GPT (18)",
         electives="23.1 15, conversation 11, bill 2, further 6, bias-of-keys-text 3, alone 6, "
         "groups-afterwards 9, sixth-text 3, save-time 2, save-time-2 4, one-key-for-all 5, "
         "shares-text 2, sixteen-bits 2, after-llama 2",
     ),
     Chapter(
-        "24", "A public translator",
-        "Does our code run a translator that somebody else trained?", 68,
-        "positions (chapter 08), Pre-LN (10), the whole Transformer (14), greedy decoding (16)",
-        electives="further 4, where-it-looks 5, public-text 10",
-        elective=True,
+        "24", "A public translator", "Does our code run a translator that somebody else trained?",
+        68, "positions (chapter 08), Pre-LN (10), the whole Transformer (14), greedy decoding (16)",
+        electives="further 4, where-it-looks 5, public-text 10", elective=True,
     ),
     Chapter(
         "25", "Images", "How does an encoder read what is no text?", 80,
         "learned positions (chapter 08), the encoder (12), the training loop (15)",
-        electives="further 6, further-mlp 6, further-geometry 5",
-        elective=True,
+        electives="further 6, further-mlp 6, further-geometry 5", elective=True,
     ),
     Chapter(
         "26", "Counting the cost", "What does a longer text cost, in time and memory?", 56,
@@ -245,8 +237,8 @@ CHAPTERS = (  # in the order of reading
         "27", "Less, and in parallel", "How does one pay less, and share the work?", 39,
         "chapter 26, attention and masks (05), what a gradient is",
         electives="skipped-tiles 10, kept-why 26, in-parallel 16, loss-scaling 1, travels-text 1, "
-        "widths-text 2, sum-text 1, ddp-text 4, way-back-text 8, padding-text 20, int8 4, int8-end"
-        " 7, dividing 5, ladder-text 5, many-gpus 8",
+        "widths-text 2, sum-text 1, ddp-text 4, way-back-text 8, padding-text 20, int8 4, "
+        "int8-end 7, dividing 5, ladder-text 5, many-gpus 8",
     ),
     Chapter(
         "28", "Looking inside", "Which head does what, and how do we know?", 72,

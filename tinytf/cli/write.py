@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("prompt", nargs="?", default="", help="default: begin a document")
     parser.add_argument(
-        "--model", type=Path, default=STORYTELLER,
+        "--model", type=Path,
         help="a file that `pretrain` wrote; `manual` is ours that has read the Python manual "
         "(default: ours that has read short stories)",
     )  # fmt: skip
@@ -51,7 +51,8 @@ def _write(options: argparse.Namespace) -> int:
     drawing = any(value is not None for value in chosen.values())
     sampling = Sampling(**chosen) if drawing else None
     device = choose_device()  # before the file is opened: it is not to blame for the device
-    path = SHIPPED if options.model == Path("manual") else options.model
+    path = options.model or STORYTELLER
+    path = SHIPPED if path == Path("manual") else path
     writer = Writer.load(path, device)
     print(writer.write(options.prompt, options.tokens, sampling, options.seed))
     return 0
