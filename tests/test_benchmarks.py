@@ -43,6 +43,7 @@ from tinytf.gpt import GPT, GPTConfig
 from tinytf.metrics.translation import exact_match as graded
 from tinytf.training.trainer import TrainingConfig
 from tinytf.transformer import Transformer
+from tinytf_course import studies
 from tinytf_course.phrasebook import Phrasebook
 from tinytf_course.studies.interleaved import Timings, make_clock
 
@@ -488,6 +489,7 @@ def test_two_checkouts_are_compared_turn_by_turn(monkeypatch, capsys):
 
 def test_a_gpus_debts_fit_into_half_an_hour_and_name_what_there_is():
     assert sum(part.limit for part in gpu.PARTS) <= 1800
+    assert [p.writes for p in gpu.PARTS if p.writes] == [studies.FOLDER / "cost_gpu.json"]
     for part in gpu.PARTS:
         known = set(part.arguments) & {*BENCHMARKS, "cost_gpu", "pytest"}
         assert len(known) == 1, part

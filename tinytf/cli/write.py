@@ -51,9 +51,8 @@ def _write(options: argparse.Namespace) -> int:
     drawing = any(value is not None for value in chosen.values())
     sampling = Sampling(**chosen) if drawing else None
     device = choose_device()  # before the file is opened: it is not to blame for the device
-    path = options.model or STORYTELLER
-    path = SHIPPED if path == Path("manual") else path
-    writer = Writer.load(path, device)
+    ours = {None: STORYTELLER, Path("manual"): SHIPPED}
+    writer = Writer.load(ours.get(options.model, options.model), device)
     print(writer.write(options.prompt, options.tokens, sampling, options.seed))
     return 0
 

@@ -53,6 +53,10 @@ class _Teller:
         self.log_probability += math.log(p if yes else 1 - p)
         return yes
 
+    def same(self, count):
+        """So many of the choices drawn so far lead to this same text: their probabilities add."""
+        self.log_probability += math.log(count)
+
     def draw_two(self, options):
         """Two different ones."""
         first = self.draw(options)
@@ -134,6 +138,7 @@ class _Teller:
         if self.plot != "late":
             ways.append("home")
         way = self.draw(range(len(ways)))
+        self.same(ways.count(ways[way]))
         if ways[way] == "lesson":
             self.put("lesson", self.draw(LESSONS[theme]))
         elif ways[way] in ("friends", "better"):
@@ -228,7 +233,10 @@ class _Teller:
             self.say("trade_back", a, b, o, q)
             return self.close("traded back")
         user, thing = self.draw(((a, q), (b, o)))
-        self.maybe(0.5, "use", user, o=thing)
+        if self.chance(0.5):
+            self.say("use", user, o=thing)
+        else:
+            self.same(2)
         return self.close("traded")
 
     def rain(self):
@@ -240,6 +248,7 @@ class _Teller:
         self.say("rain", a, o=o)
         self.maybe(0.5, "sad_both", a, b)
         if o == "boat" and self.chance(0.5):
+            self.same(len(w.INDOORS))  # nobody goes inside
             self.say("puddle", None, b)
             self.maybe(0.5, "laugh", a, b)
             return self.close("rain")

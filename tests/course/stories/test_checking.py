@@ -52,35 +52,54 @@ def test_every_template_is_used_and_read_back():
     assert set(said) >= set(TEMPLATES)
 
 
-def test_a_storys_probability_is_that_of_its_choices(monkeypatch):
-    drawn = []
+class Scripted(random.Random):
+    """Draws as a seed says at first, and then by a script: one place of a choice after another."""
 
-    class Noted(random.Random):
-        def choice(self, options):
-            drawn.append(1 / len(options))
-            return super().choice(options)
+    seeded, script, teller = 10**6, (), None
 
-        def random(self):
-            drawn.append(super().random())
-            return drawn[-1]
+    def _place(self, count, told):
+        self.sizes = [*getattr(self, "sizes", ()), count]
+        at = len(self.sizes) - 1 - self.seeded
+        if at == 0:
+            self.beginning = self.teller.log_probability + told
+        return None if at < 0 else (*self.script, *(0,) * 99)[at]
 
-        def getrandbits(self, k):  # or choice() would draw by random()
-            return super().getrandbits(k)
+    def choice(self, options):
+        place = self._place(len(options), math.log(len(options)))  # which is counted already
+        return super().choice(options) if place is None else options[place]
 
-    monkeypatch.setattr(plots.random, "Random", Noted)
-    chances = []
-    chance = plots._Teller.chance
+    def random(self):
+        place = self._place(2, 0)
+        return super().random() if place is None else (0.0, 0.999)[place]
 
-    def noted_chance(self, p):
-        yes = chance(self, p)
-        assert drawn.pop() < 1  # the number itself; what counts is the probability of the answer
-        chances.append(p if yes else 1 - p)
-        return yes
+    def getrandbits(self, k):  # or choice() would draw by random()
+        return super().getrandbits(k)
 
-    monkeypatch.setattr(plots._Teller, "chance", noted_chance)
-    story = tell(11)
-    told = sum(map(math.log, chances)) + sum(math.log(p) for p in drawn)
-    assert story.log_probability == pytest.approx(told)
+
+@pytest.mark.parametrize("plot", ["trade", "lost", "race"])
+def test_the_probabilities_of_all_texts_with_one_beginning_add_up(plot, monkeypatch):
+    whole = next(s for s in range(99) if "missed" not in tell(s, plot).text)
+    made, begin = [], plots._Teller.__init__
+
+    def noted(self, seed, plot):
+        Scripted.teller = self
+        begin(self, seed, plot)
+        made.append(self.rng)
+
+    monkeypatch.setattr(plots._Teller, "__init__", noted)
+    monkeypatch.setattr(plots.random, "Random", Scripted)
+    tell(whole, plot)
+    monkeypatch.setattr(Scripted, "seeded", len(made[-1].sizes) - 5)
+    found, scripts = {}, [()]
+    while scripts:
+        monkeypatch.setattr(Scripted, "script", scripts.pop())
+        story = tell(whole, plot)
+        found[story.text] = story.log_probability - made[-1].beginning
+        sizes, script = made[-1].sizes[Scripted.seeded :], Scripted.script
+        for at in range(len(script), len(sizes)):
+            scripts += [(*script, *(0,) * (at - len(script)), k) for k in range(1, sizes[at])]
+    assert len(found) > 3
+    assert sum(map(math.exp, found.values())) == pytest.approx(1)
 
 
 # ---- texts that make no sense
