@@ -560,9 +560,198 @@ TEMPERATURE = Answers(
 )
 
 
+# 20.5 spot the broken story
+
+
+def my_first_fault(sentences):
+    """Return the number, from 0, of the first sentence that makes no sense; None if all do.
+
+    sentences: strings such as "Mia had a kite.", "Mia gave Ben the kite.", "Ben lost the kite.",
+    "Ben found the kite." and "Ben carried the kite."
+    """
+    holder = {}  # thing -> who has it
+    for number, sentence in enumerate(sentences):
+        who, verb, *others, thing = sentence.rstrip(".").split()
+        if verb in ("had", "found"):
+            holder[thing] = who
+        elif holder.get(thing) != who:
+            return number
+        elif verb == "gave":
+            holder[thing] = others[0]
+        elif verb == "lost":
+            holder[thing] = None
+    return None
+
+
+def _spotted(give=True, lose=True, find=True, key=lambda thing: thing, needs="gave lost carried"):
+    """A checker that forgets something."""
+
+    def answer(sentences):
+        holder = {}
+        for number, sentence in enumerate(sentences):
+            who, verb, *others, thing = sentence.rstrip(".").split()
+            thing = key(thing)
+            if verb == "had" or (verb == "found" and find):
+                holder[thing] = who
+            elif verb in needs.split() and holder.get(thing) != who:
+                return number
+            elif verb == "gave" and give:
+                holder[thing] = others[0]
+            elif verb == "lost" and lose:
+                holder[thing] = None
+        return None
+
+    return answer
+
+
+def _never(sentences):
+    return next((None for sentence in sentences if sentence.split()), None)
+
+
+def _ever_had(sentences):
+    had = set()
+    for number, sentence in enumerate(sentences):
+        who, verb, *others, thing = sentence.rstrip(".").split()
+        if verb in ("had", "found"):
+            had.add((who, thing))
+        elif (who, thing) not in had:
+            return number
+        elif verb == "gave":
+            had.add((others[0], thing))
+    return None
+
+
+def _cause(sentences):
+    fault = my_first_fault(sentences)
+    if fault is None:
+        return None
+    thing = sentences[fault].split()[-1]
+    before = [i for i in range(fault) if sentences[i].split()[-1] == thing]
+    return before[-1] if before else fault
+
+
+def _last_fault(sentences):
+    holder, found = {}, None
+    for number, sentence in enumerate(sentences):
+        who, verb, *others, thing = sentence.rstrip(".").split()
+        if verb in ("had", "found"):
+            holder[thing] = who
+        elif holder.get(thing) != who:
+            found = number
+        else:
+            holder[thing] = {"gave": others[0], "lost": None}.get(verb, who)
+    return found
+
+
+def _moved(by):
+    def answer(sentences):
+        fault = my_first_fault(sentences)
+        return None if fault is None else fault + by
+
+    return answer
+
+
+SPOT = Answers(
+    reference=my_first_fault,
+    equivalent={
+        "return None => (nothing)": "a function that ends returns None",
+        "… => if verb in ('found', 'had'):": "the order of the two does not matter",
+        "… => …sentence.split()": "every thing keeps its full stop, and is still the same thing",
+        "… => …sentence.rstrip().split()": "every thing keeps its full stop",
+    },
+    wrong=(
+        WrongAnswer(
+            "counted from 1",
+            _moved(1),
+            "The first sentence is number 0",
+            "The numbers start at 0, as `enumerate` counts. (The sentence after the fault would "
+            "be wrong in the same way: the fault itself is asked for.)",
+        ),
+        WrongAnswer(
+            "the cause instead of the fault",
+            _cause,
+            "The first sentence is number 0",
+            "You point at the last sentence before it that speaks of the thing. That one still "
+            "makes sense; the fault is the first that does not.",
+        ),
+        WrongAnswer(
+            "always none",
+            _never,
+            "you get None, expected 2",
+            "A checker that finds nothing agrees with every sound story and with no broken one.",
+        ),
+        WrongAnswer(
+            "always the last sentence",
+            lambda sentences: len(sentences) - 1 if sentences else None,
+            "you get 1, expected None",
+            "The answer does not look at what the sentences say.",
+        ),
+        WrongAnswer(
+            "0 taken for none",
+            lambda sentences: my_first_fault(sentences) or None,
+            "0 is a number like any other",
+            "`if fault` and `fault or None` take the number 0 for no fault. Ask `is None`.",
+        ),
+        WrongAnswer(
+            "-1 for none",
+            lambda sentences: _plain_number(my_first_fault(sentences)),
+            "you get -1, expected None",
+            "-1 is a sentence, the last, to anybody who uses it as an index. None is no sentence.",
+        ),
+        WrongAnswer(
+            "everybody keeps what they ever had",
+            _ever_had,
+            "It was given away",
+            "A set of who has had what only grows. A thing has one holder, who changes.",
+        ),
+        WrongAnswer(
+            "a gift stays with the giver",
+            _spotted(give=False),
+            "It was given to Ben",
+            "After `gave` the thing belongs to the other person: change the dictionary.",
+        ),
+        WrongAnswer(
+            "what is lost is still there",
+            _spotted(lose=False),
+            "It is lost",
+            "After `lost` nobody has the thing.",
+        ),
+        WrongAnswer(
+            "found, and still nobody's",
+            _spotted(find=False, needs="gave lost carried found"),
+            "expected None. No sentence breaks the rule. It was found",
+            "Finding needs nothing, and gives the thing to who found it.",
+        ),
+        WrongAnswer(
+            "one holder for all things",
+            _spotted(key=lambda thing: "it"),
+            "The drum is another thing",
+            "You remember who had something last, not what: one entry for each thing.",
+        ),
+        WrongAnswer(
+            "the last fault",
+            _last_fault,
+            "it is not asked for",
+            "Return at once: after the first fault the world is not known any more.",
+        ),
+        WrongAnswer(
+            "only what is carried is checked",
+            _spotted(needs="carried"),
+            "Ben has no kite, it is with Mia",
+            "Giving and losing need the thing, too, not only carrying it.",
+        ),
+    ),
+)
+
+
+def _plain_number(fault):
+    return -1 if fault is None else fault
+
+
 ANSWERS = {
     "20.1": TOP_P,
     "20.2": PENALTY,
     "20.3": FINISH,
     "20.4": TEMPERATURE,
+    "20.5": SPOT,
 }

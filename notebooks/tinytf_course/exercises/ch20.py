@@ -1,6 +1,7 @@
 """Exercises of chapter 20, Sampling."""
 
 import math
+import random
 
 import torch
 
@@ -531,4 +532,185 @@ TEMPERATURE = Exercise(
 )
 
 
-EXERCISES = (TOP_P, PENALTY, FINISH, TEMPERATURE)
+# 20.5 spot the broken story
+
+
+def my_first_fault(sentences):
+    """Return the number, from 0, of the first sentence that makes no sense; None if all do.
+
+    sentences: strings such as "Mia had a kite.", "Mia gave Ben the kite.", "Ben lost the kite.",
+    "Ben found the kite." and "Ben carried the kite."
+    """
+    raise NotImplementedError
+
+
+def _parts(sentence):
+    """Who does what with which thing, and to whom it is given, if it is."""
+    who, verb, *between, thing = sentence.rstrip(".").split()
+    return who, verb, thing, between[0] if verb == "gave" else None
+
+
+def _holder_before(sentences, number, thing):
+    """Who has a thing before a sentence: read backwards to the last one that moves it."""
+    for sentence in reversed(sentences[:number]):
+        who, verb, moved, to = _parts(sentence)
+        if moved == thing and verb != "carried":
+            return {"had": who, "found": who, "gave": to, "lost": None}[verb]
+    return None
+
+
+def _owner_fault(sentences):
+    """The first sentence that breaks the rule and why, from backward readings alone."""
+    for number, sentence in enumerate(sentences):
+        who, verb, thing, _ = _parts(sentence)
+        holder = _holder_before(sentences, number, thing)
+        if verb not in ("had", "found") and holder != who:
+            where = f"it is with {holder}" if holder else "nobody has it"
+            return number, f"Sentence {number} breaks the rule: {who} has no {thing}, {where}."
+    return None, "No sentence breaks the rule."
+
+
+def _story(seed, length=8):
+    """A sound story in the five forms, about three people and three things."""
+    rng, people = random.Random(seed), ["Mia", "Ben", "Olive"]
+    holders, told = {}, []
+    while len(told) < length:
+        thing, who = rng.choice(["kite", "drum", "bell"]), rng.choice(people)
+        if thing not in holders:
+            holders[thing], sentence = who, f"{who} had a {thing}."
+        elif holders[thing] is None:
+            holders[thing], sentence = who, f"{who} found the {thing}."
+        else:
+            owner, verb = holders[thing], rng.choice(["gave", "gave", "carried", "lost"])
+            other = rng.choice([name for name in people if name != owner])
+            holders[thing] = {"gave": other, "carried": owner, "lost": None}[verb]
+            sentence = f"{owner} {verb} {other + ' ' if verb == 'gave' else ''}the {thing}."
+        told.append(sentence)
+    return told
+
+
+def _exchanged(seed):
+    """The same story with another person in one sentence, who does not have the thing."""
+    told, rng = _story(seed), random.Random(f"exchange {seed}")
+    able = [i for i, sentence in enumerate(told) if _parts(sentence)[1] not in ("had", "found")]
+    at = rng.choice(able)
+    who, _, _, to = _parts(told[at])
+    other = next(name for name in ("Mia", "Ben", "Olive") if name not in (who, to))
+    return [*told[:at], told[at].replace(who, other, 1), *told[at + 1 :]]
+
+
+def _spots(answer, *sentences, note=""):
+    """The number that the answer gives, against the oracle's, with the oracle's reason."""
+    expected, why = _owner_fault(sentences)
+    got = answer(list(sentences))
+    if expected is None or got is None or isinstance(got, bool):
+        right = got is None and expected is None
+    else:
+        right = isinstance(got, int) and got == expected
+    story = " ".join(f"({number}) {sentence}" for number, sentence in enumerate(sentences))
+    message = f"for the story {story} you get {short(got)}, expected {expected}. {why}"
+    expect(right, f"{message} {note}".rstrip())
+
+
+def _spots_none(answer):
+    """a story without a fault gives None"""
+    _spots(answer, "Mia had a kite.", "Mia carried the kite.")
+    _spots(answer)
+
+
+def _spots_one(answer):
+    """the sentence is counted from 0, and it is the one that makes no sense"""
+    note = "The first sentence is number 0."
+    _spots(answer, "Mia had a kite.", "Mia carried the kite.", "Ben carried the kite.", note=note)
+
+
+def _spots_at_once(answer):
+    """it may be the very first"""
+    note = "0 is a number like any other, and None is another answer."
+    _spots(answer, "Ben carried the drum.", "Mia had a kite.", note=note)
+
+
+def _spots_gift(answer):
+    """who gives a thing away does not have it any more, and who is given it does"""
+    given_away = ["Mia had a kite.", "Mia gave Ben the kite."]
+    _spots(answer, *given_away, "Ben carried the kite.", note="It was given to Ben.")
+    _spots(answer, *given_away, "Mia carried the kite.", note="It was given away.")
+    note = "It was given back."
+    back = "Ben gave Mia the kite."
+    _spots(answer, *given_away, back, "Mia carried the kite.", "Ben lost the kite.", note=note)
+
+
+def _spots_loss(answer):
+    """what is lost is with nobody until somebody finds it"""
+    lost = ["Mia had a bell.", "Mia lost the bell."]
+    _spots(answer, *lost, "Mia carried the bell.", note="It is lost.")
+    found = [*lost, "Ben found the bell."]
+    _spots(answer, *found, "Ben gave Mia the bell.", "Mia carried the bell.", note="It was found.")
+    _spots(answer, *found, "Mia gave Ben the bell.", note="It was found, but not by Mia.")
+
+
+def _spots_things(answer):
+    """each thing has a holder of its own"""
+    two = ["Mia had a kite.", "Ben had a drum."]
+    _spots(answer, *two, "Mia carried the kite.", note="The drum is another thing.")
+    _spots(answer, *two, "Mia carried the drum.", note="Mia has the kite only.")
+    _spots(answer, *two, "Ben lost the drum.", "Mia gave Ben the kite.", "Ben carried the kite.")
+
+
+def _spots_first(answer):
+    """of several faults it gives the first"""
+    note = "There is a later one, too, and it is not asked for."
+    faults = ["Mia had a kite.", "Ben lost the kite.", "Mia carried the kite.", "Ben carried the "]
+    _spots(answer, *faults[:3], faults[3] + "kite.", note=note)
+
+
+def _spots_giver(answer):
+    """a gift needs a giver who has it, and so does a loss"""
+    _spots(answer, "Mia had a kite.", "Ben gave Olive the kite.", "Olive carried the kite.")
+    _spots(answer, "Mia had a kite.", "Ben gave Mia the kite.")
+    _spots(answer, "Mia had a kite.", "Ben lost the kite.")
+
+
+def _spots_generated(answer):
+    """and so on, in stories of eight sentences, sound ones and ones with a person exchanged"""
+    for seed in range(12):
+        _spots(answer, *_story(seed))
+        _spots(answer, *_exchanged(seed))
+
+
+STORY = Exercise(
+    id="20.5",
+    title="spot the broken story",
+    difficulty=2,
+    minutes=8,
+    statement=(
+        "You have spotted faults by eye. Now write one rule of a checker. "
+        "`my_first_fault(sentences)` gets a story as a list of strings in five forms: `Mia had a "
+        "kite.`, `Mia gave Ben the kite.`, `Ben lost the kite.`, `Ben found the kite.` and `Ben "
+        "carried the kite.` Return the number, counted from 0, of the first sentence in which "
+        "somebody gives, loses or carries a thing that they do not have, and None if there is "
+        "none. Anybody can have or find a thing, and from then on it is theirs."
+    ),
+    hint=(
+        "Keep the state of the world in a dictionary: for each thing, who has it now. A sentence "
+        "first has to agree with the dictionary; then it changes it.",
+        "`sentence.rstrip('.').split()` gives the words: the first is a person, the second the "
+        "verb, the last the thing.",
+    ),
+    function=my_first_fault,
+    none_is_a_result=True,
+    tests=(
+        _spots_one,
+        _spots_none,
+        _spots_at_once,
+        _spots_gift,
+        _spots_loss,
+        _spots_things,
+        _spots_first,
+        _spots_giver,
+        _spots_generated,
+    ),
+)
+
+
+EXERCISES = (TOP_P, PENALTY, FINISH, TEMPERATURE, STORY)
