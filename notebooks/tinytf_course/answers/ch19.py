@@ -12,8 +12,8 @@ from tinytf_course.grading import Answers, WrongAnswer
 def my_blocks(ids, length):
     """Cut a text into blocks that follow each other: ids (N,) -> two tensors (blocks, length).
 
-    The first holds what the model reads, the second what it must say after each token. As many
-    whole blocks as the text has; what is left over at the end is not used.
+    The first holds the inputs, the second the target of each input. As many whole blocks as the
+    text has; what is left over at the end is not used.
     """
     count = (len(ids) - 1) // length
     ids_in = ids[: count * length].view(count, length)
@@ -67,30 +67,30 @@ BLOCKS = Answers(
             "This asks for the token before, which the model has just read.",
         ),
         WrongAnswer(
-            "what is said comes first",
+            "the targets come first",
             lambda ids, length: my_blocks(ids, length)[::-1],
-            "what is read",
-            "You return the targets first. Return what is read, then what is said.",
+            "the inputs",
+            "You return the targets first. Return the inputs, then the targets.",
         ),
         WrongAnswer(
             "rolled within the block",
             _blocks(lambda ids, read, n, length: read.roll(-1, 1)),
             "the next block's first",
-            "`roll` brings the block's first token round to the end: the last place of every block "
-            "learns a wrong answer.",
+            "`roll` brings the block's first token round to the end: the last position of every "
+            "block gets a wrong target.",
         ),
         WrongAnswer(
             "one token lost a block",
             _inner,
-            "what is read has shape (2, 3)",
+            "the inputs have shape (2, 3)",
             "Cutting first and shifting inside costs each block a token that is never predicted.",
         ),
         WrongAnswer(
             "overlapping windows",
             _windows,
             "blocks follow each other",
-            "A window at every place shows each token `length` times an epoch, in copies that are "
-            "nearly the same.",
+            "A window at every position shows each token `length` times an epoch, in copies that "
+            "are nearly the same.",
         ),
         WrongAnswer(
             "the last whole block lost",
@@ -98,7 +98,7 @@ BLOCKS = Answers(
                 lambda ids, read, n, length: ids[1 : n * length + 1].view(n, length),
                 lambda n, length: n // length - 1,
             ),
-            "has shape (1, 4), expected (2, 4)",
+            "have shape (1, 4), expected (2, 4)",
             "The text needs only one token after the last block, not another block.",
         ),
         WrongAnswer(
@@ -192,7 +192,7 @@ def my_decay_groups(model):
     """Which parameters to decay, and which not: two lists of tensors.
 
     Matrices decay, embedding tables among them; biases and the norms' gains and shifts do not. A
-    parameter used in two places stands in one list, once.
+    parameter used in two places is in one list, once.
     """
     parameters = list(model.parameters())
     return [p for p in parameters if p.dim() > 1], [p for p in parameters if p.dim() <= 1]
@@ -266,13 +266,13 @@ DECAY = Answers(
         WrongAnswer(
             "biases belong to no group",
             _grouped(lambda name, p: p.dim() > 1, others=False),
-            "stands in the lists 0 times",
+            "is in the lists 0 times",
             "What is in neither list is never updated: the optimiser only knows what it is given.",
         ),
         WrongAnswer(
             "tied matrix twice",
             _grouped(lambda name, p: p.dim() > 1, all_of=_of_modules),
-            "embedding.weight stands in the lists 2 times",
+            "embedding.weight is in the lists 2 times",
             "Walking through modules meets the tied matrix twice; an optimiser refuses or updates "
             "it twice. `model.parameters()` gives it once.",
         ),

@@ -33,7 +33,7 @@ def block_table(read, say, *, title=None):
                 ax.text(column + 0.5, y + 0.46, _clean(text), ha="center", va="center",
                         fontsize=10, family=[MONO, *plt.rcParams["font.family"]])  # fmt: skip
     places = [row * 2.4 + part + 0.44 for row in range(len(read)) for part in (0, 1)]
-    names = [f"block {row} {verb}" for row in range(len(read)) for verb in ("reads", "says")]
+    names = [f"block {row} {verb}" for row in range(len(read)) for verb in ("inputs", "targets")]
     ax.set_yticks(places, names)
     ax.set(xlim=(0, shape[0]), ylim=(len(read) * 2.4 - 0.4, -0.1), xticks=[])
     _bare(ax)

@@ -1,4 +1,4 @@
-"""Drawings of pretraining: a text as questions and as blocks, a step from several batches."""
+"""Drawings of pretraining: a text as examples and as blocks, a step from several batches."""
 
 import matplotlib.pyplot as plt
 import torch
@@ -9,7 +9,7 @@ from tinytf_course.drawings.diagram import SMALL, Diagram
 
 
 def draw_questions(tokens):
-    """Draw the questions that a text asks: each beginning of it, and the token that follows.
+    """Draw the training examples in a text: each beginning of it, and the token that follows.
 
     `tokens` are the text's. Returns the Axes.
     """
@@ -17,11 +17,11 @@ def draw_questions(tokens):
     said = [f"After {' '.join(tokens[: i + 1])} comes {tokens[i + 1]}." for i in range(count)]
     d = Diagram(
         cell * (count + 1) + 3.2, 0.85 * count + 0.6,
-        alt=f"A text as questions, one a row. {' '.join(said)}",
+        alt=f"A text as training examples, one a row. {' '.join(said)}",
     )  # fmt: skip
     for row in range(count):
         y = 0.85 * (count - row) - 0.2
-        d.text(1.9, y, f"question {row + 1}", align="right", size=10)
+        d.text(1.9, y, f"example {row + 1}", align="right", size=10)
         for i in range(row + 1):
             last = d.box(3.0 + i * cell, y, tokens[i], role="input", size=(1.6, 0.62))
         answer = d.box(3.0 + (count + 0.35) * cell, y, tokens[row + 1], role="output",
@@ -31,7 +31,7 @@ def draw_questions(tokens):
 
 
 def draw_text_blocks(tokens, length):
-    """Draw a row of tokens cut into blocks: what is read, and under it what must be said.
+    """Draw a row of tokens cut into blocks: the inputs, and under them the targets.
 
     Blocks have `length` tokens; as many are drawn as have a token after them. Returns the Axes.
     """
@@ -40,15 +40,15 @@ def draw_text_blocks(tokens, length):
     d = Diagram(
         len(used) * cell + count * gap + 2.6, 4.3,
         alt=f"A text of {len(used)} tokens: {' '.join(used)}. It is cut into {count} blocks of "
-        f"{length}. Under what a block reads stands what it must say, the same text one token "
-        "later; the last token it says is the first that the next block reads.",
+        f"{length}. Under the inputs of a block are its targets, the same text one token later; "
+        "the last target of a block is the first input of the next.",
     )  # fmt: skip
     hues = ("query", "value", "output", "key")
 
     def at(i):
         return 2.9 + i * cell + i // length * gap
 
-    for name, y in (("the text", 3.75), ("read", 2.1), ("must say", 0.7)):
+    for name, y in (("the text", 3.75), ("inputs", 2.1), ("targets", 0.7)):
         d.text(1.9, y, name, align="right", size=10)
     for i, token in enumerate(used):
         owner = hues[i // length % 4] if i < count * length else "plain"
@@ -92,7 +92,7 @@ def draw_pretraining_step(batches=3):
 
 
 def known_levels(history, levels, smooth=3):
-    """Draw a loss over the steps with {name: level} of guessers as dashed lines; returns the Axes.
+    """Draw a loss over the steps with {name: level} as dashed lines; returns the Axes.
 
     `history` is what training returns; a loss is averaged with `smooth` neighbours on either side.
     """
@@ -124,18 +124,18 @@ def gradient_lengths(histories, longest=1.0):
 
 
 def read_again(curves, readings, trained_on="its own text"):
-    """Draw {run: (seeds, points)} twice over the readings: on what was read, on other text.
+    """Draw {run: (seeds, points)} twice over the epochs: on the training text, on other text.
 
     `curves` maps "train" and "validation" to the runs. Returns the two Axes.
     """
     axes = plt.subplots(1, 2, figsize=(12, 4.2), sharey=True)[1]
-    titles = {"train": trained_on, "validation": "text it has never read"}
+    titles = {"train": trained_on, "validation": "held-out text"}
     for ax, (split, runs) in zip(axes, curves.items(), strict=True):
         mean = {run: t.mean(dim=0) for run, t in runs.items()}
         band = {run: (t.amin(dim=0), t.amax(dim=0)) for run, t in runs.items()}
         hues = dict(zip(runs, (6, 7, 0)[: len(runs)], strict=True))
         lines(readings, mean, ax, band=band, colors=hues, title=titles[split],
-              xlabel="how often it was read", ylabel="bits per byte")  # fmt: skip
+              xlabel="epochs", ylabel="bits per byte")  # fmt: skip
     axes[1].get_legend().remove()
     axes[1].set_ylabel("")
     return list(axes)
@@ -145,7 +145,7 @@ def where_bits_go(bits, share):
     """Draw {kind of token: bits each} beside {kind: share of all bits}; returns the two Axes."""
     axes = plt.subplots(1, 2, figsize=(11, 0.5 * len(bits) + 1.2), sharey=True)[1]
     for ax, values, words in zip(
-        axes, (bits, share), ("bits a token, mean", "share of all bits"), strict=True
+        axes, (bits, share), ("mean bits per token", "share of all bits"), strict=True
     ):
         drawn = ax.barh(range(len(values)), [float(v) for v in values.values()], 0.7,
                         color=CYCLE[3 if ax is axes[0] else 7])  # fmt: skip

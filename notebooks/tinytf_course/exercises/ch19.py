@@ -17,8 +17,8 @@ from tinytf_course.words import short
 def my_blocks(ids, length):
     """Cut a text into blocks that follow each other: ids (N,) -> two tensors (blocks, length).
 
-    The first holds what the model reads, the second what it must say after each token. As many
-    whole blocks as the text has; what is left over at the end is not used.
+    The first holds the inputs, the second the target of each input. As many whole blocks as the
+    text has; what is left over at the end is not used.
     """
     raise NotImplementedError
 
@@ -40,33 +40,33 @@ def _pair(answer, ids, length, where):
 def _shapes(answer):
     """there are as many whole blocks as can be followed by a token"""
     read, say = _pair(answer, _ELEVEN, 4, _WHERE)
-    for name, part in (("what is read", read), ("what is said", say)):
+    for name, part in (("the inputs", read), ("the targets", say)):
         expect(
             part.shape == (2, 4),
-            f"{_WHERE}, {name} has shape {tuple(part.shape)}, expected (2, 4): blocks follow "
-            "each other, each of 4 tokens to read",
+            f"{_WHERE}, {name} have shape {tuple(part.shape)}, expected (2, 4): blocks follow "
+            "each other, each of 4 inputs",
         )
     where = f"for ids={short(_NINE[:8])}, length=4"
     read, _ = _pair(answer, _NINE[:8], 4, where)
-    note = "nothing follows the eighth token, so the second block can't say its last"
+    note = "nothing follows the eighth token, so the second block has no last target"
     expect(len(read) == 1, f"{where}, there are {len(read)} blocks, expected 1: {note}")
     where = f"for ids={short(_NINE)}, length=4"
     read, _ = _pair(answer, _NINE, 4, where)
-    note = "the ninth token is what the second block says last"
+    note = "the ninth token is the last target of the second block"
     expect(len(read) == 2, f"{where}, there are {len(read)} blocks, expected 2: {note}")
 
 
 def _reads(answer):
-    """what is read is the text, in order"""
+    """the inputs are the text, in order"""
     read, _ = _pair(answer, _ELEVEN, 4, _WHERE)
-    same(read, [[4, 8, 15, 16], [23, 42, 7, 9]], f"{_WHERE}, what is read")
+    same(read, [[4, 8, 15, 16], [23, 42, 7, 9]], f"{_WHERE}, the inputs")
 
 
 def _says(answer):
-    """what is said is the token that follows"""
+    """each target is the token after its input"""
     _, say = _pair(answer, _ELEVEN, 4, _WHERE)
     note = "After 4 comes 8; after the block's last token, 16, comes 23, the next block's first."
-    same(say, [[8, 15, 16, 23], [42, 7, 9, 1]], f"{_WHERE}, what is said", note=note)
+    same(say, [[8, 15, 16, 23], [42, 7, 9, 1]], f"{_WHERE}, the targets", note=note)
 
 
 def _one_by_one(ids, length):
@@ -94,9 +94,9 @@ BLOCKS = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "Write `my_blocks(ids, length)`: cut one long row of ids into blocks of `length` tokens "
-        "that follow each other, and return what the model reads and what it must say, two tensors "
-        "`(blocks, length)`. What is left over at the end is not used."
+        "Write `my_blocks(ids, length)`, which cuts one long row of ids into blocks of `length` "
+        "tokens that follow each other. Return the inputs and the targets, two tensors of shape "
+        "`(blocks, length)`; what is left over at the end is not used."
     ),
     hint="The last token of a block has a target too: the first token of the next block.",
     function=my_blocks,
@@ -170,8 +170,8 @@ BITS = Exercise(
     difficulty=1,
     minutes=8,
     statement=(
-        "Write `my_bits_per_byte(losses, text)`: from the loss of each of a text's tokens, in "
-        "nats, to bits per byte, a number that models with different tokenizers can be compared by."
+        "Write `my_bits_per_byte(losses, text)`, which turns the losses of a text's tokens, in "
+        "nats, into bits per byte, so that models with different tokenizers can be compared."
     ),
     hint="A bit is ln 2 nats. Add up the tokens; divide by the bytes of `text.encode()`.",
     function=my_bits_per_byte,
@@ -186,7 +186,7 @@ def my_decay_groups(model):
     """Which parameters to decay, and which not: two lists of tensors.
 
     Matrices decay, embedding tables among them; biases and the norms' gains and shifts do not. A
-    parameter used in two places stands in one list, once.
+    parameter used in two places is in one list, once.
     """
     raise NotImplementedError
 
@@ -240,12 +240,12 @@ def _vectors(answer):
 
 
 def _once(answer):
-    """each parameter stands in the two lists once"""
+    """each parameter is in the two lists once"""
     model, (decayed, others) = _listed(answer)
     both = decayed + others
     for name, _ in model.named_parameters():
         times = both.count(name)
-        message = f"for a GPT of one layer, {name} stands in the lists {times} times, expected once"
+        message = f"for a GPT of one layer, {name} is in the lists {times} times, expected once"
         expect(times == 1, message)
 
 
@@ -294,18 +294,18 @@ DECAY = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "Somebody sorted a model's parameters for the optimiser by their names:\n\n```python\n"
+        "This function sorts a model's parameters for the optimiser by their names:\n\n```python\n"
         "def my_decay_groups(model):\n"
         "    named = list(model.named_parameters())\n"
         '    decayed = [p for name, p in named if name.endswith("weight")]\n'
         '    others = [p for name, p in named if name.endswith("bias")]\n'
         "    return decayed, others\n```\n\n"
-        "On our GPT two things go wrong, and nothing crashes: which? Repair "
-        "`my_decay_groups(model)`: it returns two lists of the model's own parameters, those that "
-        "weight decay shall pull towards 0 (all with more than one axis, embedding tables among "
-        "them) and those it shall leave alone (biases, the gains and shifts of norms, single "
-        "numbers). Each parameter stands in one of the two, once, also if it is used in two "
-        "places; and it must be right for models whose parameters have other names."
+        "On our GPT two things go wrong, and nothing crashes. Repair `my_decay_groups(model)`, so "
+        "that it returns two lists of the model's own parameters: those that weight decay pulls "
+        "towards 0 (all with more than one axis, embedding tables among them) and those that it "
+        "leaves alone (biases, the gains and shifts of norms, single numbers). Each parameter is "
+        "in one of the two lists, once, even if it is used in two places, and the names of a "
+        "model's parameters must not matter."
     ),
     hint="`model.parameters()` names a shared parameter once. How many axes has a bias?",
     function=my_decay_groups,

@@ -19,13 +19,13 @@ def written(ax):
     return [text.get_text() for text in ax.texts]
 
 
-def test_every_beginning_is_a_question():
+def test_every_beginning_is_an_example():
     ax = draw_questions(["a", "b", "c"])
-    assert written(ax) == ["question 1", "a", "b", "question 2", "a", "b", "c"]
+    assert written(ax) == ["example 1", "a", "b", "example 2", "a", "b", "c"]
     assert "After a b comes c." in spoken(ax.figure)
 
 
-def test_blocks_read_the_text_and_say_it_one_token_later():
+def test_targets_are_the_text_one_token_later():
     ax = draw_text_blocks(list("abcdefg"), 3)  # two blocks of three, and g to be said
     assert written(ax)[3:10] == list("abcdefg")
     assert written(ax)[10::2] == list("abcdef")
@@ -59,7 +59,7 @@ def test_two_texts_stand_side_by_side():
     runs = {"small": torch.tensor([[3.0, 2.0], [1.0, 0.0]]), "whole": torch.ones(2, 2)}
     axes = read_again({"train": runs, "validation": runs}, [1, 2])
     assert axes[0].lines[0].get_ydata() == pytest.approx([2.0, 1.0])
-    assert [ax.get_title() for ax in axes] == ["its own text", "text it has never read"]
+    assert [ax.get_title() for ax in axes] == ["its own text", "held-out text"]
 
 
 def test_bits_and_shares_keep_their_order():
