@@ -7,12 +7,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from tinytf.data.blocks import TextBlocks
 from tinytf.data.corpus import END_OF_TEXT, encode_documents
 from tinytf.gpt import GPT, GPTConfig
 from tinytf.initialisation import normal
 from tinytf.support.randomness import seeded
 from tinytf.text.bpe import ByteBPE, train_bpe
 from tinytf.text.words import pad_batch
+from tinytf.training.config import TrainingConfig
+from tinytf.training.losses import next_token_loss
+from tinytf.training.trainer import Trainer
 from tinytf_course.stories import tell
 from tinytf_course.stories.words import KINDS, THINGS
 from tinytf_course.studies.threads import one_thread
@@ -22,7 +26,9 @@ __all__ = ["RUNS", "Grades", "copying", "story_gpt", "texts", "train"]
 SEEDS = range(3)
 STORIES, HELD_OUT, VOCABULARY = 3000, 50, 1024
 WIDTH, LENGTH, SIZE = 128, 256, 4  # 4 rows of 256 tokens a step
-STEPS, EVERY, RATE = 600, 25, 3e-3
+STEPS, EVERY = 600, 25
+RECIPE = {"lr": 3e-3, "min_lr": 3e-4, "warmup": 30, "label_smoothing": 0.0, "weight_decay": 0.1,
+          "betas": (0.9, 0.95), "eps": 1e-8}  # fmt: skip
 # layers, and the standard deviation of all linear weights
 RUNS = {
     "2 layers": (2, WIDTH**-0.5),
@@ -80,21 +86,15 @@ class Grades:
 
 
 def train(model: GPT, ids: Tensor, grades: Grades, steps: int = STEPS, seed: int = 0) -> dict:
-    """Train by the plain loop, AdamW at a constant rate; return the grades on the way."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
-    draws = torch.Generator().manual_seed(seed)
+    """Train with the chapter's recipe; return the grades on the way."""
+    config = TrainingConfig(**RECIPE, steps=steps)
+    trainer = Trainer(model, TextBlocks(ids, LENGTH, SIZE, seed), config, next_token_loss)
     found: dict = {"step": []}
-    for step in range(1, steps + 1):
-        starts = torch.randint(len(ids) - LENGTH, (SIZE,), generator=draws)
-        rows = ids[starts[:, None] + torch.arange(LENGTH + 1)]
-        loss = F.cross_entropy(model(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        if step % EVERY == 0:
-            found["step"].append(step)
-            for kind, nats in grades(model).items():
-                found.setdefault(kind, []).append(round(nats, 4))
+    for step in range(EVERY, steps + 1, EVERY):
+        trainer.run(until=step)
+        found["step"].append(step)
+        for kind, nats in grades(model).items():
+            found.setdefault(kind, []).append(round(nats, 4))
     return found
 
 
