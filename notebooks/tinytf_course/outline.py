@@ -178,11 +178,11 @@ CHAPTERS = (  # in the order of reading
         "which-strings 5, one-point 4",
     ),
     Chapter(
-        "18", "GPT", "What is left of the Transformer when there is only text?", 72,
-        "the causal mask (chapter 05), positions (08), Pre-LN (10), the layer (12), the "
-        "Transformer (14), its cache (17)",
-        electives="18.1 6, 18.3 12, further 8, the-papers-text 4, more-efficient 4, "
-        "more-efficient-end 5",
+        "18", "GPT", "How does a GPT write a story token by token, and what is it made of?", 66,
+        "the causal mask (chapter 5), positional encodings (8), Pre-LN (10), the encoder layer "
+        "(12), the Transformer (14), the KV cache (17)",
+        electives="manual-writer-text 4, replaced-mask-heading 14, file-heading 24, "
+        "left-padding 8, the-papers-text 4, more-efficient 4, to-discuss 5",
     ),
     Chapter(
         "19", "Pretraining", "How does a model learn from nothing but text?", 55,

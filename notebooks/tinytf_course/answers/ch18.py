@@ -47,8 +47,9 @@ MASKS = Answers(
             "the mask given replaces the causal one",
             _mask(lambda c, m: m[:, None, None, :].expand(-1, 1, m.size(1), -1)),
             "12 pairs see the future",
-            "`if attention_mask is None: mask = causal` stands in a tutorial: whoever passes a "
-            "mask of ones, as Hugging Face's tokenizers do, trains a model that reads ahead.",
+            "`if attention_mask is None: mask = causal` is found in a published tutorial. With a "
+            "mask of ones, as Hugging Face's tokenizers return it, every position then sees the "
+            "future.",
         ),
         WrongAnswer(
             "either will do",
@@ -66,8 +67,8 @@ MASKS = Answers(
             "padding hidden as a query too",
             _mask(lambda c, m: c & m[:, None, None, :] & m[:, None, :, None]),
             "query 3, key 0: False, but that key is real and not later",
-            "What a padded position says is not used; there is no need to hide its query, and a "
-            "row without any key gives 0 / 0 in many implementations.",
+            "The output at a padded position is not used, so its query need not be hidden. A row "
+            "without any key gives 0 / 0 in many implementations.",
         ),
         WrongAnswer(
             "True = blocked",
@@ -105,8 +106,8 @@ MASKS = Answers(
             "a token does not see itself",
             _mask(diagonal=-1),
             "3 of 9 are True",
-            "The targets are moved by one, so a position may see its own token: it has to say the "
-            "next.",
+            "The targets are shifted by one: a position may see its own token, because it "
+            "predicts the next one.",
         ),
         WrongAnswer(
             "only padding on the right",
@@ -114,8 +115,8 @@ MASKS = Answers(
                 lambda c, m: c & (torch.arange(m.size(1)) < m.sum(1, keepdim=True))[:, None, None]
             ),
             "Padding on the left",
-            "Counting the real tokens says how many there are, not where: prompts are padded on "
-            "the left.",
+            "The number of real tokens does not tell where they are: prompts are padded on the "
+            "left.",
         ),
     ),
 )
@@ -124,10 +125,10 @@ MASKS = Answers(
 
 
 def my_gpt_parameters(vocab_size, d_model, num_layers, max_len, d_ff):
-    """How many numbers a GPT learns: an integer.
+    """The number of parameters of a GPT: an integer.
 
-    The output's matrix is the embedding table and has no bias; every other linear map has one.
-    Each norm has a gain and a shift per channel; a last norm ends the stack.
+    The output projection is the embedding table and has no bias; every other linear layer has one.
+    Each norm has a gain and a shift for each feature, and one last norm follows the stack.
     """
     attention = 4 * (d_model * d_model + d_model)
     feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
@@ -179,13 +180,13 @@ PARAMETERS = Answers(
             "no biases",
             _counter(biases=0),
             "has in each layer 48 for attention",
-            "GPT-2's linear maps have biases. (Many of today's models leave them out.)",
+            "GPT-2's linear layers have biases. (Many of today's models leave them out.)",
         ),
         WrongAnswer(
             "positions forgotten",
             _counter(positions=0),
             "4 · 3 for positions",
-            "The positions are learned: a row of d_model numbers for each of max_len places.",
+            "The positions are learned: a row of d_model numbers for each of max_len positions.",
         ),
         WrongAnswer(
             "last norm forgotten",
@@ -203,7 +204,7 @@ PARAMETERS = Answers(
             "three maps in attention",
             _counter(maps=3),
             "has in each layer 48 for attention",
-            "Queries, keys, values, and the output map w_o that joins the heads.",
+            "Queries, keys, values, and the output projection w_o that joins the heads.",
         ),
         WrongAnswer(
             "d_ff taken to be 4 d_model",
@@ -225,12 +226,12 @@ PARAMETERS = Answers(
 
 
 def my_gpt2_layer(theirs):
-    """One layer's weights in our names: a dict of 12 tensors -> a dict of 16.
+    """One layer's weights under our names: a dict of 12 tensors -> a dict of 16.
 
-    `theirs` has the names of Hugging Face's GPT-2, "ln_1.weight" or "attn.c_attn.bias"; the answer
+    `theirs` has the names of Hugging Face's GPT-2, "ln_1.weight" or "attn.c_attn.bias"; the result
     has those of our layer, "residual_1.norm.weight" or "self_attention.w_q.bias". Their matrices
     are (inputs, outputs), ours (outputs, inputs); c_attn gives queries, keys and values side by
-    side. Of equal numbers and dtype; `theirs` is not changed.
+    side. Numbers and dtype are kept; `theirs` is not changed.
     """
     table = {
         "ln_1": ["residual_1.norm"],
@@ -326,13 +327,13 @@ WEIGHTS = Answers(
             "nothing turned",
             _slip(_as_stored),
             "its shape does not show it",
-            "Theirs are (inputs, outputs), ours (outputs, inputs): every matrix has to be turned.",
+            "Theirs are (inputs, outputs), ours (outputs, inputs): transpose every matrix.",
         ),
         WrongAnswer(
             "the square matrix not turned",
             _slip(_square_left),
             "its shape does not show it",
-            "Nothing complains: (C, C) fits either way. It runs, and computes another thing.",
+            "(C, C) fits either way, so no error is raised. The layer computes something else.",
         ),
         WrongAnswer(
             "reshaped instead of turned",
@@ -345,7 +346,7 @@ WEIGHTS = Answers(
             "cut before it is turned",
             _slip(_rows_cut),
             "first d_model outputs are the queries",
-            "Queries, keys and values stand side by side: columns of theirs, rows of ours.",
+            "Queries, keys and values are side by side: columns of theirs, rows of ours.",
         ),
         WrongAnswer(
             "queries, keys and values by turns",
@@ -362,20 +363,20 @@ WEIGHTS = Answers(
         WrongAnswer(
             "the norms exchanged",
             _swapped("residual_1.norm", "residual_2.norm"),
-            "ln_1 stands before attention",
-            "Pre-LN: each sublayer's norm stands before it, and ln_1 is that of attention.",
+            "ln_1 comes before attention",
+            "Pre-LN: each sublayer's norm comes before it, and ln_1 is that of attention.",
         ),
         WrongAnswer(
             "in float32, whatever it was",
             _slip(_in_float32),
             "float64",
-            "A file in half precision stays so; who loads it decides.",
+            "A file in half precision keeps its dtype; the code that loads it decides.",
         ),
         WrongAnswer(
             "the biases left out",
             _slip(lambda ours, theirs: [ours.pop(n) for n in list(ours) if n.endswith("_o.bias")]),
             "there is no self_attention.w_o.bias",
-            "Every map of GPT-2 has a bias, and every norm a shift.",
+            "Every linear layer of GPT-2 has a bias, and every norm a shift.",
         ),
         WrongAnswer(
             "their names kept beside ours",

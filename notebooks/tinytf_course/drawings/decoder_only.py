@@ -3,12 +3,14 @@
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
+import torch
+from matplotlib.patches import Rectangle
 
 from tinytf.viz.attention import heatmap
-from tinytf.viz.style import COLOURS, label, new_axes
+from tinytf.viz.style import COLOURS, PAPER, SIGNED, label, new_axes
 from tinytf_course.drawings.diagram import Diagram
 
-GONE = "struck out: it goes"
+GONE = "dropped"
 TEXT_OF_STEP = 10  # points
 COLUMNS = {  # a layer's sublayers, from the input upwards, each with its colour
     "encoder layer": (("self-attention\nall to all", "attention"), ("feed-forward", "feedforward")),
@@ -59,7 +61,7 @@ def draw_writing(prompt, written, layers=3):
     if not prompt or not written:
         raise ValueError(f"{len(prompt)} tokens of a prompt and {len(written)} written: no step")
     counts = [len(prompt) + step for step in range(len(written))]
-    wide, tall, gap = 1.3, 0.85, 1.1
+    wide, tall, gap = 1.5, 0.85, 1.1
     high = 1.3 + tall * layers
     d = Diagram(
         sum(counts) * wide + gap * len(counts), high + 2.0,
@@ -93,6 +95,76 @@ def draw_writing(prompt, written, layers=3):
     return d.ax
 
 
+@torch.no_grad()
+def draw_step(writer, text, seed=0, shown=3, numbers=7):
+    """Draw one step of a writer, from a text at the bottom to the token drawn after it.
+
+    Of each vector the first few `numbers` are drawn, and of the probabilities the largest few
+    (`shown`). The text begins a document. Returns the Axes.
+    """
+    model, vocabulary = writer.model, writer.tokenizer
+    ids = torch.tensor([writer.end_id, *vocabulary.encode(text)], device=model.device)
+    entering = model.positions(model.embedding(ids[None]))
+    leaving = model.decoder(entering)
+    odds = model.output(leaving)[0, -1].softmax(-1).cpu()
+    drawn = torch.multinomial(odds, 1, generator=torch.Generator().manual_seed(seed)).item()
+    best = odds.topk(shown).indices.tolist()
+    best = best if drawn in best else [*best, drawn]
+    tokens = ["<end>", *(vocabulary.decode([id]) for id in ids[1:].tolist())]
+    names, layers = [label(vocabulary.decode([id])) for id in best], len(model.decoder.layers)
+    listed = ", ".join(f"{n} {odds[id]:.2f}" for n, id in zip(names, best, strict=True))
+    wide, start = 1.5, 2.7  # of a column, and where the first begins
+    end, top = start + wide * len(tokens), 4.35 + 0.75 * layers  # `top` is above the layers
+    d = Diagram(
+        end + 3.1, top + 4.8,
+        alt=f"The text {text!r} is cut into {len(tokens)} tokens, each of them an id and then a "
+        f"vector. The vectors go up through {layers} causal layers. What leaves the last position "
+        f"becomes logits, and these probabilities: {listed}. One token is drawn, "
+        f"{vocabulary.decode([drawn])!r}, and appended: it is the next step's new column.",
+    )  # fmt: skip
+    rows = ((0.5, "text"), (1.4, "tokens"), (2.25, "ids"), (3.3, "vectors"), (top + 0.5, "vectors"),
+            (top + 1.8, "logits"), (top + 4, "probabilities"))  # fmt: skip
+    for y, name in rows:
+        d.text(start - 0.2, y, name, align="right")
+    middle, size = (start + end) / 2, (wide - 0.15, 0.55)
+    d.text(middle, 0.5, text)
+    for layer in range(layers):
+        words = f"layer {layer + 1}: causal self-attention, then feed-forward"
+        d.box(middle, 4.6 + 0.75 * layer, words, role="decoder", size=(end - start - 0.15, 0.55))
+    for column, (token, id) in enumerate(zip(tokens, ids.tolist(), strict=True)):
+        x, last = start + wide * (column + 0.5), column == len(tokens) - 1
+        d.box(x, 1.4, label(token), size=size, role="input")
+        d.text(x, 2.25, str(id), size=TEXT_OF_STEP)
+        _strip(d, x, 3.3, entering[0, column, :numbers])
+        _strip(d, x, top + 0.5, leaving[0, column, :numbers], faint=not last)
+        for low, high in ((1.7, 2.1), (2.43, 2.86), (3.74, 4.31), (top - 0.47, top + 0.06)):
+            d.arrow((x, low), (x, high))
+    scores = d.box(x, top + 1.8, f"{len(odds):,} scores", size=(2.0, 0.55), role="embedding")
+    d.arrow((x, top + 0.94), scores.bottom)
+    d.arrow(scores.top, (x, top + 3.1), "softmax")
+    for row, (name, id) in enumerate(zip(names, best, strict=True)):
+        y, share = top + 4.4 - 0.42 * row, odds[id].item()
+        d.ax.barh(y, 1.6 * share, 0.3, left=x, color=COLOURS["output"])
+        d.text(x - 0.1, y, f"{name} {share:.2f}", size=TEXT_OF_STEP, align="right")
+        if id == drawn:
+            chosen = d.box(end + 2.15, y, name, size=size, role="output")
+            d.arrow((x + 1.6 * share + 0.1, y), chosen.left, "drawn")
+            d.arrow(chosen.bottom, (chosen.x, 1.7), "appended", role="output", dashed=True)
+            d.box(chosen.x, 1.4, name, size=size, role="output", faint=True)
+    return d.ax
+
+
+def _strip(d, x, y, numbers, faint=False):
+    """A few numbers as a column of colours around (x, y), each by its size beside the largest."""
+    values, high = numbers / numbers.abs().max(), 0.84 / len(numbers)
+    for row, value in enumerate(values.tolist()):
+        corner = (x - 0.3, y + 0.42 - high * (row + 1))
+        d.ax.add_patch(
+            Rectangle(corner, 0.6, high, facecolor=SIGNED(0.5 + 0.5 * value), edgecolor=PAPER,
+                      alpha=0.35 if faint else 1, zorder=2)
+        )  # fmt: skip
+
+
 def draw_gpt(placeholders=(), shapes=None):
     """Draw ids on their way through a GPT to logits; returns the Axes.
 
@@ -106,8 +178,8 @@ def draw_gpt(placeholders=(), shapes=None):
     d = Diagram(
         15, 2.8,
         alt="A row of boxes: ids, the embedding, positions added to it, a stack of layers under a "
-        "causal mask, a last norm, and the output map, whose matrix is the embedding's, which "
-        "gives logits." + (f" Still placeholders: {missing}." if missing else ""),
+        "causal mask, a last norm, and the output projection, whose matrix is the embedding's, "
+        "which gives logits." + (f" Still placeholders: {missing}." if missing else ""),
     )  # fmt: skip
     row = [
         ("ids", shapes["ids"], "input", False),
@@ -115,7 +187,7 @@ def draw_gpt(placeholders=(), shapes=None):
         ("+ positions", shapes["x"], "position", "positions" in placeholders),
         ("L layers,\ncausal", shapes["hidden"], "decoder", "stack" in placeholders),
         ("last norm", shapes["hidden"], "norm", "norm" in placeholders),
-        ("output map\nlogits", shapes["logits"], "output", False),
+        ("output projection\nlogits", shapes["logits"], "output", False),
     ]
     boxes = [box for (box,) in d.columns(*([one] for one in row), low=0.9)]
     for i, (start, end) in enumerate(pairwise(boxes)):
@@ -133,7 +205,7 @@ def draw_gpt(placeholders=(), shapes=None):
 def draw_name_table(turned):
     """Draw which of a GPT-2 file's tensors in a layer holds which of ours; returns the Axes.
 
-    `turned` are the names of theirs whose matrix is stored the other way round.
+    `turned` are the names of theirs whose matrix has to be transposed.
     """
     table = (
         ("ln_1", ("residual_1.norm",), "norm"),
@@ -162,7 +234,7 @@ def draw_name_table(turned):
             shape = "(C)" if "norm" in name else shape
             right = d.box(12.2, y, f"{name}   {shape}", role=role, size=(5.9, 0.72))
             split = "split" if len(names) > 1 and name == names[1] else ""
-            turn = "turned" if one in turned and (split or len(names) == 1) else ""
+            turn = "transposed" if one in turned and (split or len(names) == 1) else ""
             d.arrow(left.right, right.left, " and ".join(filter(None, (turn, split))))
             y -= 0.9
         y -= 0.1
@@ -172,8 +244,8 @@ def draw_name_table(turned):
 def who_hears(influences, tokens=None):
     """Draw {title: influence (T, T)} side by side on one scale; returns the Axes, in order.
 
-    A row is the position that speaks, a column the token that it may have heard. Where nothing at
-    all is heard, exactly 0, it is grey.
+    A row is an output position, a column an input position. Where the influence is exactly 0, the
+    cell is grey.
     """
     most = max(float(heard.max()) for heard in influences.values())
     axes = plt.subplots(1, len(influences), figsize=(4.3 * len(influences), 4.2))[1]
@@ -182,7 +254,7 @@ def who_hears(influences, tokens=None):
             heard, tokens, tokens, ax, mask=heard > 0, scale=(0, most), colorbar=False,
             annotate=False,
         )  # fmt: skip
-        ax.set(title=title, xlabel="token read", ylabel="prediction at")
+        ax.set(title=title, xlabel="input position", ylabel="output position")
     return list(axes)
 
 

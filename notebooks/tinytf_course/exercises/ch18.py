@@ -93,12 +93,13 @@ MASKS = Exercise(
     difficulty=2,
     minutes=6,
     statement=(
-        "Write `my_gpt_mask(length, attention_mask=None)`: the boolean mask, `True` = may attend, "
-        "that a GPT needs for a batch in which some tokens are padding. `attention_mask` is "
-        "`(B, T)` with 1 for real tokens, as Hugging Face's tokenizers return it, or None. The "
-        "result is on the mask's device. A padded query may be left with nothing to attend to."
+        "Write `my_gpt_mask(length, attention_mask=None)`, which returns the boolean mask "
+        "(`True` = may attend) that a GPT needs for a batch in which some tokens are padding. "
+        "`attention_mask` is `(B, T)` with 1 for a real token and 0 for padding, as Hugging Face's "
+        "tokenizers return it, or None if all tokens are real. Return the mask on the device of "
+        "`attention_mask`. A query that is padding may be left with nothing to attend to."
     ),
-    hint="Both must hold: `causal & real`, with axes for the heads and the queries.",
+    hint="Both conditions must hold: `causal & real`, with axes for the heads and the queries.",
     function=my_gpt_mask,
     tests=(_none, _ones, _padded, _any_batch, _mask_travels),
 )
@@ -108,10 +109,10 @@ MASKS = Exercise(
 
 
 def my_gpt_parameters(vocab_size, d_model, num_layers, max_len, d_ff):
-    """How many numbers a GPT learns: an integer.
+    """The number of parameters of a GPT: an integer.
 
-    The output's matrix is the embedding table and has no bias; every other linear map has one.
-    Each norm has a gain and a shift per channel; a last norm ends the stack.
+    The output projection is the embedding table and has no bias; every other linear layer has one.
+    Each norm has a gain and a shift for each feature, and one last norm follows the stack.
     """
     raise NotImplementedError
 
@@ -126,7 +127,7 @@ _COUNT = "the answer", "a number"
 
 
 def _a_layer(answer):
-    """a layer has four maps, two maps, and two norms"""
+    """a layer has four matrices, two matrices, and two norms"""
     two, one = (tensor(answer(7, 3, n, 4, 5), *_COUNT) for n in (2, 1))
     same(two - one, 98, "for one layer more at d_model=3, d_ff=5", note=f"A model of {_PARTS}.")
 
@@ -157,12 +158,12 @@ PARAMETERS = Exercise(
     difficulty=1,
     minutes=10,
     statement=(
-        "Write `my_gpt_parameters(vocab_size, d_model, num_layers, max_len, d_ff)`: how many "
-        "numbers a GPT learns, an integer, by a formula, without building it."
+        "Write `my_gpt_parameters(vocab_size, d_model, num_layers, max_len, d_ff)`, which returns "
+        "the number of parameters of a GPT, an integer. Use a formula; don't build the model."
     ),
     hint=(
-        "A linear map from n to m numbers has n·m weights and m biases. Attention has four of "
-        "d to d, the feed-forward network d to d_ff and back. A norm has 2·d."
+        "A linear layer from n to m features has n·m weights and m biases. Attention has four from "
+        "d to d, and the feed-forward network has one from d to d_ff and one back. A norm has 2·d."
     ),
     function=my_gpt_parameters,
     tests=(_a_layer, _tables, _whole, _gpt2),
@@ -173,12 +174,12 @@ PARAMETERS = Exercise(
 
 
 def my_gpt2_layer(theirs):
-    """One layer's weights in our names: a dict of 12 tensors -> a dict of 16.
+    """One layer's weights under our names: a dict of 12 tensors -> a dict of 16.
 
-    `theirs` has the names of Hugging Face's GPT-2, "ln_1.weight" or "attn.c_attn.bias"; the answer
+    `theirs` has the names of Hugging Face's GPT-2, "ln_1.weight" or "attn.c_attn.bias"; the result
     has those of our layer, "residual_1.norm.weight" or "self_attention.w_q.bias". Their matrices
     are (inputs, outputs), ours (outputs, inputs); c_attn gives queries, keys and values side by
-    side. Of equal numbers and dtype; `theirs` is not changed.
+    side. Numbers and dtype are kept; `theirs` is not changed.
     """
     raise NotImplementedError
 
@@ -240,12 +241,12 @@ def _pair_of(*names):
 
 def _norm_weights(answer):
     """the norms keep their numbers"""
-    note = "ln_1 stands before attention, ln_2 before the feed-forward network."
+    note = "ln_1 comes before attention, ln_2 before the feed-forward network."
     _given(answer, _pair_of("residual_1.norm", "residual_2.norm"), _LAYER, note)
 
 
 def _square(answer):
-    """the square matrix is turned, too"""
+    """the square matrix is transposed, too"""
     note = "attn.c_proj is (inputs, outputs) as the others: its shape does not show it."
     _given(answer, _pair_of("self_attention.w_o"), _LAYER, note)
 
@@ -257,7 +258,7 @@ def _three_maps(answer):
 
 
 def _two_maps(answer):
-    """the feed-forward maps are turned"""
+    """the feed-forward matrices are transposed"""
     note = "c_fc goes from d_model to d_ff, c_proj back."
     _given(answer, _pair_of("feed_forward.w_1", "feed_forward.w_2"), _LAYER, note)
 
@@ -291,16 +292,16 @@ WEIGHTS = Exercise(
     difficulty=2,
     minutes=12,
     statement=(
-        "Write `my_gpt2_layer(theirs)`: a dict with the 12 tensors of one layer, by their names in "
-        "Hugging Face's file (`ln_1.weight`, `attn.c_attn.bias` and so on, as in the drawing), "
-        "becomes a dict with our 16, by the names of our layer (`residual_1.norm.weight`, "
-        "`self_attention.w_q.bias` and so on). Their matrices are stored as (inputs, outputs); in "
-        "`c_attn` queries, keys and values stand side by side, in this order. Numbers and dtype "
-        "stay, whatever d_model and d_ff are; `theirs` is not to be changed."
+        "Write `my_gpt2_layer(theirs)`, which gives the tensors of one layer our names. `theirs` "
+        "is a dict with the 12 tensors of Hugging Face's file (`ln_1.weight`, `attn.c_attn.bias` "
+        "and so on, as in the drawing); return a dict with our 16 (`residual_1.norm.weight`, "
+        "`self_attention.w_q.bias` and so on). Their matrices are stored as (inputs, outputs), and "
+        "`c_attn` holds queries, keys and values side by side, in this order. Keep numbers and "
+        "dtype, for any d_model and d_ff, and leave `theirs` unchanged."
     ),
     hint=(
-        "`t()` turns a matrix; what was side by side is then one below the other, and `chunk(3)` "
-        "takes it apart, a bias as well."
+        "`t()` transposes a matrix. What was side by side is then one below the other, and "
+        "`chunk(3)` cuts it into three, a bias as well."
     ),
     function=my_gpt2_layer,
     tests=(_norm_weights, _square, _three_maps, _two_maps, _all_names, _loads),

@@ -3,10 +3,14 @@
 import pytest
 import torch
 
+from tinytf.apps.writer import STORYTELLER, Writer
+from tinytf.decoding.sampling import Sampling
 from tinytf.viz.spoken import spoken
+from tinytf.viz.style import label
 from tinytf_course.drawings.decoder_only import (
     draw_gpt,
     draw_name_table,
+    draw_step,
     draw_what_remains,
     draw_writing,
     gaps,
@@ -43,6 +47,29 @@ def test_each_step_of_writing_has_a_column_more():
         draw_writing(["a", "b"], [])
 
 
+def test_a_step_leads_from_a_text_to_the_token_drawn():
+    writer, text = Writer.load(STORYTELLER), "One morning, a clever girl named"
+    tokens = [writer.tokenizer.decode([id]) for id in writer.tokenizer.encode(text)]
+    told = writer.write(text, 1, Sampling(), seed=3)
+    ax = draw_step(writer, text, seed=3)
+    words = written(ax).splitlines()
+    drawn = label(told.removeprefix(text))
+    assert words.count(drawn) == 2  # beside the probabilities, and as the next column
+    assert {*map(label, tokens), "<end>", text, "1,024 scores"} <= set(words)
+    assert sum(line.startswith("layer ") for line in words) == 3
+    assert f"{told.removeprefix(text)!r}, and appended" in spoken(ax.figure)
+
+
+def test_the_token_drawn_is_shown_even_if_another_is_likelier():
+    writer, text = Writer.load(STORYTELLER), "One morning, a clever girl named"
+    best = writer.write(text, 1)
+    for likeliest in (True, False):
+        told = (seed for seed in range(99) if
+                (writer.write(text, 1, Sampling(), seed=seed) == best) == likeliest)  # fmt: skip
+        ax = draw_step(writer, text, seed=next(told), shown=1)
+        assert len(ax.containers) == 2 - likeliest
+
+
 def test_names_are_the_packages():
     from tinytf.gpt import GPT, GPTConfig
 
@@ -50,7 +77,7 @@ def test_names_are_the_packages():
     ours = {name.rpartition(".")[0] for name, _ in layer.named_parameters()}
     ax = draw_name_table(["attn.c_attn", "mlp.c_fc"])
     assert {line.split()[0] for line in written(ax).splitlines() if "_" in line} >= ours
-    assert written(ax).count("turned") == 2
+    assert written(ax).count("transposed") == 2
     assert written(ax).count("split") == 1
     assert "Stored the other way round: attn.c_attn, mlp.c_fc." in spoken(ax.figure)
 
