@@ -66,7 +66,7 @@ class GPTConfig:
 
 
 class CausalStack(Encoder):
-    """An encoder in which no position sees a later one: all that a decoder-only model is."""
+    """An encoder in which no position sees a later one: the stack of a decoder-only model."""
 
     def forward(
         self,
@@ -90,9 +90,9 @@ class CausalStack(Encoder):
 
 
 class DecoderOnly(TiedOutput):
-    """How the parts of a decoder-only model call each other; which parts, a subclass says.
+    """How the parts of a decoder-only model call each other; a subclass determines the parts.
 
-    Those are `embedding`, `positions`, `decoder` (a `CausalStack`) and `output`; `config` says
+    They are `embedding`, `positions`, `decoder` (a `CausalStack`) and `output`; `config` holds
     vocab_size.
     """
 
@@ -105,8 +105,8 @@ class DecoderOnly(TiedOutput):
         """Score the token after each prefix: ids (B, T) -> logits (B, T, V).
 
         With a `cache` (from `decoder.new_cache()`), `ids` holds only the tokens that are new.
-        `mask`, as `padding_mask` makes it for them, says which are no padding: a row's positions
-        count those only, so that texts of different lengths can be read together. Raises
+        `mask`, as `padding_mask` makes it for them, is False at padding: a row's positions count
+        real tokens only, so that texts of different lengths can be read together. Raises
         ValueError for an empty batch, ids outside the vocabulary, a mask of another shape, and
         sequences longer than max_len; TypeError for ids that are not integers.
         """
@@ -136,11 +136,11 @@ class DecoderOnly(TiedOutput):
 
 
 class GPT(DecoderOnly):
-    """A decoder-only Transformer as GPT-2 has it: pre-norm, learned positions, tanh-GELU, tied.
+    """A decoder-only Transformer like GPT-2: pre-norm, learned positions, tanh-GELU, tied.
 
-    Weights start as N(0, 0.02²), those that write to the residual stream divided by √(2 L) for L
-    layers. Source: Radford et al. 2018, section 4.1, and 2019, section 2.3. Its released code draws
-    positions from N(0, 0.01²) and does not scale; Hugging Face's does as we do.
+    Weights are initialised from N(0, 0.02²); those that write to the residual stream are divided by
+    √(2 L) for L layers. OpenAI's released code draws positions from N(0, 0.01²) and does not scale;
+    Hugging Face's does as we do. Source: Radford et al. 2018, section 4.1, and 2019, section 2.3.
     """
 
     def __init__(self, config: GPTConfig) -> None:

@@ -97,6 +97,8 @@ TERMS = (
     ("brevity penalty", "简短惩罚", "BLEU's factor for translations that are too short", 17),
     ("n-gram", "n 元组", "n tokens in a row", 17),
     ("causal language model", "因果语言模型", "predicts the next token from those before", 18),
+    ("decoder-only", "仅解码器", "a Transformer without encoder and cross-attention", 18),
+    ("context length", "上下文长度", "how many tokens a model can read at once", 18),
     ("self-supervised learning", "自监督学习", "the text provides its own targets", 19),
     ("pre-training", "预训练", "learning from plain text, before any task", 19),
     ("bits per byte", "每字节比特数", "what a text costs a model, for each byte", 19),
