@@ -185,19 +185,21 @@ CHAPTERS = (  # in the order of reading
         "left-padding 8, the-papers-text 4, more-efficient 4, to-discuss 5",
     ),
     Chapter(
-        "19", "Pretraining", "How does a model learn from nothing but text?", 55,
-        "GPT (chapter 18), the training loop (15), byte-pair encoding (03)",
-        electives="19.2 8, 19.3 10, each-on-and-off 6, again-and-again 6, where-are-the-bits 5, "
-        "further 2, block-table-text 2, sense-by-step-text 6, counters-speak 3, your-own-text 3, "
-        "how-long 5, floors 1, when-clipped 2, how-far-back 4, by-place-text 5, copies-text 2, "
-        "decay-is-not-l2 3, what-it-expects 3, next-tokens-text 4, reach-text 5, after-cut-text 3",
+        "19", "Pretraining",
+        "How does a GPT learn from plain text, and when does it begin to make sense?", 69,
+        "GPT (chapter 18), the training loop (15), byte-pair encoding (3)",
+        electives="19.3 10, further 14, block-table-text 2, counters-speak 3, your-own-text 3, "
+        "how-long 5, floors 1, when-clipped 2, papers 2, decay-is-not-l2 3, second-corpus 8, "
+        "each-on-and-off 6, again-and-again 6, where-are-the-bits 5, how-far-back 4, "
+        "by-place-text 5, what-it-expects 3, next-tokens-text 4, reach-text 5, after-cut-text 3",
     ),
     Chapter(
-        "20", "Sampling", "Which of the likely tokens do we write down?", 67,
+        "20", "Sampling",
+        "A language model gives every token a probability. Which token should it write?", 65,
         "a GPT that continues a text (chapters 18, 19), and the cache (17)",
-        electives="20.2 8, 20.3 8, judge-text 7, 20.4 12, sense-text 8, move-it-text 4, "
-        "oracle-text 2, generate-3-text 6, forbid-text 7, settings-page-text 4, price-text 5, "
-        "repeats-text 2, loops-text 6, rows-shown 3",
+        electives="20.2 8, 20.3 8, 20.5 8, further 3, 20.4 12, loop-text 9, repeats-text 2, "
+        "loops-text 6, tail-text 4, sampling-text 6, ctrl-text 7, price-text 5, judge-text 7, "
+        "forbid-text 7, settings-page-text 4, oracle-text 2, generate-3-text 9, rows-shown 3",
     ),
     Chapter(
         "21", "BERT", "What can an encoder learn from plain text, and what is it good for?", 60,
