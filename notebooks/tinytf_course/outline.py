@@ -231,9 +231,11 @@ CHAPTERS = (  # in the order of reading
         electives="further 6, further-mlp 6, further-geometry 5", elective=True,
     ),
     Chapter(
-        "26", "Counting the cost", "What does a longer text cost, in time and memory?", 56,
-        "the fused kernel (chapter 05), the layer (12), the cache (17), GPT (18)",
-        electives="26.2 12, prefill 19, paper 4, further 4",
+        "26", "Counting the cost",
+        "How many operations and how much memory does a Transformer need, and how do both grow with "
+        "the text?", 55,
+        "the fused kernel (chapter 05), the encoder layer (12), the KV cache (17), GPT (18)",
+        electives="26.2 12, prefill 21, paper 4, two-texts 4",
     ),
     Chapter(
         "27", "Less, and in parallel", "How does one pay less, and share the work?", 39,
@@ -243,12 +245,12 @@ CHAPTERS = (  # in the order of reading
         "int8-end 7, dividing 5, ladder-text 5, many-gpus 8",
     ),
     Chapter(
-        "28", "Looking inside", "Which head does what, and how do we know?", 72,
-        "heads (chapter 06), cross-attention (07), RoPE (09), the Transformer (14), GPT (18)",
-        electives="28.2 10, apart-text 8, 28.3 10, dependence-text 2, circuit-text 25, "
-        "five-seeds-text 4, one-learns-text 3, learned-text 5, by-place-text 12, "
-        "weights-and-values 4, oracle-text 2, first-text 3, five-text 15, how-many-text 3, "
-        "points-text 7",
+        "28", "Looking inside", "Which head does what, and how do we know?", 52,
+        "heads (chapter 6), cross-attention (7), RoPE (9), the Transformer (14), GPT (18)",
+        electives="hook-text 4, 28.1 10, instrument-text 12, 28.3 10, apart-text 5, "
+        "dependence-text 2, 28.2 10, circuit-text 25, five-seeds-text 4, one-learns-text 3, "
+        "learned-text 5, by-place-text 12, weights-and-values 4, oracle-text 2, first-text 3, "
+        "five-text 5, how-many-text 3, points-text 7",
     ),
     Chapter(
         "29", "Following an answer", "Where in a model is an answer decided?", 69,

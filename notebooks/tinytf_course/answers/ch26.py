@@ -8,10 +8,10 @@ from tinytf_course.grading import Answers, WrongAnswer
 
 
 def my_layer_flops(length, d_model, num_heads, d_ff):
-    """How many operations the matrix products of one layer take for one sentence.
+    """Count the operations of the matrix products of one layer for one text of `length` tokens.
 
-    Self-attention (queries, keys, values, scores, mix, output map), then the feed-forward network.
-    A multiplication and an addition count one each.
+    Self-attention has four projections, the scores and the weighted sum; then comes the
+    feed-forward network. A multiplication and an addition count as one operation each.
     """
     projections = 4 * 2 * length * d_model * d_model
     scores_and_mix = 2 * 2 * length * length * d_model
@@ -42,14 +42,14 @@ FLOPS = Answers(
         WrongAnswer(
             "only n² · d",
             _layer(maps=0, network=lambda d, f: 0),
-            "expected 16. Four maps",
+            "expected 16. Four projections",
             "That is what the tutorials give. At GPT-2's own length it is less than a fifth of it.",
         ),
         WrongAnswer(
-            "scores without the mix",
+            "scores without the weighted sum",
             _layer(tables=1),
             "Each of 2 tokens meets 2 keys and 2 values",
-            "Mixing the values takes as many operations as the scores.",
+            "The weighted sum of the values takes as many operations as the scores.",
         ),
         WrongAnswer(
             "heads counted at full width",
@@ -64,10 +64,10 @@ FLOPS = Answers(
             "d_model / num_heads is one head's width: there are num_heads of them.",
         ),
         WrongAnswer(
-            "output map forgotten",
+            "output projection forgotten",
             _layer(maps=3),
-            "4 maps · 2",
-            "After the heads there is w_o, a fourth map from d_model to d_model.",
+            "4 projections · 2",
+            "After the heads comes w_o, a fourth projection from d_model to d_model.",
         ),
         WrongAnswer(
             "d_ff taken to be 4 d_model",
@@ -76,16 +76,16 @@ FLOPS = Answers(
             "The network has a width of its own: use d_ff.",
         ),
         WrongAnswer(
-            "one map in the network",
+            "one layer in the network",
             _layer(network=lambda d, f: f),
             "takes 24 more, expected 48",
-            "The network maps to d_ff and back.",
+            "The network has two linear layers, to d_ff and back.",
         ),
         WrongAnswer(
             "biases counted",
             lambda n, d, h, f: my_layer_flops(n, d, h, f) + n * (5 * d + f),
             "8 products, 2 operations each",
-            "Only the matrix products are asked for: next to them the biases are nothing.",
+            "Only the matrix products count here: compared with them the biases are negligible.",
         ),
         WrongAnswer(
             "the score table counted without its width",
@@ -101,16 +101,16 @@ FLOPS = Answers(
             "A mask hides scores that were computed: each query meets each key.",
         ),
         WrongAnswer(
-            "four maps of full width for each head",
+            "four projections of full width for each head",
             lambda n, d, h, f: (8 * h * n * d + 4 * n * n + 4 * n * f) * d,
             "4 heads of width 2",
-            "The heads share the maps: each of the four is (d_model, d_model) for all of them.",
+            "The heads share the projections: each is (d_model, d_model), for all heads together.",
         ),
         WrongAnswer(
             "a score's product a multiplication less",
             lambda n, d, h, f: my_layer_flops(n, d, h, f) - n * n * d,
-            "expected 16. Four maps",
-            "Scores and mix have multiplications and additions, both of them.",
+            "expected 16. Four projections",
+            "Scores and weighted sum both consist of multiplications and additions.",
         ),
     ),
 )
@@ -120,10 +120,10 @@ FLOPS = Answers(
 
 
 def my_accumulated_gradient(w, micro):
-    """The gradient of the mean squared error over all rows, one micro-batch at a time.
+    """Return the gradient of the mean squared error over all rows, one micro-batch at a time.
 
     w is (D,); micro is a list of (x, y) with x (n, D) and y (n,), of different n. The error of a
-    row is (x · w - y)². Returns (D,), what one big batch would give.
+    row is (x · w - y)². Returns (D,), the gradient of one big batch.
     """
     w = w.detach().requires_grad_()
     rows = sum(len(y) for _, y in micro)
@@ -308,11 +308,12 @@ ACCUMULATION = Answers(
 
 
 def my_tokens_per_second(weights, cache, batch, rate, bandwidth, bytes_each):
-    """How many tokens a second decoding reaches at best, those of all texts together.
+    """Return how many tokens per second decoding reaches at best, all texts together.
 
-    A step writes a token for each of `batch` texts. It fetches `weights` numbers once, and `cache`
-    numbers for each text. Each weight makes a multiplication and an addition for each text, each
-    number of a cache for its own text. rate is in operations a second, bandwidth in bytes.
+    A step generates one token for each of `batch` texts. It fetches `weights` numbers once and
+    `cache` numbers for each text. Each weight takes a multiplication and an addition for each text,
+    and so does each number of a cache for its own text. rate is in operations per second,
+    bandwidth in bytes per second.
     """
     operations = 2 * batch * (weights + cache)
     moved = bytes_each * (weights + batch * cache)
@@ -343,20 +344,20 @@ SERVING = Answers(
         WrongAnswer(
             "weights fetched for each text",
             _serving(shared=False),
-            "it writes 3 tokens",
+            "it generates 3 tokens",
             "One call multiplies the weights with the vectors of all texts: they come once.",
         ),
         WrongAnswer(
             "one cache for all",
             _serving(own=False),
             "10 seconds for 3 tokens",
-            "Each text has said something else: it has keys and values of its own.",
+            "Each text consists of other tokens, so it has keys and values of its own.",
         ),
         WrongAnswer(
             "the tokens of one text",
             _serving(per_text=True),
-            "it writes 3 tokens",
-            "Asked is what comes out for all texts together.",
+            "it generates 3 tokens",
+            "The tokens of all texts together are wanted.",
         ),
         WrongAnswer(
             "fetching, then computing",
@@ -383,7 +384,7 @@ SERVING = Answers(
             "Each multiplication comes with an addition.",
         ),
         WrongAnswer(
-            "scores and mix forgotten",
+            "scores and weighted sum forgotten",
             _serving(cached=False),
             "120 in all, 60 a second",
             "A cached key is multiplied with the query, a cached value with its weight.",

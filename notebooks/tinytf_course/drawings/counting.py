@@ -83,7 +83,7 @@ def draw_square(lengths, width):
 def draw_token_meets(lengths, width):
     """Draw, to scale, the weights that one token's vector meets in a layer, and keys and values.
 
-    The areas are multiplications: `width` high, and 12 widths long for the weights (four maps of
+    The areas are multiplications: `width` high, and 12 widths long for the weights (four projections of
     attention, eight widths of a feed-forward network of 4 `width`), two of each text's length for
     keys and values. Raises ValueError for a length or width below 1.
     """
@@ -121,20 +121,20 @@ def draw_kept():
     d = Diagram(
         19.6, 5.0,
         alt="The two halves of a layer as chains of boxes. Attention keeps its norm's input, the "
-        "normed vector, q, k, v and the mixed values: 6 d numbers a token. The feed-forward "
+        "normed vector, q, k, v and the weighted sum: 6 d numbers a token. The feed-forward "
         "network keeps its norm's input, the normed vector, the hidden units before and after the "
-        "activation: 10 d. The sums at the shortcuts and the last maps' outputs keep nothing.",
+        "activation: 10 d. The sums and the outputs of the last linear layers keep nothing.",
     )  # fmt: skip
     chains = (
         (3.9, "attention: 6 d a token", (
-            ("stream", "d", 1), ("normed", "d", 1), ("q, k, v", "3 d", 1), ("mixed", "d", 1),
+            ("stream", "d", 1), ("normed", "d", 1), ("q, k, v", "3 d", 1), ("weighted sum", "d", 1),
             ("w_o's output", "nothing", 0), ("sum", "the next\nnorm's input", 0))),
         (1.5, "feed-forward: 10 d a token", (
             ("stream", "d", 1), ("normed", "d", 1), ("hidden", "4 d", 1),
             ("after GELU", "4 d", 1), ("w_2's output", "nothing", 0),
             ("sum", "the next\nnorm's input", 0))),
     )  # fmt: skip
-    steps = ("norm", "maps", "kernel", "map", "+")
+    steps = ("norm", "projections", "kernel", "w_o", "+")
     other = ("norm", "w_1", "GELU", "w_2", "+")
     for (y, title, boxes), words in zip(chains, (steps, other), strict=True):
         role = "attention" if "attention" in title else "feedforward"

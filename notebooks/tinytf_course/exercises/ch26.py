@@ -54,10 +54,10 @@ def _storages(value):
 
 
 def my_layer_flops(length, d_model, num_heads, d_ff):
-    """How many operations the matrix products of one layer take for one sentence.
+    """Count the operations of the matrix products of one layer for one text of `length` tokens.
 
-    Self-attention (queries, keys, values, scores, mix, output map), then the feed-forward network.
-    A multiplication and an addition count one each.
+    Self-attention has four projections, the scores and the weighted sum; then comes the
+    feed-forward network. A multiplication and an addition count as one operation each.
     """
     raise NotImplementedError
 
@@ -77,7 +77,8 @@ def _counts(answer, sizes, expected, note):
 
 def _of_ones(answer):
     """one number meets one number eight times"""
-    note = "Four maps, scores, mix, and two maps of the network: 8 products, 2 operations each."
+    note = "Four projections, scores, weighted sum, two layers of the network: 8 products, 2 "
+    note += "operations each."
     _counts(answer, (1, 1, 1, 1), 16, note)
 
 
@@ -90,7 +91,7 @@ def _network(answer):
 
 
 def _square(answer):
-    """what grows with the square of the length are scores and mix"""
+    """what grows with the square of the length are scores and weighted sum"""
     more = _count(answer, 2, 4, 2, 6) - 2 * _count(answer, 1, 4, 2, 6)
     where = "for d_model=4, a sentence of 2 tokens takes"
     note = "Each of 2 tokens meets 2 keys and 2 values where it met one: 2 · 2 · (4 - 2) · 4."
@@ -98,10 +99,10 @@ def _square(answer):
 
 
 def _maps(answer):
-    """the four maps of attention are d_model wide, on both sides"""
+    """the four projections of attention are d_model wide, on both sides"""
     more = _count(answer, 1, 2, 1, 0) - 2 * _count(answer, 1, 1, 1, 0)
     where = "for one token and no network (d_ff=0), d_model=2 takes"
-    note = "A map is (d_model, d_model): 4 maps · 2 · (4 - 2); scores and mix just double."
+    note = "A projection is (d_model, d_model): 4 projections · 2 · (4 - 2); the rest just doubles."
     expect(more == 16, f"{where} {more:,} more than twice d_model=1, expected 16. {note}")
 
 
@@ -115,10 +116,10 @@ def _heads(answer):
 
 def _whole(answer):
     """a layer of GPT-2 small takes 17.7 billion at 1,024 tokens"""
-    note = "The maps take 4 · 2 · 5 · 6 · 6 = 1440, scores and mix 2 · 2 · 5 · 5 · 6 = 600, the "
-    note += "network 2 · 2 · 5 · 6 · 7 = 840."
+    note = "The projections take 4 · 2 · 5 · 6 · 6 = 1440, scores and weighted sum 2 · 2 · 5 · "
+    note += "5 · 6 = 600, the network 2 · 2 · 5 · 6 · 7 = 840."
     _counts(answer, (5, 6, 3, 7), 2880, note)
-    note = "24 · n · d² for the linear maps, 4 · n² · d for attention."
+    note = "24 · n · d² for the linear layers, 4 · n² · d for scores and weighted sum."
     _counts(answer, (1024, 768, 12, 3072), 17_716_740_096, note)
 
 
@@ -128,12 +129,15 @@ FLOPS = Exercise(
     difficulty=1,
     minutes=8,
     statement=(
-        "Write `my_layer_flops(length, d_model, num_heads, d_ff)`: the operations (multiplications "
-        "and additions) of one layer's matrix products, for one sentence of `length` tokens: "
-        "self-attention with its four maps, then the feed-forward network. Biases, softmax and "
-        "norms are not counted."
+        "Write `my_layer_flops(length, d_model, num_heads, d_ff)`, which counts the operations "
+        "of one layer for a single text of `length` tokens: those of the eight matrix products "
+        "of self-attention and the feed-forward network. A multiplication and an addition count "
+        "as one operation each. Biases, softmax and norms are left out."
     ),
-    hint="A product of (m, k) and (k, n) takes 2·m·k·n. There are eight; the heads share d_model.",
+    hint=(
+        "A product of (m, k) and (k, n) takes 2·m·k·n operations. All heads together are d_model "
+        "wide."
+    ),
     function=my_layer_flops,
     tests=(_of_ones, _network, _square, _maps, _heads, _whole),
 )
@@ -143,10 +147,10 @@ FLOPS = Exercise(
 
 
 def my_accumulated_gradient(w, micro):
-    """The gradient of the mean squared error over all rows, one micro-batch at a time.
+    """Return the gradient of the mean squared error over all rows, one micro-batch at a time.
 
     w is (D,); micro is a list of (x, y) with x (n, D) and y (n,), of different n. The error of a
-    row is (x · w - y)². Returns (D,), what one big batch would give.
+    row is (x · w - y)². Returns (D,), the gradient of one big batch.
     """
     raise NotImplementedError
 
@@ -229,12 +233,15 @@ ACCUMULATION = Exercise(
     difficulty=2,
     minutes=12,
     statement=(
-        "Write `my_accumulated_gradient(w, micro)`: the gradient of the mean squared error over "
-        "*all* rows, computed one micro-batch at a time, so that only one of them needs memory. "
-        "`micro` is a list of `(x, y)`, `x` of shape `(n, D)`, `y` "
-        "of shape `(n,)`; their `n` differ."
+        "Write `my_accumulated_gradient(w, micro)`, which returns the gradient of the mean "
+        "squared error over *all* rows, computed one micro-batch at a time so that only one of "
+        "them needs memory. `micro` is a list of pairs `(x, y)`, with `x` of shape `(n, D)` and "
+        "`y` of shape `(n,)`; n differs from pair to pair."
     ),
-    hint="Sum each micro-batch's errors, and divide by the rows of all of them, counted first.",
+    hint=(
+        "Sum the errors of each micro-batch, and divide by the number of rows in all of them, "
+        "which you count first."
+    ),
     function=my_accumulated_gradient,
     tests=(_one_row, _big, _even, _uneven, _other_kinds, _one_at_a_time),
 )
@@ -244,11 +251,12 @@ ACCUMULATION = Exercise(
 
 
 def my_tokens_per_second(weights, cache, batch, rate, bandwidth, bytes_each):
-    """How many tokens a second decoding reaches at best, those of all texts together.
+    """Return how many tokens per second decoding reaches at best, all texts together.
 
-    A step writes a token for each of `batch` texts. It fetches `weights` numbers once, and `cache`
-    numbers for each text. Each weight makes a multiplication and an addition for each text, each
-    number of a cache for its own text. rate is in operations a second, bandwidth in bytes.
+    A step generates one token for each of `batch` texts. It fetches `weights` numbers once and
+    `cache` numbers for each text. Each weight takes a multiplication and an addition for each text,
+    and so does each number of a cache for its own text. rate is in operations per second,
+    bandwidth in bytes per second.
     """
     raise NotImplementedError
 
@@ -264,13 +272,13 @@ def _fast(answer, sizes, expected, note):
 
 def _fetching(answer):
     """one text waits for its weights"""
-    note = "200 bytes are fetched, 50 a second: a step takes 4 seconds and writes one token."
+    note = "200 bytes are fetched, 50 a second: a step takes 4 seconds and generates one token."
     _fast(answer, (100, 0, 1, 1e9, 50.0, 2), 0.25, note)
 
 
 def _shared(answer):
     """texts share the weights"""
-    note = "The step still fetches 200 bytes and takes 4 seconds, but it writes 3 tokens."
+    note = "The step still fetches 200 bytes and takes 4 seconds, but it generates 3 tokens."
     _fast(answer, (100, 0, 3, 1e9, 50.0, 2), 0.75, note)
 
 
@@ -310,16 +318,22 @@ SERVING = Exercise(
     difficulty=2,
     minutes=8,
     statement=(
-        "What can a machine reach while it decodes? Write `my_tokens_per_second(weights, cache, "
-        "batch, rate, bandwidth, bytes_each)`. A step writes one token for each of `batch` texts. "
-        "It fetches all `weights`, so many numbers, once, and for each text the keys and values of "
-        "its own, `cache` numbers; a number has `bytes_each` bytes. Each weight makes a "
-        "multiplication and an addition for each text, each number of a cache for its own text. "
-        "`rate` is in operations a second, `bandwidth` in bytes a second. The machine fetches and "
-        "computes at the same time, so a step takes as long as the slower of the two. Return how "
-        "many tokens a second come out at best, for all texts together."
+        "How many tokens per second can a machine generate at best? Write "
+        "`my_tokens_per_second(weights, cache, batch, rate, bandwidth, bytes_each)` for decode "
+        "steps that generate one token for each of `batch` texts. Return the tokens per second "
+        "of all texts together.\n\n"
+        "<details><summary>What a step computes and fetches</summary>\n\n"
+        "A step fetches the model's `weights`, given as a count of numbers, once. For each text "
+        "it also fetches the `cache` numbers of that text's own KV cache. A number has "
+        "`bytes_each` bytes. Each weight takes a multiplication and an addition for each text, "
+        "and each number of a cache takes them for its own text. `rate` is in operations per "
+        "second and `bandwidth` in bytes per second. The machine computes and fetches at the "
+        "same time, so a step takes as long as the slower of the two.\n\n"
+        "</details>"
     ),
-    hint="Write down the operations and the bytes of one step, turn each into seconds, compare.",
+    hint=(
+        "Write down the operations and the bytes of one step, turn each into seconds, and compare."
+    ),
     function=my_tokens_per_second,
     tests=(_fetching, _shared, _own_caches, _multiplying, _slower, _served),
 )
