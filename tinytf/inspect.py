@@ -17,8 +17,8 @@ _PLAIN = (fused_attention, explicit_attention, F.scaled_dot_product_attention)
 def attention_layers(model: nn.Module) -> dict[str, nn.Module]:
     """Name every attention layer of a model, as in its state dict.
 
-    That is a module with a function `attention` (q, k, v, mask, dropout=0.0) and a map `w_o` of
-    what it gives, as `MultiHeadAttention` and `GroupedQueryAttention` have them.
+    That is a module with a function `attention` (q, k, v, mask, dropout=0.0) and an output
+    projection `w_o`, as `MultiHeadAttention` and `GroupedQueryAttention` have them.
     """
     return {name: module for name, module in model.named_modules() if _attends(module)}
 
@@ -28,7 +28,7 @@ def _attends(module: nn.Module) -> bool:
 
 
 def weights_of(attention: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Give the function (q, k, mask) of the weights by which `attention` mixes values.
+    """Return the function (q, k, mask) that computes the weights by which `attention` mixes values.
 
     An attention with scores of its own (`tinytf.relative`) has a method `weights`. Raises TypeError
     for one that has none: the plain weights would not be those that it uses.
@@ -167,8 +167,7 @@ def ablate_heads(*heads: int) -> Callable[[Tensor], Tensor]:
     """
 
     def change(weights: Tensor) -> Tensor:
-        bad = [h for h in heads if not 0 <= h < weights.size(1)]
-        if bad:
+        if bad := [h for h in heads if not 0 <= h < weights.size(1)]:
             raise ValueError(f"heads {bad} are not among the layer's 0..{weights.size(1) - 1}")
         weights = weights.clone()
         weights[:, list(heads)] = 0.0

@@ -238,16 +238,17 @@ CHAPTERS = (  # in the order of reading
         electives="26.2 12, prefill 21, paper 4, two-texts 4",
     ),
     Chapter(
-        "27", "Less, and in parallel", "How does one pay less, and share the work?", 39,
-        "chapter 26, attention and masks (05), what a gradient is",
-        electives="skipped-tiles 10, kept-why 26, in-parallel 16, loss-scaling 1, travels-text 1, "
-        "widths-text 2, sum-text 1, ddp-text 4, way-back-text 8, padding-text 20, int8 4, "
-        "int8-end 7, dividing 5, ladder-text 5, many-gpus 8",
+        "27", "Less, and in parallel",
+        "How can a Transformer be computed with less memory, less time and fewer bits?", 40,
+        "what a Transformer costs (chapter 26), attention and masks (05), what a gradient is",
+        electives="skipped-tiles 9, way-back-text 8, travels-text 1, less-than-square 26, "
+        "sum-text 1, widths-text 2, loss-scaling 1, int8 4, padding-text 20, in-parallel 16, "
+        "ddp-text 4, ring-heading 7, dividing 5, many-gpus 8, ladder-text 5",
     ),
     Chapter(
         "28", "Looking inside", "Which head does what, and how do we know?", 52,
         "heads (chapter 6), cross-attention (7), RoPE (9), the Transformer (14), GPT (18)",
-        electives="hook-text 4, 28.1 10, instrument-text 12, 28.3 10, apart-text 5, "
+        electives="hook-text 4, 28.1 10, instrument-text 12, 28.3 10, apart-text 5, see-them 2, "
         "dependence-text 2, 28.2 10, circuit-text 25, five-seeds-text 4, one-learns-text 3, "
         "learned-text 5, by-place-text 12, weights-and-values 4, oracle-text 2, first-text 3, "
         "five-text 5, how-many-text 3, points-text 7",
@@ -260,11 +261,12 @@ CHAPTERS = (  # in the order of reading
         "rollout-caption 3, superposition-text 9, five-text 5, counts-text 19",
     ),
     Chapter(
-        "30", "The bug clinic", "Which models train and are wrong?", 55,
-        "masks (chapter 05), the decoder (13), the Transformer and its training (14, 15), the "
+        "30", "The bug clinic",
+        "How do you find a mistake in a program that runs and trains without an error?", 50,
+        "masks (chapter 5), the decoder (13), the Transformer and its training (14, 15), the KV "
         "cache (17)",
-        electives="30.1 12, 30.3 10, severity 14, further 12, margins-text 2, four-text 4, "
-        "score-card 15",
+        electives="30.1 12, 30.3 10, entrances 9, rate-text 12, false-alarms 3, margins-text 2, "
+        "severity 14, four-text 4, ward 4, score-card 15",
     ),
 )  # fmt: skip
 

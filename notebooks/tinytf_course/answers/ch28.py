@@ -12,9 +12,9 @@ from tinytf_course.grading import Answers, WrongAnswer
 
 
 def my_outputs(model, names, *inputs):
-    """Give what the modules of these names put out for these inputs: {name: tensor}, detached.
+    """Return the outputs of the named modules for these inputs: {name: tensor}, detached.
 
-    The model has no hook more afterwards, also where it fails.
+    Afterwards the model has the same hooks as before, even if it fails.
     """
     kept, handles = {}, []
 
@@ -268,7 +268,7 @@ LEAKS_ANSWERS = Answers(
 
 
 def my_probe_texts(n, length, draws):
-    """Draw n texts of tokens 0 to 63, (n, length), that tell an induction head from all others."""
+    """Draw n texts of tokens 0 to 63, (n, length), on which only an induction head scores."""
     order = torch.rand(n, 64, generator=draws).argsort(dim=-1)  # (n, 64): each its own
     period = torch.randint(8, 21, (n, 1), generator=draws)
     return order.gather(1, torch.arange(length) % period)
@@ -358,7 +358,7 @@ PROBE_ANSWERS = Answers(
 
 
 def my_mean_ablated(z, real, head):
-    """Put a head's mean over all real tokens in its place: z (B, H, T, D), real (B, T) -> copy."""
+    """Replace a head's vectors by their mean over real tokens: z (B, H, T, D), real (B, T)."""
     out = z.clone()
     out[:, head] = z[:, head][real].mean(dim=0)  # (tokens, D) -> (D,)
     return out
@@ -456,7 +456,7 @@ _AS_MANY = "as many keys are wanted as queries want: each repeat makes one of bo
 
 
 def my_matched_score(weights, ids, match):
-    """Score heads for looking at what followed the last `match` tokens: (B, H, T, T) -> (H,)."""
+    """Score heads for what followed the last `match` tokens: (B, H, T, T) -> (H,)."""
     same = ids[:, :, None] == ids[:, None, :]  # (B, T, T)
     matched = same
     for _ in range(match - 1):
@@ -628,9 +628,10 @@ SCORE_ANSWERS = Answers(
 
 
 def my_smallest_set(heads, works):
-    """Find the fewest of `heads` without which `works` says False: a list, or None.
+    """Find the smallest set of `heads` whose removal makes the model fail: a list, or None.
 
-    works(silenced) runs the model without the heads of the list `silenced`.
+    works(removed) runs the model without the heads of the list `removed`, and returns whether its
+    answer is still right.
     """
     from itertools import combinations
 

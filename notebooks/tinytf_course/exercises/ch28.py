@@ -12,9 +12,9 @@ from tinytf_course.grading import Exercise
 
 
 def my_outputs(model, names, *inputs):
-    """Give what the modules of these names put out for these inputs: {name: tensor}, detached.
+    """Return the outputs of the named modules for these inputs: {name: tensor}, detached.
 
-    The model has no hook more afterwards, also where it fails.
+    Afterwards the model has the same hooks as before, even if it fails.
     """
     raise NotImplementedError
 
@@ -203,20 +203,27 @@ LEAKS = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "This function is to give what several modules put out, in one forward pass. Four things "
-        "are wrong: under which name the outputs land, what they drag along, what is left in the "
-        "model, and what is left in it when the model fails."
+        "This function should return the outputs of several modules from one forward pass, but it "
+        "has four faults. They concern the names under which the outputs are stored, what the "
+        "outputs keep in memory, what is left in the model afterwards, and what is left in it if "
+        "the forward pass fails."
         f"\n\n```python{LEAK}```\n\n"
-        "Write it right. `my_outputs(model, names, *inputs)` calls `model(*inputs)` once, in the "
-        "mode it is in, and returns a dictionary: each name, and what the module of that name "
-        "put out, detached; the pass itself keeps its graph. Hooks that others have registered "
-        "stay and do their work. Afterwards the model has no hook more than before, whether the "
-        "pass succeeds, or raises an error, or a name is not there (`get_submodule` raises "
-        "AttributeError); the error goes on to the caller."
+        "Repair it. `my_outputs(model, names, *inputs)` calls `model(*inputs)` once and returns a "
+        "dictionary that maps each name to the detached output of that module. Afterwards the "
+        "model has the same hooks as before, even if the pass raises an error or a name doesn't "
+        "exist; the error goes on to the caller."
     ),
     hint=(
-        "A function that makes the hook, `keeper(name)`, fixes the name for it. Collect the "
-        "handles in a list, and remove them in a `finally`; registering belongs in the `try`."
+        (
+            "In detail: the model runs in the mode it is in, its own output keeps its graph, and "
+            "hooks that others have registered stay and do their work. For an unknown name, "
+            "`get_submodule` raises an AttributeError."
+        ),
+        (
+            "A function that makes the hook, `keeper(name)`, fixes the name for it. Collect the "
+            "handles in a list, and remove them in a `finally`; registering the hooks belongs in "
+            "the `try`."
+        ),
     ),
     function=my_outputs,
     tests=(
@@ -230,7 +237,7 @@ LEAKS = Exercise(
 
 
 def my_probe_texts(n, length, draws):
-    """Draw n texts of tokens 0 to 63, (n, length), that tell an induction head from all others."""
+    """Draw n texts of tokens 0 to 63, (n, length), on which only an induction head scores."""
     raise NotImplementedError
 
 
@@ -329,24 +336,29 @@ def _p_order(answer):
 
 PROBE = Exercise(
     id="28.2",
-    title="a text on which nobody else scores",
+    title="a text on which only induction scores",
     difficulty=2,
     minutes=10,
     statement=(
-        "A score is as good as the text it is taken on. Design one: `my_probe_texts(n, length, "
-        "draws)` returns n texts of `length` tokens each, ids (n, length) in int64 from 0 to 63, "
-        "drawn with the generator `draws`; n may be 1, and length is 40 to 64. In half of all "
-        "places or more there is something to find: a key whose token before is the query's.\n\n"
-        "An induction head scores 1 on any such text. You are to keep everybody else low. The "
-        "grader takes the induction score of heads that look a fixed number of places back, or at "
-        "a fixed place; that spread their weight over everything, or over the tokens equal to the "
-        "query's; and that have learned by heart, from other texts of yours, which token mostly "
-        "follows which. On 64 texts of 48 tokens each of them must stay under 0.4."
+        "A score is only as good as the text on which it is measured. Write `my_probe_texts(n, "
+        "length, draws)`, which draws n texts of `length` tokens on which an induction head "
+        "scores 1 and every other kind of head stays below 0.4. In at least half of the positions "
+        "there must be something to find, that is, a key whose preceding token equals the query's "
+        "token.\n\nThe other heads attend a fixed number of positions back or to a fixed "
+        "position, spread their weight over all tokens or over those equal to the query's, or "
+        "have memorised from other texts of yours which token usually follows which."
     ),
     hint=(
-        "A stretch of different tokens, again and again. What must differ from text to text so "
-        "that no fixed distance serves, and what so that nothing can be known by heart? "
-        "`torch.rand(n, 64, generator=draws).argsort(dim=-1)` shuffles 64 tokens n times."
+        (
+            "In detail: return ids of shape (n, length) in int64, from 0 to 63, drawn with the "
+            "generator `draws`. n may be 1, and `length` is 40 to 64. The scores are measured on "
+            "64 texts of 48 tokens."
+        ),
+        (
+            "Repeat a stretch of different tokens. What must differ from text to text so that no "
+            "fixed distance works, and what so that nothing can be memorised? `torch.rand(n, 64, "
+            "generator=draws).argsort(dim=-1)` shuffles 64 tokens n times."
+        ),
     ),
     function=my_probe_texts,
     tests=(_p_shape, _p_enough, _p_distance, _p_even, _p_order),
@@ -357,7 +369,7 @@ PROBE = Exercise(
 
 
 def my_mean_ablated(z, real, head):
-    """Put a head's mean over all real tokens in its place: z (B, H, T, D), real (B, T) -> copy."""
+    """Replace a head's vectors by their mean over real tokens: z (B, H, T, D), real (B, T)."""
     raise NotImplementedError
 
 
@@ -433,17 +445,22 @@ MEAN = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "Here is a mean ablation for one head alone. `z` (B, H, T, D) is what the heads computed, "
-        "before they are joined; `real` (B, T) is True at tokens, False at padding. It runs, "
-        "and the model loses something, so nobody notices. Three things are wrong."
+        "This function should replace what one head computes by its mean. `z` of shape (B, H, T, "
+        "D) holds the outputs of all heads before they are joined, and `real` of shape (B, T) is "
+        "True at tokens and False at padding. The function runs and does some damage to the "
+        "model, so nobody notices that it has three faults."
         f"\n\n```python{WRONG_MEAN}```\n\n"
-        "Write it right: `my_mean_ablated(z, real, head)` returns a copy of z in which head `head` "
-        "(0 to H − 1) has, at every place, padding included, one vector (D,): the mean of what "
-        "this head computed at all real tokens of all sentences of the batch, each token counting "
-        "once. At least one token is real. Other heads stay as they are, and so does the caller's "
-        "z."
+        "Repair it. `my_mean_ablated(z, real, head)` returns a copy of `z` in which the given "
+        "head has the same vector at every position: the mean of its vectors over all real tokens "
+        "of the batch. The other heads stay as they are, and so does the caller's `z`."
     ),
-    hint="`z[:, head]` is (B, T, D), and `real` picks its tokens: (tokens, D).",
+    hint=(
+        "`z[:, head]` has shape (B, T, D), and `real` picks its tokens: (tokens, D).",
+        (
+            "In detail: each token counts once, whichever sentence it is in, and padded positions "
+            "get the mean as well. At least one token is real."
+        ),
+    ),
     function=my_mean_ablated,
     tests=(_m_small, _m_sentences, _m_others, _m_sizes, _m_kinds),
 )
@@ -453,7 +470,7 @@ MEAN = Exercise(
 
 
 def my_matched_score(weights, ids, match):
-    """Score heads for looking at what followed the last `match` tokens: (B, H, T, T) -> (H,)."""
+    """Score heads for what followed the last `match` tokens: (B, H, T, T) -> (H,)."""
     raise NotImplementedError
 
 
@@ -580,22 +597,27 @@ SCORE = Exercise(
     difficulty=3,
     minutes=15,
     statement=(
-        "In `7 3 5 3 7 3` two different tokens have followed a 3. An induction head is torn "
-        "between them; a cleverer head would match the last *two* tokens, and look behind 7 3 "
-        "alone. Write the score that would find one: `my_matched_score(weights, ids, match)` "
-        "takes weights (B, H, T, T), the ids (B, T) they belong to, and how many tokens must "
-        "match, 1 or more. It returns a number per head, (H,). A key s is *wanted* by the query "
-        "t if match ≤ s ≤ t, and the `match` tokens in front of it are the last `match` tokens "
-        "read, the query's included, in their order: ids[s − match] to ids[s − 1] equal ids[t − "
-        "match + 1] to ids[t]. There may be several; their weights are added. The score is the "
-        "mean of that sum over all queries of the batch that want at least one key, each "
-        "counting once. If no query does, it is NaN. With match=1 it is `induction_score`."
+        "In `7 3 5 3 7 3`, two different tokens have followed a 3, so an induction head is torn "
+        "between them. A cleverer head would match the last *two* tokens and attend only to what "
+        "followed `7 3`. Write `my_matched_score(weights, ids, match)`, which scores the heads "
+        "for this: it is the induction score for a head that matches the last `match` tokens. "
+        "With `match=1` it equals `induction_score`."
     ),
     hint=(
-        "`same = ids[:, :, None] == ids[:, None, :]` says whether the tokens at t and s are "
-        "equal. The last two match where it is true at [t, s] and at [t − 1, s − 1]: move the "
-        "table by one along both axes, with False in the first row and column. Three match where "
-        "it is true at [t, s], and the last two match at [t − 1, s − 1]."
+        (
+            "In detail: `weights` is (B, H, T, T), `ids` is (B, T), and the result is (H,). Key s "
+            "is wanted by query t if match ≤ s ≤ t and the `match` tokens before s equal, in "
+            "their order, the last `match` tokens up to and including t: ids[s − match] to ids[s "
+            "− 1] equal ids[t − match + 1] to ids[t]. The weights of several wanted keys are "
+            "added. The score is the mean of this sum over all queries of the batch that want at "
+            "least one key, each counting once, and NaN if there is none."
+        ),
+        (
+            "`same = ids[:, :, None] == ids[:, None, :]` says whether the tokens at t and s are "
+            "equal. The last two match where it is true at [t, s] and at [t − 1, s − 1]: shift "
+            "the table by one along both axes, with False in the first row and column. Three "
+            "match where it is true at [t, s], and the last two match at [t − 1, s − 1]."
+        ),
     ),
     function=my_matched_score,
     tests=(_s_small, _s_one, _s_order, _s_several, _s_batch, _s_past, _s_none, _s_kinds),
@@ -606,9 +628,10 @@ SCORE = Exercise(
 
 
 def my_smallest_set(heads, works):
-    """Find the fewest of `heads` without which `works` says False: a list, or None.
+    """Find the smallest set of `heads` whose removal makes the model fail: a list, or None.
 
-    works(silenced) runs the model without the heads of the list `silenced`.
+    works(removed) runs the model without the heads of the list `removed`, and returns whether its
+    answer is still right.
     """
     raise NotImplementedError
 
@@ -699,23 +722,27 @@ def _b_none(answer):
 
 BACKUP = Exercise(
     id="28.5",
-    title="who backs up whom",
+    title="which heads back each other up",
     difficulty=2,
     minutes=10,
     statement=(
-        "That four heads back each other up we found by luck: they stand in one layer. Write the "
-        "search that needs none. `my_smallest_set(heads, works)` gets a list of heads, and a "
-        "function: `works(silenced)` runs the model without the heads of the list `silenced`, and "
-        "says True if it still answers right. Return the smallest set of heads without which it "
-        "does not, as a list in the order of `heads`. Of several sets of one size take the one "
-        "that `itertools.combinations(heads, size)` gives first. Return [] if the model fails "
-        "with all of its heads in place, and None if it works whichever of them are silenced.\n\n"
-        "Nothing says that losing more heads does more harm: one of them may speak against the "
-        "answer."
+        "Write `my_smallest_set(heads, works)`, which searches for the smallest set of heads that "
+        "a model can't do without. `works(removed)` runs the model without the heads in the list "
+        "`removed` and returns whether its answer is still right. Return the smallest set whose "
+        "removal makes the model fail, as a list in the order of `heads`. Return None if the "
+        "model works whichever heads are removed, and [] if it fails with all of them in "
+        "place.\n\nRemoving more heads doesn't always do more damage, because a head may also "
+        "work against the right answer."
     ),
     hint=(
-        "First no head, then each alone, then each pair, and so on: the first set that breaks the "
-        "model is the smallest."
+        (
+            "First try no head, then each alone, then each pair, and so on: the first set that "
+            "makes the model fail is the smallest."
+        ),
+        (
+            "Of several sets of the same size, return the one that `itertools.combinations(heads, "
+            "size)` gives first. `works` expects a list."
+        ),
     ),
     function=my_smallest_set,
     none_is_a_result=True,

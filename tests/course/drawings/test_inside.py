@@ -5,13 +5,16 @@ import matplotlib
 matplotlib.use("Agg")
 
 import pytest
+import torch
 
 from tinytf_course.drawings.inside import (
     draw_ablations,
     draw_hook,
     draw_induction,
     draw_probe,
+    noun_bars,
     phase_change,
+    role_map,
 )
 
 
@@ -39,3 +42,17 @@ def test_phase_change_draws_the_best_head_of_each_layer():
     assert left.lines[0].get_ydata().tolist() == [4.0, 1.0]
     assert [line.get_ydata().tolist() for line in right.lines] == [[0.2, 0.6], [0.1, 0.9]]
     left.figure.canvas.draw()
+
+
+def test_a_role_that_a_head_cant_have_is_hatched():
+    scores = torch.tensor([[0.25, float("nan")], [-0.5, 1.0], [0.0, 0.5]])
+    ax = role_map(scores, ["previous", "noun"], ["a", "b", "c"])
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["a", "b", "c"]
+    hatched = [patch for patch in ax.patches if patch.get_hatch()]
+    assert [patch.get_xy() for patch in hatched] == [(-0.5, 0.5)]
+
+
+def test_bars_of_nouns_fill_the_row():
+    ax = noun_bars({"as it is": (0.5, 0.25), "zero": (0.0, 0.125)})
+    assert [bar.get_width() for bar in ax.patches] == [0.5, 0.0, 0.25, 0.125, 0.25, 0.875]
+    assert [bar.get_x() for bar in ax.patches[4:]] == [0.75, 0.125]
