@@ -50,7 +50,7 @@ def test_checks_leave_the_generator_alone():
 
 @pytest.mark.parametrize(
     ("seed", "name"),
-    [(12, "PyTorch's attention"), (31, "silent block"), (69, "PyTorch's attention")],
+    [(12, "PyTorch's attention"), (31, "silenced block"), (69, "PyTorch's attention")],
 )
 def test_a_check_knows_a_layer_whatever_its_name(seed, name):
     found = CHECKS[name].run(load(mystery(seed).text))

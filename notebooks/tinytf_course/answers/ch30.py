@@ -8,10 +8,14 @@ from tinytf_course.grading import Answers, WrongAnswer
 
 
 def my_pads_move(read, src, pad):
-    """Whether more padding changes what `read` gives at a real place: True or False.
+    """Return True if more padding changes an output of `read` at a real token, else False.
 
-    read maps ids (B, S) to outputs (B, S, C), for any S. src (B, S) is filled up with `pad` on
-    the right.
+    read maps ids (B, S) to outputs (B, S, C) of any size, for any S. The rows of src (B, S) are
+    filled up with `pad` on the right. What `read` returns at the padding doesn't matter, even NaN.
+
+    A change of up to a ten-thousandth of the largest output at a real token is rounding. A faulty
+    encoder changes some output by at least a fiftieth of that when three columns are appended, or
+    returns a value that is not finite.
     """
     real = src != pad
     before = read(src)[real]
@@ -121,27 +125,28 @@ PADS = Answers(
         WrongAnswer(
             "the padding's own outputs compared",
             _everywhere,
-            "gives anything at the places of the padding",
-            "What stands on a padded place is read by nobody: compare the real places only.",
+            "whose outputs vary at the padded positions",
+            "Outputs at padded positions are not used: compare the real tokens only.",
         ),
         WrongAnswer(
             "NaN passes",
             _blind_to_nan,
             "NaN when there is more padding",
-            "Every comparison with NaN is False, so `gap > limit` acquits it. Ask whether the gap "
-            "is at most the limit, and convict if not.",
+            "Every comparison with NaN is False, so `gap > limit` acquits it. Check whether the "
+            "gap "
+            "is at most the limit, and return True if it is not.",
         ),
         WrongAnswer(
             "the mean of the changes",
             _mean,
-            "that is ill in row",
-            "A single place that moves is averaged away among all that don't. Take the largest.",
+            "that is faulty in row",
+            "A single change is averaged away among all outputs that stay. Take the largest.",
         ),
         WrongAnswer(
             "changes without their absolute value",
             _signed,
-            "that is ill in row",
-            "A change downwards is one, too: `.abs()` before the largest.",
+            "that is faulty in row",
+            "A change downwards is a change, too: take `.abs()` before the largest.",
         ),
         WrongAnswer(
             "one limit for outputs of every size",
@@ -153,8 +158,8 @@ PADS = Answers(
             "equal to the last bit",
             _equal,
             "",
-            "Sums of another length are rounded otherwise. A check with false alarms is switched "
-            "off by the first who is woken by it.",
+            "Sums of another length are rounded differently. A check with false alarms is switched "
+            "off by the first person it wakes up.",
         ),
         WrongAnswer(
             "changes added up",
@@ -165,32 +170,34 @@ PADS = Answers(
         WrongAnswer(
             "0 taken for the padding",
             _zero_is_padding,
-            "ill only at the word 0",
-            "The padding's number is an argument, `pad`; elsewhere 0 is a word.",
+            "faulty only at the token 0",
+            "The id of the padding is the argument `pad`; elsewhere 0 can be a token.",
         ),
         WrongAnswer(
             "numpy asked for a tensor with a gradient",
             _numpy,
             "",
-            "Outputs hang on the weights: stay with tensors, or `detach()` first.",
+            "The outputs require a gradient: stay with tensors, or `detach()` first.",
         ),
         WrongAnswer(
             "the padding's outputs taken for the largest",
             _padding_in_the_scale,
-            "a million at the places of the padding",
-            "The largest output is that of a token: take it of `before[real]`, like the gap.",
+            "a million at the padded positions",
+            "The largest output must be that of a real token: take it from `before[real]`, like "
+            "the gap.",
         ),
         WrongAnswer(
             "the padding multiplied by 0",
             _masked_by_product,
-            "NaN at the places of the padding",
-            "0 times NaN is NaN. Pick the real places out: `before[real]`.",
+            "NaN at the padded positions",
+            "0 times NaN is NaN. Select the real tokens: `before[real]`.",
         ),
         WrongAnswer(
             "one pad appended",
             _one_pad,
-            "that a third pad moves",
-            "Some encoders stand a pad or two. The statement promises a change for three.",
+            "that a third column of padding moves",
+            "Some encoders show no change for one or two columns. The docstring promises one for "
+            "three.",
         ),
         WrongAnswer(
             "each output measured by itself",
@@ -203,7 +210,7 @@ PADS = Answers(
             "the verdict turned round",
             _turned,
             "you return True, expected False",
-            "True says that the encoder is ill.",
+            "True means that the encoder is faulty.",
         ),
     ),
 )
@@ -213,9 +220,10 @@ PADS = Answers(
 
 
 def my_diagnosis():
-    """The ill line of program `two` as a text, and the lengths T, 1 to 8, at which it runs.
+    """Return the faulty line of program `two`, and the lengths T at which the program runs.
 
-    Returns (line, lengths): a line of the code, and the list of those lengths.
+    Returns (line, lengths): the line as a string, copied from the code (spaces don't matter), and
+    the list of those T from 1 to 8 for which ids of shape (3, T) raise no error.
     """
     return "future = future.unsqueeze(1)", [1, 8]
 
@@ -231,26 +239,26 @@ DIAGNOSIS = Answers(
             ),
             "is right there",
             "`triu` with diagonal 1 is True strictly above the diagonal: the future. The triangle "
-            "is right; it is laid over the wrong axes.",
+            "is right, but it is broadcast over the wrong axes.",
         ),
         WrongAnswer(
             "every length runs",
             lambda: ("future = future.unsqueeze(1)", list(range(1, 9))),
             "at T=2 the program ends in an error",
-            "(T, 1, T) is stretched against (B, H, T, T): its first axis, T, meets the heads. That "
-            "goes only if T is 8, or 1.",
+            "(T, 1, T) is broadcast against (B, H, T, T): its first axis, T, meets the heads. That "
+            "works only if T is 8, or 1.",
         ),
         WrongAnswer(
             "only the length of training",
             lambda: ("future = future.unsqueeze(1)", [8]),
             "at T=1 the program runs",
-            "An axis of length 1 stretches to anything.",
+            "An axis of length 1 can be broadcast to any length.",
         ),
         WrongAnswer(
             "the line alone",
             lambda: "future = future.unsqueeze(1)",
             "expected two things",
-            "The lengths are asked for as well: `return line, lengths`.",
+            "The lengths are part of the task: `return line, lengths`.",
         ),
     ),
 )  # fmt: skip
@@ -260,7 +268,7 @@ DIAGNOSIS = Answers(
 
 
 def my_repair(text):
-    """Repair a program: its source text with one mistake in it, to the source text without."""
+    """Return the source of a program without its mistake, given the source with the mistake."""
     line = "        out = scores.softmax(dim=-1) @ v\n"
     mask = "        scores = scores.masked_fill(~real[:, None, None, :], -1e9)\n"
     return text.replace(line, mask + line)
@@ -278,23 +286,25 @@ REPAIR = Answers(
         WrongAnswer(
             "nothing changed",
             lambda text: text,
-            "an output at a real place is off",
-            "The text comes back as it was given. `replace` changes nothing, and says nothing, if "
-            "the old text does not occur.",
+            "an output at a real token is off",
+            "The text is unchanged. `replace` changes nothing, and raises no error, if the old "
+            "text "
+            "does not occur.",
         ),
         WrongAnswer(
             "the mask inverted",
             _with("scores = scores.masked_fill(real[:, None, None, :], -1e9)"),
             "with three lines of 9 tokens",
-            "`masked_fill` fills where the mask is True: with `real` it hides every word and keeps "
+            "`masked_fill` fills where the mask is True: with `real` it hides every token and "
+            "keeps "
             "the padding.",
         ),
         WrongAnswer(
             "queries hidden in place of keys",
             _with("scores = scores.masked_fill(~real[:, None, :, None], -1e9)"),
-            "an output at a real place is off",
-            "The last axis of the scores is the keys'. What has to be hidden is what may be looked "
-            "at, not who looks.",
+            "an output at a real token is off",
+            "The last axis of the scores is that of the keys, and the padded keys must be hidden. "
+            "A padded query does no harm.",
         ),
         WrongAnswer(
             "weights set to zero after the softmax",
@@ -302,14 +312,14 @@ REPAIR = Answers(
                 "scores.softmax(dim=-1) @ v",
                 "(scores.softmax(dim=-1) * real[:, None, None, :]) @ v",
             ),
-            "an output at a real place is off",
-            "The weights of the words no longer sum to 1: the padding has kept its share.",
+            "an output at a real token is off",
+            "The weights of the real tokens no longer sum to 1: the padding has kept its share.",
         ),
         WrongAnswer(
             "the axis of the heads forgotten",
             _with("scores = scores.masked_fill(~real[:, None, :], -1e9)"),
             "",
-            "(B, 1, T) meets (B, H, T, T) from the right: its B falls on the heads.",
+            "(B, 1, T) is aligned with (B, H, T, T) on the right, so its B meets the heads.",
         ),
     ),
 )
@@ -319,10 +329,9 @@ REPAIR = Answers(
 
 
 def my_severity():
-    """Four patients, from the one that costs least to the one that costs most.
+    """Return the names of four patients, from the one that costs least to the one that costs most.
 
-    Returns a list of the names "cache_off_by_one", "pads_as_keys", "scale_by_model" and
-    "top_p_drops_all".
+    The names are "cache_off_by_one", "pads_as_keys", "scale_by_model" and "top_p_drops_all".
     """
     return ["scale_by_model", "pads_as_keys", "top_p_drops_all", "cache_off_by_one"]
 
@@ -334,29 +343,30 @@ SEVERITY = Answers(
         WrongAnswer(
             "the scale taken for the worst",
             lambda: ["pads_as_keys", "top_p_drops_all", "cache_off_by_one", "scale_by_model"],
-            "pads_as_keys is not the cheapest",
-            "The scale is the same in training and in use, so the weights grow to make up for it. "
-            "What is only there in use, nothing makes up for.",
+            "pads_as_keys does not cost least",
+            "The scale is the same in training and at inference, so the weights grow to make up "
+            "for "
+            "it. Training can't make up for a mistake that is there at inference only.",
         ),
         WrongAnswer(
             "padding taken for deadlier than drawing",
             lambda: ["scale_by_model", "top_p_drops_all", "pads_as_keys", "cache_off_by_one"],
             "pads_as_keys",
-            "Only the short lines of a batch have padding, and each still sees its own words. "
-            "A top-p that drops the likeliest token is wrong wherever the model is sure.",
+            "Only the short lines of a batch have padding, and they still attend to their own "
+            "tokens. Top-p without the most likely token is wrong wherever the model is certain.",
         ),
         WrongAnswer(
             "drawing taken for the worst",
             lambda: ["scale_by_model", "pads_as_keys", "cache_off_by_one", "top_p_drops_all"],
             "top_p_drops_all",
-            "Top-p concerns one way of writing of three; the cache is in all of them, and at every "
-            "token.",
+            "Top-p concerns one of three ways of generating; the cache is in all of them, and at "
+            "every token.",
         ),
         WrongAnswer(
             "one name left out",
             lambda: ["scale_by_model", "pads_as_keys", "cache_off_by_one"],
             "expected a list of the four names",
-            "All four are asked for, each once.",
+            "The list has to contain all four, each once.",
         ),
     ),
 )

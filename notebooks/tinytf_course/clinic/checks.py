@@ -1,9 +1,9 @@
-"""Checks that treat a program as a black box: what shapes and falling losses can't tell.
+"""Checks that treat a program as a black box and find mistakes that raise no error.
 
 A program is a module with `make_model(seed)`, `batch(generator, size)`, `outputs(model, batch)`,
 `loss_of(model, batch)`, `make_optimizer(model)` and `train(seed, steps)`; see `programs/`. A check
-takes a program and returns a number, 0 or nearly 0 where all is well, or None where the program has
-nothing of the kind: no padding, no cache. `CHECKS` has a title and a limit for each.
+takes a program and returns a number, which is 0 or small if the program is right, or None if the
+check does not apply to it. `CHECKS` has a title and a limit for each.
 """
 
 import math
@@ -29,14 +29,17 @@ __all__ = [
 
 
 def apart(a: Tensor, b: Tensor) -> float:
-    """Give the largest difference of two outputs, as a share of how much the first one varies."""
+    """Return the largest absolute difference of two outputs, in standard deviations of the first.
+
+    A plain number; infinity if one of the outputs contains a value that is not finite.
+    """
     if not (a.isfinite().all() and b.isfinite().all()):
         return math.inf
     return ((a - b).abs().max() / a.std()).item()
 
 
 def fresh(m: ModuleType, size: int = 8):
-    """Give an untrained model in evaluation mode, and a batch."""
+    """Return an untrained model (seed 0) in evaluation mode, and a batch (generator of seed 1)."""
     model = m.make_model(0).eval()
     return model, m.batch(torch.Generator().manual_seed(1), size)
 
@@ -45,7 +48,11 @@ def fresh(m: ModuleType, size: int = 8):
 
 
 def future_moves(m: ModuleType) -> float | None:
-    """Put other tokens in place of later ones: how far do the outputs before them move?"""
+    """Return how far, at most, outputs move when all tokens after them are replaced.
+
+    For each t from 1, the tokens from t onwards become those of the next row (`roll(1, dims=0)`),
+    in the target if there is one, else in `ids`. None for an encoder, whose batch has `labels`.
+    """
     model, batch = fresh(m)
     if "labels" in batch:  # an encoder may look ahead
         return None
@@ -60,21 +67,26 @@ def future_moves(m: ModuleType) -> float | None:
 
 
 def pads_move(m: ModuleType) -> float | None:
-    """Append padding to what is read whole: how far do the outputs move?"""
+    """Return how far the outputs at real tokens move when three columns of padding are appended.
+
+    They are appended to `src` or, for an encoder (its batch has `labels`), to `ids`. Positions
+    count where a real token is read: of the target without its last column, else of `ids`. An
+    encoder with one prediction a row has outputs (B, V), all of which count. None for others.
+    """
     model, batch = fresh(m)
     name = "src" if "src" in batch else "ids"
     if not hasattr(m, "PAD") or (name == "ids" and "labels" not in batch):
         return None
     longer = {**batch, name: F.pad(batch[name], (0, 3), value=m.PAD)}
     before, after = m.outputs(model, batch), m.outputs(model, longer)
-    if before.dim() == 2:  # one answer a row
+    if before.dim() == 2:  # one prediction a row
         return apart(before, after)
     read = batch["tgt"][:, :-1] if "tgt" in batch else batch["ids"]
     return apart(before[read != m.PAD], after[:, : before.size(1)][read != m.PAD])
 
 
 def rows_move(m: ModuleType) -> float:
-    """Move every row one place on in the batch: how far does its output move?"""
+    """Return how far the outputs of the rows move when all rows are moved down by one."""
     model, batch = fresh(m)
     moved = m.outputs(model, {name: x.roll(1, dims=0) for name, x in batch.items()})
     return apart(m.outputs(model, batch), moved.roll(-1, dims=0))
@@ -84,7 +96,10 @@ def rows_move(m: ModuleType) -> float:
 
 
 def order_ignored(m: ModuleType) -> float:
-    """Swap two tokens that differ: 1 if the last output does not notice it, 0 if it does."""
+    """Swap the first two tokens: return 1 if the output at the last position stays, 0 if it moves.
+
+    They are swapped in the source if there is one, and changes below 1e-4 are rounding.
+    """
     model, batch = fresh(m)
     name = "src" if "src" in batch else "ids"
     swapped = batch[name].clone()
@@ -96,7 +111,11 @@ def order_ignored(m: ModuleType) -> float:
 
 
 def answers_ignored(m: ModuleType) -> float | None:
-    """Change the last token, which is only ever an answer: 1 if the loss does not notice it."""
+    """Replace the last token of each row, a label: return 1 if the loss stays the same, else 0.
+
+    The token, in the target if there is one, else in `ids`, becomes the next id modulo `m.VOCAB`.
+    None where the batch has `labels`.
+    """
     model, batch = fresh(m)
     if "labels" in batch:
         return None
@@ -111,14 +130,14 @@ def answers_ignored(m: ModuleType) -> float | None:
 
 
 def start_surprise(m: ModuleType) -> float:
-    """Compare the loss at the start with ln V, that of even odds: by what share is it off?"""
+    """Return the relative deviation of the initial loss, over 64 rows, from ln V."""
     model, batch = fresh(m, 64)
     even = math.log(m.outputs(model, batch).size(-1))
     return abs(m.loss_of(model, batch).item() / even - 1)
 
 
 def unreached(m: ModuleType) -> float:
-    """Count the weights that the loss's gradient does not reach, or the optimizer does not hold."""
+    """Count the parameters without a gradient, or that the optimizer does not hold."""
     model, batch = fresh(m)
     m.loss_of(model, batch).backward()
     held = {id(p) for group in m.make_optimizer(model).param_groups for p in group["params"]}
@@ -127,7 +146,7 @@ def unreached(m: ModuleType) -> float:
 
 
 def not_by_heart(m: ModuleType, steps: int = 60) -> float:
-    """Train on one small batch only: what share of the loss is still there?"""
+    """Return the share of the loss that is left after training on a batch of four rows."""
     model, batch = fresh(m, 4)
     optimizer = m.make_optimizer(model)
     start = m.loss_of(model, batch).item()
@@ -139,7 +158,7 @@ def not_by_heart(m: ModuleType, steps: int = 60) -> float:
 
 
 def unlike_twice(m: ModuleType) -> float:
-    """Train twice from one seed, a few steps: how far apart are the losses?"""
+    """Return the largest difference of the losses of two short training runs with one seed."""
     one, two = (torch.tensor(m.train(0, steps=3)[1]) for _ in range(2))
     return (one - two).abs().max().item()
 
@@ -148,9 +167,10 @@ def unlike_twice(m: ModuleType) -> float:
 
 
 def steps_differ(m: ModuleType) -> float | None:
-    """Compare all places in one pass with each as it is asked when the model writes alone.
+    """Return how far the logits of one pass are from those computed token by token.
 
-    A program writes with `read(model, ids)`, cached steps, or with `next_token(model, prefix)`.
+    `m.read(model, ids)` computes all of them step by step with a cache; without it,
+    `m.next_token(model, prefix)` gives the logits after a prefix. None for programs with neither.
     """
     if not hasattr(m, "next_token") and not hasattr(m, "read"):
         return None
@@ -163,7 +183,10 @@ def steps_differ(m: ModuleType) -> float | None:
 
 
 def beam_worse(m: ModuleType, steps: int = 100) -> float | None:
-    """Train a little, write greedily and with a beam: by how many nats is a greedy line better?"""
+    """Return by how many nats greedy decoding beats a beam search, after a little training.
+
+    Every token serves as a prompt, and the worst counts; 0 if greedy decoding never wins.
+    """
     if not hasattr(m, "beam"):
         return None
     model, prompts = m.train(0, steps=steps)[0], torch.arange(m.VOCAB)[:, None]
@@ -176,7 +199,7 @@ def beam_worse(m: ModuleType, steps: int = 100) -> float | None:
 
 
 def nothing_left(m: ModuleType) -> float | None:
-    """Ask top-p for a little: what share of the rows has no token left, the likeliest dropped?"""
+    """Return the share of rows in which top-p with p = 0.1 drops the most likely token."""
     if not hasattr(m, "top_p"):
         return None
     logits = torch.randn(50, m.VOCAB, generator=torch.Generator().manual_seed(0)) * 5
@@ -186,7 +209,7 @@ def nothing_left(m: ModuleType) -> float | None:
 
 
 def modes_differ(m: ModuleType) -> float:
-    """Set every dropout to 0: is the model then the same in training as in evaluation?"""
+    """Return how far outputs move from evaluation to training mode if all dropout is 0."""
     model, batch = fresh(m)
     for module in model.modules():
         if isinstance(module, nn.Dropout):
@@ -195,7 +218,7 @@ def modes_differ(m: ModuleType) -> float:
 
 
 def tie_broken(m: ModuleType) -> float | None:
-    """Save a model and load it: how many parameters does it have more than before?"""
+    """Return how many parameters a model has gained or lost when it was saved and loaded."""
     if not hasattr(m, "resume"):
         return None
     model = m.make_model(0)
@@ -204,7 +227,7 @@ def tie_broken(m: ModuleType) -> float | None:
 
 
 def parts_add_up(m: ModuleType) -> float | None:
-    """Accumulate one part twice: how far is the gradient from that of the part alone?"""
+    """Return how far the gradient accumulated over one part twice is from that of the part."""
     if not hasattr(m, "accumulate"):
         return None
     model, part = fresh(m)
@@ -219,7 +242,7 @@ def parts_add_up(m: ModuleType) -> float | None:
 
 
 def rate_stays_up(m: ModuleType, steps: int = 250) -> float | None:
-    """Compare the learning rate at the end with the highest: what share of it is left?"""
+    """Return the learning rate at the last step as a share of the highest."""
     if not hasattr(m, "learning_rate"):
         return None
     rates = [m.learning_rate(step) for step in range(steps)]
@@ -227,7 +250,7 @@ def rate_stays_up(m: ModuleType, steps: int = 250) -> float | None:
 
 
 def known_lines(m: ModuleType) -> float | None:
-    """Look the test set up in the training set: what share of it stands there?"""
+    """Return the share of the test set that is in the training set as well."""
     if not hasattr(m, "split"):
         return None
     train, test = m.split(m.corpus())
@@ -235,7 +258,7 @@ def known_lines(m: ModuleType) -> float | None:
 
 
 def cuts_graded(m: ModuleType) -> float | None:
-    """Let it write the right words, cut otherwise: how much is missing from the full grade?"""
+    """Return how far the score is from 1 if the right words are written, but uncut."""
     if not hasattr(m, "words"):
         return None
     right = {digits: m.words(pieces) for digits, pieces in m.corpus()}
@@ -247,7 +270,7 @@ def cuts_graded(m: ModuleType) -> float | None:
 
 
 def nothing_to_see(m: ModuleType) -> float | None:
-    """Make one row all padding: what share of its outputs is no number?"""
+    """Return the share of outputs of a row of padding that are not finite."""
     model, batch = fresh(m)
     name = "src" if "src" in batch else "ids"
     if not hasattr(m, "PAD"):
@@ -259,7 +282,10 @@ def nothing_to_see(m: ModuleType) -> float | None:
 
 
 def pads_counted(m: ModuleType) -> float | None:
-    """Append padding to the answers, or take some away: by what share does the loss move?"""
+    """Return by what share the loss changes with the amount of padding behind the labels.
+
+    Two columns are taken away where both are padding in all rows; otherwise three are appended.
+    """
     model, batch = fresh(m)
     name = "tgt" if "tgt" in batch else "ids"
     if not hasattr(m, "PAD") or "labels" in batch:
@@ -273,7 +299,7 @@ def pads_counted(m: ModuleType) -> float | None:
 
 
 def below_the_floor(m: ModuleType, steps: int = 100) -> float | None:
-    """Train a little: by what share of the entropy is the loss below it?"""
+    """Return by what share the loss is below the entropy of the data, after a little training."""
     if not hasattr(m, "entropy"):
         return None
     losses = m.train(0, steps=steps)[1][-10:]
@@ -281,11 +307,11 @@ def below_the_floor(m: ModuleType, steps: int = 100) -> float | None:
     return max(1 - bits / m.entropy(), 0.0)
 
 
-# A second cabinet: checks that look at a part
+# Checks that look at one part of a program
 
 
 def one_way(m: ModuleType) -> float | None:
-    """Change the last token an encoder reads: 1 if its first output does not notice it."""
+    """Replace the last token of an encoder's input: return 1 if its first output stays, else 0."""
     model, batch = fresh(m)
     if "labels" not in batch:
         return None
@@ -296,7 +322,7 @@ def one_way(m: ModuleType) -> float | None:
 
 
 def order_faint(m: ModuleType) -> float | None:
-    """Swap the first two tokens, and replace them: how many times more does the latter matter?"""
+    """Return how many times more it matters to replace the first two tokens than to swap them."""
     model, batch = fresh(m, 16)
     if "src" not in batch:
         return None
@@ -308,7 +334,7 @@ def order_faint(m: ModuleType) -> float | None:
 
 
 def answers_shown(m: ModuleType) -> float | None:
-    """Count the labels that stand in the input, at their place: what share of those asked?"""
+    """Return the share of the labels that are in the input at their own position."""
     _, batch = fresh(m, 64)
     if "labels" not in batch:
         return None
@@ -317,7 +343,7 @@ def answers_shown(m: ModuleType) -> float | None:
 
 
 def steps_too_short(m: ModuleType) -> float:
-    """Take one step: by what share is the median weight moved less than the learning rate says?"""
+    """Return by what share the median weight moves less than the learning rate in one step."""
     model, batch = fresh(m)
     optimizer = m.make_optimizer(model)
     before = [p.detach().clone() for p in model.parameters()]
@@ -329,7 +355,7 @@ def steps_too_short(m: ModuleType) -> float:
 
 
 def stream_changed(m: ModuleType) -> float | None:
-    """Silence every map of a Pre-LN block: how far is what comes out from what went in?"""
+    """Set all linear layers of a Pre-LN block to 0; return how far its output is from its input."""
     model, batch = fresh(m)
     blocks = next((x for x in model.modules() if isinstance(x, nn.ModuleList)), None)
     if blocks is None or hasattr(m, "read") or "src" in batch or "labels" in batch:
@@ -344,9 +370,9 @@ def stream_changed(m: ModuleType) -> float | None:
 
 
 def unlike_torchs(m: ModuleType) -> float | None:
-    """Compare a translator's attention with PyTorch's, on the same weights.
+    """Return how far a translator's attention is from PyTorch's with the same weights.
 
-    Whatever its name, it is the layer with four maps: queries, keys, values, and out.
+    Whatever its name, it is the layer with four projections: queries, keys, values, and output.
     """
     model, batch = fresh(m)
     found = [x for x in model.modules() if len(_maps(x)) == 4]
@@ -361,12 +387,12 @@ def unlike_torchs(m: ModuleType) -> float | None:
 
 
 def _maps(layer: nn.Module) -> list[nn.Linear]:
-    """Give the linear maps that are a layer's own, in the order in which it made them."""
+    """Return the linear layers that are a layer's own, in the order in which it made them."""
     return [part for part in layer.children() if isinstance(part, nn.Linear)]
 
 
 def dropped_twice(m: ModuleType) -> float:
-    """Count the dropouts that are given what another has dropped from just before."""
+    """Count the dropouts that are applied directly to the output of another."""
     model, batch = fresh(m)
     left, twice = [], []
 
@@ -382,7 +408,7 @@ def dropped_twice(m: ModuleType) -> float:
 
 
 def writes_unlike(m: ModuleType) -> float | None:
-    """Write twice after training mode: what share of what is written differs?"""
+    """Return the share of tokens that differ between two generations after training mode."""
     model, batch = fresh(m)
     if "src" not in batch or not hasattr(m, "write"):
         return None
@@ -392,7 +418,7 @@ def writes_unlike(m: ModuleType) -> float | None:
 
 
 def last_step_idle(m: ModuleType) -> float:
-    """Train six steps, and seven: 1 if the last one has moved no weight."""
+    """Train for six steps and for seven: return 1 if the last one has changed no weight."""
     six, seven = (m.train(0, steps=steps)[0].parameters() for steps in (6, 7))
     return float(all(torch.equal(a, b) for a, b in zip(six, seven)))
 
@@ -409,37 +435,37 @@ CHECKS = {
     "more padding": Check(pads_move, 1e-3),
     "rows moved": Check(rows_move, 1e-3),
     "two tokens swapped": Check(order_ignored, 0.5),
-    "answer changed": Check(answers_ignored, 0.5),
-    "loss at the start": Check(start_surprise, 0.2),
-    "gradient everywhere": Check(unreached, 0.5),
-    "one batch by heart": Check(not_by_heart, 0.2),
-    "same steps twice": Check(unlike_twice, 1e-5),
-    "one pass, or alone": Check(steps_differ, 1e-3),
+    "label changed": Check(answers_ignored, 0.5),
+    "initial loss": Check(start_surprise, 0.2),
+    "gradients everywhere": Check(unreached, 0.5),
+    "overfit one batch": Check(not_by_heart, 0.2),
+    "same training twice": Check(unlike_twice, 1e-5),
+    "one pass, or step by step": Check(steps_differ, 1e-3),
     "beam, or greedy": Check(beam_worse, 0.5),
     "top-p leaves a token": Check(nothing_left, 1e-3),
     "training, or evaluation": Check(modes_differ, 1e-3),
     "saved and loaded": Check(tie_broken, 0.5),
-    "one part twice": Check(parts_add_up, 1e-3),
-    "rate at the end": Check(rate_stays_up, 0.9),
-    "test lines known": Check(known_lines, 1e-3),
-    "other cuts": Check(cuts_graded, 1e-3),
-    "nothing to see": Check(nothing_to_see, 1e-3),
-    "padded answers": Check(pads_counted, 1e-3),
+    "same part twice": Check(parts_add_up, 1e-3),
+    "final learning rate": Check(rate_stays_up, 0.9),
+    "test data in training": Check(known_lines, 1e-3),
+    "another tokenisation": Check(cuts_graded, 1e-3),
+    "a row of padding": Check(nothing_to_see, 1e-3),
+    "padded labels": Check(pads_counted, 1e-3),
     "last token of an encoder": Check(one_way, 0.5),
-    "order against words": Check(order_faint, 40.0),
-    "answers shown": Check(answers_shown, 1e-3),
-    "first step": Check(steps_too_short, 0.5),
-    "silent block": Check(stream_changed, 1e-3),
+    "order against tokens": Check(order_faint, 40.0),
+    "labels in the input": Check(answers_shown, 1e-3),
+    "Adam's first step": Check(steps_too_short, 0.5),
+    "silenced block": Check(stream_changed, 1e-3),
     "PyTorch's attention": Check(unlike_torchs, 1e-3),
     "dropped twice": Check(dropped_twice, 0.5),
-    "written twice": Check(writes_unlike, 1e-3),
+    "generated twice": Check(writes_unlike, 1e-3),
     "last step": Check(last_step_idle, 0.5),
-    "below the floor": Check(below_the_floor, 0.1),
+    "below the entropy": Check(below_the_floor, 0.1),
 }
 
 
 def examine(m: ModuleType, checks: dict[str, Check] = CHECKS) -> dict[str, float | None]:
-    """Run each check on a program; one that ends in an error counts as the loudest alarm."""
+    """Run each check on a program: {title: result}, infinite if the program raises an error."""
     found = {}
     for title, asked in checks.items():
         with seeded(0):
@@ -451,7 +477,7 @@ def examine(m: ModuleType, checks: dict[str, Check] = CHECKS) -> dict[str, float
 
 
 def healthy_at(found: dict[str, float | None], checks: dict[str, Check] = CHECKS) -> bool:
-    """Say whether no check of `examine` found more than its limit."""
+    """Return whether no result of `examine` is above its check's limit."""
     return all(
         found[title] is None or found[title] <= check.limit for title, check in checks.items()
     )

@@ -18,7 +18,7 @@ def draw_two_ways():
     d = Diagram(
         17.6, 4.6,
         "A batch goes into the program twice: once as it is, once with a change that must not "
-        "matter. The two outputs meet in a box that gives their difference: 0, or rounding, if "
+        "matter. The two outputs are compared, and their difference is 0, or rounding, if "
         "all is well. What is inside the program is not looked at.",
     )  # fmt: skip
     batch = d.box(1.4, 2.2, "a batch", "(B, T)", role="input")
@@ -112,7 +112,7 @@ def loudest(found, limits, complaint, *, most=8):
     ax.set(xscale="log", xlim=(7e-7, 2.5e6), ylim=(len(order) - 0.5, -0.5), title=complaint)
     ax.set_yticks(range(len(order)), order)
     ax.grid(False, axis="y")
-    set_axes(ax, xlabel="what the check gives, as a multiple of its limit")
+    set_axes(ax, xlabel="result of the check, as a multiple of its limit")
     alarms = [check for check in order if shares[check] > 1]
     return alt(ax, f"{complaint} Of {len(shares)} checks these raise an alarm: "
                f"{', '.join(alarms) or 'none'}.")  # fmt: skip
@@ -141,7 +141,7 @@ def margins(healthy, ill, limits, ax=None):
     ax.set(xlim=(4e-7, 2.5e6), ylim=(len(checks) - 0.5, -0.5))
     ax.set_yticks(range(len(checks)), checks)
     ax.grid(False, axis="y")
-    set_axes(ax, xlabel="what the check gives, as a multiple of its limit")
+    set_axes(ax, xlabel="result of the check, as a multiple of its limit")
     ax.legend(loc="lower right")
     return ax
 

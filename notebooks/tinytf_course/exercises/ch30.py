@@ -15,10 +15,14 @@ from tinytf_course.words import short
 
 
 def my_pads_move(read, src, pad):
-    """Whether more padding changes what `read` gives at a real place: True or False.
+    """Return True if more padding changes an output of `read` at a real token, else False.
 
-    read maps ids (B, S) to outputs (B, S, C), for any S. src (B, S) is filled up with `pad` on
-    the right.
+    read maps ids (B, S) to outputs (B, S, C) of any size, for any S. The rows of src (B, S) are
+    filled up with `pad` on the right. What `read` returns at the padding doesn't matter, even NaN.
+
+    A change of up to a ten-thousandth of the largest output at a real token is rounding. A faulty
+    encoder changes some output by at least a fiftieth of that when three columns are appended, or
+    returns a value that is not finite.
     """
     raise NotImplementedError
 
@@ -56,13 +60,13 @@ def _verdict(answer, read, ill, words, src=SRC, pad=0):
 
 
 def _two(answer):
-    """an encoder that reads its padding is found, and one that masks it is not"""
+    """an encoder that attends to padding is found, and one that masks it is not"""
     _verdict(answer, _reader(_masked), False, "an encoder that masks its padding")
-    _verdict(answer, _reader(torch.ones_like), True, "an encoder whose keys are pads as well")
+    _verdict(answer, _reader(torch.ones_like), True, "an encoder that attends to its padding")
 
 
 def _twenty(answer):
-    """twenty healthy encoders are healthy, and their twins ill, over five seeds"""
+    """twenty healthy encoders are acquitted, and their faulty twins found"""
     for seed in range(20):
         draws = torch.Generator().manual_seed(seed)
         rows, width = 2 + seed % 4, 4 + seed % 5
@@ -71,11 +75,11 @@ def _twenty(answer):
         src = src.masked_fill(torch.arange(width) >= lengths, 0)
         scale = 10.0 ** (seed % 7 - 3)
         _verdict(answer, _reader(_masked, scale), False, f"healthy encoder {seed}", src)
-        _verdict(answer, _reader(torch.ones_like, scale), True, f"its ill twin {seed}", src)
+        _verdict(answer, _reader(torch.ones_like, scale), True, f"its faulty twin {seed}", src)
 
 
 def _programs(answer):
-    """the translator of this chapter is healthy, fresh from five seeds"""
+    """the translator of this chapter is acquitted, untrained, with five seeds"""
     program = load(healthy("translator"))
     for seed in range(5):
         with seeded(seed):
@@ -86,48 +90,48 @@ def _programs(answer):
             with torch.no_grad():
                 return model.encode(src)[0]
 
-        _verdict(answer, read, False, f"the translator of seed {seed}", batch["src"], program.PAD)
+        _verdict(answer, read, False, f"the translator with seed {seed}", batch["src"], program.PAD)
 
 
-@hint("What stands on a place that was padding, nobody reads: leave it out.")
+@hint("Outputs at padded positions don't matter: leave them out of the comparison.")
 def _pads_do_not_count(answer):
-    """what an encoder gives at the padding itself is nobody's business"""
+    """what an encoder returns at the padding itself does not matter"""
 
     def read(src):
         out = _reader(_masked)(src)
         return torch.where((src == 0)[..., None], out + src.size(1), out)
 
-    _verdict(answer, read, False, "an encoder that gives anything at the places of the padding")
+    _verdict(answer, read, False, "an encoder whose outputs vary at the padded positions")
 
     def huge(src):
         return _reader(torch.ones_like)(src).masked_fill((src == 0)[..., None], 1e6)
 
-    _verdict(answer, huge, True, "an ill encoder with a million at the places of the padding")
+    _verdict(answer, huge, True, "a faulty encoder with a million at the padded positions")
 
     def no_number(src):
         return _reader(_masked)(src).masked_fill((src == 0)[..., None], math.nan)
 
-    _verdict(answer, no_number, False, "a healthy encoder with NaN at the places of the padding")
+    _verdict(answer, no_number, False, "a healthy encoder with NaN at the padded positions")
 
 
 def _any_pad(answer):
-    """the padding is the argument, whatever its number"""
+    """the id of the padding is the argument `pad`, whatever its value"""
     src = SRC.masked_fill(SRC == 0, 9)
     src[1, 1] = 2
     _verdict(answer, _reader(_masked, pad=9), False, "a healthy encoder", src, 9)
-    _verdict(answer, _reader(torch.ones_like, pad=9), True, "an ill encoder", src, 9)
+    _verdict(answer, _reader(torch.ones_like, pad=9), True, "a faulty encoder", src, 9)
     zero = torch.tensor([[0, 4, 0, 6], [3, 0, 9, 9]])
-    _verdict(answer, _reader(_masked, pad=9), False, "an encoder for which 0 is a word", zero, 9)
+    _verdict(answer, _reader(_masked, pad=9), False, "an encoder for which 0 is a token", zero, 9)
 
-    def last_row(src):  # only the token 0, a word here, is changed by the padding
+    def last_row(src):  # only the token 0, a real one here, is changed by the padding
         out = _reader(_masked, pad=9)(src)
         return out + ((src == 0) * 0.5 * src.size(1))[..., None]
 
-    _verdict(answer, last_row, True, "an encoder that is ill only at the word 0", zero, 9)
+    _verdict(answer, last_row, True, "an encoder that is faulty only at the token 0", zero, 9)
 
 
 def _one_place(answer):
-    """one number of one place of one row is enough"""
+    """one component at one position of one row is enough"""
     src = SRC.repeat(20, 1)  # a mean over all of them would not notice
     for b, t, c in ((0, 0, 0), (0, 4, 4), (1, 2, 1), (2, 0, 3), (2, 3, 2)):
         for sign in (1, -1):
@@ -137,14 +141,15 @@ def _one_place(answer):
                 out[b, t, c] += sign * 0.01 * out.abs().max() * (src.size(1) - 5)
                 return out
 
-            words = f"an encoder that is ill in row {b}, at place {t}, in number {c}"
+            words = f"an encoder that is faulty in row {b}, at position {t}, in component {c}"
             _verdict(answer, read, True, words, src)
 
     def late(src):
         out = _reader(_masked)(src)
         return out + 0.021 * out.abs().max() * (src.size(1) > 7)
 
-    _verdict(answer, late, True, "an encoder that a third pad moves by 0.021 of the largest")
+    words = "an encoder that a third column of padding moves by 0.021 of the largest output"
+    _verdict(answer, late, True, words, SRC)
 
 
 def _sums_to_zero(answer):
@@ -160,7 +165,7 @@ def _sums_to_zero(answer):
 
 @hint("A NaN is neither above a limit nor below it: every comparison with it is False.")
 def _no_number(answer):
-    """an output that is no number is ill"""
+    """an output that is not finite is a fault"""
 
     def read(src):
         out = _reader(_masked)(src)
@@ -179,7 +184,7 @@ def _no_number(answer):
 
 @hint("Rounding grows with the numbers: compare with the size of the outputs.")
 def _rounding(answer):
-    """rounding is no illness, and a small change of small outputs is one"""
+    """rounding is not a fault, and a small change of small outputs is one"""
     for scale in (1e-12, 1e-8, 1.0, 1e6):
 
         def rounded(src, scale=scale):
@@ -188,9 +193,9 @@ def _rounding(answer):
         def ill(src, scale=scale):
             return _reader(_masked, scale)(src) + scale * 0.2 * (src.size(1) > 5)
 
-        size = f"outputs of a size of {scale:g}"
+        size = f"outputs of size {scale:g}"
         _verdict(answer, rounded, False, f"an encoder with rounding, {size}")
-        _verdict(answer, ill, True, f"an ill encoder, {size}")
+        _verdict(answer, ill, True, f"a faulty encoder, {size}")
     _verdict(
         answer, lambda src: -_reader(_masked)(src).abs() - 1, False, "outputs that are all negative"
     )
@@ -205,18 +210,16 @@ def _rounding(answer):
     _verdict(answer, near_zero, False, words)
     small = SRC[:1, :3]
     _verdict(answer, _reader(_masked), False, "nothing padded at first, healthy", small)
-    _verdict(answer, _reader(torch.ones_like), True, "nothing padded at first, ill", small)
+    _verdict(answer, _reader(torch.ones_like), True, "nothing padded at first, faulty", small)
 
 
 def _no_gradient_needed(answer):
-    """outputs with a gradient are no obstacle"""
+    """outputs that require a gradient are handled, too"""
     weight = torch.ones((), requires_grad=True)
     _verdict(
         answer, lambda src: weight * _reader(_masked)(src), False, "a healthy encoder with weights"
     )
-    _verdict(
-        answer, lambda src: weight * _reader(torch.ones_like)(src), True, "an ill one with weights"
-    )
+    _verdict(answer, lambda src: weight * _reader(torch.ones_like)(src), True, "a faulty one")
 
 
 PADS = Exercise(
@@ -225,22 +228,17 @@ PADS = Exercise(
     difficulty=2,
     minutes=12,
     statement=(
-        "Write `my_pads_move(read, src, pad)`: True if an encoder is ill, False if it is healthy. "
-        "`read` maps ids `(B, S)` to outputs `(B, S, C)`, for any S, and `src`, `(B, S)`, is "
-        "filled up on the right with `pad`. Appending more `pad` must not change an output at any "
-        "place that holds a token; what an encoder gives at the padding, be it NaN, nobody reads. "
-        "A change of up to a ten-thousandth of the largest output at a token (in absolute value) "
-        "is rounding; an ill encoder changes one by a "
-        "fiftieth of that at least, if three are appended, or gives something that is no number. "
-        "It has to hold for outputs of any size. Your check is tried on twenty healthy encoders, "
-        "on the translator of this chapter, and on ill ones of several kinds."
+        "Write `my_pads_move(read, src, pad)`, which returns True if an encoder is faulty and "
+        "False if it is healthy. It is faulty if appending more padding to `src` changes an output "
+        "at a real token, by more than rounding can explain. `read` runs the encoder: it maps ids "
+        "`(B, S)` to outputs `(B, S, C)`. The docstring says how small rounding is."
     ),
     hint=(
-        "Run `read` twice, with a change that must not matter. Which places may be compared?",
-        "`F.pad(src, (0, 3), value=pad)` appends. Compare `before[real]` with "
+        "Run `read` twice, with a change that must not matter. Which positions can be compared?",
+        "`F.pad(src, (0, 3), value=pad)` appends three columns. Compare `before[real]` with "
         "`after[:, :S][real]`.",
-        "Measure the largest gap as a share of the largest output, and acquit only if it is small: "
-        "of a NaN, no comparison is true.",
+        "Measure the largest change relative to the largest output, and acquit only if it is "
+        "small: no comparison with NaN is true.",
     ),
     function=my_pads_move,
     tests=(
@@ -254,9 +252,10 @@ PADS = Exercise(
 
 
 def my_diagnosis():
-    """The ill line of program `two` as a text, and the lengths T, 1 to 8, at which it runs.
+    """Return the faulty line of program `two`, and the lengths T at which the program runs.
 
-    Returns (line, lengths): a line of the code, and the list of those lengths.
+    Returns (line, lengths): the line as a string, copied from the code (spaces don't matter), and
+    the list of those T from 1 to 8 for which ids of shape (3, T) raise no error.
     """
     raise NotImplementedError
 
@@ -268,19 +267,19 @@ def _two_parts(answer):
         isinstance(got, tuple | list) and len(got) == 2,
         f"you return {short(got)}, expected two things: (line, lengths)",
     )
-    expect(isinstance(got[0], str), f"the line is a {type(got[0]).__name__}, expected a text")
+    expect(isinstance(got[0], str), f"the line is a {type(got[0]).__name__}, expected a string")
     return got
 
 
-@hint("Which line gives the mask its rank? Count its axes, and those of `scores`.")
+@hint("Which line gives the mask its axes? Count them, and those of `scores`.")
 def _line(answer):
-    """it is the line of the mistake"""
+    """it is the line with the mistake"""
     line = "".join(_two_parts(answer)[0].split("#")[0].split())
     text = source(PATIENTS["mask_meets_heads"])
     squeezed = ["".join(row.split("#")[0].split()) for row in text.splitlines()]
-    expect(line in squeezed, "the line does not stand in the program: copy it as it is")
+    expect(line in squeezed, "this line is not in the program: copy it as it is")
     ill = PATIENTS["mask_meets_heads"].edits[0][1]
-    where = f"{_two_parts(answer)[0].strip()!r} stands in the healthy twin as well, and is right"
+    where = f"{_two_parts(answer)[0].strip()!r} is in the healthy twin as well, and is right"
     expect(line == "".join(ill.split()), f"{where} there")
 
 
@@ -304,18 +303,18 @@ DIAGNOSIS = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "The check of the future convicts program `two`. Write `my_diagnosis()`, without "
-        "arguments. It returns two things: the line of `two` that is ill, as a text, copied as it "
-        "stands (spaces don't matter); and the list of all lengths T from 1 to 8 at which the "
-        "model of `two`, with its 8 heads, runs without an error when it is given `(B, T)` ids, "
-        "for B = 3. "
-        "The second part you can try out, or better, reason out."
+        "Find the line with the mistake in program `two`, and the lengths at which this mistake "
+        "raises no error. Write `my_diagnosis()`, without arguments. It returns the line as a "
+        "string, and a list of all lengths T from 1 to 8 at which the model of `two`, with its 8 "
+        "heads, accepts ids of shape `(3, T)`. You can try the lengths out, but it is better to "
+        "work them out."
     ),
     hint=(
-        "Which line makes the mask, and how many axes has it there? How many have the scores?",
-        "A mask may only hide scores of the same shape, or of one that its own stretches to.",
-        "Shapes are aligned on the right. Write (B, H, T, T), and the mask's shape under it: on "
-        "which axis of the scores does its axis of batch or of queries fall?",
+        "Which line makes the mask, and how many axes does it have after that? How many do the "
+        "scores have?",
+        "A mask fits scores of its own shape, or of a shape to which it can be broadcast.",
+        "Broadcasting aligns shapes on the right. Write (B, H, T, T), and the mask's shape below "
+        "it: which axis of the scores does the mask's first axis meet?",
     ),
     function=my_diagnosis,
     tests=(_two_parts, _line, _lengths),
@@ -326,17 +325,17 @@ DIAGNOSIS = Exercise(
 
 
 def my_repair(text):
-    """Repair a program: its source text with one mistake in it, to the source text without."""
+    """Return the source of a program without its mistake, given the source with the mistake."""
     raise NotImplementedError
 
 
 def _mended(answer):
     text = answer(source(PATIENTS["pads_as_keys"]))
-    expect(isinstance(text, str), f"you return a {type(text).__name__}, expected a text")
+    expect(isinstance(text, str), f"you return a {type(text).__name__}, expected a string")
     try:
         m = load(text)
     except SyntaxError as error:
-        expect(False, f"the text you return is no program: {error.msg}, line {error.lineno}")
+        expect(False, f"what you return is not a program: {error.msg}, line {error.lineno}")
     return m, load(healthy("reader"))
 
 
@@ -359,29 +358,29 @@ def _runs(answer):
 
 @hint("The mask has to reach the scores, before the softmax.")
 def _padding_hidden(answer):
-    """in a batch of long and short lines it gives what the healthy program gives"""
+    """in a batch of long and short lines its outputs are those of the healthy program"""
     for seed in range(5):
         mine, right = _both_outputs(answer, [6, 12, 9, 7], seed)
         gap = (mine - right).abs().max().item()
         expect(
             gap < 1e-4,
             f"with lines of 6, 12, 9 and 7 tokens in a batch, seed {seed}, an output at a real "
-            f"place is off by {gap:.2g}, expected 0",
+            f"token is off by {gap:.2g}, expected 0",
         )
 
 
 def _rest_kept(answer):
-    """where nothing is padded it gives what it gave before"""
+    """where nothing is padded its outputs are what they were before"""
     mine, right = _both_outputs(answer, [9, 9, 9], 1)
     gap = (mine - right).abs().max().item()
     expect(gap < 1e-4, f"with three lines of 9 tokens, an output is off by {gap:.2g}, expected 0")
 
 
 def _training_kept(answer):
-    """it still trains as it did"""
+    """it trains as before"""
     mended, twin = _mended(answer)
     for entrance in ("make_model", "batch", "loss_of", "make_optimizer", "train", "score"):
-        expect(hasattr(mended, entrance), f"`{entrance}` is gone from the program")
+        expect(hasattr(mended, entrance), f"`{entrance}` is missing from the program")
     with seeded(0):
         mine, right = mended.train(0, steps=4)[1], twin.train(0, steps=4)[1]
     apart = max(abs(a - b) for a, b in zip(mine, right, strict=True))
@@ -394,16 +393,18 @@ REPAIR = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "Write `my_repair(text)`. It is given the source of a `reader` whose attention looks at "
-        "the padding, and returns the source repaired: at every place that holds a token, its "
-        "outputs are those of the healthy program, whatever the batch is padded to. Everything "
-        "else stays. `text.replace(old, new)` changes a text. The mask arrives in `forward` as "
-        "`real`, boolean `(B, T)`, True where there is a token."
+        "Write `my_repair(text)`. It receives the source of `pads_as_keys`, an encoder whose "
+        "attention attends to the padding, and returns the repaired source. At every real token, "
+        "the repaired program must have the outputs of the healthy one, however the batch is "
+        "padded; everything else stays as it is. The mask reaches `forward` as `real`, boolean "
+        "`(B, T)`, True at real tokens, and `text.replace(old, new)` changes a text."
     ),
     hint=(
         "Where does `forward` use `real`? And where would it have to?",
-        "After the softmax is too late: the row would not sum to 1. A line is missing before it.",
-        "Scores have shape `(B, H, T, T)`, the last axis is the keys': `real[:, None, None, :]`.",
+        "After the softmax is too late, because the row would no longer sum to 1. A line is "
+        "missing before it.",
+        "Scores have the shape `(B, H, T, T)`, and the last axis is that of the keys: "
+        "`real[:, None, None, :]`.",
     ),
     function=my_repair,
     tests=(_runs, _padding_hidden, _rest_kept, _training_kept),
@@ -414,10 +415,9 @@ REPAIR = Exercise(
 
 
 def my_severity():
-    """Four patients, from the one that costs least to the one that costs most.
+    """Return the names of four patients, from the one that costs least to the one that costs most.
 
-    Returns a list of the names "cache_off_by_one", "pads_as_keys", "scale_by_model" and
-    "top_p_drops_all".
+    The names are "cache_off_by_one", "pads_as_keys", "scale_by_model" and "top_p_drops_all".
     """
     raise NotImplementedError
 
@@ -433,17 +433,17 @@ def _names(answer):
     return list(got)
 
 
-@hint("Which of them can be made good by training, since training has them, too?")
+@hint("Which of them can training make up for, because it is there in training, too?")
 def _least(answer):
     """the first costs least"""
     got = _names(answer)
     expect(
         got[0] == FOUR[0],
-        f"{got[0]} is not the cheapest: it is wrong in use, or meets what training never showed",
+        f"{got[0]} does not cost least: training can't make up for it",
     )
 
 
-@hint("How often does each strike: at every token, at every draw, in some batches?")
+@hint("How often does each matter: at every token, at every sample, in some batches?")
 def _order(answer):
     """each costs more than the one before"""
     got = _names(answer)
@@ -457,19 +457,20 @@ SEVERITY = Exercise(
     difficulty=1,
     minutes=8,
     statement=(
-        "Four patients. *cache_off_by_one*: with a cache, every new token gets the position of the "
-        "one before; training is as it should be. *pads_as_keys*: an encoder of short lines "
-        "attends to the padding, trained on batches without any. *scale_by_model*: scores are "
-        "divided by √d_model in place of √d_k, in training and in use. *top_p_drops_all*: top-p "
-        "drops the likeliest token where its odds reach p; one of three grades is given for "
-        "writing by top-p. Write `my_severity()`, without arguments: the list of the four names, "
-        "from the one that costs the smallest share of the grade to the one that costs the "
-        "largest. Think first: what can training make good, and how often does the mistake strike?"
+        "Order four patients by the share of the score that they cost. *scale_by_model* divides "
+        "the scores by √d_model in place of √d_k, in training and at inference. *pads_as_keys*, "
+        "an encoder trained without any padding, attends to the padding of short lines. "
+        "*top_p_drops_all* drops the most likely token where its probability exceeds p, and a "
+        "third of its score is for sampling with top-p. *cache_off_by_one* gives each new token "
+        "the position of the one before, and only when it uses its cache. Write `my_severity()`, "
+        "without arguments, which returns the list of the four names, from the one that costs "
+        "least to the one that costs most."
     ),
     hint=(
-        "Of each, ask first whether training has the mistake, too.",
-        "A mistake that is there in training, too, is often learned around.",
-        "Of the others, one meets short lines only, one a third of the grade, one every token.",
+        "For each patient, ask first whether the mistake is there in training, too.",
+        "Training often makes up for a mistake that is there in training.",
+        "Of the others, the first concerns short lines only, the second a third of the score, and "
+        "the third every token.",
     ),
     function=my_severity,
     tests=(_names, _least, _order),

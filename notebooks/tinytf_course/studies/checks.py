@@ -16,7 +16,7 @@ from tinytf_course.studies.threads import one_thread
 __all__ = ["QUICK", "alarms", "found_by", "found_in", "reseeded", "ward_table"]
 
 SEEDS = range(5)
-LONG = ("one batch by heart", "beam, or greedy", "below the floor")  # checks that train for long
+LONG = ("overfit one batch", "beam, or greedy", "below the entropy")  # checks that train for long
 QUICK = {title: check for title, check in CHECKS.items() if title not in LONG}
 
 

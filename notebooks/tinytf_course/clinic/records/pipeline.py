@@ -2,7 +2,7 @@
 
 from tinytf_course.clinic.record import Patient
 
-MEASURE = "BLEU of words, 0 to 1, as the program reports it on lines it calls new"
+MEASURE = "BLEU of words, 0 to 1, as the program reports it on lines that it takes for new"
 _UNIQUE = """    unique = sorted({digits: (digits, pieces) for digits, pieces in pairs}.values())
     return [p for i, p in enumerate(unique) if i % 5], unique[::5]"""
 
@@ -18,9 +18,9 @@ PATIENTS = (
         (
             "How much better is it on the test set than on lines you draw yourself?",
             "Intersect the two sides of the split.",
-            "What is done first: to split, or to take away what is there twice?",
+            "What comes first: the split, or the removal of duplicates?",
         ),
-        "Corpora are full of repeats; splits by line number scatter them to both sides.",
+        "Corpora are full of duplicates, and a split by line number puts them on both sides.",
     ),
     Patient(
         "bleu_of_pieces",
@@ -30,12 +30,12 @@ PATIENTS = (
              "bleu(written, [pieces for _, pieces in test])"),
         ),
         "BLEU counts pieces, not words",
-        "The score is better than that of others with the same model.",
+        "The score is better than others get with the same model.",
         MEASURE,
-        "the grade does not depend on how words are cut",
+        "the score does not depend on how words are cut",
         (
             "What does BLEU count here?",
-            "Cut all words into single letters, in both: should the grade change?",
+            "Cut all words into single letters, on both sides: should the score change?",
             "Print the first line as it is handed to `bleu`.",
         ),
         "Published scores on tokenised text differ by points; hence sacreBLEU.",
@@ -46,11 +46,11 @@ PATIENTS = (
         "pipeline",
         (("WARMUP, PEAK = 16, 2, 20, 8e-3", "WARMUP, PEAK = 16, 2, 4000, 8e-3"),),
         "The warm-up is longer than the whole run",
-        "The loss falls slowly and without a fault.",
+        "The loss falls slowly and smoothly.",
         MEASURE,
         "the learning rate reaches its peak",
         (
-            "Draw the learning rate of the whole run.",
+            "Plot the learning rate over the whole run.",
             "At which step is it highest?",
             "Where does the number of warm-up steps come from, and how long is this run?",
         ),
@@ -62,15 +62,15 @@ PATIENTS = (
         (("loss = loss_of(model, part) / len(parts)", "loss = loss_of(model, part)"),
          ("total += loss.item()", "total += loss.item() / len(parts)")),
         "Gradients of the parts are added and never divided",
-        "Nothing: the curve is that of its twin.",
+        "No complaint: the loss curve is that of its twin.",
         MEASURE,
         "parts add up to the whole",
         (
             "Should one batch in one part and in four give the same gradient?",
             "Compare the norms of the two gradients.",
-            "What does adding the means of two halves give?",
+            "What is the sum of the means of two halves?",
         ),
-        "In a line-by-line annotation of the paper that thousands have copied.",
+        "In a line-by-line annotation of the paper that thousands of people have copied.",
     ),
     Patient(
         "accumulation_forgets",
@@ -94,14 +94,14 @@ PATIENTS = (
         (("        parameter.data.copy_(checkpoint[name])\n",
           "        parameter.data.copy_(checkpoint[name])\n"
           '    model.head.weight = nn.Parameter(checkpoint["head.weight"])\n'),),
-        "After the load the head has weights of its own",
-        "Nothing: the curve goes on where it stopped.",
+        "After loading, the head has weights of its own",
+        "No complaint: the loss curve continues where it stopped.",
         MEASURE,
         "tied stays tied",
         (
-            "How many parameters has the model before and after the load?",
+            "How many parameters does the model have before and after loading?",
             "Change the embedding: does the head move?",
-            "Which line after the load makes a new Parameter?",
+            "Which line after loading makes a new Parameter?",
         ),
         "Loaders assign tensors by name; two names of one tensor become two tensors.",
     ),
@@ -109,14 +109,14 @@ PATIENTS = (
         "optimiser_of_the_old",
         "pipeline",
         (("            optimizer = make_optimizer(model)\n", ""),),
-        "After the load the optimiser still holds the weights of the model before",
-        "The loss falls, then stays where it is: perhaps it has converged.",
+        "After loading, the optimiser still holds the weights of the old model",
+        "The loss falls and then stays where it is; perhaps it has converged.",
         MEASURE,
         "every weight moves",
         (
             "Which weights change in one step, early and late in the run?",
             "Does the optimiser hold the parameters of the model that is trained?",
-            "What is built anew in the middle, and what is not?",
+            "What is built again in the middle of the run, and what is not?",
         ),
         "A model is rebuilt, wrapped or moved after its optimiser was made.",
     ),
@@ -127,13 +127,13 @@ PATIENTS = (
         "The loss is averaged over the padding",
         "The reported loss is a fraction of what others report.",
         "nats per piece on new lines, as the program reports them",
-        "pads cost nothing",
+        "padding costs nothing",
         (
             "How many targets of a batch are padding?",
-            "Append pads to a batch: should its loss move?",
+            "Append padding to a batch: should its loss change?",
             "Which targets does the cross-entropy leave out?",
         ),
-        "No ignore_index; the easy answer 'pad' makes most of the mean.",
+        "No ignore_index, so the easy label 'pad' makes up most of the mean.",
         grade="report",
     ),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from tinytf_course.clinic.record import Patient
 
-MEASURE = "share of masked tokens filled rightly, long and short lines in one batch"
+MEASURE = "share of masked tokens predicted correctly, long and short lines in one batch"
 _MASK = "        scores = scores.masked_fill(~real[:, None, None, :], -1e9)\n"
 
 PATIENTS = (
@@ -13,28 +13,28 @@ PATIENTS = (
             (_MASK, "        seen = torch.ones(T, T, dtype=torch.bool).tril() & "
              "real[:, None, None, :]\n        scores = scores.masked_fill(~seen, -1e9)\n"),
         ),
-        "The encoder is causal: it never sees what stands on the right",
-        "The loss falls and stays above that of its twin; the task may be hard.",
+        "The encoder is causal: no token attends to those on its right",
+        "The loss falls but stays above that of its twin; perhaps the task is hard.",
         MEASURE,
-        "the right context is read",
+        "the right context has influence",
         (
-            "Which masked tokens does it fill wrongly: anywhere, or at one end?",
+            "Which masked tokens does it predict wrongly: anywhere, or at one end?",
             "Change the last token: which outputs move, and which should?",
             "What does the mask of an encoder hide?",
         ),
-        "One attention class for both sides builds its own causal mask.",
+        "An attention class used for both sides builds its own causal mask.",
     ),
     Patient(
         "pads_as_keys",
         "reader",
         ((_MASK, ""),),
         "Padding is attended to",
-        "Nothing in training, where a batch holds lines of one length; worse in service.",
+        "None in training, where a batch has lines of one length; at inference it is worse.",
         MEASURE,
-        "pads are unmoved",
+        "padding has no influence",
         (
-            "Is a line filled alike alone and in a batch with longer ones?",
-            "Append pads to a line, and compare the outputs.",
+            "Is a line completed alike by itself and in a batch with longer ones?",
+            "Append padding to a line, and compare the outputs.",
             "Where should `real` be used, and where is it?",
         ),
         "A mask is passed down through three classes, and the last one forgets it.",
@@ -44,12 +44,12 @@ PATIENTS = (
         "labels_alias",
         "reader",
         (("masked = ids.clone()", "masked = ids"),),
-        "The labels are the inputs' own memory: what was masked is masked in them too",
+        "The labels share the inputs' memory, so what is masked is masked in them, too",
         "The loss is zero after a few steps.",
         MEASURE,
         "the loss is above its floor",
         (
-            "A loss of exactly zero: which answer is asked for?",
+            "The loss is exactly zero: which token is the label?",
             "Print the labels where they are not ignored.",
             "Which names share memory after `masked = ...`?",
         ),
@@ -59,15 +59,15 @@ PATIENTS = (
         "loss_over_everything",
         "reader",
         (("ids.masked_fill(~chosen, -100)", "ids.clone()"),),
-        "The loss counts the tokens that stand in the input, and the padding",
-        "The loss is four times lower than anybody else's.",
+        "The loss counts the tokens that are visible in the input, and the padding",
+        "The loss is a quarter of what others report.",
         MEASURE,
-        "only masked tokens are asked for",
+        "only masked tokens are labels",
         (
-            "How many answers of a batch are counted, and how many are hidden?",
+            "How many labels of a batch are counted, and how many tokens are masked?",
             "Print the labels where the input shows the token.",
             "What keeps a label out of the cross-entropy?",
         ),
-        "Labels are the ids, as for a language model; nobody sets the others to -100.",
+        "The labels are the ids, as for a language model, and the others are not set to -100.",
     ),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from tinytf_course.clinic.record import Patient
 
-MEASURE = "bits per token above the entropy, asked one token at a time"
+MEASURE = "bits per token above the entropy, predicting one token at a time"
 _SPLIT = "{0} = {0}.view(B, T, self.heads, C // self.heads).transpose(1, 2)"
 _TORN = "{0} = {0}.view(B, self.heads, T, C // self.heads)"
 
@@ -12,11 +12,11 @@ PATIENTS = (
         "writer",
         (("future = future.unsqueeze(0)", "future = future.unsqueeze(1)"),),
         "The mask has the wrong rank, and the window is as long as there are heads",
-        "The loss falls below what the sequences allow; alone, it writes nonsense.",
+        "The loss falls below what the sequences allow; at inference, it writes nonsense.",
         MEASURE,
-        "the future is unmoved",
+        "the future has no influence",
         (
-            "Can a loss be below the entropy of the sequences? What must a model know for that?",
+            "Can a loss be below the entropy of the sequences? What would a model have to know?",
             "Change the last token of a sequence: do outputs before it move?",
             "Write the shapes of `scores` and of the mask below each other, from the right.",
         ),
@@ -26,16 +26,16 @@ PATIENTS = (
         "labels_not_shifted",
         "writer",
         (('batch["ids"][:, 1:]', 'batch["ids"][:, :-1]'),),
-        "The labels are the inputs: nothing is predicted",
-        "The loss is zero after a hundred steps; alone, it repeats its last token.",
+        "The labels are the inputs, so nothing is predicted",
+        "The loss is zero after a hundred steps; at inference, it repeats its last token.",
         MEASURE,
         "the loss is above its floor",
         (
-            "How low can the loss be if there is some chance in every sequence?",
-            "Which token is the answer at position t, and has it been read there?",
+            "How low can the loss be if every sequence contains some chance?",
+            "Which token is the label at position t, and has it been read there?",
             "Print the labels of one batch below its inputs.",
         ),
-        "Home-made loops: each side leaves the shift by one to the other.",
+        "Home-made loops, in which model and loop each leave the shift to the other.",
     ),
     Patient(
         "norm_over_time",
@@ -46,24 +46,24 @@ PATIENTS = (
              "x.var(dim=1, keepdim=True, unbiased=False)"),
         ),
         "The norm takes mean and variance over the positions, not over the features",
-        "The loss is a little too good; alone, it writes much worse than it was trained.",
+        "The loss is a little too good; at inference, it is much worse than in training.",
         MEASURE,
-        "the future is unmoved",
+        "the future has no influence",
         (
             "Is attention the only place where positions can meet?",
             "Take one block apart: which of its parts moves position 0 when the last one changes?",
             "Over which axis does each statistic of the norm run?",
         ),
-        "Own LayerNorms written for (B, C), or with the axis of BatchNorm, and fed (B, T, C).",
+        "LayerNorms written for (B, C), or with BatchNorm's axis, and applied to (B, T, C).",
     ),
     Patient(
         "heads_by_view",
         "writer",
         tuple((_SPLIT.format(x), _TORN.format(x)) for x in "qkv"),
-        "Heads are made by a view alone, so each holds a few positions in place of some features",
+        "Heads are made by a view alone, so each has some positions instead of some features",
         "The loss falls below what the sequences allow.",
         MEASURE,
-        "the future is unmoved",
+        "the future has no influence",
         (
             "The mask is right. Does row t of a head belong to position t?",
             "Change the last token, and print which rows of one head's queries move.",
@@ -78,9 +78,9 @@ PATIENTS = (
         "The softmax runs over the queries, not over the keys",
         "The loss falls nearly as it should.",
         MEASURE,
-        "the future is unmoved",
+        "the future has no influence",
         (
-            "Which numbers of attention must add up to one?",
+            "Which attention weights must sum to 1?",
             "Change the last token, and look at the weights of the first query.",
             "Read the axis of the softmax together with the shape of the scores.",
         ),
@@ -93,12 +93,12 @@ PATIENTS = (
             ("x = x + self.drop(self.attention(self.norm1(x)))",
              "x = self.norm1(x)\n        x = x + self.drop(self.attention(x))"),
         ),
-        "The residual adds the normalised x, not x",
-        "Nothing: the curve is that of its twin.",
+        "The residual connection adds the normalised x, not x",
+        "No complaint: the loss curve is that of its twin.",
         MEASURE,
-        "what comes in passes through",
+        "the input passes through",
         (
-            "With all sublayers silent, what should a Pre-LN block return?",
+            "If all sublayers return 0, what should a Pre-LN block return?",
             "Set the output layers of a block to zero; compare what goes in and what comes out.",
             "Which x is on the left of the plus?",
         ),
@@ -109,7 +109,7 @@ PATIENTS = (
         "writer",
         (("betas=(0.9, 0.95)", "betas=(0.9, 0.95), eps=1e-2"),),
         "Adam's eps is larger than the root of its second moment",
-        "The loss falls, but slowly; so does that of many models.",
+        "The loss falls, but slowly, as that of many models does.",
         MEASURE,
         "the first step has the size of the learning rate",
         (
