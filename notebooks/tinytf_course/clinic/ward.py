@@ -72,7 +72,7 @@ def key(one: Mystery) -> str:
     if one.patient is None:
         return f"{head}: healthy\n"
     said = [f"{head}: {one.patient.name}", one.patient.title + ".",
-            f"Found by: {one.patient.check}."]  # fmt: skip
+            f"It should hold that {one.patient.check}."]  # fmt: skip
     for number, sick, sound in one.lines:
         said += [f"line {number}:", _indented(sick or "(a line is missing before this one)")]
         said += ["should be:", _indented(sound or "(nothing)")]

@@ -122,7 +122,7 @@ PATIENTS = (
         "The model generates in training mode, with dropout",
         "The loss curve is that of its twin, but generated lines have errors that vary.",
         MEASURE,
-        "the same output twice",
+        "the output is the same twice",
         (
             "Generate the same line twice. Is it the same?",
             "In which mode is the model while it generates?",
