@@ -10,10 +10,10 @@ from tinytf_course.grading import Answers, WrongAnswer
 
 
 def my_streamed_attention(q, blocks):
-    """Attention over keys and values that come in blocks, each overwritten by the next.
+    """Return attention over keys and values that come in blocks, each overwritten by the next.
 
     q is (T, D). `blocks` gives pairs (k, v), each (n, D), once. Returns (T, D), equal to attention
-    over all of them, whatever the scores' size.
+    over all keys at once, however large or small the scores are.
     """
     largest = q.new_full((len(q), 1), -torch.inf)
     total, mixed = q.new_zeros(len(q), 1), torch.zeros_like(q)
@@ -258,10 +258,11 @@ STREAM = Answers(
 
 
 def my_tiles_needed(length, tile, window):
-    """How many tiles of the (length, length) scores a causal window needs.
+    """Count the tiles of the (length, length) scores that a causal window needs.
 
-    Tiles are tile × tile, those at the lower and right edge may be smaller. A tile is needed where
-    at least one query t may see one key s: itself and the window - 1 positions before it.
+    Tiles are tile × tile; those at the lower and right edge may be smaller. A tile is needed if at
+    least one of its queries attends to one of its keys: to itself or one of the window - 1
+    positions before it.
     """
     count = 0
     for first in range(0, length, tile):  # the first query of a row of tiles
@@ -360,10 +361,10 @@ TILES = Answers(
 
 
 def my_average(gradients, tokens):
-    """The gradient of the mean loss over all tokens, from each process's own.
+    """Return the gradient of the mean loss over all tokens of all processes.
 
     gradients is a list of tensors of one shape, each the gradient of one process's mean loss;
-    tokens is a list of how many tokens each mean was taken over. Returns a new tensor.
+    tokens says over how many tokens each mean was taken. Returns a new tensor.
     """
     mean = torch.zeros_like(gradients[0])
     for gradient, count in zip(gradients, tokens, strict=True):
@@ -497,9 +498,9 @@ AVERAGE = Answers(
 
 
 def my_batches(lengths, size):
-    """Put sentences of similar length together: a list of lists of indices, `size` in each.
+    """Put sentences of similar length together; return a list of lists of `size` indices.
 
-    Every index stands in one batch; one batch may be smaller. A batch is padded to its longest
+    Every index is in exactly one batch; one batch may be smaller. A batch is padded to its longest
     sentence.
     """
     order = sorted(range(len(lengths)), key=lambda i: lengths[i])

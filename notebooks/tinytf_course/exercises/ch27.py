@@ -13,10 +13,10 @@ from tinytf_course.words import described, given, short
 
 
 def my_streamed_attention(q, blocks):
-    """Attention over keys and values that come in blocks, each overwritten by the next.
+    """Return attention over keys and values that come in blocks, each overwritten by the next.
 
     q is (T, D). `blocks` gives pairs (k, v), each (n, D), once. Returns (T, D), equal to attention
-    over all of them, whatever the scores' size.
+    over all keys at once, however large or small the scores are.
     """
     raise NotImplementedError
 
@@ -149,16 +149,20 @@ STREAM = Exercise(
     difficulty=3,
     minutes=15,
     statement=(
-        "The fused kernel's trick. Write `my_streamed_attention(q, blocks)`: `blocks` is an "
-        "iterator over `(k, v)`, each `(n, D)`, and each block is overwritten by the next. Return "
-        "the attention of `q`, `(T, D)`, over all keys, scaled as always, whatever the scores' "
-        "size and sign, in the dtype and on the device of `q`. Keep no copies of the blocks and no "
-        "table of all scores: there may be far too many."
+        "Write `my_streamed_attention(q, blocks)`, which computes attention without ever holding "
+        "all scores, as a fused kernel does. `blocks` is an iterator over pairs `(k, v)`, each "
+        "of shape `(n, D)`, and every block is overwritten by the next. Return the attention of "
+        "`q`, of shape `(T, D)`, over all keys, scaled as usual.\n\n"
+        "<details><summary>The conditions in detail</summary>\n\n"
+        "The scores may have any size and sign. The result has the dtype of `q` and is on its "
+        "device. Keep no copies of the blocks and no table of all scores, because there may be "
+        "far too many of them.\n\n"
+        "</details>"
     ),
     hint=(
-        "Carry three things: the largest score so far, the sum of exp(score - largest), and the "
-        "values mixed with the same weights. When a larger score comes, multiply the old sum and "
-        "the old mix by exp(old largest - new largest)."
+        "Carry three things along: the largest score so far, the sum of exp(score - largest), "
+        "and the weighted sum of the values. When a larger score comes, multiply both old sums "
+        "by exp(old largest - new largest)."
     ),
     function=my_streamed_attention,
     tests=(_single, _several, _large, _negative, _kept_kinds, _no_copies),
@@ -169,10 +173,11 @@ STREAM = Exercise(
 
 
 def my_tiles_needed(length, tile, window):
-    """How many tiles of the (length, length) scores a causal window needs.
+    """Count the tiles of the (length, length) scores that a causal window needs.
 
-    Tiles are tile × tile, those at the lower and right edge may be smaller. A tile is needed where
-    at least one query t may see one key s: itself and the window - 1 positions before it.
+    Tiles are tile × tile; those at the lower and right edge may be smaller. A tile is needed if at
+    least one of its queries attends to one of its keys: to itself or one of the window - 1
+    positions before it.
     """
     raise NotImplementedError
 
@@ -235,15 +240,15 @@ TILES = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "Write `my_tiles_needed(length, tile, window)`, all whole numbers of at least 1: how many "
-        "tiles of `tile` × `tile` scores have to be computed for a text of `length` tokens under a "
-        "causal window, where each query sees itself and the `window - 1` positions before it. "
-        "Where `length` is no multiple of `tile`, the last row and the last column of tiles are "
-        "smaller. Try a small drawing first."
+        "Write `my_tiles_needed(length, tile, window)`: how many tiles of `tile` × `tile` scores "
+        "have to be computed for a text of `length` tokens under a causal window, in which each "
+        "query attends to itself and to the `window - 1` positions before it? All three are "
+        "whole numbers of at least 1. If `length` is not a multiple of `tile`, the last row and "
+        "the last column of tiles are smaller. Try a small drawing first."
     ),
     hint=(
-        "Go through the rows of tiles. Which is the oldest key that the row's first query may see, "
-        "and in which tile does it lie?"
+        "Go through the rows of tiles. What is the oldest key that the first query of a row "
+        "attends to, and in which tile is it?"
     ),
     function=my_tiles_needed,
     tests=(_one_tile, _diagonal, _neighbours, _wide, _ragged, _any_sizes),
@@ -254,10 +259,10 @@ TILES = Exercise(
 
 
 def my_average(gradients, tokens):
-    """The gradient of the mean loss over all tokens, from each process's own.
+    """Return the gradient of the mean loss over all tokens of all processes.
 
     gradients is a list of tensors of one shape, each the gradient of one process's mean loss;
-    tokens is a list of how many tokens each mean was taken over. Returns a new tensor.
+    tokens says over how many tokens each mean was taken. Returns a new tensor.
     """
     raise NotImplementedError
 
@@ -316,9 +321,9 @@ AVERAGE = Exercise(
     difficulty=2,
     minutes=8,
     statement=(
-        "Each process has computed the gradient of *its own* mean loss. This should turn them into "
-        "the gradient of the mean over the tokens of all of them; two things in it are wrong, and "
-        "one of them harms the caller.\n\n"
+        "Each process has computed the gradient of *its own* mean loss. The function below "
+        "should turn these into the gradient of the mean over all tokens of all processes. Two "
+        "things in it are wrong, and one of them harms the caller.\n\n"
         "```python\n"
         "def my_average(gradients, tokens):\n"
         "    total = gradients[0]\n"
@@ -326,12 +331,17 @@ AVERAGE = Exercise(
         "        total += gradient\n"
         "    return total / len(gradients)\n"
         "```\n\n"
-        "Write it right. `gradients` is a list of tensors of one shape, `tokens` a list of how "
-        "many tokens each process had, at least one. Return a new tensor, in the dtype and on the "
-        "device of the gradients; in float16 too, where a gradient times its tokens may be more "
-        "than the type can hold."
+        "Write it correctly. `gradients` is a list of tensors of one shape, and `tokens` says "
+        "how many tokens each process had, which is at least one.\n\n"
+        "<details><summary>The result in detail</summary>\n\n"
+        "Return a new tensor with the dtype and the device of the gradients. This includes "
+        "float16, in which a gradient times its number of tokens may exceed the largest number.\n\n"
+        "</details>"
     ),
-    hint="A process's mean times its tokens is its sum. What are the sums to be divided by?",
+    hint=(
+        "A process's mean times its number of tokens is its sum. What do the sums have to be "
+        "divided by?"
+    ),
     function=my_average,
     tests=(_equal_shares, _unequal_shares, _matrices, _kinds_of_gradients),
 )
@@ -341,9 +351,9 @@ AVERAGE = Exercise(
 
 
 def my_batches(lengths, size):
-    """Put sentences of similar length together: a list of lists of indices, `size` in each.
+    """Put sentences of similar length together; return a list of lists of `size` indices.
 
-    Every index stands in one batch; one batch may be smaller. A batch is padded to its longest
+    Every index is in exactly one batch; one batch may be smaller. A batch is padded to its longest
     sentence.
     """
     raise NotImplementedError
@@ -424,11 +434,11 @@ BUCKETS = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "Write `my_batches(lengths, size)`: given the lengths of all sentences, divide them into "
-        "batches of `size` so that little of them is padding, no more than sorting all of them, "
-        "in either direction, leaves. Return "
-        "a list of lists of indices, each index once; one batch may be smaller. (Training then "
-        "shuffles the batches; here their order is free.)"
+        "Write `my_batches(lengths, size)`, which divides sentences of the given lengths into "
+        "batches of `size` with little padding: no more than if all sentences are sorted by "
+        "length, in either direction. Return a list of lists of indices, with every index in "
+        "exactly one of them; one batch may be smaller. (Training shuffles the batches "
+        "afterwards, so their order doesn't matter here.)"
     ),
     hint="Sort the indices by length, then cut.",
     function=my_batches,
