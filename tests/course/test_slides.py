@@ -14,7 +14,8 @@ from tinytf_course.notebooks import Notebook, source
 ROOT = Path(__file__).parents[2]
 pytest.importorskip("mdit_py_plugins", reason="mdit_py_plugins is not installed")
 
-from tinytf_course.slides import code, fitting, prose
+from tinytf_course.release.teaching import Plan, Step
+from tinytf_course.slides import build_slides, code, fitting, prose
 from tinytf_course.slides.deck import Deck
 
 
@@ -130,6 +131,50 @@ def test_the_installing_cell_is_unseen_and_a_figure_takes_the_words_that_lead_to
     assert not any("raise 1" in slide.body for slide in slides)
 
 
+def test_a_lesson_shows_its_steps_without_test_code(tmp_path):
+    claimed = {"output_type": "display_data", "metadata": {"claim": {"id": "05-1"}},
+               "data": {"text/html": "<div>✓ 05-1 A true sentence</div>"}}  # fmt: skip
+    picture = {"output_type": "display_data", "metadata": {},
+               "data": {"image/png": "iVBORw0KGgo=", "text/plain": "Boxes."}}  # fmt: skip
+    cells = [
+        ("title", "# 05 T", None), ("s", "## S\n\nFirst words.", None),
+        ("f", "def f(x):\n    return x\n\n\nclaim('05-2', 'so', f(1), '==', 1)", []),
+        ("skipped", "## Skipped\n\nNot in the lesson.", None), ("g", "print('unseen')", []),
+        ("head", "## H", None), ("shows", "draw(1)", [picture]), ("caption", "*A picture.*", None),
+        ("claim-05-1", "claim('05-1', 'A true sentence', 1, '==', 1)", [claimed]),
+    ]  # fmt: skip
+    path = tmp_path / "05_t.ipynb"
+    path.write_text(json.dumps({"cells": [
+        {"id": id, "cell_type": "markdown", "source": text, "metadata": {}} if outputs is None else
+        {"id": id, "cell_type": "code", "source": text, "outputs": outputs, "metadata": {}}
+        for id, text, outputs in cells
+    ]}))  # fmt: skip
+    steps = [Step(5, "{#s} to {#f}", "Begin & ask."), Step(3, "{#shows} to {#claim-05-1}", "Show.")]
+    deck = Deck(Notebook(path), SimpleNamespace(save=lambda _: ("it.png", 2, 1)))
+    slides = deck.lesson(Plan(45, steps, ""))
+    assert [slide.look for slide in slides] == ["chapter", "section", "code", "figure"]
+    shown = " ".join(slide.body + slide.title for slide in slides)
+    assert "unseen" not in shown
+    assert "Not in the lesson" not in shown
+    assert "claim(" not in re.sub(r"<[^>]+>", "", shown)
+    assert slides[1].notes.startswith("<p><b>5 minutes.</b> Begin &amp; ask.</p>")
+    assert slides[3].notes.startswith("<p><b>3 minutes.</b> Show.</p>")
+    assert slides[3].title == "H"
+    assert slides[3].body.index("A picture.") < slides[3].body.index("A true sentence")
+
+
+def test_a_lesson_without_a_plan_is_refused(tmp_path, capsys):
+    folder = ["--notebooks", str(ROOT / "notebooks")]
+    asked = ["release", "05", "--slides", str(tmp_path / "a"), "--minutes", "45", *folder]
+    assert main(asked) == 0
+    made = int(re.search(r"(\d+) slides", capsys.readouterr().out)[1])
+    assert 20 < made < 60
+    assert main(["release", "05", "--notes", str(tmp_path / "b"), "--minutes", "45", *folder]) == 1
+    assert "--minutes goes with --slides, not with --notes" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"chapter 05 has no plan for 30 minutes: 45 or 90"):
+        build_slides(ROOT / "notebooks", tmp_path / "c", ["05"], 30)
+
+
 MEASURE = """() => {
   const found = [];
   for (let i = 0; i < Reveal.getTotalSlides(); i += 1) {
@@ -153,11 +198,12 @@ MEASURE = """() => {
 
 
 @pytest.mark.browser
-def test_no_slide_is_larger_than_its_frame_and_none_asks_for_a_network(tmp_path):
+@pytest.mark.parametrize("lesson", [[], ["--minutes", "90"]], ids=["whole", "lesson"])
+def test_no_slide_is_larger_than_its_frame_and_none_asks_for_a_network(tmp_path, lesson):
     for name in ("sphinx_revealjs", "mathjax"):
         pytest.importorskip(name, reason=f"{name} is not installed")
     arguments = ["release", "05", "--slides", str(tmp_path)]
-    arguments += ["--notebooks", str(ROOT / "notebooks")]
+    arguments += ["--notebooks", str(ROOT / "notebooks"), *lesson]
     assert main(arguments) == 0
     deck = next(tmp_path.glob("05_*.html"))
     loads = re.findall(r'(?:src|<link[^>]*href)="([^"]+)"', deck.read_text(encoding="utf-8"))

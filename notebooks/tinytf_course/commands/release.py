@@ -13,6 +13,8 @@ def add(commands):
     parser = commands.add_parser("release", description=__doc__)  # fmt: skip
     parser.add_argument("chapters", nargs="*", type=two_digits, metavar="NN",
                         help="only these, such as 05")  # fmt: skip
+    parser.add_argument("--minutes", type=int, choices=(45, 90), help="of a lesson, for --slides: "
+                        "only what the teacher's plan for it walks through")  # fmt: skip
     kinds = parser.add_mutually_exclusive_group(required=True)
     for kind, (_, words) in KINDS.items():
         kinds.add_argument(f"--{kind}", type=Path, metavar="DIR", help=words)
@@ -30,8 +32,12 @@ def run(options):
         print(f"no such chapter in {options.notebooks}", file=sys.stderr)
         return 1
     kind = next(kind for kind in KINDS if getattr(options, kind) is not None)
+    if options.minutes and kind != "slides":
+        print(f"--minutes goes with --slides, not with --{kind}", file=sys.stderr)
+        return 1
+    lesson = {"minutes": options.minutes} if options.minutes else {}
     try:
-        print(KINDS[kind][0](getattr(options, kind), chosen))
+        print(KINDS[kind][0](getattr(options, kind), chosen, **lesson))
     except (ImportError, ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -63,12 +69,12 @@ def nbgrader(folder, notebooks):
     return "\n".join([*lines, f"next: cd {folder} && nbgrader generate_assignment --create NAME"])
 
 
-def slides(folder, notebooks):
+def slides(folder, notebooks, minutes=None):
     """Write a deck of slides for each chapter; return how many slides each has."""
     from tinytf_course.slides import build_slides
 
     chapters = [notebook.chapter for notebook in notebooks]
-    made = build_slides(notebooks[0].path.parent, folder, chapters)
+    made = build_slides(notebooks[0].path.parent, folder, chapters, minutes)
     lines = [f"{folder / name}: {number} slides" for name, number in made.items()]
     return "\n".join([*lines, f"{sum(made.values())} slides; S shows the speaker's notes"])
 

@@ -55,6 +55,11 @@ class Step(NamedTuple):
     cells: str
     text: str
 
+    @property
+    def ends(self):
+        """The first and the last of its cells, without #."""
+        return [name.removeprefix("#") for name in NAMED.findall(self.cells)]
+
 
 class Plan(NamedTuple):
     """A lesson of so many minutes, and what is left for home."""

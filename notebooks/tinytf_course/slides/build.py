@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tinytf_course.display import inline
 from tinytf_course.notebooks import readable
+from tinytf_course.release.teaching import read, written
 from tinytf_course.site.assets import copy_library, require
 from tinytf_course.site.outputs import Pictures
 from tinytf_course.site.pages import title
@@ -15,11 +16,12 @@ from tinytf_course.slides.deck import Deck
 _FILES = Path(__file__).parent / "files"
 
 
-def build_slides(notebooks, folder, chapters=None):
+def build_slides(notebooks, folder, chapters=None, minutes=None):
     """Write a deck for each chapter (all, or those numbers) and an index into `folder`.
 
-    Returns {file name: number of slides}. Raises MissingPackage if a package of the extra `site` is
-    missing, ValueError if there is no chapter.
+    minutes: cut them by the teacher's plan for a lesson of so many minutes (45 or 90). Returns
+    {file name: number of slides}. Raises MissingPackage if a package of the extra `site` is
+    missing, ValueError if there is no chapter or no such plan.
     """
     require("markdown_it", "mdit_py_plugins", "pygments")
     found = list(readable(notebooks, chapters))
@@ -35,12 +37,22 @@ def build_slides(notebooks, folder, chapters=None):
     made = {}
     for notebook in found:
         figures = f"figures/{notebook.chapter}"
-        slides = Deck(notebook, Pictures(folder / figures, figures)).all()
+        deck = Deck(notebook, Pictures(folder / figures, figures))
+        slides = deck.lesson(_plan(notebook, minutes)) if minutes else deck.all()
         name = f"{notebook.path.stem}.html"
         (folder / name).write_text(_page(title(notebook), slides), encoding="utf-8")
         made[name] = len(slides)
     (folder / "index.html").write_text(_index(found), encoding="utf-8")
     return made
+
+
+def _plan(notebook, minutes):
+    notes = written().get(notebook.chapter)
+    plans = {plan.minutes: plan for plan in read(notes).plans} if notes else {}
+    if minutes not in plans:
+        known = " or ".join(map(str, plans)) or "none"
+        raise ValueError(f"chapter {notebook.chapter} has no plan for {minutes} minutes: {known}")
+    return plans[minutes]
 
 
 _HEAD = """<!DOCTYPE html>

@@ -4,7 +4,11 @@ import ast
 import re
 
 from tinytf_course.notebooks import source, tree
+from tinytf_course.notebooks import text as output_text
 from tinytf_course.site.folds import calls_of
+
+_DEFINES = ast.FunctionDef | ast.ClassDef
+_TESTS = ("claim", "graduate", "predict.answer")
 
 
 def answers(notebook):
@@ -34,10 +38,34 @@ def is_check(output):
     return "check" in output.get("metadata", {})
 
 
+def is_claim(output):
+    """Whether an output is a sentence that was measured."""
+    return "claim" in output.get("metadata", {})
+
+
+def is_graduate(output):
+    """Whether an output says that a definition equals the package's."""
+    return bool(re.match(r"✓ \S+ graduates: ", output_text(output).strip()))
+
+
+def without_tests(text):
+    """Python without the statements that measure, compare or answer a prediction."""
+    lines = text.splitlines()
+    for node in reversed(tree(text).body):
+        call = node.value if isinstance(node, ast.Expr) else None
+        tests = isinstance(call, ast.Call) and ast.unparse(call.func) in _TESTS
+        said = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "stated"
+        if tests or said:
+            del lines[node.lineno - 1 : node.end_lineno]
+    return "\n".join(lines).strip("\n")
+
+
 def left_out(cell):
-    """Whether a class need not see a cell's code: imports, exercises to fill in, drawing."""
+    """Whether a class need not see a cell's code: imports, tests, exercises, drawing."""
     outputs = cell.get("outputs", [])
     if "drawing" in cell.get("metadata", {}).get("tags", []):
+        return True
+    if (cell.get("id") or "").startswith("claim-"):
         return True
     if any(map(is_check, outputs)):
         return True
@@ -47,7 +75,7 @@ def left_out(cell):
     return (
         all(_is_import(node) or _is_setup(node) for node in statements)
         or (names == {"predict.answer"} and len(statements) <= 3)
-        or (drawn and len(statements) <= 2)
+        or (drawn and not any(isinstance(node, _DEFINES) for node in statements))
     )  # fmt: skip
 
 

@@ -13,10 +13,13 @@ from tinytf_course.slides.cells import (
     answers,
     is_answer,
     is_check,
+    is_claim,
+    is_graduate,
     is_graduation,
     left_out,
     named,
     only_imports,
+    without_tests,
 )
 from tinytf_course.slides.fitting import TALL, cut, height, lines, packed
 
@@ -52,14 +55,35 @@ class Deck:
     def all(self):
         """The slides, up to the side roads at the chapter's end."""
         for cell in self.notebook.cells:
-            text = source(cell)
             if cell["cell_type"] == "markdown":
-                main, *side = _SIDE_ROADS.split(text)
+                main, *side = _SIDE_ROADS.split(source(cell))
                 self.text(main)
                 if side:
                     break
-            elif cell["cell_type"] == "code" and text.strip():
+            else:
                 self.code(cell)
+        return list(remarks_joined(self.slides))
+
+    def lesson(self, plan):
+        """The slides of a teacher's plan: the cells of its steps, which the notes tell first."""
+        steps = {step.ends[0]: step for step in plan.steps if step.ends}
+        last, told = "", {}  # the cell with which the present step ends; what to say at a slide
+        for number, cell in enumerate(self.notebook.cells):
+            id, markdown = cell.get("id"), cell["cell_type"] == "markdown"
+            if step := steps.get(id):
+                last = step.ends[-1]
+                told[len(self.slides)] = step
+            if not markdown and last:
+                self.code(cell)
+            elif last or not number:
+                self.text(source(cell))
+            elif found := re.findall(r"(?m)^#+ (?!Exercise)(.*)", source(cell) if markdown else ""):
+                self.title = found[-1]
+            last = "" if id == last else last
+        for number, step in told.items():
+            said = f"<p><b>{step.minutes} minutes.</b> {html.escape(step.text)}</p>"
+            slide = self.slides[number]
+            self.slides[number] = slide._replace(notes=said + slide.notes)
         return list(remarks_joined(self.slides))
 
     def text(self, markdown):
@@ -134,11 +158,15 @@ class Deck:
 
     def code(self, cell):
         """Slides of a code cell: questions, code with what it printed, figures."""
-        if is_graduation(cell):
+        if is_graduation(cell) or not source(cell).strip():
             return
-        outputs = [output for output in cell.get("outputs", []) if not is_check(output)]
+        claims = [o["data"]["text/html"] for o in cell.get("outputs", []) if is_claim(o)]
+        unseen = (is_check, is_claim, is_graduate)
+        outputs = [o for o in cell.get("outputs", []) if not any(is_it(o) for is_it in unseen)]
         outputs = [output_html(output, self.pictures) for output in outputs]
         outputs = [shown for shown in outputs if shown and not is_answer(shown)]
+        if any("<img" in shown for shown in outputs):  # a control without its kernel
+            outputs = [shown for shown in outputs if 'class="widget"' not in shown]
         questions = [shown for shown in outputs if named(shown) in self.answers]
         for shown in questions:
             answer = self.answers[named(shown)]
@@ -147,13 +175,28 @@ class Deck:
         figures = [shown for shown in outputs if height(shown) == TALL]
         printed = [shown for shown in outputs if shown not in figures]
         if not left_out(cell) and not questions and cell.get("id") != CELL:
-            printed = self.listing(source(cell), printed)
+            printed = self.listing(without_tests(source(cell)), printed)
         for group in packed([(shown, height(shown)) for shown in printed]):
-            self.add("\n".join(group), "", "printed")
+            shown = "\n".join(group)
+            if not self.join(shown, sum(map(height, group))):
+                self.add(shown, "", "printed")
         for shown in figures:
             self.add(shown, "", "figure")
+        self.claims(["".join(claim) for claim in claims])
         if any(map(is_check, cell.get("outputs", []))):
             self.title = self.after
+
+    def claims(self, sentences):
+        """Set the measured sentences under the figure before them, or on a slide of their own."""
+        if not sentences:
+            return
+        shown = f'<div class="claims">{"".join(sentences)}</div>'
+        last, size = (self.slides or [None])[-1], 4 * len(sentences)
+        fits = last and (last.look in ("figure", "text") or last.size + size <= _ROOM)
+        if fits and last.title == self.title:
+            self.slides[-1] = last._replace(body=last.body + shown, size=last.size + size)
+        else:
+            self.add(shown, "", "printed")
 
     def listing(self, text, printed):
         """Slides of code, with what it printed if both fit; returns what did not."""
