@@ -221,9 +221,10 @@ CHAPTERS = (  # in the order of reading
         "shares-text 2, sixteen-bits 2, after-llama 2",
     ),
     Chapter(
-        "24", "A public translator", "Does our code run a translator that somebody else trained?",
-        68, "positions (chapter 08), Pre-LN (10), the whole Transformer (14), greedy decoding (16)",
-        electives="further 4, where-it-looks 5, public-text 10", elective=True,
+        "24", "A public translator",
+        "Can our Transformer run a translator that other people have trained?", 70,
+        "positional encodings (chapter 8), Pre-LN (10), the Transformer (14), greedy decoding (16)",
+        electives="full-size 4, where-it-looks 5, public-text 10", elective=True,
     ),
     Chapter(
         "25", "Images", "How does an encoder read what is no text?", 80,
@@ -246,19 +247,20 @@ CHAPTERS = (  # in the order of reading
         "ddp-text 4, ring-heading 7, dividing 5, many-gpus 8, ladder-text 5",
     ),
     Chapter(
-        "28", "Looking inside", "Which head does what, and how do we know?", 52,
+        "28", "Looking inside", "Which head does what, and how do we know?", 53,
         "heads (chapter 6), cross-attention (7), RoPE (9), the Transformer (14), GPT (18)",
-        electives="hook-text 4, 28.1 10, instrument-text 12, 28.3 10, apart-text 5, see-them 2, "
-        "dependence-text 2, 28.2 10, circuit-text 25, five-seeds-text 4, one-learns-text 3, "
-        "learned-text 5, by-place-text 12, weights-and-values 4, oracle-text 2, first-text 3, "
-        "five-text 5, how-many-text 3, points-text 7",
+        electives="hook-text 4, 28.1 10, instrument-text 12, by-the-mean-text 2, 28.3 10, "
+        "apart-text 5, see-them 2, dependence-text 2, 28.2 10, circuit-text 25, five-seeds-text 4, "
+        "one-learns-text 3, learned-text 5, by-place-text 12, weights-and-values 4, oracle-text 2, "
+        "first-text 3, five-text 5, how-many-text 3, points-text 7",
     ),
     Chapter(
-        "29", "Following an answer", "Where in a model is an answer decided?", 69,
-        "the residual stream and its norms (chapter 10), the decoder (13), GPT (18), and `record` "
-        "and `replace` (28)",
-        electives="29.1 8, route-text-2 13, no-norm-text 3, tuned-text 16, attention-text 5, "
-        "rollout-caption 3, superposition-text 9, five-text 5, counts-text 19",
+        "29", "Following an answer", "Where in a model is an answer decided?", 42,
+        "the residual stream and its norms (chapter 10), the encoder and its probes (12), the "
+        "decoder (13), and `record` and `replace` (28)",
+        electives="noun-swap-text 3, control-heading 3, 29.3 10, writer-lens-text 8, "
+        "decided-heading 3, 29.1 8, no-norm-text 3, tuned-text 16, adding 15, attention-text 5, "
+        "units-heading 3, superposition-text 9, five-text 5, counts-text 19",
     ),
     Chapter(
         "30", "The bug clinic",

@@ -8,9 +8,9 @@ from tinytf_course.grading import Answers, WrongAnswer
 
 
 def my_decided_after(logits):
-    """Find the layer from which on each place's likeliest token is the final one: (L, B, T, V).
+    """Find the level from which on each position's most likely token is the final one.
 
-    Returns the layers' numbers (B, T), counted from 0.
+    logits is (L, B, T, V). Returns the numbers of the levels (B, T), counted from 0.
     """
     says = logits.argmax(dim=-1)  # (L, B, T)
     agreed = torch.ones_like(says[-1], dtype=torch.bool)
@@ -75,7 +75,7 @@ DECIDED = Answers(
 
 
 def my_transplant(values, at):
-    """Make a function of x (B, T, C) that takes one position a row, at (B,), from `values`."""
+    """Make a function that replaces one position per row of x (B, T, C), at (B,), from `values`."""
 
     def change(x):
         rows = torch.arange(len(x), device=x.device)
@@ -348,7 +348,7 @@ PROBE = Answers(
 
 
 def my_culprit(good, broken, names, x):
-    """Name the first module of `names` by whose output `broken` is healed on x, or None.
+    """Name the first module of `names` whose patch heals `broken` on x, or None.
 
     good, broken: two models of the same modules. Both stay as they are.
     """

@@ -1,4 +1,4 @@
-"""Following an answer through a model: reading early, adding up, exchanging, probing."""
+"""Following an answer through a model: the logit lens, attribution, patching, and the route."""
 
 from matplotlib.patches import Rectangle
 
@@ -14,7 +14,7 @@ def draw_lens(layers=3):
         width, 5.0,
         f"A line, the residual stream, runs from the embedding through {layers} layers to the "
         "output. After the last layer it goes through the final norm and the output matrix, which "
-        "give logits. Dashed arrows lead from the earlier places through the same norm and matrix.",
+        "give logits. Dashed arrows lead from earlier points through the same norm and matrix.",
     )  # fmt: skip
     start = d.box(1.3, 1.2, "embedding", shape="(T, C)", role="embedding")
     read = d.box(width / 2 + 0.8, 3.0, "final norm, then output matrix", role="output",
@@ -27,8 +27,8 @@ def draw_lens(layers=3):
         d.arrow((x, 1.2), (x, read.bottom[1]), dashed=i < layers - 1)
         d.arrow((x, read.top[1]), (x, 4.2), dashed=i < layers - 1)
         last = i == layers - 1
-        d.text(x, 4.5, "what the model says" if last else f"what it would say\nafter layer {i}",
-               size=SMALL)  # fmt: skip
+        early = f"what the model would\npredict after layer {i}"
+        d.text(x, 4.5, "the prediction" if last else early, size=SMALL)
         before = layer
     d.arrow(before, (width - 0.6, 1.2), role="residual")
     return d.ax
@@ -94,13 +94,13 @@ def draw_patch(word, other):
 
 
 def draw_route():
-    """Draw the way that patching found, from the adjective to the noun that is said; the Axes."""
+    """Draw the route that patching found, from the adjective to the predicted noun; the Axes."""
     d = Diagram(
         14.6, 6.2,
-        "Below, the source: cat, wall, because, it, was, too, tired. Above, the decoder's place "
-        "where the noun is to be said. Layer 0's cross-attention brings from tired which of the "
-        "two nouns it is. With that layer 1's cross-attention goes to cat and brings the noun. "
-        "From it comes no arrow.",
+        "Below, the source: cat, wall, because, it, was, too, tired. Above, the decoder's position "
+        "where the noun is predicted. Layer 0's cross-attention brings from tired which of the "
+        "two nouns is meant. With this, layer 1's cross-attention attends to cat and fetches the "
+        "noun. No arrow comes from it.",
     )  # fmt: skip
     words = ("the cat", "did not climb", "the wall", "because", "it", "was too", "tired")
     places = {}
@@ -108,13 +108,13 @@ def draw_route():
         read = word in ("the cat", "tired")
         places[word] = d.box(1.3 + 2.0 * i, 0.9, word, role="memory", faint=not read)
     first = d.box(10.6, 3.0, "cross-attention 0", shape="which of the two?", role="query")
-    second = d.box(5.6, 3.0, "cross-attention 1", shape="that one's Chinese", role="value")
-    said = d.box(2.0, 5.3, "猫", shape="the noun, said again", role="output")
+    second = d.box(5.6, 3.0, "cross-attention 1", shape="its Chinese name", role="value")
+    said = d.box(2.0, 5.3, "猫", shape="the noun, repeated", role="output")
     d.arrow(places["tired"].top, first.bottom, "“the first one”", role="query")
     d.arrow(first, second, "as its query", role="query")
     d.arrow(places["the cat"].top, second.bottom, "cat", bend=0.1, role="value")
     d.arrow(second.top, said.right, role="value")
-    d.text(9.3, 1.75, "nobody comes here", size=SMALL)
+    d.text(9.3, 1.75, "not read", size=SMALL)
     return d.ax
 
 
@@ -123,7 +123,7 @@ def draw_stories():
     d = Diagram(
         16.2, 5.6,
         "Three times the words cat, wall, it, tired of the source, and above them the decoder, "
-        "which says 猫. In story A arrows lead from tired and from cat to it, and from it to the "
+        "which predicts 猫. In story A arrows lead from tired and cat to it, and from it to the "
         "decoder. In story B arrows lead from tired to the decoder, and then from cat to the "
         "decoder. In story C an arrow leads from tired to cat, and one from cat to the decoder.",
     )  # fmt: skip
@@ -135,7 +135,7 @@ def draw_stories():
     for i, (name, (inside, read)) in enumerate(stories.items()):
         left = 0.4 + 5.5 * i
         d.text(left + 2.2, 5.25, name)
-        top = d.box(left + 2.2, 4.1, "decoder says 猫", role="output")
+        top = d.box(left + 2.2, 4.1, "decoder predicts 猫", role="output")
         words = {}
         for j, word in enumerate(("cat", "wall", "it", "tired")):
             used = word in read or any(word in pair for pair in inside)
@@ -151,9 +151,9 @@ def draw_stories():
 
 
 def lens_table(rows, tokens, words, chances, ax=None, title=None):
-    """Write what the lens reads into a table: a row a layer, the first at the bottom; the Axes.
+    """Write what the lens reads into a table, a row per layer, the first at the bottom; the Axes.
 
-    rows: the layers' names. tokens: what stood at each place, under the columns. words and chances:
+    rows: the layers' names. tokens: the inputs, under the columns. words and chances:
     (L, T), the likeliest token and its probability, which shades the cell.
     """
     chances = as_array(chances, "chances", 2)
@@ -169,7 +169,7 @@ def lens_table(rows, tokens, words, chances, ax=None, title=None):
             )
             ink = PAPER if share > 0.55 else INK
             ax.text(x, y, label(word), ha="center", va="center", size=11, color=ink)
-    ax.set(xlim=(-0.5, len(tokens) - 0.5), ylim=(-0.5, len(rows) - 0.5), xlabel="token read")
+    ax.set(xlim=(-0.5, len(tokens) - 0.5), ylim=(-0.5, len(rows) - 0.5), xlabel="input token")
     ax.set_xticks(range(len(tokens)), [label(token) for token in tokens])
     ax.set_yticks(range(len(rows)), rows)
     ax.tick_params(length=0)

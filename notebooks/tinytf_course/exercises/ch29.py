@@ -13,9 +13,9 @@ from tinytf_course.words import short
 
 
 def my_decided_after(logits):
-    """Find the layer from which on each place's likeliest token is the final one: (L, B, T, V).
+    """Find the level from which on each position's most likely token is the final one.
 
-    Returns the layers' numbers (B, T), counted from 0.
+    logits is (L, B, T, V). Returns the numbers of the levels (B, T), counted from 0.
     """
     raise NotImplementedError
 
@@ -83,16 +83,17 @@ DECIDED = Exercise(
     difficulty=2,
     minutes=8,
     statement=(
-        "When is an answer *decided*? Not when it is first guessed: a guess may be given up "
-        "again. We call it decided after the first layer from which on the likeliest token is the "
-        "final one, and stays so. Write `my_decided_after(logits)`: `logits` is (L, B, T, V), the "
-        "lens at L levels, the last of them the model's own; return (B, T), for each place the "
-        "number of that level, counted from 0. If levels say 2, 2, 0, 2, 2, that is 3."
+        "When is a prediction *decided*? Not when it first appears, because a guess may be given "
+        "up again. We call it decided after the first level from which on the most likely token "
+        "is the final one and stays so. Write `my_decided_after(logits)`, which takes the lens at "
+        "L levels, `logits` of shape (L, B, T, V), the last of them being the model's own logits. "
+        "Return a tensor of shape (B, T) with the number of that level for each position, counted "
+        "from 0. If the levels predict 2, 2, 0, 2, 2, the answer is 3."
     ),
     hint=(
-        "`logits.argmax(dim=-1)` is what each level says, (L, B, T). Start at the last level and "
-        "go down as long as the level below says the same. A loop over levels is fine: keep a "
-        "mask of the places that have agreed so far."
+        "`logits.argmax(dim=-1)` is what each level predicts, (L, B, T). Start at the last level "
+        "and go down as long as the level below predicts the same token. A loop over levels is "
+        "fine: keep a mask of the positions that have agreed so far."
     ),
     function=my_decided_after,
     tests=(_d_one, _d_back, _d_ends, _d_places, _d_kinds),
@@ -103,7 +104,7 @@ DECIDED = Exercise(
 
 
 def my_transplant(values, at):
-    """Make a function of x (B, T, C) that takes one position a row, at (B,), from `values`."""
+    """Make a function that replaces one position per row of x (B, T, C), at (B,), from `values`."""
     raise NotImplementedError
 
 
@@ -215,19 +216,25 @@ TRANSPLANT = Exercise(
     difficulty=2,
     minutes=8,
     statement=(
-        "`replace(model, name, change)` calls `change` with what the module computes, and goes on "
-        "with what it returns. We need a `change` that puts *one* vector a row into x (B, T, C): "
-        "row b gets `values[b, at[b]]` at its place `at[b]`, and all else stays. The first try "
-        "works for a batch of one."
+        "`replace(model, name, change)` calls `change` with what the module computes and goes on "
+        "with what `change` returns. We need a change that replaces *one* vector per sentence: in "
+        "`x` of shape (B, T, C), sentence b gets `values[b, at[b]]` at position `at[b]`, and "
+        "everything else stays. The first attempt works only for a batch of one."
         f"\n\n```python{LEAKY}```\n\n"
-        "In a larger batch it patches places that nobody asked for, so that any patch seems to "
-        "work, and it writes into the caller's tensor. Repair it: `my_transplant(values, at)` "
-        "returns the function; what that returns is a new tensor, in x's dtype, and gradients "
-        "reach x and `values`. `values` is (B, T, C), `at` is (B,), integers."
+        "In a larger batch it patches too many positions, so that every patch seems to work, and "
+        "it writes into the caller's tensor. Repair it: `my_transplant(values, at)` returns the "
+        "function `change`, which returns a new tensor."
     ),
     hint=(
-        "With a list of rows beside the list of places, `x[rows, at]` pairs them: row 0 with "
-        "at[0], row 1 with at[1]. `torch.arange(len(x))` is the list of rows. And `clone` first."
+        (
+            "With a list of rows beside the list of positions, `x[rows, at]` pairs them: row 0 "
+            "with at[0], row 1 with at[1]. `torch.arange(len(x))` is the list of rows. And "
+            "`clone` first."
+        ),
+        (
+            "In detail: `values` is (B, T, C), `at` is (B,) and holds integers. The result has "
+            "the dtype of `x`, and gradients reach `x` and `values`."
+        ),
     ),
     function=my_transplant,
     tests=(
@@ -329,19 +336,24 @@ DONORS = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "In each sentence the adjective's state is to be exchanged for that of a *donor*, another "
-        "sentence of the batch. In the experiment the donor's `it` means another noun, so the "
-        "answer should change over. In the control all is as strange, another sentence, another "
-        "adjective, but the donor's `it` means the same noun: nothing should happen. Write "
-        "`my_donors(answers, words, control)`: `answers` (B,) is what each sentence's `it` means, "
-        "`words` (B,) its adjective, both integers. Return (B,), integers: for each sentence the "
-        "*next* one, going round past the end to the beginning, that has another adjective and, "
-        "with control=False, another answer, with control=True the same answer; -1 where there is "
-        "none."
+        "In each sentence, the vector of the adjective will be replaced by that of a *donor*, "
+        "another sentence of the batch with another adjective. In the experiment, `it` refers to "
+        "a different noun in the donor, so the answer should change. In the control, everything "
+        "is just as foreign, but `it` refers to the same noun, so nothing should happen. Write "
+        "`my_donors(answers, words, control)`, which finds a donor for each sentence: `answers` "
+        "(B,) is what its `it` refers to, `words` (B,) is its adjective. Return the donors' "
+        "numbers, of shape (B,), and -1 where there is none."
     ),
     hint=(
-        "Two tables of all pairs: `words[:, None] != words` and `answers[:, None] == answers`. "
-        "Or a loop: from sentence i try (i + 1) % B, (i + 2) % B, and so on."
+        (
+            "In detail: the donor is the *next* sentence, going round past the end to the "
+            "beginning, that has another adjective and, with control=False, another answer, with "
+            "control=True the same answer. All tensors hold integers."
+        ),
+        (
+            "Two tables of all pairs: `words[:, None] != words` and `answers[:, None] == "
+            "answers`. Or a loop: from sentence i try (i + 1) % B, (i + 2) % B, and so on."
+        ),
     ),
     function=my_donors,
     tests=(_c_experiment, _c_control, _c_other_word, _c_none, _c_many),
@@ -457,25 +469,29 @@ def _p_kinds(answer):
 
 PROBE = Exercise(
     id="29.4",
-    title="repair a probe that knows the exam",
+    title="repair a probe that has seen the test",
     difficulty=3,
     minutes=12,
     statement=(
-        "This probe has an accuracy that nobody believes. It is a linear map, fitted by least "
-        "squares to one-hot classes: the states have their mean taken off, and the weights are "
-        "solved for."
+        "The accuracy of this probe is too good to be true. It should be a linear probe fitted by "
+        "least squares to one-hot classes, but it has four faults: the states that it scores, the "
+        "states over which it takes the mean, a forgotten `ridge`, and a missing offset."
         f"\n\n```python{CHEATING}```\n\n"
-        "Four things are wrong: what it scores, what the mean is taken of, that `ridge` is "
-        "forgotten, and that it has no offset. Repair it. `my_probe(x, y, test_x, ridge)` fits "
-        "to states x (N, C) of classes y (N,), numbered from 0, and to nothing else. It returns "
-        "the scores (M, classes) of the states test_x (M, C), in x's dtype, with gradients to "
-        "both; classes are 0 to the largest in y. It makes the sum of the squared errors plus "
-        "`ridge` (above 0) times the sum of the squared weights as small as can be. There is an "
-        "offset for each class that is not held down by the ridge."
+        "Repair it. `my_probe(x, y, test_x, ridge)` is fitted to states `x` (N, C) of classes `y` "
+        "(N,) and to nothing else, and returns the scores (M, classes) of the states `test_x` (M, "
+        "C). It minimises the sum of the squared errors plus `ridge` times the sum of the squared "
+        "weights. Each class has an offset, to which the ridge does not apply."
     ),
     hint=(
-        "With the mean taken off, the best offset is the mean of what is wanted: the classes' "
-        "shares. The weights solve (xᵀx + ridge · 1) W = xᵀ wanted. Take the same mean off test_x."
+        (
+            "In detail: classes are numbered from 0 to the largest in `y`, and `ridge` is above "
+            "0. The scores are in x's dtype, and gradients reach `x` and `test_x`."
+        ),
+        (
+            "If the mean is subtracted from the states, the best offset is the mean of the "
+            "one-hot classes, that is, the classes' shares. The weights solve (xᵀx + ridge · 1) W "
+            "= xᵀ wanted. Subtract the same mean from test_x."
+        ),
     ),
     function=my_probe,
     tests=(_p_test_states, _p_mean, _p_slope, _p_blind, _p_many, _p_kinds),
@@ -486,7 +502,7 @@ PROBE = Exercise(
 
 
 def my_culprit(good, broken, names, x):
-    """Name the first module of `names` by whose output `broken` is healed on x, or None.
+    """Name the first module of `names` whose patch heals `broken` on x, or None.
 
     good, broken: two models of the same modules. Both stay as they are.
     """
@@ -691,22 +707,29 @@ CULPRIT = Exercise(
     minutes=15,
     statement=(
         "Patching finds more than answers. You have a model that works, `good`, and a copy, "
-        "`broken`, in which somebody has changed one thing: a weight, or a line of code. Every "
-        "module behind the bug puts out something else, so comparing outputs accuses many. But a "
-        "patch accuses one. Run `broken` with one module's output replaced by what that module "
-        "puts out in `good`, for the same x: if the answer is healed, the bug is not behind it.\n\n"
-        "Write `my_culprit(good, broken, names, x)`. `names` are modules of both models, in the "
-        "order in which they run, each once; their outputs are tensors. Return the first name "
-        "whose patch alone makes `broken(x)` equal to `good(x)`, everywhere within 1e-4; None if "
-        "no patch does, and also if the two agree already. Afterwards both models are as before: "
-        "weights, modes, and no hook of yours (use hooks of PyTorch; `record` and `replace` would "
-        "do as well)."
+        "`broken`, in which one thing has been changed: a weight, or a line of code. Every module "
+        "after the bug has a different output, so comparing outputs accuses many modules, but a "
+        "patch accuses only one. Run `broken` with the output of one module replaced by the "
+        "output of that module in `good`. If this heals the answer, the bug is not after that "
+        "module.\n\nWrite `my_culprit(good, broken, names, x)`. It returns the first of `names`, "
+        "in the order in which the modules run, whose patch alone makes `broken(x)` equal to "
+        "`good(x)`, or None if there is none. Afterwards, both models are as they were before."
     ),
     hint=(
-        "A hook that returns a tensor replaces the module's output. For each name: one run of "
-        "`good` with a hook that keeps the output, one of `broken` with a hook that returns it.",
-        "`torch.allclose(a, b, rtol=0, atol=1e-4)` compares. Before the loop, compare without any "
-        "patch.",
+        (
+            "In detail: equal means within 1e-4 everywhere. If the two models agree without any "
+            "patch, return None. Each module runs once, and its output is a tensor. Weights, "
+            "modes and hooks must be as before. You may use PyTorch's hooks, or `record` and "
+            "`replace`."
+        ),
+        (
+            "A hook that returns a tensor replaces the module's output. For each name, run `good` "
+            "with a hook that keeps the output, and `broken` with a hook that returns it."
+        ),
+        (
+            "`torch.allclose(a, b, rtol=0, atol=1e-4)` compares. Before the loop, compare without "
+            "any patch."
+        ),
     ),
     function=my_culprit,
     none_is_a_result=True,

@@ -25,13 +25,13 @@ def said(ax):
 def test_drawings_say_what_they_show():
     ax = draw_lens(4)
     assert [f"layer {i}" in said(ax) for i in range(5)] == [True] * 4 + [False]
-    assert said(ax).count("what the model says") == 1
+    assert said(ax).count("the prediction") == 1
     assert said(draw_sum()).count("− mean, ÷ std, × gain") == 4
     assert {"… too tired", "… too wide", "score ?", "put in"} <= set(
         said(draw_patch("tired", "wide"))
     )
     assert {"it", "tired", "cross-attention 0", "cross-attention 1"} <= set(said(draw_route()))
-    assert said(draw_stories()).count("decoder says 猫") == 3
+    assert said(draw_stories()).count("decoder predicts 猫") == 3
 
 
 def test_a_lens_table_has_a_word_in_each_cell():
