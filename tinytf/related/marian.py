@@ -1,9 +1,9 @@
 """Marian's Transformer: the paper's post-norm model with four small choices of its own.
 
-It is the model of the public OPUS-MT translators. Of ours it differs in its positions, which keep
-all sines before all cosines, in a bias per word on the scores, in swish for ReLU, and in starting a
-translation from <pad>. Source: Junczys-Dowmunt et al. 2018, *Marian: Fast Neural Machine
-Translation in C++*; Tiedemann and Thottingal 2020, *OPUS-MT*; as Hugging Face carries it on.
+It is the model of the public OPUS-MT translators. It differs from ours in its positional encoding,
+which has all sines before all cosines, in a bias for each word's logit, in swish for ReLU, and in
+starting a translation from <pad>. Source: Junczys-Dowmunt et al. 2018, *Marian: Fast Neural Machine
+Translation in C++*; Tiedemann and Thottingal 2020, *OPUS-MT*; as implemented by Hugging Face.
 """
 
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ __all__ = ["Marian", "MarianConfig", "half_and_half", "halves", "reorder_stream"
 
 @dataclass(frozen=True)
 class MarianConfig(TransformerConfig):
-    """The sizes of a `Marian`, whose vocabulary is theirs in another order.
+    """The sizes of a `Marian`, whose vocabulary is in another order here than in Marian itself.
 
-    Our ids 0, 1 and 2 are <pad>, the start and <eos>, as everywhere in tinytf; the others follow as
-    they stood. Theirs has no start: its decoder begins with <pad>, which must then not be masked.
-    So the start is a copy of <pad>, and our vocabulary is larger by 1.
+    Our ids 0, 1 and 2 are <pad>, the start and <eos>, as everywhere in tinytf; the others follow in
+    Marian's order. Marian has no start: its decoder begins with <pad>, which must not be masked
+    there. So our start is a copy of <pad>, and our vocabulary is larger by 1.
     """
 
     activation: str = "silu"  # swish is another name of it
@@ -49,7 +49,7 @@ class MarianConfig(TransformerConfig):
 
     @property
     def order(self) -> Tensor:
-        """Their id of each of our words: (V,), their <pad> twice."""
+        """Marian's id of each of our words: (V,), with its <pad> twice."""
         first = [self.their_pad_id, self.their_pad_id, self.their_eos_id]
         return torch.tensor(
             [*first, *(i for i in range(self.src_vocab_size - 1) if i not in first)]
@@ -57,14 +57,17 @@ class MarianConfig(TransformerConfig):
 
     @property
     def places(self) -> Tensor:
-        """Our id of each of their words, (V - 1,): the other way round, with 0 for <pad>."""
+        """Our id of each of Marian's words, (V - 1,): the inverse of `order`, with 0 for <pad>."""
         ours = torch.arange(self.src_vocab_size)
         ours = ours[ours != 1]
         return ours[self.order[ours].argsort()]
 
 
 class Marian(Transformer):
-    """A `Transformer` with Marian's positions and a learned bias per word of the output."""
+    """A `Transformer` with Marian's positional table and an output projection with a bias.
+
+    The bias is initialised to 0, and `tie` makes the new projection share the embedding's matrix.
+    """
 
     def __init__(self, config: MarianConfig) -> None:
         super().__init__(config)
@@ -74,33 +77,34 @@ class Marian(Transformer):
         self.tie()
 
     def position_table(self) -> Tensor:
-        """Tabulate the positions as Marian orders them, (max_len, C)."""
+        """Return the positional encodings in Marian's order, (max_len, C)."""
         return half_and_half(self.config.max_len, self.config.d_model)
 
 
 def halves(d_model: int) -> Tensor:
-    """Return the even places of 0..d_model-1, then the odd ones: a tensor of integers."""
+    """Return the even numbers of 0..d_model-1, then the odd ones: a tensor of integers."""
     places = torch.arange(d_model)
     return torch.cat([places[0::2], places[1::2]])
 
 
 def half_and_half(max_len: int, d_model: int) -> Tensor:
-    """Tabulate sinusoids with all sines in the first half, all cosines in the second.
+    """Return sinusoidal encodings with all sines in the first half and all cosines in the second.
 
-    The numbers are those of `sinusoidal_encoding`, whose columns 2i and 2i+1 are now d_model/2
-    apart. Returns (max_len, d_model).
+    The columns are those of `sinusoidal_encoding(max_len, d_model)`, in the order of
+    `halves(d_model)`. Returns (max_len, d_model).
     """
     return sinusoidal_encoding(max_len, d_model)[:, halves(d_model)]
 
 
 @torch.no_grad()
 def reorder_stream(model: Transformer, order: Tensor) -> None:
-    """Put feature order[j] of the residual stream in place j, in all that reads or writes it.
+    """Move feature order[j] of the residual stream to position j, in all parts of the model.
 
-    Embeddings, norms and linear maps change in place, and so does the table of positions; the heads
-    and the inside of the feed-forward network stay as they are. What the model computes stays the
-    same, its states in another order. Raises ValueError if `order` is no permutation of
-    0..d_model-1.
+    The parameters change in place, each tied matrix once, and so does the buffer
+    `model.positions.table`; the heads and the hidden units of the feed-forward network keep their
+    order. `WRITERS` names the layers that write to the stream, and the parts with "norm" in their
+    names have a gain and a bias for each feature. The model computes the same as before, with its
+    states in another order. Raises ValueError if `order` is not a permutation of 0..d_model-1.
     """
     width = model.config.d_model
     if order.sort().values.tolist() != list(range(width)):
@@ -110,6 +114,6 @@ def reorder_stream(model: Transformer, order: Tensor) -> None:
     for name, parameter in model.named_parameters():
         module = name.split(".")[-2]
         if parameter.dim() == 2 and module not in WRITERS:
-            parameter.copy_(parameter[:, order])  # embeddings, and maps that read the stream
+            parameter.copy_(parameter[:, order])  # embeddings, and layers that read the stream
         elif module in WRITERS or "norm" in module:
             parameter.copy_(parameter[order])

@@ -8,10 +8,12 @@ from tinytf_course.grading import Answers, WrongAnswer
 
 
 def my_reorder_heads(state, num_heads, order):
-    """A Transformer's tensors, by name, with the heads of every attention in another order.
+    """Return a Transformer's tensors, by name, with the heads of every attention reordered.
 
     state maps names to tensors, as `model.state_dict()` does; order is a permutation of
-    0..num_heads-1, and head order[j] goes to place j. Returns a dictionary with the same names.
+    0..num_heads-1, and head order[j] becomes head j. A head is d_model / num_heads neighbouring
+    numbers of a query, key or value; they stay together and in their order. Returns a new
+    dictionary with the same names and dtypes.
     """
     new = {}
     for name, old in state.items():
@@ -95,14 +97,15 @@ HEADS = Answers(
             "biases forgotten",
             _variant(lambda part, old, *_: old if _makes(part, old, 1) else None),
             "w_q.bias",
-            "A query is a product plus a bias: each head has numbers of the bias, and they move "
+            "A query is a product plus a bias. Part of the bias belongs to each head and has to "
+            "move "
             "with it.",
         ),
         WrongAnswer(
             "w_o forgotten",
             _left("w_o"),
             "It reads the heads",
-            "`w_o` still looks for each head at its old place. A whole agreement has to move.",
+            "`w_o` still reads each head at its old position. The whole convention has to change.",
         ),
         WrongAnswer(
             "rows of w_o for its columns",
@@ -112,8 +115,8 @@ HEADS = Answers(
                 )
             ),
             "It reads the heads",
-            "`nn.Linear` keeps (outputs, inputs): the heads are what `w_o` reads, its columns. Its "
-            "rows are features of the stream.",
+            "`nn.Linear` stores (outputs, inputs): `w_o` reads the heads, so they are its columns. "
+            "Its rows are features of the stream.",
         ),
         WrongAnswer(
             "the bias of w_o too",
@@ -123,7 +126,7 @@ HEADS = Answers(
                 )
             ),
             "w_o.bias",
-            "What `w_o` adds is added to the stream, after the heads were mixed.",
+            "The bias of `w_o` is added to the stream, after the heads have been mixed.",
         ),
         WrongAnswer(
             "columns for rows",
@@ -131,32 +134,32 @@ HEADS = Answers(
                 lambda part, old, n, order: _across(old, n, order) if _makes(part, old, 2) else None
             ),
             "w_q.weight",
-            "`nn.Linear` keeps (outputs, inputs): heads are what `w_q` makes, its rows. Its "
-            "columns read the stream.",
+            "`nn.Linear` stores (outputs, inputs): `w_q` writes the heads, so they are its rows. "
+            "Its columns read the stream.",
         ),
         WrongAnswer(
             "the inverse order",
             lambda state, n, order: my_reorder_heads(state, n, order.argsort()),
-            "Rows 0 to 3 make head 0",
-            "Head order[j] goes to place j: that is `heads[order]`. `order.argsort()` undoes it.",
+            "Rows 0 to 3 write head 0",
+            "Head order[j] becomes head j: that is `heads[order]`. `order.argsort()` undoes it.",
         ),
         WrongAnswer(
             "heads taken apart",
             _variant(_strided),
-            "Rows 0 to 3 make head 0",
-            "A head's numbers stand side by side: split into (num_heads, D), not (D, num_heads).",
+            "Rows 0 to 3 write head 0",
+            "A head's numbers are neighbours: split into (num_heads, D), not (D, num_heads).",
         ),
         WrongAnswer(
             "single numbers for heads",
             _variant(_single),
-            "Rows 0 to 3 make head 0",
+            "Rows 0 to 3 write head 0",
             "`order` counts heads. Each is D rows, which move together.",
         ),
         WrongAnswer(
             "values forgotten",
             _left("w_v"),
             "in encoder.layers.0.self_attention.w_v.weight",
-            "A head asks, is asked and is read: its queries, its keys and its values move alike.",
+            "A head has queries, keys and values, and all three have to move alike.",
         ),
         WrongAnswer(
             "queries only",
@@ -191,8 +194,8 @@ HEADS = Answers(
         WrongAnswer(
             "nothing moves",
             lambda state, n, order: dict(state),
-            "Rows 0 to 3 make head 0",
-            "The model computes the same, but the heads stand where they stood.",
+            "Rows 0 to 3 write head 0",
+            "The model computes the same, but its heads are where they were.",
         ),
         WrongAnswer(
             "float32 comes out",
@@ -200,13 +203,13 @@ HEADS = Answers(
                 k: v.float() for k, v in my_reorder_heads(state, n, order).items()
             },
             "is torch.float32 now, and was torch.float64",
-            "Another order is all that is asked for: keep each tensor's dtype.",
+            "Only the order should change: keep the dtype of each tensor.",
         ),
         WrongAnswer(
             "the caller's tensors overwritten",
             _in_place,
             "your code changes the caller's `state",
-            "`copy_` writes into the model whose tensors these are. Make a new dictionary of new "
+            "`copy_` changes the model to which these tensors belong. Make a new dictionary of new "
             "tensors.",
         ),
     ),
@@ -216,9 +219,10 @@ HEADS = Answers(
 
 
 def my_order(size, pad, eos):
-    """List Marian's ids in the order of our table: size + 1 whole numbers.
+    """Return the list of Marian's ids in the order of our table: size + 1 integers.
 
-    `size` is how many words Marian has, `pad` and `eos` its ids of <pad> and <eos>.
+    size is the number of Marian's words; pad and eos are its ids of <pad> and <eos>, which can be
+    anything from 0 to size - 1.
     """
     first = [pad, pad, eos]
     return first + [i for i in range(size) if i not in first]
@@ -232,13 +236,13 @@ WORDS = Answers(
             "no <pad> at all",
             lambda size, pad, eos: [i for i in my_order(size, pad, eos) if i != pad],
             "the shape is (3,), expected (5,)",
-            "Their <pad> stands in our table twice: as <pad> and as the start.",
+            "Marian's <pad> is in our table twice: as <pad> and as the start.",
         ),
         WrongAnswer(
             "the start left out",
             lambda size, pad, eos: my_order(size, pad, eos)[1:],
             "the shape is (4,), expected (5,)",
-            "Our row 1 is the start, a copy of their <pad>: size + 1 rows in all.",
+            "Our row 1 is the start, a copy of Marian's <pad>, so there are size + 1 rows.",
         ),
         WrongAnswer(
             "<eos> before the start",
@@ -250,25 +254,25 @@ WORDS = Answers(
             "<eos> taken to be 0 and <pad> the last",
             lambda size, pad, eos: my_order(size, size - 1, 0),
             "you get [4, 4, 0, 1, 2, 3]",
-            "`pad` and `eos` are arguments: they can stand anywhere.",
+            "`pad` and `eos` are arguments, and can be any two ids.",
         ),
         WrongAnswer(
             "<pad> and <eos> twice",
             lambda size, pad, eos: [pad, pad, eos, *range(size)],
             "the shape is (7,), expected (5,)",
-            "After the first three come the words that are not yet among them.",
+            "After the first three, only the words that are not among them follow.",
         ),
         WrongAnswer(
             "words after <eos> only",
             lambda size, pad, eos: [pad, pad, eos, *(i for i in range(eos + 1, size) if i != pad)],
             "for size=3, pad=0, eos=2, the shape is (3,)",
-            "<eos> can stand anywhere, also behind other words.",
+            "<eos> can be anywhere, even after other words.",
         ),
         WrongAnswer(
             "the other direction",
             lambda size, pad, eos: [my_order(size, pad, eos).index(i) for i in range(size)],
             "the shape is (4,), expected (5,)",
-            "That is our id of each of their words. Asked for is their id of each of ours.",
+            "These are our ids of Marian's words. The task asks for Marian's ids of ours.",
         ),
     ),
 )

@@ -1,14 +1,14 @@
-"""Drawings of what a public translator does otherwise: its choices, its features, its start."""
+"""Drawings of how a public translator differs: its choices, its features, its start."""
 
 from tinytf_course.drawings.diagram import Diagram
 
 CHOICES = (
     ("word ids", "input", "<pad> 0,\n<eos> 2", "<eos> 0,\n<pad> last", "order"),
-    ("table of words", "embedding", "rows by\nour ids", "rows by\ntheir ids", "order"),
+    ("embedding", "embedding", "rows by\nour ids", "rows by\ntheir ids", "order"),
     ("+ positions", "position", "sine, cosine,\nsine, …", "sines,\nthen cosines", "order"),
     ("6 + 6 layers", "encoder", "ReLU", "swish", "new"),
-    ("output map", "output", "no bias", "a bias\nper word", "new"),
-    ("start", "decoder", "a word\nof its own", "<pad>,\nand read", "order"),
+    ("output", "output", "no bias", "a bias\nper word", "new"),
+    ("start", "decoder", "a row\nof its own", "<pad>,\nnot hidden", "order"),
 )
 
 
@@ -43,16 +43,16 @@ def draw_choices():
 
 
 def draw_reorder(writer, stream, reader, order):
-    """Draw a map that writes a stream and one that reads it, before and after a new order.
+    """Draw a layer that writes a stream and one that reads it, before and after a reordering.
 
     `writer` is (C, inputs), `stream` the C numbers it writes, `reader` (outputs, C), `order` the
-    places that the features are taken from. Returns the Axes.
+    positions that the features are taken from. Returns the Axes.
     """
     names = [f"{i}" for i in range(len(stream))]
     moved = [names[i] for i in order]
     d = Diagram(
         19.4, 7.9,
-        alt="Two rows. Above, a map of four rows writes a stream of four features, and a map of "
+        alt="Two rows. Above, a layer of four rows writes a stream of four features, and one of "
         f"four columns reads it. Below the same with the features in the order {', '.join(moved)}: "
         "the writer's rows, the stream and the reader's columns have moved alike.",
     )  # fmt: skip
@@ -66,13 +66,13 @@ def draw_reorder(writer, stream, reader, order):
         d.arrow(middle, last, "reads")
         d.arrow(last, read)
     for x, head in ((3.3, "writer: a row per feature"), (8.6, "stream: C features"),
-                    (14.0, "reader: a column per feature"), (17.9, "read")):  # fmt: skip
+                    (14.0, "reader: a column per feature"), (17.9, "result")):  # fmt: skip
         d.text(x, 7.55, head)
     return d.ax
 
 
 def draw_start():
-    """Draw the two jobs of Marian's <pad>, and how our table parts them; returns the Axes."""
+    """Draw the two jobs of Marian's <pad>, and the two rows of our table; returns the Axes."""
     d = Diagram(
         14, 5,
         alt="Left, Marian's table: one row, pad, does two jobs. It starts every translation, where "

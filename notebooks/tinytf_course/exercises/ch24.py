@@ -17,10 +17,12 @@ ORDER = torch.tensor([1, 2, 0])
 
 
 def my_reorder_heads(state, num_heads, order):
-    """A Transformer's tensors, by name, with the heads of every attention in another order.
+    """Return a Transformer's tensors, by name, with the heads of every attention reordered.
 
     state maps names to tensors, as `model.state_dict()` does; order is a permutation of
-    0..num_heads-1, and head order[j] goes to place j. Returns a dictionary with the same names.
+    0..num_heads-1, and head order[j] becomes head j. A head is d_model / num_heads neighbouring
+    numbers of a query, key or value; they stay together and in their order. Returns a new
+    dictionary with the same names and dtypes.
     """
     raise NotImplementedError
 
@@ -40,7 +42,7 @@ def _model(norm="pre", layers=2, heads=3, dtype=torch.float32, **changes):
 
 
 def _told(model):
-    """Tensors that tell where a number stood: its row, and a hundredth more by column."""
+    """Tensors whose numbers tell where they were: the row, and a hundredth more by column."""
     state = {}
     for name, tensor in model.state_dict().items():
         rows = torch.arange(float(len(tensor)))
@@ -50,7 +52,7 @@ def _told(model):
 
 
 def _moved(tensor, axis, heads, order):
-    """A tensor whose blocks along this axis stand in their new places."""
+    """A tensor whose blocks along this axis are in their new order."""
     if axis is None:
         return tensor
     blocks = tensor.chunk(heads, axis)
@@ -101,23 +103,25 @@ def _check(answer, kind, note):
 
 
 def _rows(answer):
-    """what makes queries, keys and values makes each head in its new place"""
-    _check(answer, "weight", "Rows 0 to 3 make head 0, rows 4 to 7 head 1: expected first.")
+    """w_q, w_k and w_v write each head at its new position"""
+    _check(answer, "weight", "Rows 0 to 3 write head 0, and rows 4 to 7 head 1, expected first.")
 
 
 def _biases(answer):
-    """each head's biases go with it"""
-    _check(answer, "bias", "Numbers 0 to 3 are added to head 0, 4 to 7 to head 1: expected first.")
+    """each head's biases move with it"""
+    _check(
+        answer, "bias", "Numbers 0 to 3 are added to head 0, and 4 to 7 to head 1, expected first."
+    )
 
 
 def _columns(answer):
-    """what collects the heads finds each in its new place"""
+    """w_o reads each head at its new position"""
     _check(answer, "collector", "It reads the heads: columns 0 to 3 head 0, columns 4 to 7 head 1.")
 
 
 def _others(answer):
-    """what has no heads stays"""
-    _check(answer, "other", "It neither makes heads nor reads them.")
+    """all other tensors stay as they are"""
+    _check(answer, "other", "It neither writes heads nor reads them.")
 
 
 _SIZES = {
@@ -130,7 +134,7 @@ _SIZES = {
 
 
 def _scores(model):
-    """What a model says about two sentences, one of them padded."""
+    """A model's logits for two sentences, one of them padded."""
     src, tgt = torch.tensor([[5, 3, 1, 4], [2, 1, 0, 0]]), torch.tensor([[1, 4, 3], [1, 2, 5]])
     with torch.no_grad():
         return model(src, tgt)
@@ -138,7 +142,7 @@ def _scores(model):
 
 @functools.cache
 def _running(name):
-    """A model in float64, its tensors, and what it says."""
+    """A model in float64, its tensors, and its logits."""
     model = _model(dtype=torch.float64, **_SIZES[name])
     state = {part: tensor.clone() for part, tensor in model.state_dict().items()}
     return model, state, _scores(model)
@@ -162,7 +166,7 @@ def _computes(answer):
                 stays = torch.equal(tensor, state[part])
                 expect(not stays, f"{where}, {part} is as it was, expected its heads to move")
         model.load_state_dict(got)
-        same(_scores(model), expected, f"{where}, its scores")
+        same(_scores(model), expected, f"{where}, the logits")
 
 
 HEADS = Exercise(
@@ -171,16 +175,16 @@ HEADS = Exercise(
     difficulty=2,
     minutes=12,
     statement=(
-        "Write `my_reorder_heads(state, num_heads, order)`: the tensors of a `Transformer`, by "
-        "name, with the heads of every attention in another order, so that the model computes the "
-        "same. Head `order[j]` goes to place j. A head is `d_model / num_heads` numbers side by "
-        "side in a query, a key or a value (chapter 06); its numbers stay together, and in their "
-        "order. `w_q`, `w_k` and `w_v` make the heads, `w_o` reads them, a linear map's weight is "
-        "(outputs, inputs), and the stream stays as it is."
+        "Put the heads of every attention in a `Transformer` into another order without changing "
+        "what the model computes. Write `my_reorder_heads(state, num_heads, order)`, which takes "
+        "the model's tensors by name and returns them with head `order[j]` as head j. Recall that "
+        "an `nn.Linear` stores its weight as (outputs, inputs), and that a head consists of "
+        "`d_model / num_heads` neighbouring numbers of each query, key and value (chapter 6)."
     ),
     hint=(
-        "`part, kind = name.split('.')[-2:]` says which map it is, and whether weight or bias. "
-        "Along which axis do heads lie? `unflatten` makes (heads, numbers) of that axis."
+        "`part, kind = name.split('.')[-2:]` gives the layer's name and whether the tensor is its "
+        "weight or its bias. Which layers write the heads, and which one reads them? `unflatten` "
+        "splits an axis into (heads, numbers)."
     ),
     function=my_reorder_heads,
     tests=(_rows, _biases, _columns, _others, _computes),
@@ -190,9 +194,10 @@ HEADS = Exercise(
 
 
 def my_order(size, pad, eos):
-    """List Marian's ids in the order of our table: size + 1 whole numbers.
+    """Return the list of Marian's ids in the order of our table: size + 1 integers.
 
-    `size` is how many words Marian has, `pad` and `eos` its ids of <pad> and <eos>.
+    size is the number of Marian's words; pad and eos are its ids of <pad> and <eos>, which can be
+    anything from 0 to size - 1.
     """
     raise NotImplementedError
 
@@ -202,19 +207,19 @@ def _ordered(size, pad, eos):
 
 
 def _at_the_end(answer):
-    """<eos> is their first word and <pad> their last, as in the public models"""
+    """<eos> is Marian's first word and <pad> its last, as in the public models"""
     agrees(answer, _ordered, 4, 3, 0)
     agrees(answer, _ordered, 9, 8, 0)
 
 
 def _at_the_front(answer):
-    """<pad> and <eos> are their first words"""
+    """<pad> and <eos> are Marian's first words"""
     agrees(answer, _ordered, 5, 0, 1)
     agrees(answer, _ordered, 5, 1, 0)
 
 
 def _anywhere(answer):
-    """<pad> and <eos> stand anywhere"""
+    """<pad> and <eos> are anywhere in the table"""
     for size in (2, 3, 5):
         for pad in range(size):
             for eos in range(size):
@@ -228,13 +233,12 @@ WORDS = Exercise(
     difficulty=1,
     minutes=8,
     statement=(
-        "Marian's table has `size` rows, one for each of its words; `pad` and `eos` are its ids "
-        "of `<pad>` and `<eos>`, which can stand anywhere. Write `my_order(size, pad, eos)`: the "
-        "list of Marian's ids in the order of our table, `size + 1` whole numbers. Our row 0 is "
-        "their `<pad>`, our row 1, the start, is their `<pad>` again, our row 2 is their `<eos>`, "
-        "and all other words follow in the order in which they stand in Marian's table."
+        "Write `my_order(size, pad, eos)`, which lists Marian's ids in the order of our embedding "
+        "table. Marian's table has `size` rows, and ours has one more: row 0 is Marian's `<pad>`, "
+        "row 1, the start, is its `<pad>` again, row 2 is its `<eos>`, and all other words follow "
+        "in Marian's order."
     ),
-    hint="Write down the first three, then every id of theirs that is not yet among them.",
+    hint="Write down the first three ids, then every other id that is not among them yet.",
     function=my_order,
     tests=(_at_the_end, _at_the_front, _anywhere),
 )
