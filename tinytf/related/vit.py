@@ -27,9 +27,9 @@ def split_patches(images: Tensor, size: int) -> Tensor:
 
 
 class PatchEmbedding(nn.Module):
-    """Map each patch to d_model numbers by one linear map: the image's embedding table.
+    """Embed the patches of an image by a linear layer, `project`: (B, N, C).
 
-    The same as a convolution whose kernel and stride are the patch's size.
+    This equals a convolution whose kernel and stride are as long as the patch.
     """
 
     def __init__(self, d_model: int, size: int, channels: int = 1) -> None:
@@ -75,16 +75,17 @@ class ImageConfig:
 
     @property
     def num_patches(self) -> int:
-        """How many patches the encoder reads, the class token not counted."""
+        """The number of patches, without the class token."""
         return (self.image_size // self.patch_size) ** 2
 
 
 class ImageClassifier(nn.Module):
-    """Chapter 12's `Encoder` over the patches of an image, and a class token that answers.
+    """Classify images with an `Encoder` over their patches and a class token.
 
-    Pre-norm, exact GELU, learned positions; linear maps start as Xavier has it, the class token
-    and the output map at zero, positions at N(0, 0.2²): the 0.02 of larger models is drowned by
-    patches of so few pixels. Source: Dosovitskiy et al. 2021 (ViT), section 3.1.
+    Pre-LN, exact GELU, learned positions. Linear layers are initialised by `xavier`, the class
+    token and the output projection by zeros, and positions by N(0, 0.2²), because the 0.02 of
+    larger models would be swamped by patches of so few pixels.
+    Source: Dosovitskiy et al. 2021 (ViT), section 3.1.
     """
 
     def __init__(self, config: ImageConfig) -> None:
@@ -102,16 +103,17 @@ class ImageClassifier(nn.Module):
         nn.init.normal_(self.positions.table, std=0.2)
 
     def forward(self, images: Tensor, visible: Tensor | None = None) -> Tensor:
-        """Score the classes: images (B, channels, height, width) -> logits (B, num_classes).
+        """Return the logits (B, num_classes) of images (B, channels, height, width).
 
-        `visible`, boolean (B, N), says which patches may be looked at; the class token always may.
+        `visible`, boolean (B, N), says which patches may be attended to; the class token always
+        may.
         Raises ValueError for images of another size, as `PatchEmbedding` does, and for a `visible`
         that is not boolean or of another shape.
         """
         return self.output(self.encode(images, visible)[:, 0])
 
     def encode(self, images: Tensor, visible: Tensor | None = None) -> Tensor:
-        """Represent the class token and each patch: images -> states (B, 1 + N, C)."""
+        """Return the states (B, 1 + N, C) of the class token and the patches of images."""
         if images.shape[2:] != 2 * (self.config.image_size,):
             raise ValueError(
                 f"images must be {self.config.image_size} × {self.config.image_size} pixels, "
@@ -123,7 +125,7 @@ class ImageClassifier(nn.Module):
         return self.encoder(x, None if visible is None else self._mask(visible, patches))
 
     def _mask(self, visible: Tensor, patches: Tensor) -> Tensor:
-        """The keys that may be attended: (B, N) -> (B, 1, 1, 1 + N)."""
+        """Return the mask of keys that may be attended to: (B, N) -> (B, 1, 1, 1 + N)."""
         if visible.dtype != torch.bool or visible.shape != patches.shape[:2]:
             raise ValueError(
                 f"visible must be boolean {tuple(patches.shape[:2])}, "

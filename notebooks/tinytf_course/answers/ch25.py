@@ -9,10 +9,11 @@ from tinytf_course.grading import Answers, WrongAnswer
 
 
 def my_join_patches(patches, size, shape):
-    """Put patches together again: (B, N, channels · size²) -> images (B, channels, height, width).
+    """Join patches (B, N, channels · size²) to images (B, channels, height, width).
 
     The inverse of `split_patches(images, size)`: patches come in reading order, the numbers of each
-    by channel, then row, then column. `shape` is (channels, height, width).
+    by channel, then row, then column. `shape` is (channels, height, width), and the images keep
+    the patches' dtype and device.
     """
     channels, height, width = shape
     down, across = height // size, width // size
@@ -75,18 +76,19 @@ PATCHES = Answers(
             "reshaped without a permute",
             lambda patches, size, shape: patches.reshape(len(patches), *shape),
             "line 1, you get [1, 1, 2, 2, 2, 2]",
-            "The shape is right and nothing complains, but a patch became a stretch of one line.",
+            "The shape is right and no error is raised, but a patch has become a piece of one "
+            "line.",
         ),
         WrongAnswer(
             "patches by columns",
             _counted_across_first,
             "line 1, you get [0, 0, 2, 2, 4, 4]",
-            "Patches were cut row by row: the axis that counts down comes before the one across.",
+            "Patches come row by row, so the axis that counts down precedes the one across.",
         ),
         WrongAnswer(
             "patches turned over",
             _in_order(0, 3, 1, 5, 2, 4),
-            "Pixel 1 stands to the right of pixel 0",
+            "Pixel 1 is to the right of pixel 0",
             "Rows and columns inside each patch are swapped: every patch is mirrored.",
         ),
         WrongAnswer(
@@ -105,7 +107,7 @@ PATCHES = Answers(
             "height and width swapped",
             lambda patches, size, shape: my_join_patches(patches, size, shape).transpose(2, 3),
             "the shape is (2, 3, 6, 4)",
-            "The image lies on its side. With square images no shape would have told you.",
+            "The image lies on its side. With square images the shape would not have shown it.",
         ),
         WrongAnswer(
             "batch and patches mixed",
@@ -139,13 +141,14 @@ PATCHES = Answers(
             "cut off from the graph",
             lambda patches, size, shape: my_join_patches(patches.detach(), size, shape),
             "no gradient reaches `patches`",
-            "The pixels are right, but what drew the patches would never learn from the image.",
+            "The pixels are right, but no gradient reaches whatever produced the patches.",
         ),
         WrongAnswer(
             "by way of float32",
             lambda patches, size, shape: my_join_patches(patches.float(), size, shape).to(patches),
             "you get [[[[16777216, 9007199254740992]]]]",
-            "The dtype comes back, the numbers do not: float32 has 24 bits. Reshapes need no other "
+            "The dtype comes back, but not the numbers: float32 has 24 bits. Reshapes need no "
+            "other "
             "dtype.",
         ),
     ),
@@ -156,11 +159,12 @@ PATCHES = Answers(
 
 
 def my_occlusion(model, image, num_patches):
-    """How much the model's answer needs each patch of an image (1, height, width): (N,), in nats.
+    """Return how much the model's prediction needs each patch of an image: (N,), in nats.
 
-    `model(images, visible)` scores classes, (B, classes), for images (B, 1, height, width);
-    `visible`, boolean (B, N), says which patches it may read. The answer is the class it scores
-    highest when it reads them all; N is `num_patches`.
+    `image` is (1, height, width), and N is `num_patches`. `model(images, visible)` returns logits
+    (B, classes) for images (B, 1, height, width); `visible`, boolean (B, N) and on the images'
+    device, says which patches it may read. The prediction is the class with the highest logit
+    when all patches are visible.
     """
     visible = torch.ones(1 + num_patches, num_patches, dtype=torch.bool, device=image.device)
     visible[1:].fill_diagonal_(False)  # row 0 hides nothing, row 1 + n hides patch n
@@ -276,33 +280,35 @@ OCCLUSION = Answers(
             "turned round",
             _turned_round,
             "Without patch 0 the log-probability of class 1",
-            "A fall is before less after: the patches an answer needs have positive numbers.",
+            "A fall is before minus after: patches that the prediction needs have positive "
+            "numbers.",
         ),
         WrongAnswer(
             "all hidden but one",
             _alone,
             "Without patch 0 the log-probability of class 1",
-            "This reads one patch at a time. What a patch says alone is another question.",
+            "This shows one patch at a time. What a patch contributes alone is another question.",
         ),
         WrongAnswer(
             "all hidden up to this one",
             _one_after_another,
             "falls",
-            "Each patch is hidden alone: the others are seen again.",
+            "Each patch is hidden alone, with all others visible.",
         ),
         WrongAnswer(
             "scores for log-probabilities",
             _scores,
             "Without patch 1 both classes lose 3",
-            "Only differences of scores matter: what raises all classes changes no answer. Take "
+            "Only differences of logits matter: raising all classes changes no prediction. Take "
             "the log-softmax first.",
         ),
         WrongAnswer(
             "probabilities",
             _plain_probabilities,
             "Without patch 0 the log-probability of class 1",
-            "In probabilities nothing seems needed once a model is sure. Log-probabilities still "
-            "tell .999 from .9999.",
+            "In probabilities nothing seems needed once a model is certain. Log-probabilities "
+            "still "
+            "distinguish .999 from .9999.",
         ),
         WrongAnswer(
             "the logarithm of a softmax",
@@ -315,52 +321,52 @@ OCCLUSION = Answers(
             "the best class each time",
             _best_each_time,
             "Keep to class 1",
-            "If hiding a patch turns the answer over, the new winner may be as sure as the old "
-            "one. Follow the class that was the answer.",
+            "If hiding a patch changes the prediction, the new winner may be as certain as the old "
+            "one. Follow the class that was predicted with all patches.",
         ),
         WrongAnswer(
             "class 0 always",
             _class_0,
-            "The answer is class 2",
-            "The answer is the class with the largest score when all is seen: `argmax`.",
+            "The prediction is class 2",
+            "The prediction is the class with the largest logit when all is visible: `argmax`.",
         ),
         WrongAnswer(
             "the answer taken from a run with a patch hidden",
             _first_hidden,
             "and class 0 without patch 0",
-            "What is asked about is the answer that the model gives when it sees everything.",
+            "The task is about the prediction that the model makes when everything is visible.",
         ),
         WrongAnswer(
             "what speaks against it cut off",
             lambda model, image, n: my_occlusion(model, image, n).clamp(min=0),
             "you get [1, 0, 0, 0]",
-            "A patch can speak against the answer: without it the log-probability rises, and what "
-            "falls is less than 0.",
+            "A patch can be against the prediction: without it the log-probability rises, and the "
+            "fall is negative.",
         ),
         WrongAnswer(
             "shares of the whole loss",
             lambda model, image, n: (lost := my_occlusion(model, image, n)) / lost.sum(),
             "you get [1.229, 0, -0.229, 0]",
-            "Asked for are nats, not shares that add up to 1.",
+            "The result is in nats, not in shares that add up to 1.",
         ),
         WrongAnswer(
             "a blank image",
             _blank_image,
-            "says three times what it is written to say",
-            "The image itself has to be read, patch by patch: hand `image` to the model.",
+            "so its logits count three times",
+            "The model has to read the image itself: pass `image` to it.",
         ),
         WrongAnswer(
             "painted over with paper",
             _painted,
-            "Hidden is not painted over",
-            "Blank paper is a patch too: the model reads it, and in some places white tells a "
-            "digit from another.",
+            "Hidden does not mean painted over",
+            "Blank paper is a patch, too: the model reads it, and in some positions white is what "
+            "distinguishes two digits.",
         ),
         WrongAnswer(
             "never compared with the whole",
             _without_the_whole,
             "Without patch 0 the log-probability of class 1",
-            "That is how unsure the model is without the patch. How unsure was it with all?",
+            "That is how uncertain the model is without the patch. How uncertain was it with all?",
         ),
         WrongAnswer(
             "what is visible said on the CPU",

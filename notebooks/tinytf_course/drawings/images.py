@@ -1,4 +1,4 @@
-"""Images as the encoder reads them: cut into patches, looked at, and placed by what was learned."""
+"""Images as the encoder reads them: patches, attention maps, and learned positions."""
 
 import math
 
@@ -57,7 +57,7 @@ def draw_patches(image, size):
     d = Diagram(
         14.4, max(height * cell, len(corners) * 0.95) + 1.1,
         alt=f"An image of {height} by {width} numbers is cut into {len(corners)} squares; each "
-        "square, read line by line, becomes a row of its own, and the rows stand in reading order.",
+        "square, read line by line, becomes a row of its own, and the rows are in reading order.",
     )  # fmt: skip
     middle = (max(height * cell, len(corners) * 0.95) + 0.4) / 2
     whole = d.matrix(3.0, middle, image, role="input", digits=0, cell=cell)
@@ -88,9 +88,9 @@ def draw_vit(placeholders=()):
     missing, row = " and ".join(placeholders), "(B, 16, C)" if token else "(B, 17, C)"
     d = Diagram(
         16.6, 8.5,
-        alt="From below: an image is cut into 16 patches, one linear map makes a vector of each; a "
-        "class token stands in front, each gets its position, chapter 12's encoder makes a state "
-        "of each, and the output map scores the classes from "
+        alt="From below: an image is cut into 16 patches, a linear layer makes a vector of each; a "
+        "class token precedes them, each gets its position, chapter 12's encoder makes a state "
+        "of each, and the output projection scores the classes from "
         + ("the mean of the states." if token else "the first state.")
         + (f" Not there yet: {missing}." if missing else ""),
     )  # fmt: skip
@@ -103,7 +103,7 @@ def draw_vit(placeholders=()):
         d.text(3.8, y - 0.2, shape, size=SMALL, align="right")
     image = d.box(3.9, 0.75, "image", "(B, 1, 8, 8)", role="input", size=(2.3, 0.9))
     cut = d.box(7.4, 0.75, "patches", "(B, 16, 4)", role="input", size=(2.3, 0.9))
-    mapped = d.box(11.0, 0.75, "linear map", role="embedding", size=(2.3, 0.9))
+    mapped = d.box(11.0, 0.75, "linear layer", role="embedding", size=(2.3, 0.9))
     d.arrow(image, cut, "cut")
     d.arrow(cut, mapped)
     encoder = d.box(middle, 4.85, "encoder", role="encoder", size=(wide, 0.8))
@@ -122,7 +122,7 @@ def draw_vit(placeholders=()):
         states.append(state)
         if not first:
             d.arrow(mapped.top, below.bottom)
-    output = d.box(middle if token else xs[0], 7.8, "output map", "(B, 10)", role="output",
+    output = d.box(middle if token else xs[0], 7.8, "output", "(B, 10)", role="output",
                    size=(2.4, 0.9))  # fmt: skip
     for state in states[1:] if token else states[:1]:
         d.arrow(state.top, output.bottom)

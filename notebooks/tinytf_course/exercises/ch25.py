@@ -22,10 +22,11 @@ from tinytf_course.words import short
 
 
 def my_join_patches(patches, size, shape):
-    """Put patches together again: (B, N, channels · size²) -> images (B, channels, height, width).
+    """Join patches (B, N, channels · size²) to images (B, channels, height, width).
 
     The inverse of `split_patches(images, size)`: patches come in reading order, the numbers of each
-    by channel, then row, then column. `shape` is (channels, height, width).
+    by channel, then row, then column. `shape` is (channels, height, width), and the images keep
+    the patches' dtype and device.
     """
     raise NotImplementedError
 
@@ -52,7 +53,7 @@ def _numbered():
 
 
 def _shape(answer):
-    """the images have the shape asked for"""
+    """the images have the right shape"""
     got = tensor(answer(torch.zeros(2, 6, 12), 2, (3, 4, 6)), "the answer")
     where = "for patches (2, 6, 12), size=2, shape=(3, 4, 6)"
     message = f"{where}, the shape is {tuple(got.shape)}, expected (2, 3, 4, 6)"
@@ -72,14 +73,14 @@ def _lines(answer):
 
 def _inside(answer):
     """the pixels of a patch come in reading order"""
-    note = "Pixel 1 stands to the right of pixel 0, pixel 2 below it."
+    note = "Pixel 1 is to the right of pixel 0, pixel 2 below it."
     where = "for one patch [0, 1, 2, 3], size=2, shape=(1, 2, 2)"
     agrees(answer, _pixel_by_pixel, torch.arange(4.0)[None, None], 2, (1, 2, 2), note=note,
            where=where)  # fmt: skip
 
 
 def _channels(answer):
-    """the channels of a patch are taken apart"""
+    """the channels of a patch are separated"""
     note = "Of its eight numbers the first four are channel 0."
     where = "for one patch [0, 1, … 7], size=2, shape=(2, 2, 2)"
     agrees(answer, _pixel_by_pixel, torch.arange(8.0)[None, None], 2, (2, 2, 2), note=note,
@@ -93,13 +94,13 @@ def _batch(answer):
     note = "The first image is all 1, the second all 2."
     patches = torch.tensor([1.0, 2.0])[:, None, None].expand(2, 2, 1)
     agrees(answer, _pixel_by_pixel, patches, 1, (1, 1, 2), note=note)
-    where = "for a batch of 3 images (2, 6, 4) cut up with size=2"
+    where = "for a batch of 3 images (2, 6, 4) split with size=2"
     images = numbers(3, 2, 6, 4, seed=3)
     same(answer(split_patches(images, 2), 2, (2, 6, 4)), images, where)
 
 
 def _any_sizes(answer):
-    """for patches of any size, and any number of them each way"""
+    """patches of any size, and any number of them each way"""
     for size, shape in ((3, (2, 6, 15)), (2, (3, 8, 2)), (4, (1, 4, 12)), (1, (5, 3, 2))):
         count = shape[1] * shape[2] // size**2
         patches = numbers(2, count, shape[0] * size**2, seed=size)
@@ -109,7 +110,7 @@ def _any_sizes(answer):
 def _joined_kinds(answer):
     """pixels keep their dtype and device, and gradients reach the patches"""
     bytes_ = torch.arange(36, dtype=torch.uint8).view(1, 4, 9)
-    agrees(answer, _pixel_by_pixel, bytes_, 3, (1, 6, 6), note="Bytes, as files of images hold.")
+    agrees(answer, _pixel_by_pixel, bytes_, 3, (1, 6, 6), note="Bytes, as in image files.")
     whole = torch.tensor([[[2**24 + 1], [2**53 + 1]]])
     where = "for patches=[[[2²⁴ + 1], [2⁵³ + 1]]] (int64), size=1, shape=(1, 1, 2)"
     got = agrees(answer, _pixel_by_pixel, whole, 1, (1, 1, 2), where=where)
@@ -127,14 +128,15 @@ PATCHES = Exercise(
     difficulty=2,
     minutes=12,
     statement=(
-        "`split_patches` cuts images up. Write its inverse with reshapes and permutes: "
-        "`my_join_patches(patches, size, shape)`, where `shape` is `(channels, height, width)`, "
-        "so that `my_join_patches(split_patches(images, 2), 2, images.shape[1:])` is `images`, "
-        "dtype and device included."
+        "Write the inverse of `split_patches` with reshapes and permutes: "
+        "`my_join_patches(patches, size, shape)`, where `shape` is `(channels, height, width)`. "
+        "For any images whose sides `size` divides, "
+        "`my_join_patches(split_patches(images, size), size, images.shape[1:])` equals `images`."
     ),
     hint=(
-        "Give patches six axes first: (B, down, across, channels, size, size). A line of the image "
-        "runs through a row of patches: which two axes make up its height, which its width?"
+        "Give the patches six axes first: (B, down, across, channels, size, size). A line of the "
+        "image runs through a row of patches. Which two axes make up its height, and which two its "
+        "width?"
     ),
     function=my_join_patches,
     tests=(_shape, _lines, _inside, _channels, _batch, _any_sizes, _joined_kinds),
@@ -145,17 +147,18 @@ PATCHES = Exercise(
 
 
 def my_occlusion(model, image, num_patches):
-    """How much the model's answer needs each patch of an image (1, height, width): (N,), in nats.
+    """Return how much the model's prediction needs each patch of an image: (N,), in nats.
 
-    `model(images, visible)` scores classes, (B, classes), for images (B, 1, height, width);
-    `visible`, boolean (B, N), says which patches it may read. The answer is the class it scores
-    highest when it reads them all; N is `num_patches`.
+    `image` is (1, height, width), and N is `num_patches`. `model(images, visible)` returns logits
+    (B, classes) for images (B, 1, height, width); `visible`, boolean (B, N) and on the images'
+    device, says which patches it may read. The prediction is the class with the highest logit
+    when all patches are visible.
     """
     raise NotImplementedError
 
 
 class Adding:
-    """A model that adds up what its visible patches say, (N, classes), times a pixel of each."""
+    """A model that adds up its visible patches' logits, (N, classes), times a pixel of each."""
 
     def __init__(self, says, name=""):
         self.says, self.name = torch.as_tensor(says), name
@@ -190,58 +193,58 @@ def _one_by_one(model, image, num_patches):
 
 
 def _falls(answer, says, note="", pixels=None, where="", tolerance=1e-5):
-    """Expect what every patch is needed for, from a model whose patches say this."""
+    """Expect the right answer for a model whose patches contribute these logits."""
     says = torch.as_tensor(says)
     image = torch.ones(1, 1, len(says)) if pixels is None else torch.tensor([[pixels]])
-    where = where or f"for a model that adds up what its patches say, {short(says)}"
+    where = where or f"for a model that adds up its patches' logits {short(says)}"
     expected = _one_by_one(Adding(says), image, len(says))
     got = tensor(answer(Adding(says), image, len(says)), where)
     same(got.double(), expected, where, tolerance, note)
 
 
 def _needed(answer):
-    """a patch that speaks for the answer is missed"""
-    note = "Without patch 0 the log-probability of class 1, the answer, falls by 1 nat."
+    """hiding a patch in favour of the prediction lowers its log-probability"""
+    note = "Without patch 0 the log-probability of class 1, the prediction, falls by 1 nat."
     _falls(answer, [[0.0, 2.0], [1.0, 1.0], [1.0, 0.0], [0.0, 0.0]], note)
-    _falls(answer, [[3.0, 0.0]], "Without its only patch both classes are as likely.")
+    _falls(answer, [[3.0, 0.0]], "Without its only patch both classes are equally likely.")
 
 
 def _in_the_way(answer):
-    """a patch that speaks against the answer is missed less than nothing"""
-    note = "Patch 0 speaks for class 1: without it the answer, class 0, gains."
+    """hiding a patch against the prediction raises its log-probability"""
+    note = "Patch 0 favours class 1: without it the prediction, class 0, gains."
     _falls(answer, [[0.0, 3.0], [4.0, 0.0]], note)
 
 
 def _no_matter(answer):
-    """a patch that speaks for all classes alike is not missed"""
-    note = "Without patch 1 both classes lose 3, and no probability changes; patch 2 says nothing."
+    """a patch that favours no class makes no difference"""
+    note = "Without patch 1 both classes lose 3, and no probability changes; patch 2 adds nothing."
     _falls(answer, [[2.0, 0.0], [3.0, 3.0], [0.0, 0.0]], note)
 
 
 def _any_class(answer):
-    """the answer is the class that wins when all is seen, whichever it is"""
-    note = "The answer is class 2."
+    """the prediction is the class that wins when nothing is hidden, whichever it is"""
+    note = "The prediction is class 2."
     _falls(answer, [[0.0, 1.0, 2.0], [1.0, 0.0, 1.5]], note)
-    note = "The answer is class 1 with all, and class 0 without patch 1. Keep to class 1."
+    note = "The prediction is class 1 with all, and class 0 without patch 1. Keep to class 1."
     _falls(answer, [[2.0, 0.0], [0.0, 3.0]], note)
-    note = "The answer is class 1 with all, and class 0 without patch 0. Keep to class 1."
+    note = "The prediction is class 1 with all, and class 0 without patch 0. Keep to class 1."
     _falls(answer, [[0.0, 2.0], [0.0, 2.0], [3.0, 0.0]], note)
-    note = "The scores are -4 and -2, so the answer is class 1."
+    note = "The logits are -4 and -2, so the prediction is class 1."
     _falls(answer, [[-4.0, -1.0], [0.0, -1.0]], note)
 
 
 def _this_image(answer):
-    """it is this image that is asked about"""
-    note = "Patch 1 has a pixel of 3 and says three times what it is written to say."
+    """the result depends on this image"""
+    note = "Patch 1 has a pixel of 3, so its logits count three times."
     where = "for a model that adds up pixel times [1, 0], [0, 1], [1, 0], and pixels 1, 3, 1"
     _falls(answer, [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], note, [1.0, 3.0, 1.0], where)
 
 
-@hint("Probabilities of 0 and 1 have lost what a log-probability still tells.")
+@hint("Probabilities of 0 and 1 have lost what a log-probability still contains.")
 def _very_sure(answer):
-    """for a model that is very sure, no log-probability is infinite"""
-    note = "Without patch 0 the answer's log-probability falls from 0 to -150: probabilities that "
-    note += "are 0 have no logarithm."
+    """for a model that is very certain, no log-probability is infinite"""
+    note = "Without patch 0 the log-probability of class 0 falls from 0 to -150: "
+    note += "probabilities that are 0 have no logarithm."
     _falls(answer, [[250.0, 0.0], [0.0, 150.0]], note, tolerance=1e-4)
 
 
@@ -261,14 +264,14 @@ def _real(answer):
         model, image = _seeing(**sizes)
         where = f"for an ImageClassifier that reads {count} patches"
         got = tensor(answer(model, image, count), where)
-        note = "Hidden is not painted over: a patch of any colour can still be read."
+        note = "Hidden does not mean painted over: a patch of any colour can still be read."
         with torch.no_grad():
             expected = _one_by_one(model, image, count)
         same(got.double(), expected, where, 1e-4, note)
 
 
 def _its_device(answer):
-    """what is visible is said on the image's device"""
+    """`visible` is on the image's device"""
 
     def elsewhere(images, visible=None):
         here = images.device if visible is None else visible.device
@@ -290,15 +293,15 @@ OCCLUSION = Exercise(
     difficulty=2,
     minutes=12,
     statement=(
-        "Attention says where a model looks. Ask instead what its answer needs. Write "
-        "`my_occlusion(model, image, num_patches)`: for each patch, how much the log-probability "
-        "of the model's answer falls when that patch alone is hidden. Hide it with the model's "
-        "second argument: `model(images, visible)`, `visible` boolean `(B, N)` and on the image's "
-        "device. The answer is the class that wins when nothing is hidden."
+        "Find out which patches a model's prediction needs. Write "
+        "`my_occlusion(model, image, num_patches)`, which returns for each patch how much the "
+        "log-probability of the predicted class falls when that patch alone is hidden. Hide it "
+        "with the mask `visible` of `model(images, visible)`. The predicted class is the one that "
+        "wins when nothing is hidden."
     ),
     hint=(
-        "One batch does it: the same image N times, and a `visible` that is false on its diagonal. "
-        "Take the answer from a run in which nothing is hidden, and keep to that class."
+        "One batch is enough: the same image N times, and a `visible` that is False on its "
+        "diagonal. Take the predicted class from a run in which nothing is hidden, and keep to it."
     ),
     function=my_occlusion,
     tests=(

@@ -271,10 +271,10 @@ def occlusions(model: ImageClassifier, test: Digits, count: int = 4, seed: int =
     return {
         "nothing hidden": accuracy(model, test),
         "least ink": accuracy(model, test, hide(-ink, count)),
-        "least looked at, last layer": accuracy(model, test, hide(-looks, count)),
+        "least attention, last layer": accuracy(model, test, hide(-looks, count)),
         "at random": sum(guesses) / len(guesses),
-        "most looked at, last layer": accuracy(model, test, hide(looks, count)),
-        "most looked at, all layers": accuracy(model, test, hide(both, count)),
+        "most attention, last layer": accuracy(model, test, hide(looks, count)),
+        "most attention, all layers": accuracy(model, test, hide(both, count)),
         "most ink": accuracy(model, test, hide(ink, count)),
-        "most missed one by one": accuracy(model, test, hide(missed(model, images), count)),
+        "occlusion": accuracy(model, test, hide(missed(model, images), count)),
     }
