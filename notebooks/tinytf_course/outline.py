@@ -227,21 +227,21 @@ CHAPTERS = (  # in the order of reading
         electives="full-size 4, where-it-looks 5, public-text 10", elective=True,
     ),
     Chapter(
-        "25", "Images", "How does an encoder read what is no text?", 80,
-        "learned positions (chapter 08), the encoder (12), the training loop (15)",
-        electives="further 6, further-mlp 6, further-geometry 5", elective=True,
+        "25", "Images", "How can the encoder of a Transformer read an image?", 80,
+        "learned positions (chapter 8), the encoder (12), the training loop (15)",
+        electives="time-series 6, further-mlp 6, further-geometry 5", elective=True,
     ),
     Chapter(
         "26", "Counting the cost",
         "How many operations and how much memory does a Transformer need, and how do both grow with "
         "the text?", 55,
-        "the fused kernel (chapter 05), the encoder layer (12), the KV cache (17), GPT (18)",
+        "the fused kernel (chapter 5), the encoder layer (12), the KV cache (17), GPT (18)",
         electives="26.2 12, prefill 21, paper 4, two-texts 4",
     ),
     Chapter(
         "27", "Less, and in parallel",
         "How can a Transformer be computed with less memory, less time and fewer bits?", 40,
-        "what a Transformer costs (chapter 26), attention and masks (05), what a gradient is",
+        "what a Transformer costs (chapter 26), attention and masks (5), what a gradient is",
         electives="skipped-tiles 9, way-back-text 8, travels-text 1, less-than-square 26, "
         "sum-text 1, widths-text 2, loss-scaling 1, int8 4, padding-text 20, in-parallel 16, "
         "ddp-text 4, ring-heading 7, dividing 5, many-gpus 8, ladder-text 5",
