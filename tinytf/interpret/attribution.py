@@ -1,8 +1,8 @@
-"""Direct logit attribution: a logit as the sum of what each part of a model wrote.
+"""Direct logit attribution: a logit as the sum of what each part of a model adds.
 
-With pre-norm the residual stream is a sum: the embedding, what each head wrote, what each
-feed-forward network wrote. Behind it come the final norm and the output matrix. The norm's division
-is taken as it was in the run ("frozen"); then all is linear, and the parts' logits add up.
+With Pre-LN the residual stream is the sum of the embedding and the outputs of all heads and
+feed-forward networks. The final norm and the output matrix follow. The norm's divisor is kept as it
+was in the run ("frozen"), so everything else is linear, and the parts' logits add up.
 Source: Elhage et al. 2021, "A mathematical framework for transformer circuits".
 """
 
@@ -17,7 +17,7 @@ __all__ = ["direct_logits", "head_parts", "stream_parts"]
 def head_parts(layer: MultiHeadAttention, weights: Tensor, values: Tensor) -> Tensor:
     """Split what an attention layer writes into its heads: (B, H, T, C), without w_o's bias.
 
-    `weights` (B, H, T, S) are the layer's, `values` (B, S, C) what its w_v gave.
+    `weights` (B, H, T, S) are the layer's, and `values` (B, S, C) is the output of its w_v.
     """
     v = values.unflatten(-1, (layer.num_heads, -1)).transpose(1, 2)  # -> (B, H, S, D)
     w_o = layer.w_o.weight.T.unflatten(0, (layer.num_heads, -1))  # (C, C) -> (H, D, C)
@@ -25,12 +25,12 @@ def head_parts(layer: MultiHeadAttention, weights: Tensor, values: Tensor) -> Te
 
 
 def stream_parts(model: nn.Module, *inputs: Tensor) -> dict[str, Tensor]:
-    """Run a model on its inputs; give each part of its decoder's final stream, (B, T, C) by name.
+    """Run a model on its inputs; return each part of its decoder's final stream, (B, T, C) by name.
 
     Names are "embedding", then, for every attention layer, "layers.0.self_attention.0" for a head
     and "layers.0.self_attention.bias", then "layers.0.feed_forward" and so on. The embedding is
-    what `model.positions` gave. With pre-norm and in evaluation mode their sum is what the final
-    norm reads.
+    the output of `model.positions`. With Pre-LN and in evaluation mode, their sum is the input
+    of the final norm.
     """
     layers = attention_layers(model.decoder)
     networks = [f"layers.{i}.feed_forward" for i in range(len(model.decoder.layers))]
@@ -46,12 +46,12 @@ def stream_parts(model: nn.Module, *inputs: Tensor) -> dict[str, Tensor]:
 
 
 def direct_logits(norm: nn.Module, part: Tensor, stream: Tensor, direction: Tensor) -> Tensor:
-    """Say what one part (..., C) of `stream` adds to a logit, or to a difference of two: (...).
+    """Compute what one part (..., C) of `stream` adds to a logit, or to a logit difference: (...).
 
     `norm` is the LayerNorm before the output, `direction` (..., C) the token's row of the output
     matrix, or the difference of two rows. The stream's standard deviation, with
-    `norm.eps` under its root, is kept as it is. What `norm` adds itself, its bias, is none of the
-    parts': it adds `norm.bias @ direction`.
+    `norm.eps` under its root, is kept as it is. The bias of `norm` belongs to no part; it adds
+    `norm.bias @ direction`.
     """
     scale = (stream.var(dim=-1, unbiased=False, keepdim=True) + norm.eps).sqrt()
     centred = part - part.mean(dim=-1, keepdim=True)

@@ -1,4 +1,4 @@
-"""What attention heads look at: roles, read off their weights."""
+"""What attention heads attend to: roles, computed from their weights."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -80,11 +80,11 @@ def mean_weight(weights: Tensor, target: Tensor) -> Tensor:
 
 
 def role_targets(queries: Tensor, keys: Tensor) -> dict[str, Tensor]:
-    """Say which key each query would look at to play each of `ROLES`.
+    """Name the key that each query attends to in each of `ROLES`.
 
     queries (B, T) and keys (B, S) are True at real tokens, which come first in their row. Returns
-    (B, T) tables for `mean_weight`. `first` and `last` leave out the query that stands there
-    itself, or a head that only looks at itself would score.
+    (B, T) tables for `mean_weight`. `first` and `last` leave out the query at that
+    position, or a head that attends only to its own position would score.
     """
     at = torch.arange(queries.size(1), device=queries.device).expand_as(queries)
     length = keys.sum(dim=1, keepdim=True)

@@ -1,4 +1,4 @@
-"""Induction: what followed this token the last time? The heads that ask it, and how they match."""
+"""Induction: heads that attend to what followed the current token before, and how they match."""
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +21,7 @@ def induction_keys(ids: Tensor) -> Tensor:
 
 
 def induction_score(weights: Tensor, ids: Tensor) -> Tensor:
-    """Give each head's mean weight on what followed the query's token before.
+    """Return each head's mean weight on what followed the query's token before.
 
     weights is (B, H, T, T), ids (B, T). Only queries whose token was met before count. Returns
     (H,), NaN if there are none. Source: Olsson et al. 2022, "prefix matching".
@@ -54,7 +54,7 @@ def matching_scores(model: nn.Module, head: int, through: int | None, apart: int
 
 
 def key_matches(model: nn.Module, head: int, through: int | None, apart: int = 16) -> Tensor:
-    """Say by how many standard deviations equal tokens score above different ones.
+    """Return by how many standard deviations equal tokens score above different ones.
 
     From the table of `matching_scores`: the diagonal's mean less that of the rest, over the
     standard deviation of the rest.

@@ -1,4 +1,4 @@
-"""Activation patching: put what a model computed in one run into another, and see what it says.
+"""Activation patching: put what a model computed in one run into another run.
 
 Source: Vig et al. 2020; Meng et al. 2022, section 2, where it is called causal tracing.
 """
@@ -14,7 +14,7 @@ __all__ = ["patch_map", "recovered", "transplant"]
 
 
 def transplant(values: Tensor, at: Tensor) -> Callable[[Tensor], Tensor]:
-    """Make a `change` for `replace`: one position a row is taken from `values`, the rest stays.
+    """Make a `change` for `replace`: one position per row is taken from `values`, the rest stays.
 
     `values` (B, T, C) is what the module computed in the other run, `at` (B,) the position in each
     row. What the module computed is not changed in place, and the result has its dtype; gradients
@@ -35,10 +35,10 @@ def transplant(values: Tensor, at: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 def recovered(patched: Tensor, clean: Tensor, corrupted: Tensor) -> float:
-    """Say how far a patch led from the corrupted answers (0) to the clean ones (1).
+    """Measure how far a patch leads from the corrupted answers (0) to the clean ones (1).
 
-    Each is a number a sentence, (B,). The distances are summed before they are divided, so a
-    sentence in which the two answers lie near each other can't blow up the score. Returns a Python
+    Each argument is (B,), a number per sentence. The distances are summed before the division, so a
+    sentence whose two answers are close together can't blow up the score. Returns a Python
     float. Raises ValueError if on the whole they do not differ.
     """
     whole = (clean - corrupted).sum().item()
@@ -57,11 +57,11 @@ def patch_map(
     stored: Mapping[str, Tensor],
     places: Mapping[str, Tensor],
 ) -> dict[str, dict[str, Tensor]]:
-    """Run once for every module and place, with that one activation from another run.
+    """Run once for every module and position, with that one vector taken from another run.
 
-    `run` asks the model and gives a number a sentence, (B,); `stored` is a `record` of the other
-    run; `places` has the position in each row, (B,), by what stands there. Returns the answers by
-    module and place.
+    `run` runs the model and returns a number per sentence, (B,); `stored` is a `record` of the
+    other run; `places` has the position in each row, (B,), by name. Returns the answers by module and
+    name of the position.
     """
     answers: dict[str, dict[str, Tensor]] = {}
     for name, values in stored.items():

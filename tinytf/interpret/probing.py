@@ -1,4 +1,4 @@
-"""Linear probes in closed form: what can be read off a model's states."""
+"""Linear probes in closed form: what can be read from a model's states."""
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ def fit_probe(x: Tensor, y: Tensor, ridge: float = 1.0) -> Tensor:
     """Fit a linear map from states x (N, C) to classes y (N,): (C + 1, classes), in float64.
 
     Least squares against one-hot classes, with `ridge` times the squared weights added; the last
-    row, the offset, is not held down. Raises ValueError for no states or a ridge that is not
+    row, the offset, is free of the ridge. Raises ValueError for no states or a ridge that is not
     positive.
     """
     if len(x) == 0 or ridge <= 0:
@@ -28,7 +28,7 @@ def with_one(x: Tensor) -> Tensor:
 
 
 def probe_accuracy(weights: Tensor, x: Tensor, y: Tensor) -> float:
-    """Say on which share of the states x (N, C) the probe names the class y (N,): a Python float.
+    """Return the share of states x (N, C) whose class y (N,) the probe predicts: a Python float.
 
     Computed in float64.
     """
