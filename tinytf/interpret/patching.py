@@ -60,8 +60,8 @@ def patch_map(
     """Run once for every module and position, with that one vector taken from another run.
 
     `run` runs the model and returns a number per sentence, (B,); `stored` is a `record` of the
-    other run; `places` has the position in each row, (B,), by name. Returns the answers by module and
-    name of the position.
+    other run; `places` has the position in each row, (B,), by name. Returns the answers by
+    module and name of the position.
     """
     answers: dict[str, dict[str, Tensor]] = {}
     for name, values in stored.items():
