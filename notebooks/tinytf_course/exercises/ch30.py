@@ -393,8 +393,8 @@ REPAIR = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "Write `my_repair(text)`. It receives the source of `pads_as_keys`, an encoder whose "
-        "attention attends to the padding, and returns the repaired source. At every real token, "
+        "Write `my_repair(text)`. It receives the source of `pads_as_keys`, an encoder that "
+        "attends to its padding, and returns the repaired source. At every real token, "
         "the repaired program must have the outputs of the healthy one, however the batch is "
         "padded; everything else stays as it is. The mask reaches `forward` as `real`, boolean "
         "`(B, T)`, True at real tokens, and `text.replace(old, new)` changes a text."
