@@ -78,7 +78,7 @@ def attention_products(
         Product("projections", maps, rows, d_model, d_model),
         *extra,
         Product("attention", batch * num_heads, queries, width, keys),  # scores
-        Product("attention", batch * num_heads, queries, keys, width),  # the mix of values
+        Product("attention", batch * num_heads, queries, keys, width),  # sum of values
         Product("projections", 1, rows, d_model, d_model),
     ]
 
@@ -98,10 +98,11 @@ def gpt_products(
 ) -> list[Product]:
     """List what a GPT multiplies when it reads `length` new tokens after `cached` ones.
 
-    Through a map all tokens of a batch go in one product.
-    `scored`: at how many new tokens of each text the next is scored; all, or 1 when writing on.
-    The part of the attention map that the causal mask hides is counted: explicit attention computes
-    it, and the fused kernel does where there is padding to hide too.
+    All tokens of a batch go through a linear layer in one product. `scored` is the number of new
+    tokens of each text at which logits are computed: all if None, 1 when generating. The part of
+    the attention map that the causal mask hides is counted: explicit attention computes it, and so
+    does the fused kernel if there is padding to hide as well. The parts are "projections",
+    "attention", "feed-forward" and "output". The products may come in any order.
     """
     c, scored = config, length if scored is None else scored
     check_at_least_one(length=length, batch=batch, scored=scored)
@@ -111,7 +112,7 @@ def gpt_products(
     layer = [
         Product("projections", 3, rows, c.d_model, c.d_model),
         Product("attention", batch * c.num_heads, length, width, keys),  # scores
-        Product("attention", batch * c.num_heads, length, keys, width),  # the mix of values
+        Product("attention", batch * c.num_heads, length, keys, width),  # sum of values
         Product("projections", 1, rows, c.d_model, c.d_model),
         Product("feed-forward", 1, rows, c.d_model, c.d_ff),
         Product("feed-forward", 1, rows, c.d_ff, c.d_model),
@@ -125,7 +126,8 @@ def transformer_products(
 ) -> list[Product]:
     """List what an encoder-decoder multiplies for a batch of pairs, padded to these lengths.
 
-    The output map is counted at every target position; `sequence_loss` leaves padding out of it.
+    The output projection is counted at every target position; `sequence_loss` leaves padding
+    out of it.
     """
     c = config
     check_at_least_one(source=source, target=target, batch=batch)

@@ -28,12 +28,12 @@ State = tuple[Tensor, Tensor, Tensor]
 
 
 def add_tile(state: State, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> State:
-    """Take one tile of keys (..., S, D) and values into what queries (..., T, D) have seen.
+    """Add one tile of keys (..., S, D) and values to the state of queries (..., T, D).
 
     `state` is the largest score q·k/√D so far and the sum of exp(score - largest), each
-    (..., T, 1), and the values mixed with those weights; so is the result, a new state in the dtype
-    of the old one. mask (..., T, S) is True where a key may be seen. Source: Milakov and Gimelshein
-    2018, algorithm 3.
+    (..., T, 1), and the sum of the values with those weights. Returns a new state in the dtype of
+    the old one. mask (..., T, S) is True where a query may attend to a key. Source: Milakov and
+    Gimelshein 2018, algorithm 3.
     """
     largest, total, mix = state
     scores = (q @ k.mT / math.sqrt(q.size(-1))).to(mix.dtype)
@@ -51,9 +51,9 @@ def tiled_attention(
     """Compute `explicit_attention` tile by tile, never holding more than tile × tile scores.
 
     Shapes as there, also of the mask, whose axes may be 1; a row with nothing to attend to gives
-    zeros. A tile in which the mask lets nobody see anything is not computed. Sums are in float32 at
-    least, the result is in the dtype of q. For its backward pass autograd still keeps every tile;
-    fused kernels compute them again. Raises ValueError for a tile below 1. Source: Dao et al. 2022,
+    zeros. A tile in which the mask hides everything is not computed. Sums are in float32 or wider,
+    the result is in the dtype of q. For the backward pass autograd still keeps every tile; fused
+    kernels compute them again. Raises ValueError for a tile below 1. Source: Dao et al. 2022,
     algorithm 1.
     """
     if tile < 1:
@@ -96,7 +96,7 @@ def window_mask(
 def global_and_window_mask(
     length: int, window: int, num_global: int, device: torch.device | None = None
 ) -> Tensor:
-    """Let the first `num_global` positions see and be seen by all, the others their window.
+    """Let the first `num_global` positions attend to all and all to them, the others to a window.
 
     (1, 1, T, T). BigBird adds a few random keys to each position. Raises ValueError for a window
     below 1 or a number outside 0..length. Source: Zaheer et al. 2020, section 2.
@@ -124,7 +124,7 @@ def window_attention(q: Tensor, k: Tensor, v: Tensor, window: int) -> Tensor:
     k, v = (torch.cat([F.pad(x, (0, 0, 0, 0, 1, 0))[:, :, :-1], x], dim=3) for x in (k, v))
     scores = q @ k.mT / math.sqrt(q.size(-1))  # (B, H, blocks, W, D) -> (B, H, blocks, W, 2W)
     at = torch.arange(window, device=q.device)
-    seen = torch.arange(-window, window, device=q.device)  # where the keys stand, in the block
+    seen = torch.arange(-window, window, device=q.device)  # positions of the keys within the block
     mask = (seen <= at[:, None]) & (seen > at[:, None] - window)
     blocks = torch.arange(q.size(2), device=q.device)[:, None, None]
     mask = mask & (blocks * window + seen >= 0)  # the first block has none before it
@@ -133,7 +133,7 @@ def window_attention(q: Tensor, k: Tensor, v: Tensor, window: int) -> Tensor:
 
 
 def feature_map(x: Tensor) -> Tensor:
-    """Make numbers positive: elu(x) + 1. Source: Katharopoulos et al. 2020, equation 7."""
+    """Return elu(x) + 1, which is positive. Source: Katharopoulos et al. 2020, equation 7."""
     return F.elu(x) + 1
 
 
@@ -148,14 +148,14 @@ def linear_attention_weights(q: Tensor, k: Tensor, causal: bool = False) -> Tens
 
 
 def linear_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
-    """Multiply from the other end: φ(q) (φ(k)ᵀ v), divided by φ(q)·Σφ(k).
+    """Compute linear attention from the right: φ(q) (φ(k)ᵀ v), divided by φ(q)·Σφ(k).
 
-    Shapes as `explicit_attention`. That is the values mixed by the weights φ(q)·φ(k), each row
-    divided by its sum (`linear_attention_weights`), which are never made. All that keys and values
-    leave is a (D, D) matrix and a vector, so time grows with T × D². With `causal`, each
-    position has a matrix of its own, the running sum: as written here they all exist at once, and
-    memory grows with T × D², more than a map's T² while T < D². Source: Katharopoulos et al. 2020,
-    equations 6 and 9 to 12.
+    Shapes as `explicit_attention`. This is the sum of the values with the weights φ(q)·φ(k), each
+    row divided by its sum (`linear_attention_weights`), which are never computed. Keys and values
+    leave only a (D, D) matrix and a vector, so time grows with T × D². With `causal`, each position
+    has a matrix of its own, the running sum. As written here all of them exist at once, and memory
+    grows with T × D², more than the T² of an attention map while T < D². Source:
+    Katharopoulos et al. 2020, equations 6 and 9 to 12.
     """
     q, k = feature_map(q), feature_map(k)
     if causal:
