@@ -636,25 +636,25 @@ def my_smallest_set(heads, works):
     from itertools import combinations
 
     for size in range(len(heads) + 1):
-        for silenced in combinations(heads, size):
-            if not works(list(silenced)):
-                return list(silenced)
+        for removed in combinations(heads, size):
+            if not works(list(removed)):
+                return list(removed)
     return None
 
 
 def _by_sizes(sizes):
     def answer(heads, works):
         for size in sizes(len(heads)):
-            for silenced in itertools.combinations(heads, size):
-                if not works(list(silenced)):
-                    return list(silenced)
+            for removed in itertools.combinations(heads, size):
+                if not works(list(removed)):
+                    return list(removed)
         return None
 
     return answer
 
 
 def _one_after_another(heads, works):
-    """Silence more and more of them."""
+    """Remove more and more of them."""
     for size in range(len(heads) + 1):
         if not works(heads[:size]):
             return heads[:size]
@@ -662,7 +662,7 @@ def _one_after_another(heads, works):
 
 
 def _given_back(heads, works):
-    """Silence all, and give back those that are not missed."""
+    """Remove all, and give back those that are not missed."""
     gone = list(heads)
     if works(gone):
         return None
@@ -684,20 +684,20 @@ BACKUP_ANSWERS = Answers(
         "return None => (nothing)": "a function that comes to its end returns None",
         "for size in … => …+ 1 + 1…": "there is no set of more heads than there are",
         "for size in … => …+ 2…": "there is no set of more heads than there are",
-        "if not … => …works(silenced)…": "a tuple names the same heads",
+        "if not … => …works(removed)…": "a tuple names the same heads",
     },
     wrong=(
         WrongAnswer(
             "each head alone",
             _by_sizes(lambda n: range(min(n, 1) + 1)),
             "Each of the two alone can go",
-            "One at a time finds nobody where two do the same work.",
+            "One at a time finds none where two do the same work.",
         ),
         WrongAnswer(
             "all that are missed alone",
             _each_needed,
             "Each of the two alone can go",
-            "One at a time finds nobody where two do the same work.",
+            "One at a time finds none where two do the same work.",
         ),
         WrongAnswer(
             "one after another",

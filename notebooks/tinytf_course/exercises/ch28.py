@@ -65,14 +65,14 @@ def _hooks(model):
 
 
 def _o_one(answer):
-    """it gives what one module puts out"""
+    """it returns the output of one module"""
     model = _Sum()
     got = answer(model, ["right"], X, Y)
     same(got, {"right": _expected_outputs(model)["right"]}, f"{_W}, asked for `right`")
 
 
 def _o_several(answer):
-    """of several, each stands under its own name"""
+    """of several modules, each output has its own name"""
     model = _Sum()
     wanted = _expected_outputs(model)
     got = answer(model, ["last.0", "left", "right"], X, Y)
@@ -96,7 +96,7 @@ def _o_several(answer):
 
 
 def _o_detached(answer):
-    """they are cut off from the graph"""
+    """the outputs are detached from the graph"""
     for name, value in answer(_Sum(), ["left", "last.0"], X, Y).items():
         expect(
             not value.requires_grad,
@@ -116,7 +116,7 @@ def _o_removed(answer):
 
 
 def _o_others_stay(answer):
-    """hooks that others have put there stay, and count"""
+    """hooks of others stay and do their work"""
     model = _Sum()
     calls = []
     handle = model.left.register_forward_hook(lambda module, inputs, out: calls.append(1))
@@ -140,7 +140,7 @@ def _o_others_stay(answer):
 
 
 def _o_graph(answer):
-    """only what is kept is cut off: what the model hands on keeps its graph"""
+    """only the kept outputs are detached: the model's own output keeps its graph"""
     model, handed_on = _Sum(), []
     model.last.register_forward_hook(lambda module, inputs, out: handed_on.append(out))
     answer(model, ["left"], X, Y)
@@ -157,7 +157,7 @@ def _o_graph(answer):
 
 
 def _o_fails(answer):
-    """where the model fails, its error goes on, and no hook is left"""
+    """if the model fails, its error goes on, and no hook is left"""
     model = _Sum(fails=True)
     before = _hooks(model)
     try:
@@ -173,7 +173,7 @@ def _o_fails(answer):
 
 
 def _o_wrong_name(answer):
-    """a name that is no module raises AttributeError, and no hook is left on the others"""
+    """an unknown name raises AttributeError, and no hook is left on the others"""
     model = _Sum()
     before = _hooks(model)
     try:
@@ -276,7 +276,7 @@ def _spread(chosen):
 
 
 def _p_shape(answer):
-    """n texts of tokens 0 to 63, drawn by the generator that is given"""
+    """n texts of tokens 0 to 63, drawn with the given generator"""
     for n, length in ((3, 40), (1, 64), (100, 40), (N, LENGTH)):
         first = _texts(answer, 1, n, length)
         again = _texts(answer, 1, n, length)
@@ -286,7 +286,7 @@ def _p_shape(answer):
 
 
 def _p_enough(answer):
-    """in half of the places or more there is something to find"""
+    """in at least half of the positions there is something to find"""
     for length in (LENGTH, 40, 64):
         share = _wanted(_texts(answer, 3, N, length)).any(dim=-1).float().mean().item()
         where = f"for n={N}, length={length}"
@@ -297,7 +297,7 @@ def _p_enough(answer):
 
 
 def _p_distance(answer):
-    """a head that looks a fixed number of places back, or at a fixed place, scores under 0.4"""
+    """a head that attends a fixed number of positions back, or to a fixed one, scores under 0.4"""
     wanted = _wanted(_texts(answer, 4))
     asking = wanted.any(dim=-1).sum().clamp(min=1)
     for d in range(LENGTH):
@@ -319,7 +319,7 @@ def _p_even(answer):
 
 
 def _p_order(answer):
-    """a head that has learned by heart which token follows which scores under 0.4"""
+    """a head that has memorised which token follows which scores under 0.4"""
     learned = torch.zeros(64, 64)
     for ids in (_texts(answer, 6), _texts(answer, 7)):
         learned.index_put_((ids[:, :-1], ids[:, 1:]), torch.tensor(1.0), accumulate=True)
@@ -402,7 +402,7 @@ def _m_small(answer):
 
 
 def _m_sentences(answer):
-    """over those of all sentences together, without the padding"""
+    """over the tokens of all sentences together, without the padding"""
     note = "The real tokens of head 0 are 1, 3 and 5; 100 is padding."
     agrees(answer, _m_by_loop, Z, R, 0, note=note)
     agrees(answer, _m_by_loop, Z, R, 1)
@@ -419,7 +419,7 @@ def _m_others(answer):
 
 
 def _m_sizes(answer):
-    """for any sizes, and padding anywhere, whatever stands there"""
+    """for any sizes, and padding anywhere, whatever it contains"""
     agrees(answer, _m_by_loop, numbers(2, 3, 3, 3, seed=2), _real(1, 3, width=3), 2)
     agrees(answer, _m_by_loop, numbers(1, 1, 1, 4, seed=3), _real(1, width=1), 0)
     agrees(answer, _m_by_loop, numbers(4, 2, 6, 1, seed=4), _real(6, 1, 3, 2, width=6), 1)
@@ -541,7 +541,7 @@ def expect_none(answer, ids, match, note=""):
 
 
 def _s_several(answer):
-    """what was met several times has several keys, and their weights are added"""
+    """what has occurred several times has several keys, and their weights are added"""
     ids = torch.tensor([[4, 4, 4, 4, 9, 4, 4]])
     note = "Query 6 has read 4 4: it looks for the keys 2, 3 and 4, which stand behind a 4 4."
     agrees(answer, _s_by_loop, _patterns(ids), ids, 2, note=note)
@@ -570,7 +570,7 @@ def _s_past(answer):
 
 
 def _s_none(answer):
-    """where nothing that long comes again there is nothing to score: NaN for each head"""
+    """where nothing that long is repeated, every head's score is NaN"""
     expect_none(answer, torch.tensor([[3, 1, 2]]), 1)
     expect_none(answer, torch.tensor([[3, 1, 3, 2, 3]]), 2)
     expect_none(answer, torch.tensor([[3, 3]]), 2)
@@ -642,10 +642,10 @@ FOUR = ["0.0", "0.1", "1.0", "1.1"]
 def _model(heads, groups, rescued=()):
     """A model that fails where all heads of a group are gone, unless a set of `rescued` is, too."""
 
-    def works(silenced):
-        where = f"your answer asks about {silenced!r}"
-        expect(not isinstance(silenced, str), f"{where}: give a list of heads, with one in it too")
-        gone = list(silenced)
+    def works(removed):
+        where = f"your answer asks about {removed!r}"
+        expect(not isinstance(removed, str), f"{where}: give a list of heads, with one in it too")
+        gone = list(removed)
         unknown = [head for head in gone if head not in heads]
         expect(not unknown, f"{where}, and {unknown} are no heads of this model, {heads}")
         expect(len(set(gone)) == len(gone), f"{where}, which names a head twice")
@@ -661,7 +661,7 @@ def _asked(answer, heads, groups, expected, note="", rescued=()):
         said += ", which fails where " + " or ".join(f"all of {list(g)}" for g in groups) + " are"
     else:
         said += ", which never fails, whatever is"
-    said += " silenced"
+    said += " removed"
     if rescued:
         said += f", but not where {list(rescued[0])} is, too"
     got = answer(list(heads), _model(heads, groups, rescued))
@@ -676,7 +676,7 @@ def _b_one(answer):
 
 
 def _b_pair(answer):
-    """two that back each other up are found together, and nobody else"""
+    """two that back each other up are found together, and no other"""
     note = "Each of the two alone can go."
     _asked(answer, FOUR, [["0.1", "1.1"]], ["0.1", "1.1"], note)
     _asked(answer, FOUR, [["0.0", "1.0"]], ["0.0", "1.0"], note)
@@ -707,14 +707,14 @@ def _b_ties(answer):
 
 
 def _b_back_again(answer):
-    """also where the answer comes back when still more heads are gone"""
+    """even if the answer comes back when still more heads are removed"""
     note = "Head 1.1 speaks against the answer: without it the rest is enough again."
     _asked(answer, FOUR, [["0.0", "1.0"]], ["0.0", "1.0"], note, rescued=[["1.1"]])
     _asked(answer, FOUR, [["0.1"]], ["0.1"], note, rescued=[["1.1"]])
 
 
 def _b_none(answer):
-    """None where the model works without all of them, and [] where it fails with all"""
+    """None if the model works without all of them, and [] if it fails with all"""
     _asked(answer, FOUR, [], None)
     _asked(answer, [], [], None)
     _asked(answer, FOUR, [[]], [], "It fails as it is: no head need go.")

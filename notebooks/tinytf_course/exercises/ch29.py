@@ -41,7 +41,7 @@ def _walk_down(logits):
 
 
 def _d_one(answer):
-    """one place that settles after layer 2"""
+    """one position that is decided after layer 2"""
     where = "for one place at which five layers say 1, 3, 4, 4, 4"
     same(answer(_logits([[[1]], [[3]], [[4]], [[4]], [[4]]])), [[2]], where)
 
@@ -61,13 +61,13 @@ def _d_ends(answer):
 
 
 def _d_places(answer):
-    """every place by itself, in every row"""
+    """every position by itself, in every row"""
     for seed, shape in enumerate([(4, 3, 2, 2), (7, 2, 5, 3), (3, 1, 6, 2), (5, 4, 1, 2)]):
         agrees(answer, _walk_down, numbers(*shape, seed=seed))
 
 
 def _d_kinds(answer):
-    """in half and double precision, for large logits, for nowhere a place"""
+    """in half and double precision, for large logits, for no positions"""
     near = torch.tensor([[0.0, 1e-12], [0.0, 1e-12], [1e-12, 0.0]], dtype=torch.float64)
     agrees(answer, _walk_down, near[[0, 2, 1], None, None] + 1)
     agrees(answer, _walk_down, numbers(4, 2, 3, 2, seed=5, dtype=torch.float16))
@@ -140,7 +140,7 @@ def _applied(answer):
 
 
 def _t_own_place(answer):
-    """each row gets the vector of its own place"""
+    """each row gets the vector of its own position"""
     got = tensor(answer(VALUES, AT)(X.clone()), _PATCH)
     expect(got.shape == X.shape, f"{_PATCH}, the shape is {tuple(got.shape)}, expected (2, 3, 1)")
     picked = [got[0, 0, 0].item(), got[1, 2, 0].item()]
@@ -148,7 +148,7 @@ def _t_own_place(answer):
 
 
 def _t_nothing_else(answer):
-    """and nothing else changes, in no row"""
+    """nothing else changes, in any row"""
     got = tensor(answer(VALUES, AT)(X.clone()), _PATCH)
     note = "`x[:, at]` takes every place in `at` from every row: a patch that leaks."
     same(got[..., 0], [[1, 0, 0], [0, 0, 6]], _PATCH, note=note)
@@ -176,7 +176,7 @@ def _t_again(answer):
 
 
 def _t_sizes(answer):
-    """for other sizes, and for one row, one place"""
+    """for other sizes, and for one row, one position"""
     run = _applied(answer)
     run.parameters = ("values", "at", "x")
     for seed, (b, t, c) in enumerate([(3, 5, 2), (5, 2, 4), (1, 4, 3), (4, 1, 2), (4, 4, 1)]):
@@ -282,14 +282,14 @@ def _next_that_fits(answers, words, control):
 
 
 def _c_experiment(answer):
-    """the experiment's donors mean the other noun"""
+    """in the experiment, `it` refers to the other noun in the donor"""
     note = "Sentence 0 means noun 0: the next that means noun 1 is sentence 2."
     where = f"{_FIVE}, control=False"
     same(answer(ANSWERS, WORDS, False), [2, 2, 3, 4, 0], where, note=note)
 
 
 def _c_control(answer):
-    """the control's mean the same noun, with another word"""
+    """in the control, it refers to the same noun, with another word"""
     note = (
         "Sentence 1 has the answer of sentence 0, but its word too: nothing strange would be put "
         "in. Sentence 3 is the next with another word."
@@ -401,7 +401,7 @@ def _fitted_to(y):
 
 
 def _p_test_states(answer):
-    """it scores the states it is asked about"""
+    """it scores the states of the test"""
     test = torch.tensor([[2.0]])
     where = f"{_LINE}, test_x={short(test)}, ridge=2"
     got = tensor(answer(STATES, CLASSES, test, 2.0), where)
@@ -412,7 +412,7 @@ def _p_test_states(answer):
 
 
 def _p_mean(answer):
-    """at the mean of the known states it says the classes' shares"""
+    """at the mean of the known states, the scores are the classes' shares"""
     test = torch.tensor([[2.0]])
     where = f"{_LINE}, test_x={short(test)}, ridge=2"
     note = "2 is the mean of x; the offset is not held down, so there the scores are the shares."
@@ -420,7 +420,7 @@ def _p_mean(answer):
 
 
 def _p_slope(answer):
-    """elsewhere it follows a slope, which the ridge holds down"""
+    """elsewhere it follows a slope, which the ridge keeps small"""
     test = torch.tensor([[7.0], [2.0]])
     for ridge, score in ((2.0, 1 / 3 + 1.0), (32.0, 1 / 3 + 0.25)):
         where = f"{_LINE}, test_x={short(test)}, ridge={ridge:g}"
@@ -431,7 +431,7 @@ def _p_slope(answer):
 
 
 def _p_blind(answer):
-    """a state's score does not depend on the other states that are asked about"""
+    """a state's score does not depend on the other states of the test"""
     test = torch.tensor([[7.0], [2.0]])
     where = f"{_LINE}, ridge=2, for the state 7"
     alone = tensor(answer(STATES, CLASSES, test[:1], 2.0), where)
@@ -641,7 +641,7 @@ def _k_weights(answer):
 
 
 def _k_first(answer):
-    """behind the bug everything heals it; the first is the culprit"""
+    """after the bug every module heals it; the first is the culprit"""
     note = "Whatever comes later is computed from it, and heals the answer, too."
     _found(answer, "first.act computes another function", _Small(first="act"), WHOLE, "first", note)
     _found(answer, "the norm has another eps", _Small(norm=True), WHOLE, "norm", note)
@@ -684,7 +684,7 @@ def _k_none(answer):
 
 
 def _k_exact(answer):
-    """equal is what lies within 1e-4, and nothing else"""
+    """equal means within 1e-4, and nothing else"""
     note = "Equal means: within 1e-4, everywhere, however large the answer is."
     for shift, expected in ((3e-3, "output"), (1.5e-4, "output"), (5e-5, None)):
         good, broken = _Small().double(), _Small().double()
