@@ -133,16 +133,16 @@ STREAM = Answers(
             "the blocks collected",
             _collected,
             "All keys share one softmax",
-            "By the time you join them, all hold the last block. In the kernel, too, a block's "
-            "place is used again.",
+            "By the time you join them, all hold the last block. In a kernel, too, the memory "
+            "of a block is used again.",
         ),
         WrongAnswer(
             "everything kept to the end",
             _copied,
             "all scores are 360, all keys 480",
             "The result is right, but copies of all blocks, or a table of all scores, grow with "
-            "the text: streaming is there to avoid them. Two numbers and a mix for each query are "
-            "enough.",
+            "the text: streaming is there to avoid them. Two numbers and a weighted sum for each "
+            "query are enough.",
         ),
         WrongAnswer(
             "the old sum not brought down",
@@ -154,38 +154,38 @@ STREAM = Answers(
             "the old mix not brought down",
             _streamed(output=False),
             "scores 0, then ln 3",
-            "The mixed values need the same factor as the sum.",
+            "The weighted sum of the values needs the same factor as the sum.",
         ),
         WrongAnswer(
             "neither brought down",
             _carried(factor=lambda old, new: 1),
             "scores 0, then ln 3",
-            "Sum and mix were taken against a smaller largest score: both need the factor "
+            "Both sums were taken against a smaller largest score: both need the factor "
             "exp(old - new).",
         ),
         WrongAnswer(
             "the factor upside down",
             _carried(factor=lambda old, new: (new - old).exp()),
             "the result is not finite",
-            "What was collected has to become smaller when a larger score comes: exp(old - new).",
+            "Both sums have to become smaller when a larger score comes: exp(old - new).",
         ),
         WrongAnswer(
             "not divided in the end",
             _carried(divide=False),
             "Its weights are 1/4 and 3/4",
-            "Two sums were carried: the answer is the mix divided by the total.",
+            "The result is the weighted sum divided by the total.",
         ),
         WrongAnswer(
             "no largest score",
             _streamed(safe=False),
             "the result is not finite",
-            "exp of a score of 100 is more than float32 holds. Subtract the largest seen so far.",
+            "exp of a score of 100 is more than float32 holds. Subtract the largest score so far.",
         ),
         WrongAnswer(
             "the largest starts at 0",
             _streamed(start=0.0),
             "Where does your largest start",
-            "If all scores lie far below 0, every exp(score - 0) is 0. Start at -inf.",
+            "If all scores are far below 0, every exp(score - 0) is 0. Start at -inf.",
         ),
         WrongAnswer(
             "the largest starts at a low number",
@@ -211,38 +211,38 @@ STREAM = Answers(
             "a softmax for each block",
             _streamed(mean=True),
             "All keys share one softmax",
-            "Averaging the blocks' results gives each block the same say.",
+            "Averaging the blocks' results gives each block the same weight.",
         ),
         WrongAnswer(
             "the first block used up",
             _second_on,
             "",
-            "`next(blocks)` takes a block away, also if only its shape is asked: it comes once.",
+            "`next(blocks)` takes a block away, even if you only want its shape: it comes once.",
         ),
         WrongAnswer(
             "only the last block",
             _last_block,
             "All keys share one softmax",
-            "What earlier blocks gave is lost: overwritten, or multiplied by exp(-∞ - new), since "
-            "the largest stays where it started.",
+            "The contribution of earlier blocks is lost: overwritten, or multiplied by "
+            "exp(-∞ - new), since the largest stays where it started.",
         ),
         WrongAnswer(
             "no scale",
             _streamed(scale=lambda q, k: 1),
             "2 · ln 3 / √4",
-            "Divide the scores by √D, as always.",
+            "Divide the scores by √D, as usual.",
         ),
         WrongAnswer(
             "divided by D",
             _streamed(scale=lambda q, k: q.size(-1)),
             "2 · ln 3 / √4",
-            "Divide by the root of D, as always.",
+            "Divide by the square root of D, as usual.",
         ),
         WrongAnswer(
             "scaled by the block's length",
             _streamed(scale=lambda q, k: math.sqrt(len(k))),
             "for q=[[1]] and a block of two keys",
-            "D is how many numbers a key has, not how many keys a block has.",
+            "D is the width of a key, not the number of keys in a block.",
         ),
         WrongAnswer(
             "float32 on the CPU",
@@ -286,8 +286,7 @@ TILES = Answers(
             "all tiles",
             lambda length, tile, window: (-(-length // tile)) ** 2,
             "the tiles on the diagonal",
-            "A mask hides, and that is all these count: tiles that nobody may look into are not "
-            "needed.",
+            "This counts every tile, but tiles in which everything is masked are not needed.",
         ),
         WrongAnswer(
             "the triangle",
@@ -315,7 +314,7 @@ TILES = Answers(
             _per_row(
                 lambda first, tile, window: first // tile - max(0, first - window + 2) // tile + 1
             ),
-            "Query 2 sees key 1",
+            "Query 2 attends to key 1",
             "window - 1 positions *before* it, and the position itself.",
         ),
         WrongAnswer(
@@ -330,7 +329,7 @@ TILES = Answers(
                 first // tile - max(0, min(first + tile, length) - window) // tile + 1
                 for first in range(0, length, tile)
             ),
-            "Query 2 sees key 1",
+            "Query 2 attends to key 1",
             "The first query of a row of tiles looks back furthest: ask that one.",
         ),
         WrongAnswer(
@@ -338,20 +337,20 @@ TILES = Answers(
             lambda length, tile, window: (
                 2 * my_tiles_needed(length, tile, window) - -(-length // tile)
             ),
-            "Query 2 sees key 1",
-            "The window is causal: nothing above the diagonal is seen.",
+            "Query 2 attends to key 1",
+            "The window is causal: no query attends to keys above the diagonal.",
         ),
         WrongAnswer(
             "the last, smaller tiles left out",
             lambda length, tile, window: my_tiles_needed(length // tile * tile, tile, window),
             "There is one tile",
-            "Where the length is no multiple, a row of smaller tiles remains.",
+            "If the length is not a multiple of the tile, a row of smaller tiles remains.",
         ),
         WrongAnswer(
             "scores instead of tiles",
             lambda length, tile, window: sum(min(t + 1, window) for t in range(length)),
             "There is one tile",
-            "Many scores lie in one tile, and are computed together.",
+            "Many scores are in one tile and are computed together.",
         ),
     ),
 )
@@ -414,7 +413,7 @@ AVERAGE = Answers(
         WrongAnswer(
             "the mean of the means",
             lambda gradients, tokens: sum(gradients) / len(gradients),
-            "three say 2, one says 6",
+            "three have gradient 2 and one has 6",
             "A process with one token then weighs as much as one with a thousand.",
         ),
         WrongAnswer(
@@ -457,7 +456,7 @@ AVERAGE = Answers(
             "the sum",
             lambda gradients, tokens: sum(gradients) + 0,
             "(2 + 6) / 2",
-            "An all-reduce adds up. The mean is what one process would have found.",
+            "An all-reduce adds up. One process would have computed the mean.",
         ),
         WrongAnswer(
             "divided by the processes as well",
@@ -468,8 +467,8 @@ AVERAGE = Answers(
         WrongAnswer(
             "weighted the wrong way round",
             lambda gradients, tokens: my_average(gradients, [1 / n for n in tokens]),
-            "three say 2, one says 6",
-            "More tokens, more weight.",
+            "three have gradient 2 and one has 6",
+            "A process with more tokens gets more weight.",
         ),
         WrongAnswer(
             "float32 on the CPU",
@@ -488,7 +487,7 @@ AVERAGE = Answers(
             "one process's own tensor",
             _one_process,
             "you return its own tensor",
-            "Whoever goes on to change the mean changes the process's gradient.",
+            "Changing the mean later would change the process's gradient.",
         ),
     ),
 )
@@ -553,7 +552,7 @@ BUCKETS = Answers(
         WrongAnswer(
             "in the order they come",
             _cut(lambda lengths: list(range(len(lengths)))),
-            "places are padding",
+            "positions are padding",
             "A short sentence next to a long one is mostly padding. Sort first.",
         ),
         WrongAnswer(
@@ -562,7 +561,7 @@ BUCKETS = Answers(
                 sorted(range(i, min(i + size, len(lengths))), key=lambda j: lengths[j])
                 for i in range(0, len(lengths), size)
             ],
-            "places are padding",
+            "positions are padding",
             "The order within a batch does not matter; what matters is who shares one.",
         ),
         WrongAnswer(
@@ -571,7 +570,7 @@ BUCKETS = Answers(
                 sorted(lengths)[i : i + size] for i in range(0, len(lengths), size)
             ],
             "the batches hold [5], expected each of 0 to 0 once",
-            "You sort the lengths and lose whose they are: sort the indices by length.",
+            "Sorting the lengths loses their indices: sort the indices by length.",
         ),
         WrongAnswer(
             "the rest left out",
@@ -584,7 +583,7 @@ BUCKETS = Answers(
         WrongAnswer(
             "sorted as text",
             _cut(lambda lengths: sorted(range(len(lengths)), key=lambda i: str(lengths[i]))),
-            "places are padding",
+            "positions are padding",
             "As text, 10 comes before 2.",
         ),
         WrongAnswer(
@@ -601,7 +600,7 @@ BUCKETS = Answers(
                 my_batches(lengths, len(lengths))[0][i :: -(-len(lengths) // size)]
                 for i in range(-(-len(lengths) // size))
             ],
-            "places are padding",
+            "positions are padding",
             "A stride through the sorted list puts a short and a long one into every batch.",
         ),
         WrongAnswer(
@@ -613,7 +612,7 @@ BUCKETS = Answers(
         WrongAnswer(
             "long with short",
             _longest_with_shortest,
-            "places are padding",
+            "positions are padding",
             "Batches of equal work, but each is padded to its longest sentence.",
         ),
         WrongAnswer(
@@ -626,14 +625,14 @@ BUCKETS = Answers(
             "the caller's lengths sorted",
             _sorted_in_place,
             "your code changes the caller's `lengths[",
-            "`lengths.sort()` changes the caller's list, whose places no longer say whose they "
-            "are. `sorted` makes a new one.",
+            "`lengths.sort()` changes the caller's list, so its indices no longer match the "
+            "sentences. `sorted` makes a new list.",
         ),
         WrongAnswer(
             "sorted in windows",
             _sorted_in_windows,
             "lengths (a list of 3000)",
-            "Each window of 50 batches is sorted, and its lengths still lie far apart. That is a "
+            "Each window of 50 batches is sorted, but its lengths still differ a lot. That is a "
             "fine compromise for texts that do not fit the memory; here all lengths are known: "
             "sort all.",
         ),

@@ -201,16 +201,16 @@ def _one_tile(answer):
 def _diagonal(answer):
     """a window of 1 is the diagonal"""
     for sizes in ((4, 1, 1), (8, 2, 1), (9, 3, 1)):
-        _needs(answer, *sizes, note="Each query sees itself: the tiles on the diagonal.")
+        _needs(answer, *sizes, note="Each query attends to itself: the tiles on the diagonal.")
 
 
 def _neighbours(answer):
     """a window reaches into the tile before"""
-    _needs(answer, 4, 2, 2, note="Query 2 sees key 1, which lies in the tile before.")
-    _needs(answer, 12, 4, 4, note="Each row of tiles but the first needs the one before, too.")
-    _needs(answer, 6, 1, 3, note="Tiles of one score: count what is seen.")
-    _needs(answer, 16, 4, 5, note="Query 4 sees keys 0 to 4: still one tile before.")
-    _needs(answer, 16, 4, 6, note="Query 8 sees key 3, two tiles before.")
+    _needs(answer, 4, 2, 2, note="Query 2 attends to key 1, which is in the tile before.")
+    _needs(answer, 12, 4, 4, note="Each row of tiles except the first also needs the tile before.")
+    _needs(answer, 6, 1, 3, note="Tiles of one score: count the pairs.")
+    _needs(answer, 16, 4, 5, note="Query 4 attends to keys 0 to 4: still one tile before.")
+    _needs(answer, 16, 4, 6, note="Query 8 attends to key 3, two tiles before.")
 
 
 def _wide(answer):
@@ -226,7 +226,7 @@ def _ragged(answer):
 
 
 def _any_sizes(answer):
-    """and for any sizes"""
+    """it works for any sizes"""
     for length in (1, 2, 6, 13):
         for tile in (1, 2, 3, 5):
             for window in (1, 2, 3, 4, 7, 20):
@@ -282,7 +282,7 @@ def _equal_shares(answer):
     pair = [torch.tensor([2.0]), torch.tensor([6.0])]
     _averages(answer, pair, [3, 3], note="(2 + 6) / 2.")
     alone = torch.tensor([2.0, -4.0])
-    _averages(answer, [alone], [5], note="There is nobody to average with.")
+    _averages(answer, [alone], [5], note="There is no other process to average with.")
     alone = torch.nn.Parameter(alone, requires_grad=False)  # of which an answer gets no copy
     got = answer([alone], [5])
     message = "for one process, you return its own tensor, expected a new one: return a copy"
@@ -292,10 +292,15 @@ def _equal_shares(answer):
 def _unequal_shares(answer):
     """a process with three times the tokens counts three times"""
     pair = [torch.tensor([2.0]), torch.tensor([6.0])]
-    _averages(answer, pair, [3, 1], note="Four tokens: three say 2, one says 6.")
-    _averages(answer, pair, [1, 3], note="Four tokens: one says 2, three say 6.")
+    _averages(answer, pair, [3, 1], note="Of four tokens, three have gradient 2 and one has 6.")
+    _averages(answer, pair, [1, 3], note="Of four tokens, one has gradient 2 and three have 6.")
     three = [torch.tensor([1.0]), torch.tensor([0.0]), torch.tensor([10.0])]
-    _averages(answer, three, [2, 7, 1], note="Ten tokens: two say 1, seven 0, one 10.")
+    _averages(
+        answer,
+        three,
+        [2, 7, 1],
+        note="Of ten tokens, two have gradient 1, seven have 0, one has 10.",
+    )
 
 
 def _matrices(answer):
@@ -398,7 +403,7 @@ def _once(answer):
 
 
 def _full(answer):
-    """batches are full, but for one"""
+    """all batches but one are full"""
     for lengths, size in _CASES:
         batches, where = _listed(answer, lengths, size)
         found, left = sorted(map(len, batches)), len(lengths) % size
@@ -418,13 +423,13 @@ def _most_padding(lengths, size):
 
 
 def _little(answer):
-    """no more of them is padding than sorting leaves"""
+    """there is no more padding than sorting leaves"""
     for lengths, size in _CASES:
         batches, where = _listed(answer, lengths, size)
         inside = [[lengths[i] for i in b if 0 <= i < len(lengths)] for b in batches]
         pads = sum(max(batch) * len(batch) - sum(batch) for batch in inside if batch)
         most = _most_padding(lengths, size)
-        words = f"{where}, {pads} places are padding, expected at most {most}: put sentences of "
+        words = f"{where}, {pads} positions are padding, expected at most {most}: put sentences of "
         expect(pads <= most, words + "similar length together")
 
 
