@@ -164,6 +164,6 @@ def noun_bars(shares):
     rest = 1 - right - other
     ax.barh(list(shares), rest, left=right + other, color="0.85", label="another token")
     ax.invert_yaxis()
-    ax.set(xlabel="share of the twins' sentences", ylabel="")
+    ax.set(xlabel="share of the twins' sentences", ylabel="", xlim=(0, 1))
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.17), ncols=3)
     return ax
