@@ -208,11 +208,12 @@ def text_strips(losses, ax=None, *, scale=(0, 8), xlabel="token", title=None):
     return ax
 
 
-def settings_plane(families, human, ax=None, *, colors=None, notes=True, **axes):
+def settings_plane(families, human, ax=None, *, star="human", colors=None, notes=True, **axes):
     """Draw families of settings as lines in a plane of two measures; returns the Axes.
 
     families: {family: {setting: (x, y)}}, drawn in the order given, each point with its setting's
-    name; notes: False for none, or the names to show. human: (x, y), a star with lines through it.
+    name; notes: False for none, or the names to show. human: (x, y), a star with lines through it,
+    which the legend calls `star`.
     colors: {family: its place in CYCLE, or a colour of `COLOURS`}. axes: as for `set_axes`.
     Raises ValueError if there are no families.
     """
@@ -234,7 +235,7 @@ def settings_plane(families, human, ax=None, *, colors=None, notes=True, **axes)
     ax.axvline(human[0], color=GOLD, linewidth=1, linestyle=":")
     ax.axhline(human[1], color=GOLD, linewidth=1, linestyle=":")
     ax.plot(
-        *human, "*", color=GOLD, markersize=19, markeredgecolor="white", label="human", zorder=5
+        *human, "*", color=GOLD, markersize=19, markeredgecolor="white", label=star, zorder=5
     )
     set_axes(ax, **axes)
     ax.legend()
