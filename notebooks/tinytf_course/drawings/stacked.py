@@ -39,7 +39,7 @@ def stacked_bars(values, ax=None, *, ylabel=None, title=None, colors=None, total
                         color="white", fontweight="bold", fontsize=size)  # fmt: skip
             bottom += share
         above = total.format(whole)
-        fits = 72 * inches / 0.72 / (0.62 * len(above))  # a digit is 0.62 of its size wide
+        fits = 100 * inches / (0.66 * len(above) or 1)  # a digit is 0.66 of its size wide
         ax.text(at, 1.015, above, ha="center", va="bottom", fontsize=min(11, fits))
     ax.set_xticks(range(len(values)), [label(name) for name in values])
     ax.tick_params(axis="x", length=0)

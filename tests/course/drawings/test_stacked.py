@@ -34,6 +34,15 @@ def test_shares_are_written_inside_their_bars():
         assert written.x1 < box.x1
 
 
+def test_long_totals_do_not_touch():
+    values = {f"bar {n}": {"a": 10**9, "b": n} for n in range(4)}
+    ax = viz.stacked_bars(values)
+    ax.figure.canvas.draw()
+    totals = [t.get_window_extent() for t in ax.texts if "," in t.get_text()]
+    assert len(totals) == 4
+    assert all(left.x1 < right.x0 for left, right in zip(totals, totals[1:]))
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [({}, "at least one"), ({"x": {"a": 0}}, "of 'x' must not"), ({"x": {"a": -1, "b": 3}}, "-1")],
