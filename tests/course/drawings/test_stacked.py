@@ -1,5 +1,7 @@
 """Bars of parts on each other, and counts as dots: what they draw and what they refuse."""
 
+from itertools import pairwise
+
 import matplotlib
 import matplotlib.pyplot as plt
 import pytest
@@ -40,7 +42,7 @@ def test_long_totals_do_not_touch():
     ax.figure.canvas.draw()
     totals = [t.get_window_extent() for t in ax.texts if "," in t.get_text()]
     assert len(totals) == 4
-    assert all(left.x1 < right.x0 for left, right in zip(totals, totals[1:]))
+    assert all(left.x1 < right.x0 for left, right in pairwise(totals))
 
 
 @pytest.mark.parametrize(
