@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tinytf_course.stories import words as w
 from tinytf_course.stories.templates import LESSONS, SLOT, TEMPLATES, readings
-from tinytf_course.stories.world import World
+from tinytf_course.stories.world import HOME, World
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,7 @@ class _Teller:
         self.plot = plot or self.draw(PLOTS)
         self.a = self.draw(tuple(w.KINDS))
         self.b = self.draw([n for n in w.KINDS if w.GENDER[n] != w.GENDER[self.a]])
-        self.traits = {self.a: self.draw(t for t in w.TRAITS if t != NOT.get(self.plot))}
-        self.traits[self.b] = self.draw([t for t in w.TRAITS if t != self.traits[self.a]])
+        self.traits = {}
 
     def draw(self, options):
         """One of some options, each as likely as the others."""
@@ -103,7 +102,11 @@ class _Teller:
     def _other(self, slot, name, o, p):
         if slot == "K":
             return w.KINDS[name]
-        if slot == "R":
+        if slot == "K.a":
+            return w.article(w.KINDS[name])
+        if slot == "R":  # A's is told before B's
+            no = [NOT.get(self.plot)] if name == self.a else self.traits.values()
+            self.traits[name] = self.draw(t for t in w.TRAITS if t not in no)
             return self.traits[name]
         if slot in "FG":
             return self.draw(w.FEELINGS["happy" if slot == "F" else "sad"])
@@ -136,15 +139,15 @@ class _Teller:
         if self.plot in ("quarrel", "dark", "thief", "late", "broken", "monster", "race"):
             ways.append("better")
         if self.plot != "late":
-            ways.append("home")
+            ways.append("homeward" if self.world.people[a].place != HOME else "asleep")
         way = self.draw(range(len(ways)))
         self.same(ways.count(ways[way]))
         if ways[way] == "lesson":
             self.put("lesson", self.draw(LESSONS[theme]))
         elif ways[way] in ("friends", "better"):
             self.say(ways[way], a, b)
-        elif ways[way] == "home":
-            self.say("home", a)
+        elif ways[way] in ("homeward", "asleep"):
+            self.say(ways[way], a)
         else:
             self.say("tight", a, o=more[0])
 
@@ -163,16 +166,17 @@ class _Teller:
         self.say("go_both", self.a, self.b, p=place)
         self.look(place)
 
-    def friends(self):
-        """Introduce two friends."""
-        self.say("open", self.a)
+    def friends(self, days=False):
+        """Introduce two friends; the story may take some days."""
+        self.say("open", self.a, only=lambda t: not (days and t.startswith("One")))
         self.say("friend", self.a, self.b)
 
     # ---- the plots
 
     def lost(self):
         a, b = self.a, self.b
-        o, place = self.draw(w.THINGS), self.draw(w.OUTDOORS)
+        o = self.draw(w.THINGS)
+        place = self.draw(w.AT_WATER.get(o, w.OUTDOORS))
         self.say("open_own", a, o=o)
         self.take(a, o, place)
         pocket = o in w.POCKET and self.chance(0.5)
@@ -201,9 +205,9 @@ class _Teller:
         place, asked, did = w.TASKS[self.draw(w.TASKS)]
         self.say("open_want", a, o=o)
         self.say("friend", a, b)
-        self.say("has", None, b, o=o)
+        self.say("has_home", None, b, o=o)
         self.say("may_i", a, o=o)
-        self.say("bargain", None, b, T=asked)
+        self.say("bargain", None, b, o=o, T=asked)
         self.go(a, place)
         self.say("task", a, D=did)
         self.say("back", a, b)
@@ -218,12 +222,12 @@ class _Teller:
     def trade(self):
         a, b = self.a, self.b
         o, q = self.draw_two(w.THINGS)
-        place = self.draw(w.PLACES)
+        place = self.draw(w.OUTDOORS)
         self.say("open_own", a, o=o)
         self.say("want", a, o=q)
         self.go(a, place, first=True)
         self.say("meet", a, b)
-        self.say("has", None, b, o=q)
+        self.say("brought", None, b, o=q)
         self.say("offer", a, o=o, q=q)
         self.say("agree", None, b)
         self.say("trade", a, b, o, q)
@@ -262,7 +266,7 @@ class _Teller:
 
     def secret(self):
         a, b, o, place = self.a, self.b, self.draw(w.THINGS), self.draw(w.PLACES)
-        self.friends()
+        self.friends(days=True)
         self.say("made", a, b, o)
         self.say("hide", a, o=o, p=place)
         if self.chance(0.6):
@@ -279,14 +283,15 @@ class _Teller:
         self.say("thank", b, a)
         self.close("secret")
 
-    def borrow(self, thing):
+    def borrow(self, thing, promised=True):
         """The beginning of three plots: A borrows a thing of B and goes somewhere."""
-        a, b, place = self.a, self.b, self.draw(w.OUTDOORS)
+        a, b, place = self.a, self.b, self.draw(w.AT_WATER.get(thing, w.OUTDOORS))
         self.friends()
-        self.say("has", None, b, o=thing)
+        self.say("has_home", None, b, o=thing)
         self.say("may_borrow", a, o=thing)
         self.say("lend", a, b, thing)
-        self.maybe(0.5, "promise_back", a)
+        if promised or self.chance(0.5):
+            self.say("promise_back", a)
         self.take(a, thing, place)
         return a, b, thing
 
@@ -313,16 +318,16 @@ class _Teller:
         self.close("forgiven")
 
     def broken(self):
-        a, b, o = self.borrow(self.draw(w.THINGS))
+        a, b, o = self.borrow(self.draw(w.BREAKS), promised=False)
         self.say("break", a, o=o)
         self.maybe(0.4, "tempt", a)
         self.say("back", a, b)
         if self.chance(0.5):
             self.say("lie", a, o=o)
-            self.say("restless", a)
-            self.say("truth", a, o=o, only=lambda t: "wind" in t)
+            self.say("restless", a, b)
+            self.say("confess", a, o=o)
         else:
-            self.say("truth", a, o=o, only=lambda t: "wind" not in t)
+            self.say("truth", a, o=o)
         self.say("forgive", None, b)
         self.say("mend", a, b, o)
         self.say("return", a, o=o)
@@ -335,7 +340,7 @@ class _Teller:
         self.say("spot", a, b, o)
         self.say("mine", a)
         self.say("no_mine", None, b)
-        self.maybe(0.6, "sulk", a, b, o)
+        self.say("sulk", a, b, o)
         self.maybe(0.6, "dull")
         self.say("turns", None, b)
         self.say("share", a, b, o)
@@ -365,7 +370,7 @@ class _Teller:
         self.say("trip", a)
         self.say("help_up", a, b)
         self.say("tie", a, b, p=place)
-        self.maybe(0.6, "both_won", a)
+        self.say("both_won", a)
         self.close("race")
 
     def monster(self):
@@ -380,8 +385,8 @@ class _Teller:
         self.close("brave")
 
     def ill(self):
-        a, b, o = self.a, self.b, self.draw(w.THINGS)
-        self.say("open_own", a, o=o)
+        a, b, o = self.a, self.b, self.draw(w.COMFORTS)
+        self.say("open_own", a, o=o, only=lambda t: not t.startswith("One"))
         self.say("friend", a, b)
         self.say("ill", None, b)
         self.maybe(0.4, "sad", b, only=lambda t: "sat" not in t)
@@ -408,7 +413,7 @@ class _Teller:
 
     def seed(self):
         a, b, place = self.a, self.b, self.draw(w.PLANTED)
-        self.friends()
+        self.friends(days=True)
         self.say("plant", a, p=place)
         self.say("water", a)
         self.say("nothing")
@@ -422,7 +427,7 @@ class _Teller:
 
     def thief(self):
         a, b, o, place = self.a, self.b, self.draw(w.LOOSE), self.draw(w.PLACES)
-        self.say("open_own", a, o=o)
+        self.say("open_own", a, o=o, only=lambda t: not t.startswith("One"))
         self.say("friend", a, b)
         self.say("gone", a, o=o)
         self.maybe(0.4, "sad", a)

@@ -21,7 +21,8 @@ def answers(world):
             where = (w.at(person.place), f"at the {person.place}")
         found[f"Where is {name}?"] = _also(where, f"{name} is")
         found[f"Who is {name}?"] = _also(
-            (w.article(person.kind), f"a {person.trait} {person.kind}"), f"{name} is"
+            (w.article(person.kind), w.article(f"{person.trait} {person.kind}".strip())),
+            f"{name} is",
         )
         if person.mood:
             own = person.why.split()[0] in OWN

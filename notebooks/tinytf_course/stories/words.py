@@ -19,20 +19,26 @@ PRONOUNS = {
 
 # A thing: what it is for ("wanted a kite, to …"), and what a person who has it did.
 THINGS = {
-    "kite": ("fly it over the roofs", "let the kite dance above the roofs"),
-    "drum": ("play a march", "beat the drum until the birds joined in"),
-    "lantern": ("read under the blanket", "lit the lantern, and the whole path glowed"),
-    "boat": ("sail it among the ducks", "let the boat sail among the ducks"),
-    "flute": ("play a soft tune", "played the flute until the crickets fell silent"),
+    "kite": ("fly it over the roofs", "let the kite dance high in the wind"),
+    "drum": ("play a march", "beat the drum until everybody marched"),
+    "lantern": (
+        "read under the blanket",
+        "lit the lantern and swung it like a small moon",
+    ),
+    "boat": ("sail it among the ducks", "pulled the boat along on a string"),
+    "flute": ("play a soft tune", "played the flute so softly that a bird came closer"),
     "book": ("read about dragons", "read the book from the first page to the last"),
     "bell": ("wake up the whole street", "rang the bell, and the sound ran over the fields"),
     "ball": ("kick it over the fence", "kicked the ball so high that it touched a cloud"),
     "hat": ("look like a captain", "wore the hat like a captain"),
-    "wagon": ("race down the slope", "raced down the slope in the wagon"),
+    "wagon": ("race down a hill", "pulled the wagon, and its wheels sang"),
     "shell": ("hear the sea", "held the shell to one ear and heard the sea"),
-    "rope": ("skip a hundred times", "skipped with the rope until the stars came out"),
+    "rope": ("skip a hundred times", "skipped with the rope and counted to a hundred"),
 }
 POCKET = ("flute", "bell", "ball", "shell", "rope")  # what fits into a pocket
+BREAKS = ("kite", "drum", "lantern", "boat", "flute", "bell", "shell")  # what can break
+COMFORTS = ("book", "lantern", "flute", "bell", "shell")  # what somebody in bed can use
+AT_WATER = {"boat": ("river", "beach")}  # where a thing is taken to, if not everywhere
 # Heard or seen from far away: what is done with it, and what is followed.
 SIGNALS = {
     "lantern": ("held up the lantern", "light"), "drum": ("beat the drum", "sound"),
@@ -52,7 +58,7 @@ PLACES = {
     "forest": ("in", ("The trees whispered to each other.", "A woodpecker knocked and knocked.")),
     "meadow": ("in", ("The grass was white with daisies.", "A grasshopper practised its song.")),
     "beach": ("on", ("The waves came in, one after another.", "A crab waved with one claw.")),
-    "barn": ("in", ("A sleepy cow looked up and looked away.", "Dust danced in the light.")),
+    "barn": ("in", ("A sleepy cow looked up and looked away.", "It smelled of straw and apples.")),
     "library": ("in", ("It was so quiet that one heard the clock.", "Even the cat was reading.")),
     "bakery": ("in", ("It smelled of cinnamon.", "The oven was humming a warm song.")),
 }
@@ -79,12 +85,12 @@ TASKS = {  # a task: its place, how it is asked for, and how it was done
     "wood": ("forest", "gather the wood", "gathered the wood"),
     "sheep": ("meadow", "count the sheep", "counted the sheep"),
     "cow": ("barn", "milk the cow", "milked the cow"),
-    "bread": ("bakery", "knead the bread", "kneaded the bread"),
+    "bread": ("bakery", "knead the dough", "kneaded the dough"),
     "shelves": ("library", "dust the shelves", "dusted the shelves"),
 }
 FEELINGS = {
     "happy": ("happy", "glad", "proud"),
-    "sad": ("sad", "worried", "unhappy"),
+    "sad": ("sad", "upset", "unhappy"),
 }
 
 

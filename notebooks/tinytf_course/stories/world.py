@@ -12,9 +12,9 @@ HOME = "home"
 # Named once, and in one order: what an event needs to have happened before it, to the same people.
 BEFORE = {
     "promise_help": "tell_lost", "pocket": "no_more", "word": "report", "agree": "offer",
-    "not_tell": "ask_hide",
-    "remember": "dusk", "sorry_late": "oversleep", "forgive_late": "sorry_late", "tempt": "break",
-    "lie": "break", "restless": "lie", "truth": "break", "forgive": "truth", "no_mine": "mine",
+    "not_tell": "ask_hide", "remember": "promise_back", "sorry_late": "oversleep",
+    "forgive_late": "sorry_late", "tempt": "break", "lie": "break", "restless": "lie",
+    "truth": "break", "confess": "lie", "forgive": "truth", "no_mine": "mine",
     "turns": "no_mine", "share": "turns", "trip": "race", "help_up": "trip", "tie": "help_up",
     "both_won": "tie", "race": "boast", "look_together": "monster", "monster": "dread",
     "only": "look_together", "water": "plant", "nothing": "plant", "never": "nothing",
@@ -95,6 +95,8 @@ class World:
     traded: tuple = ()  # the two things
     pocketed: str = ""  # the thing that is in a pocket
     unseen: bool = False  # whether nobody saw it break
+    told: str = ""  # the lost thing that was spoken of last
+    bargained: tuple = ()  # who is to get what for a task
 
     # ---- what a sentence speaks of
 
@@ -120,6 +122,9 @@ class World:
         do = getattr(self, f"_{event}", None)
         if do is not None:
             do(a, b, o, q, p, slots)
+        self.wants = {
+            name: thing for name, thing in self.wants.items() if not self._owns(name, thing)
+        }
         self.happened[event] = tuple(who.values())
         self.subject = "" if "AB" in slots else a or b or self.subject
 
@@ -133,7 +138,11 @@ class World:
         who = {}
         for slot in "AB":
             if slot == new:
-                who[slot] = self._introduce(slots[slot], slots["K"], slots["R"], len(who))
+                who[slot] = self._introduce(
+                    slots[slot],
+                    slots.get("K", slots.get("K.a", "")).split()[-1],
+                    slots.get("R", ""),
+                )
             elif slot in slots:
                 who[slot] = self._person(slots[slot])
         if "AB" in slots:
@@ -159,7 +168,7 @@ class World:
         need(len(set(who.values())) == len(who), "known", "one person can not be two")
         return who
 
-    def _introduce(self, name, kind, trait, others):
+    def _introduce(self, name, kind, trait):
         need(name in w.KINDS, "pronoun", f"{name}: a newcomer needs a name")
         need(name not in self.people, "known", f"{name} is introduced twice")
         need(len(self.people) < 2, "known", "a story has two people")
@@ -191,7 +200,7 @@ class World:
         if f"{slot}.a" in slots:
             need(said == w.article(noun), "grammar", f"{said!r} is no English")
             if event in NEW:
-                need(noun not in self.things, "known", f"the {noun} is not new")
+                need(self.things.get(noun, Thing()) == Thing(), "known", f"the {noun} is not new")
             self.things.setdefault(noun, Thing())
         need(noun in self.things, "known", f"there is no {noun}")
         return noun
@@ -200,6 +209,9 @@ class World:
 
     def _feel(self, name, mood, why):
         self.people[name].mood, self.people[name].why = mood, why
+
+    def _owns(self, name, thing):
+        return thing in self.things and self.things[thing].owner in (name, "both")
 
     def _holds(self, name, thing):
         there = self.things[thing].holder
@@ -251,6 +263,14 @@ class World:
         need(not self.things[o].owner, "owner", f"the {o} has an owner")
         self.things[o] = Thing(b, b)
 
+    def _has_home(self, a, b, o, q, p, s):
+        self._at(b, HOME)
+        self._has(a, b, o, q, p, s)
+
+    def _brought(self, a, b, o, q, p, s):
+        need(self.people[b].place != HOME, "place", f"{b} is at home")
+        self._has(a, b, o, q, p, s)
+
     def _want(self, a, b, o, q, p, s):
         need(self.things[o].holder != a, "plan", f"{a} has the {o}")
         self.wants[a] = o
@@ -278,13 +298,13 @@ class World:
         self._go(a, b, o, q, p, s)
 
     def _errand(self, a, b, o, q, p, s):
-        need(p in w.WILD, "place", f"one can not do that at the {p}")
+        need(p in w.OUTDOORS, "place", f"one can not do that at the {p}")
         self._go(a, b, o, q, p, s)
 
     def _back(self, a, b, o, q, p, s):
         need(a != self.sought, "place", f"{a} can not find the way")
         here, there = self.people[a].place, self.people[b].place
-        need(here != there == HOME, "place", f"{a} is {where(here)}, {b} {where(there)}")
+        need(here not in (HOME, there), "place", f"{a} is {where(here)}, {b} {where(there)}")
         self.people[a].place = there
 
     def _see(self, a, b, o, q, p, s):
@@ -343,22 +363,31 @@ class World:
         self._hears(a)
         self._lost(o)
         need(self.things[o].owner == a, "owner", f"it is not the {o} of {a}")
+        need(self.told != o, "speech", "that has been said")
+        self.told = o
 
-    def _any_lost(self):
+    def _all_lost(self, said=None, helper=""):
         lost = [noun for noun, thing in self.things.items() if thing.state == "lost"]
         need(lost, "cause", "nothing is lost")
-        return lost[0]
+        need(said in (None, *lost), "cause", f"the {said} is not lost")
+        others = [noun for noun in lost if self.things[noun].owner != helper]
+        need(others, "speech", f"{helper} has lost it")
+        return [said] if said else others
 
     def _promise_help(self, a, b, o, q, p, s):
         self._hears(b)
-        need(self.things[self._any_lost()].owner != b, "speech", f"{b} has lost it")
+        self._all_lost(helper=b)
         if (b, "help", "") not in self.promises:
             self.promises.append((b, "help", ""))
 
     def _search(self, a, b, o, q, p, s):
-        lost = self._any_lost()
-        need(o in (None, lost), "cause", f"the {o} is not lost")
-        self._at(a, self.things[lost].place)
+        lost = self._all_lost(o)
+        here = self.people[a].place
+        need(
+            any(self.things[noun].place == here for noun in lost),
+            "place",
+            f"it is not {where(here)}",
+        )
         for name in (a, b):
             self._fulfil(name, "help")
 
@@ -379,9 +408,8 @@ class World:
 
     def _pocket(self, a, b, o, q, p, s):
         self._hears(b)
-        lost = self._any_lost()
+        self._all_lost(helper=b)
         need("search" in self.happened, "cause", "nobody has looked for it")
-        need(self.things[lost].owner != b, "speech", f"{b} speaks to nobody else")
 
     def _find_pocket(self, a, b, o, q, p, s):
         need(o == self.pocketed, "place", f"the {o} is in no pocket")
@@ -399,7 +427,7 @@ class World:
                 need(task in ("", *self.happened), "promise", "the task is not done")
         reasons = [
             self.things[o].owner == b,
-            self.wants.get(b) == o and "bargain" in self.happened,
+            self.bargained == (b, o),
             self.ill == b and self.present == o,
             self.present == o and (a, "give") in [x[:2] for x in self.promises],
         ]
@@ -409,7 +437,7 @@ class World:
         self._hand(o, b)
         self._feel(b, "happy", f"got the {o}")
         self._fulfil(a, "give")
-        if self.wants.pop(b, None) == o and "bargain" in self.happened:
+        if self.bargained == (b, o):
             self.themes.add("earned")
         if "gone" in self.happened:
             self.themes.add("trust")
@@ -424,9 +452,10 @@ class World:
 
     def _bargain(self, a, b, o, q, p, s):
         self._hears(b)
+        need(o in (None, *self.asked[2:]), "speech", f"nobody asked for the {o}")
         need(self.asked[1:2] == ("may I",) and self.asked[0] != b, "speech", f"nobody asked {b}")
         self.promises.append((b, "give", s["T"]))
-        self.asked = ()
+        self.bargained, self.asked = (self.asked[0], self.asked[2]), ()
 
     def _task(self, a, b, o, q, p, s):
         place, asked, _ = next(task for task in w.TASKS.values() if task[2] == s["D"])
@@ -470,13 +499,12 @@ class World:
         self._swap(a, b, o, q)
         self.themes.add("traded")
         self.traded = (o, q)
-        for name, got in ((a, q), (b, o)):
-            if self.wants.get(name) == got:
-                del self.wants[name]
         self.asked = ()
 
     def _swap(self, a, b, o, q):
-        self.things[o], self.things[q] = Thing(b, b), Thing(a, a)
+        self.things[o].owner, self.things[q].owner = b, a
+        self._hand(o, b)
+        self._hand(q, a)
         self._feel(a, "happy", f"got the {q}")
         self._feel(b, "happy", f"got the {o}")
 
@@ -486,6 +514,8 @@ class World:
         need(self.happened["trade"][:1] == (a,), "cause", f"{a} has given nothing away")
         need(self.things[o].owner not in ("", a), "owner", f"the {o} is with {a}")
         self._feel(a, "sad", f"missed the {o}")
+        for person in self.people.values():  # it is night
+            person.place = HOME
 
     def _miss_too(self, a, b, o, q, p, s):
         need(self.happened["miss"][:1] != (b,), "speech", f"{b} has said so")
@@ -538,6 +568,8 @@ class World:
     def _clear(self, a, b, o, q, p, s):
         need(self.raining, "cause", "it did not rain")
         self.raining = False
+        for person in self.people.values():
+            person.place = HOME
 
     def _at_last(self, a, b, o, q, p, s):
         need(self.things[o].holder in (a, b), "owner", f"they do not have the {o}")
@@ -573,7 +605,6 @@ class World:
     def _left_out(self, a, b, o, q, p, s):
         name = b or self.subject
         need(self.people[name].mood == "sad", "feeling", f"{name} was not left out")
-        self.people[name].place = HOME
 
     def _birthday(self, a, b, o, q, p, s):
         need(self._keeps(self.other(b)), "cause", f"nobody has a present for {b}")
@@ -628,9 +659,7 @@ class World:
         need(any(x.place != HOME for x in self.people.values()), "place", "all are at home")
 
     def _remember(self, a, b, o, q, p, s):
-        need(
-            (a, "return") in [p[:2] for p in self.promises], "promise", f"{a} has promised nothing"
-        )
+        need(self.happened["promise_back"] == (a,), "promise", f"{a} has promised nothing")
 
     def _return(self, a, b, o, q, p, s):
         self._holds(a, o)
@@ -651,6 +680,7 @@ class World:
         self._hears(b)
         need(self.happened["return"][:1] != (b,), "speech", f"{b} has brought it back")
         need("oversleep" not in self.happened, "speech", "the promise was not kept")
+        need("promise_back" in self.happened, "speech", "nothing was promised")
         need(not self.night, "speech", "it is after dark")
 
     def _oversleep(self, a, b, o, q, p, s):
@@ -667,6 +697,7 @@ class World:
 
     def _sorry_late(self, a, b, o, q, p, s):
         need(self.happened["oversleep"] == (a,), "speech", f"{a} was not late")
+        need("promise_back" in self.happened, "speech", "nothing was promised")
         self._hears(a)
 
     def _forgive_late(self, a, b, o, q, p, s):
@@ -681,6 +712,7 @@ class World:
         self.unseen = bool(other) and self.people[other].place != self.people[a].place
         self._holds(a, o)
         need(self.things[o].owner != a, "cause", f"the {o} belongs to {a}")
+        need(o in w.BREAKS, "cause", f"a {o} does not break")
         self.things[o].state = "broken"
         self._feel(a, "sad", f"broke the {o}")
 
@@ -706,6 +738,11 @@ class World:
         self._broke(a, o)
         self._feel(self._hears(a), "sad", f"the {o} was broken")
         self.themes.add("truth")
+
+    def _confess(self, a, b, o, q, p, s):
+        need("truth" not in self.happened, "speech", "the truth is told")
+        self._truth(a, b, o, q, p, s)
+        self.happened["truth"] = (a,)
 
     def _forgive(self, a, b, o, q, p, s):
         need(self.happened["truth"] != (b,), "speech", f"{b} told it")
@@ -787,8 +824,8 @@ class World:
         self.sought = ""
         need(s["N"] == w.SIGNALS[self.signal][1], "cause", f"there is no {s['N']}")
         self.people[a].place = HOME
-        for name in self.people:
-            self._feel(name, "happy", "they were home")
+        self._feel(a, "happy", "was home")
+        self._feel(b or self.other(a), "", "")
         self.themes.add("watch")
 
     def _boast(self, a, b, o, q, p, s):
@@ -1000,7 +1037,12 @@ class World:
         need("friend" in self.happened, "ending", f"{a} and {b} had only just met")
         self._finish()
 
-    def _home(self, a, b, o, q, p, s):
+    def _homeward(self, a, b, o, q, p, s):
+        need(self.people[a].place != HOME, "place", f"{a} is at home")
+        self._finish()
+        need(self.people[a].mood != "sad", "feeling", f"{a} is sad")
+
+    def _asleep(self, a, b, o, q, p, s):
         need("oversleep" not in self.happened, "ending", f"{a} has slept enough")
         self._finish()
         need(self.people[a].mood != "sad", "feeling", f"{a} is sad")
@@ -1019,8 +1061,9 @@ class World:
 # What a person who is ill can do or have done, and what can happen again.
 IN_BED = ("sad", "glad", "thank", "ask_why", "visit", "give", "well", "laugh")
 AGAIN = (
-    "has", "see", "go", "go_both", "take", "back", "use", "sad", "glad", "thank", "give", "laugh",
-    "offer", "lose", "find", "search",
+    "has", "has_home", "brought", "see", "go", "go_both", "take", "back", "use", "sad", "glad",
+    "thank", "give", "laugh", "offer", "lose", "find", "search", "tell_lost", "promise_help",
+    "ask_why",
 )  # fmt: skip
 NEW = ("open_own", "open_want", "made", "spot")
 APART = ("back", "hides", "sees", "miss", "worry", "follow", "waited", "left_out", "found_you")

@@ -112,15 +112,16 @@ BROKEN = {
     "known": KITE.replace("my kite,” said Mia", "my kite,” said Nora"),
     "pronoun": KITE.replace(" Four", " Mia was so happy that he turned a somersault. Four"),
     "owner": KITE.replace(HANDED, "With a smile, Mia handed Bruno the kite."),
-    "place": KITE.replace(FOUND, "At last Bruno found the kite by the river, behind a stone."),
+    "place": KITE.replace(FOUND, "At last Bruno found the kite by the river."),
     "promise": KITE.replace(SEARCHED, "").replace(FOUND, "").replace(HANDED, ""),
     "cause": KITE.replace(SEARCHED, ""),
     "feeling": KITE.replace(FORGOT, "Mia was sad."),
     "speech": KITE.replace("help you look,” said Bruno", "help you look,” said Mia"),
     "ending": KITE.replace(" Four eyes see more than two.", ""),
     "plan": "Once there was a shy girl named Mia who had a kite. Next door lived a clever bear "
-    "named Bruno. Mia and Bruno wanted to take the kite to the hill. But just as they set out, it "
-    "began to rain. “Then we will go to the barn instead,” said Bruno. They hurried to the bakery.",
+    "named Bruno. Mia and Bruno wanted to take the kite to the hill the next day. But just as they "
+    "set out, it began to rain. “Then we will go to the barn instead,” said Bruno. They hurried to "
+    "the bakery.",
 }
 
 

@@ -14,7 +14,7 @@ SEEK = (
 )
 RACE = (
     "“I am much faster than you,” said Tom. “Shall we race to the river?” asked Nora. Halfway "
-    "there, Tom tripped over a root. But Nora stopped and helped Tom up. They came to the river at "
+    "there, Tom tripped over a root. But Nora stopped and helped Tom up. They reached the river at "
     "the same moment."
 )
 MONSTER = (
@@ -28,7 +28,7 @@ SWAP = (
 )
 FOUND, WON = "A friend is worth every search.", "Those who arrive together win together."
 BRAVE, TRADED = "Most monsters are afraid of two friends.", "A good trade makes two people happy."
-LOST = f"{TOM} {F} LIGHTS One day, Tom went to the hill to pick flowers. Soon the sun went down."
+LOST = f"{TOM} {F} LIGHTS Tom went to the hill to pick flowers. Soon the sun went down."
 
 TEXTS = {
     "a story that the parts make": ("", f"{TOM} {F} {SEEK} {FOUND}"),
@@ -40,8 +40,8 @@ TEXTS = {
     "looked at twice": ("cause", f"{TOM} {F} {MONSTER} “Let us look together,” said Nora."),
     "said twice": ("cause", f"{TOM} {F} {RACE} Halfway there, Tom tripped over a root."),
     "a race in bed": ("place", f"{TOM} {F} One day, Nora was ill and had to stay in bed. {RACE}"),
-    "ill to the end": ("ending", f"{OK} {F} {SWAP} Then Nora caught a cold and could not go out. "
-                       f"{TRADED}"),
+    "ill to the end": ("ending", f"{OK} {F} {SWAP} One day, Nora caught a cold and could not "
+                       f"go out. {TRADED}"),
     "a lost way found": ("place", f"{TOM} {F} {LEND} Tom took the kite to the hill. Soon the sun "
                                   f"went "
                          "down. Tom could not find his way home. Tom went back to Nora."),
@@ -49,7 +49,7 @@ TEXTS = {
                             + " Tom could not find his way home. Then Nora beat the drum, again "
                               "and "
                             "again. Tom followed the light all the way home."),
-    "an open quarrel": ("ending", f"{TOM} {F} They went to the hill together. Under a bush, they "
+    "an open quarrel": ("ending", f"{TOM} {F} They went to the hill together. On the ground, they "
                         "found a kite. “It is mine! I saw it first,” said Tom. “No, it is mine!” "
                         f"said Nora. {RACE} {WON}"),
     "found, then not there": ("cause", f"{TOM} {F} {SEEK} First Tom looked in the barn, but found "
@@ -70,6 +70,30 @@ TEXTS = {
     "laughing apart": ("place", f"{TOM} {F} {SEEK} Nora went to the river. They laughed until "
                                 f"their "
                        "bellies hurt."),
+    "thanked by whom she called home": ("feeling", LOST.replace("LIGHTS", "Nora had a drum.")
+                    + " Tom could not find his way home. Then Nora beat the drum, again and "
+                    "again. Tom followed the sound all the way home. “Thank you, Tom,” said Nora."),
+    "back to whom one never left": ("place", f"{TOM} {F} {LEND} “I promise to bring it back "
+                    "before dark,” said Tom. Tom took the kite to the hill. Nora went "
+                    "back to Tom."),
+    "sorry for no promise": ("speech", f"{TOM} {F} {LEND} Tom took the kite to the hill. Then the "
+                    "sun turned red. But Tom lay down to rest for a moment, and slept until "
+                    "the next morning. Tom went back to Nora. “I fell asleep and broke my "
+                    "promise,” said Tom."),
+    "two lost things, both found": ("", "Once there was a clever boy named Tom who had a kite. Tom "
+                    "had a ball. Tom took the kite to the hill. Tom ran after a butterfly and lost "
+                    "the kite. Tom put the ball down for a moment and forgot it. Just then, a "
+                    "gentle girl named Nora came along. “I have lost my kite,” said Tom. “I have "
+                    "lost my ball,” said Tom. They searched high and low. “Here it is!” cried Tom, "
+                    "and held up the ball. “Here it is!” cried Tom, and held up the kite. Four "
+                    "eyes see more than two."),
+    "a wish that is shared": ("", "Once there was a clever boy named Tom who wished for a kite. "
+                    f"{F} They hurried to the hill. On the ground, they found a kite. “I want it "
+                    "for myself,” said Tom. “But I saw it, too,” said Nora. “Let us take turns,” "
+                    "said Nora. So Tom had the kite in the morning, and Nora had it in the "
+                    "evening. Sharing is twice the fun."),
+    "a wish still open": ("ending", "Once there was a clever boy named Tom who wished for a kite. "
+                    f"{F} Nora had a kite. {SEEK} {FOUND}"),
     "thief of nothing": ("cause", f"{OK} {F} “Thief!” shouted Tom."),
 }  # fmt: skip
 
