@@ -11,7 +11,7 @@ def add(commands):
     """Describe the command to the parser."""
     parser = commands.add_parser("storyteller", description=__doc__)  # fmt: skip
     parser.add_argument("--out", type=Path, required=True, help="a folder for what it makes")
-    parser.add_argument("--steps", type=int, default=20_000, help="of training")
+    parser.add_argument("--steps", type=int, default=12_000, help="of training")
     parser.add_argument("--stories", type=int, default=40_000, help="to train on")
     parser.add_argument("--seed", type=int, default=0, help="of weights and batches")
     parser.add_argument("--sampled", type=int, default=200, help="stories to grade it by")
