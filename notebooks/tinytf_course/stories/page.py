@@ -89,8 +89,8 @@ def facts(world):
         told[who, what] = f"{who} has promised to {of}"
     for noun, thing in world.things.items():
         lies = thing.place in w.PLACES
-        if thing.holder:
-            told[noun] = f"{thing.holder} has the {noun}"
+        if holder := world.told_holder(noun):
+            told[noun] = f"{holder} {'have' if holder == 'both' else 'has'} the {noun}"
         elif lies:
             told[noun] = f"the {noun} lies {where(thing.place)}"
         if thing.state:

@@ -33,20 +33,21 @@ def answers(world):
                 (w.article(thing), f"the {thing}"), f"{name} wants"
             )
     for noun, thing in world.things.items():
-        if thing.holder in world.people:
+        if holder := world.told_holder(noun):
+            has = "have" if holder == "both" else "has"
             found[f"Who has the {noun}?"] = (
-                thing.holder, f"{thing.holder} has it", f"{thing.holder} has the {noun}",
+                holder, f"{holder} {has} it", f"{holder} {has} the {noun}",
             )  # fmt: skip
-        elif thing.place in w.PLACES:
+        elif thing.place in w.PLACES and noun != world.pocketed:
             found[f"Where is the {noun}?"] = _also(
                 (w.at(thing.place), f"at the {thing.place}"), "it is"
             )
-        if thing.owner in world.people:
+        if thing.owner:
             found[f"Whose is the {noun}?"] = (
                 f"it belongs to {thing.owner}", thing.owner, f"the {noun} belongs to {thing.owner}",
             )  # fmt: skip
     for who, what, detail in world.promises:
-        if what == "return":
+        if what == "return" and "promise_back" in world.happened:
             told = (f"to bring back the {detail}", f"to give back the {detail}", "to bring it back")
             found[f"What has {who} promised?"] = told
     return found

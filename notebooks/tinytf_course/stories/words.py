@@ -38,6 +38,7 @@ THINGS = {
 POCKET = ("flute", "bell", "ball", "shell", "rope")  # what fits into a pocket
 BREAKS = ("kite", "drum", "lantern", "boat", "flute", "bell", "shell")  # what can break
 COMFORTS = ("book", "lantern", "flute", "bell", "shell")  # what somebody in bed can use
+FOR_OUTSIDE = ("kite", "boat", "ball", "wagon")
 AT_WATER = {"boat": ("river", "beach")}  # where a thing is taken to, if not everywhere
 # Heard or seen from far away: what is done with it, and what is followed.
 SIGNALS = {

@@ -234,6 +234,32 @@ def test_wishes_and_promises_can_be_asked_for():
             assert all(is_right(wording.upper() + " .", right) for wording in right)
 
 
+def test_answers_tell_no_more_than_the_story_has_told():
+    def asked(plot, seed, event):
+        """What can be asked after an event of a story, and the story's people."""
+        story = tell(seed, plot)
+        world = next(world for world in check(story.text).worlds if event in world.happened)
+        return answers(world), list(story.world.people)
+
+    found, _ = asked("thief", 0, "gone")
+    assert not [question for question in found if question.startswith("Who has")]
+    found, (_, b) = asked("thief", 0, "sees")
+    assert [right[0] for question, right in found.items() if question.startswith("Who has")] == [b]
+    found, _ = asked("lost", 11, "no_more")
+    assert not [question for question in found if question.startswith("Where is the")]
+    found, (_, b) = asked("trade", 1, "miss_too")
+    assert f"Why is {b} sad?" in found
+    found, _ = asked("quarrel", 0, "share")
+    assert [right[0] for question, right in found.items() if question.startswith("Who has")] == [
+        "both"
+    ]
+    found, _ = asked("broken", 0, "lend")
+    assert not [question for question in found if question.startswith("What has")]
+    end = check(tell(2, "secret").text).world
+    home = [name for name, person in end.people.items() if person.place == "home"]
+    assert all(is_right("at home", answers(end)[f"Where is {name}?"]) for name in home)
+
+
 # ---- the command
 
 
