@@ -953,6 +953,9 @@ class World:
         self._seed(e)
         self._feel(e.a, "sad", "nothing came up")
 
+    def _water_on(self, e):
+        need("wait" in self.happened, "cause", f"{e.a} has given up")
+
     def _bloom(self, e):
         need(self.plan == (e.p, "seed"), "place", f"nothing was planted at the {e.p}")
         self.plan = ()
