@@ -200,10 +200,14 @@ CHAPTERS = (  # in the order of reading
         "repeats-text 2, loops-text 6, rows-shown 3",
     ),
     Chapter(
-        "21", "BERT", "What can an encoder learn from plain text, and what is it good for?", 60,
-        "residuals and norms (10), the encoder and its masked words (12), a training loop (15)",
-        electives="21.2 10, answers 19, how-large 1, states-of-2-text 5, counting 6, "
-        "entailment 8, did-it-follow 25, keeping 5, hiding-end 2, distillation 8, relatives 4",
+        "21", "BERT",
+        "What does an encoder learn from text without labels, and what is that worth for a task?",
+        49,
+        "residuals and norms (chapter 10), the encoder and its masked words (chapter 12), a "
+        "training loop (chapter 15)",
+        electives="who-moves-whom 4, sentence-score 12, oracle 5, classifier 4, how-large 1, "
+        "entailment 8, answers 19, states-of-2-text 5, counting 6, did-it-follow 25, "
+        "next-sentence-saves-text 2, keeping 5, distillation 8, relatives 4",
     ),
     Chapter(
         "22", "Three families", "Encoder, decoder or both: which for which task?", 56,
