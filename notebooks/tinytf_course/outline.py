@@ -210,9 +210,13 @@ CHAPTERS = (  # in the order of reading
         "next-sentence-saves-text 2, keeping 5, distillation 8, relatives 4",
     ),
     Chapter(
-        "22", "Three families", "Encoder, decoder or both: which for which task?", 56,
-        "the Transformer (chapter 14) and its training (15), GPT (18), masked words (21)",
-        electives="short-texts 14, 22.3 15, results-text 5, bart 27, examples-text 9, "
+        "22", "Three families",
+        "Encoder-only, decoder-only or encoder-decoder: what does each learn from a text, and "
+        "which task does it suit?",
+        41,
+        "the Transformer (chapter 14) and its training (chapter 15), GPT (chapter 18), masked "
+        "words (chapter 21)",
+        electives="which-spans-intro 25, short-texts 16, bart 27, examples-text 9, "
         "longer-intro 3, longer-text 3",
     ),
     Chapter(
