@@ -216,7 +216,7 @@ CHAPTERS = (  # in the order of reading
         41,
         "the Transformer (chapter 14) and its training (chapter 15), GPT (chapter 18), masked "
         "words (chapter 21)",
-        electives="which-spans-intro 25, short-texts 16, bart 27, examples-text 9, "
+        electives="which-spans-intro 21, short-texts 16, bart 27, examples-text 9, "
         "longer-intro 3, longer-text 3",
     ),
     Chapter(
