@@ -90,8 +90,8 @@ PAIR = Exercise(
     minutes=6,
     statement=(
         "Write `my_pair(first, second, cls_id=1, sep_id=2)`, which joins two lists of ids into one "
-        "input for BERT, [CLS] first [SEP] second [SEP], and gives each id its segment. Return two "
-        "lists, `(ids, segments)`."
+        "input for BERT, in the order `[CLS]`, `first`, `[SEP]`, `second`, `[SEP]`, and gives each "
+        "id its segment. Return two lists, `(ids, segments)`."
     ),
     hint="The two lists are equally long. How many ids come before the second sentence begins?",
     function=my_pair,
