@@ -202,15 +202,23 @@ CHAPTERS = (  # in the order of reading
         "forbid-text 7, settings-page-text 4, oracle-text 2, generate-3-text 9, rows-shown 3",
     ),
     Chapter(
-        "21", "BERT", "What can an encoder learn from plain text, and what is it good for?", 60,
-        "residuals and norms (10), the encoder and its masked words (12), a training loop (15)",
-        electives="21.2 10, answers 19, how-large 1, states-of-2-text 5, counting 6, "
-        "entailment 8, did-it-follow 25, keeping 5, hiding-end 2, distillation 8, relatives 4",
+        "21", "BERT",
+        "What does an encoder learn from text without labels, and what is that worth for a task?",
+        47,
+        "residuals and norms (chapter 10), the encoder and its masked words (chapter 12), a "
+        "training loop (chapter 15)",
+        electives="who-moves-whom 4, sentence-score 12, oracle 5, classifier 4, how-large 1, "
+        "entailment 8, answers 19, states-of-2-text 5, counting 6, did-it-follow 25, "
+        "next-sentence-saves-text 2, keeping 5, distillation 8, relatives 4",
     ),
     Chapter(
-        "22", "Three families", "Encoder, decoder or both: which for which task?", 56,
-        "the Transformer (chapter 14) and its training (15), GPT (18), masked words (21)",
-        electives="short-texts 14, 22.3 15, results-text 5, bart 27, examples-text 9, "
+        "22", "Three families",
+        "Encoder-only, decoder-only or encoder-decoder: what does each learn from a text, and "
+        "which task does it suit?",
+        43,
+        "the Transformer (chapter 14) and its training (chapter 15), GPT (chapter 18), masked "
+        "words (chapter 21)",
+        electives="which-spans-intro 21, short-texts 16, bart 27, examples-text 9, "
         "longer-intro 3, longer-text 3",
     ),
     Chapter(
