@@ -28,7 +28,6 @@ from tinytf_course.studies.todays_block import (
     RATES,
     ROWS,
     SIZES,
-    STEPS,
     assemble,
     equal_width,
     tokens,
@@ -50,6 +49,7 @@ __all__ = [
 ]
 
 EXPERTS, ALPHA = 8, 0.01  # ALPHA weights the balancing loss: Fedus et al. 2021, section 2.2
+STEPS = 350
 EARLY = 100  # steps after which a chapter's live run is compared with the study's
 LONGER = 2 * STEPS  # what the dense model takes in the time of the experts' STEPS, on one core
 SEEDS = range(5)
@@ -110,10 +110,9 @@ def layers_of_experts(model: nn.Module) -> list[MixtureOfExperts]:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run trains: experts or none, how wide in all, for how long, balanced or not."""
+    """What a run trains: experts or a dense network (0), for how long, balanced or not."""
 
     experts: int = 0
-    wide: int = 1  # the dense network's width, in units of its own
     steps: int = STEPS
     balanced: bool = True
 
@@ -121,7 +120,6 @@ class Run:
 RUNS = {
     "dense": Run(),
     "dense, as long": Run(steps=LONGER),
-    "dense, as large": Run(wide=EXPERTS // 2),
     "experts": Run(experts=EXPERTS),
     "experts, unbalanced": Run(experts=EXPERTS, balanced=False),
 }
@@ -130,7 +128,7 @@ RUNS = {
 def build(run: Run) -> GPT:
     """Make Llama's block with a dense network, or with experts of half its width each."""
     width = 2 * (equal_width(SIZES, CHANGES) // 2)
-    model = assemble(replace(SIZES, d_ff=run.wide * width), CHANGES)
+    model = assemble(replace(SIZES, d_ff=width), CHANGES)
     if run.experts:
         for layer in model.decoder.layers:
             mixture = MixtureOfExperts(SIZES.d_model, width // 2, run.experts)
