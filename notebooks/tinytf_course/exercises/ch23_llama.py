@@ -89,8 +89,8 @@ CACHE = Exercise(
         "in bytes and as an integer."
     ),
     hint=(
-        "For each token and layer, the cache holds a key and a value per key head. How wide is each "
-        "of them?"
+        "For each token and layer, the cache holds a key and a value per key head. How wide is each"
+        " of them?"
     ),
     function=my_cache_bytes,
     tests=(_one_token, _groups, _layers, _tokens, _numbers_in_bytes, _all_together),
@@ -315,8 +315,8 @@ GROUPED = Exercise(
     ),
     hint=(
         "For a key head it makes no difference whether its queries come from one head or from "
-        "several. Which two axes of q could you merge, so that q has an axis of length G where k has "
-        "one?"
+        "several. Which two axes of q could you merge, so that q has an axis of length G where k "
+        "has one?"
     ),
     function=my_grouped_attention,
     tests=(
@@ -401,10 +401,10 @@ INTO_GROUPS = Exercise(
     statement=(
         "Ainslie et al. (2023) convert a trained model to groups by initialising the key head of a "
         "group with the *mean* of its old heads. Write `my_grouped_map(weight, num_heads, "
-        "num_kv_heads)`, which does this for the weight `(H D, C)` of a key or value projection and "
-        "returns `(G D, C)`, where H is num_heads and G is num_kv_heads. The heads of a group are "
-        "neighbours, and row i of a new head is the mean of the rows i of its old heads. `weight` "
-        "stays unchanged, and the result keeps its dtype and device."
+        "num_kv_heads)`, which does this for the weight `(H D, C)` of a key or value projection "
+        "and returns `(G D, C)`, where H is num_heads and G is num_kv_heads. The heads of a group "
+        "are neighbours, and row i of a new head is the mean of the rows i of its old heads. "
+        "`weight` stays unchanged, and the result keeps its dtype and device."
     ),
     hint=(
         "Split the rows into three axes: the group, the head within the group, and the row within "
