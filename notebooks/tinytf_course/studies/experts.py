@@ -119,9 +119,9 @@ class Run:
 
 RUNS = {
     "dense": Run(),
-    "dense, as long": Run(steps=LONGER),
-    "experts": Run(experts=EXPERTS),
-    "experts, unbalanced": Run(experts=EXPERTS, balanced=False),
+    "dense, equal time": Run(steps=LONGER),
+    "mixture": Run(experts=EXPERTS),
+    "mixture, unbalanced": Run(experts=EXPERTS, balanced=False),
 }
 
 

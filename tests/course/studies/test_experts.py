@@ -85,7 +85,7 @@ def test_the_balancing_loss_lowers_the_score_of_the_expert_chosen_most():
 
 def test_the_loss_of_a_run_adds_every_layers():
     torch.manual_seed(0)
-    model, batch = build(RUNS["experts"]), TextBatch(TEXT[None, :32], TEXT[None, 1:33])
+    model, batch = build(RUNS["mixture"]), TextBatch(TEXT[None, :32], TEXT[None, 1:33])
     plain, count = next_token_loss(model, batch)
     balance = sum(load_balance(layer.logits) for layer in layers_of_experts(model))
     assert balance > 3.9  # four layers of at least nearly 1
@@ -96,27 +96,27 @@ def test_the_loss_of_a_run_adds_every_layers():
 
 def test_two_experts_are_as_large_as_the_dense_network():
     dense, experts = (build(RUNS[name]).decoder.layers[0].feed_forward for name in
-                      ("dense", "experts"))  # fmt: skip
+                      ("dense", "mixture"))  # fmt: skip
     assert len(experts.experts) == EXPERTS
     assert 2 * count_parameters(experts.experts[0]) == count_parameters(dense)
     torch.manual_seed(0)
-    model = build(RUNS["experts"])
+    model = build(RUNS["mixture"])
     for name, p in model.decoder.layers[0].feed_forward.named_parameters():
         std = 0.02 / (8**0.5 if name.endswith("w_2.weight") else 1)
         assert p.std().item() == pytest.approx(std, rel=0.1), name
 
 
-@pytest.mark.parametrize(("run", "balanced"), [("experts", True), ("experts, unbalanced", False)])
+@pytest.mark.parametrize(("run", "balanced"), [("mixture", True), ("mixture, unbalanced", False)])
 def test_runs_differ_in_the_balancing_loss_alone(run, balanced):
     trainer, dense = prepare(TEXT, RUNS[run], 1), prepare(TEXT, RUNS["dense"], 1)
     assert (trainer.objective.func is mixture_loss) == balanced
     assert dense.objective.func is next_token_loss
     assert torch.equal(trainer.batches(3).ids_in, dense.batches(3).ids_in)
-    assert RUNS["dense, as long"].steps == 2 * RUNS[run].steps == 2 * RUNS["dense"].steps
+    assert RUNS["dense, equal time"].steps == 2 * RUNS[run].steps == 2 * RUNS["dense"].steps
 
 
 def test_shares_count_every_choice():
-    model = build(RUNS["experts"]).eval()
+    model = build(RUNS["mixture"]).eval()
     nats, found = shares(model, TEXT, rows=4)
     assert nats == pytest.approx(6.24, abs=0.1)  # ln 512
     assert len(found) == 4
