@@ -213,8 +213,7 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "23", "The block today",
-        "Which parts of the Transformer's block have been replaced since 2017, and what did each "
-        "replacement buy?", 80,
+        "Which parts of the block have been replaced since 2017, and what did each swap buy?", 80,
         "RoPE (chapter 9), RMSNorm (10), SwiGLU (11), the KV cache (17), GPT (18)",
         electives="23.1 15, conversation 11, longer-text 6, bias-of-keys-text 3, alone 6, "
         "groups-afterwards 9, sixth-text 3, save-time 2, save-time-2 4, one-key-for-all 5, "
