@@ -311,7 +311,7 @@ GROUPED = Exercise(
         "Write `my_grouped_attention(q, k, v)`, scaled dot-product attention without a mask, for q "
         "of shape `(B, H, T, D)` and k and v of shape `(B, G, S, D)`, where H is a multiple of G. "
         "Query heads 0 to H/G - 1 use key head 0, the next H/G use key head 1, and so on. A "
-        "solution that repeats the keys is correct, but try to write one that does not."
+        "solution that repeats keys and values is correct, but try to write one that does not."
     ),
     hint=(
         "For a key head it makes no difference whether its queries come from one head or from "
