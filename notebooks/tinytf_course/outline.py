@@ -222,11 +222,12 @@ CHAPTERS = (  # in the order of reading
         "longer-intro 3, longer-text 3",
     ),
     Chapter(
-        "23", "The block today", "What has changed in the block since 2017, and what does it buy?",
-        62, "RoPE (chapter 09), RMSNorm (10), SwiGLU (11), the cache (17), GPT (18)",
-        electives="23.1 15, conversation 11, bill 2, further 6, bias-of-keys-text 3, alone 6, "
+        "23", "The block today",
+        "Which parts of the block have been replaced since 2017, and what did each swap buy?", 80,
+        "RoPE (chapter 9), RMSNorm (10), SwiGLU (11), the KV cache (17), GPT (18)",
+        electives="23.1 15, conversation 11, longer-text 6, bias-of-keys-text 3, alone 6, "
         "groups-afterwards 9, sixth-text 3, save-time 2, save-time-2 4, one-key-for-all 5, "
-        "shares-text 2, sixteen-bits 2, after-llama 2",
+        "shares-text 2, sixteen-bits 2, sliding 3, latent 4, after-llama 2",
     ),
     Chapter(
         "24", "A public translator", "Does our code run a translator that somebody else trained?",
