@@ -4,7 +4,6 @@ The core is what one needs to build, train and understand the Transformer; besid
 `electives` names and `elective` chapters. README, heads, syllabi and the map follow from here.
 """
 
-import re
 import textwrap
 from pathlib import Path
 from typing import NamedTuple
@@ -223,7 +222,7 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "23", "The block today",
-        "Which parts of the block have been replaced since 2017, and what did each swap buy?", 80,
+        "Which parts of the block have been replaced since 2019, and what did each swap buy?", 80,
         "RoPE (chapter 9), RMSNorm (10), SwiGLU (11), the KV cache (17), GPT (18)",
         electives="23.1 15, conversation 11, longer-text 6, bias-of-keys-text 3, alone 6, "
         "groups-afterwards 9, sixth-text 3, save-time 2, save-time-2 4, one-key-for-all 5, "
@@ -274,23 +273,6 @@ CHAPTERS = (  # in the order of reading
         "score-card 15",
     ),
 )  # fmt: skip
-
-
-def head(text, chapter):
-    """A notebook's first cell with the chapter's title, question and minutes, the rest as it is.
-
-    The cell begins with the title as a heading and the question in bold; the paragraph that begins
-    with "About" and minutes ends with what the reader needs. Raises ValueError if one is missing.
-    """
-    for form, fact in (
-        (r"\A# .*$", f"# {chapter.number} {chapter.title}"),
-        (r"(?<=\n\n)\*\*[^*]+\*\*(?=\n\n|\Z)", f"**{chapter.question}**"),
-        (r"(?:(?<=^)|(?<=\. ))About \d+ minutes(?:.|\n(?!\n))*", chapter.time),
-    ):
-        text, count = re.subn(form, lambda _, fact=fact: fact, text, count=1, flags=re.M)
-        if not count:
-            raise ValueError(f"the first cell of chapter {chapter.number} does not say {fact!r}")
-    return text
 
 
 def in_hours(chapters=CHAPTERS):
