@@ -191,8 +191,8 @@ TOP_P = Exercise(
         f"\n\n```python{BROKEN}```\n\n"
         "Repair it, and add one argument. `my_top_p(logits, p, least=1)` keeps, in each row of "
         "`logits` (B, V), the fewest tokens whose probabilities sum to p or more, and gives all "
-        "others `-inf`. A set that holds exactly p is complete. The `least` likeliest tokens stay "
-        "in any case, even if fewer hold p."
+        "others `-inf`. A set that holds exactly p is complete. The first `least` tokens of "
+        "the ranking, from the likeliest down, stay in any case, even if fewer hold p."
     ),
     hint=(
         "The code has three faults. Which rows lose tokens? Which token is the first to be "
@@ -288,7 +288,7 @@ def _alpha_rows(answer):
     "Compare the two sums, not 1 minus one of them; `logsumexp` of some logits is ln of their sum."
 )
 def _alpha_sure(answer):
-    """also where the model is all but sure"""
+    """also where the model is almost certain"""
     sure = torch.tensor([[60.0, 0.0, 1.0], [0.0, 40.0, -30.0], [-90.0, 2.0, 0.0]])
     note = "1 minus a probability that rounds to 1 is 0, and 0 has no logarithm."
     agrees(answer, _alpha_by_row, sure, torch.tensor([[0], [1], [0]]), 0.5, note=note)
@@ -322,10 +322,11 @@ PENALTY = Exercise(
     statement=(
         "How strong is a presence penalty of 3? Turn the question round, and compute the strength "
         "that has a given effect. Write `my_alpha(logits, ids, share)`: for each row of `logits` "
-        "(B, V), the α of the presence penalty after which the tokens that occur in this row of "
-        "`ids` (B, T) together hold exactly `share` of the probability. No search is needed. "
-        "`share` lies between 0 and 1, and a row contains at least one token, but not all of them. "
-        "The result must also be right where the model is almost certain."
+        "(B, V), the α of the presence penalty after which the tokens that occur in the same "
+        "row of `ids` (B, T) together hold exactly `share` of the probability. No search is "
+        "needed. `share` lies between 0 and 1, and a row of `ids` contains at least one token of "
+        "the vocabulary, but not all of them. The result must also be right where the model is "
+        "almost certain."
     ),
     hint=(
         "Together these tokens hold a probability q. The penalty multiplies their odds q / (1 - q) "
@@ -422,7 +423,8 @@ FINISH = Exercise(
     statement=(
         "A batch was generated without stopping. Write `my_finish(ids, end_id)`: in each row of "
         "`ids` (B, T), everything after the first `end_id` becomes `end_id`, too, and the batch is "
-        "cut off where its last row has ended. If some row never ends, nothing is cut off."
+        "cut off after the first `end_id` of the row that ends last. If some row never ends, "
+        "nothing is cut off."
     ),
     hint="`(ids == end_id).cumsum(dim=1) > 0` is True from each row's first end on.",
     function=my_finish,
@@ -692,7 +694,8 @@ STORY = Exercise(
         "kite.`, `Mia gave Ben the kite.`, `Ben lost the kite.`, `Ben found the kite.` and `Ben "
         "carried the kite.` Return the number, counted from 0, of the first sentence in which "
         "somebody gives, loses or carries a thing that they do not have, and None if there is "
-        "none. Anybody can have or find a thing, and from then on it is theirs."
+        "none. Anybody can have or find a thing, and from then on it is theirs until they give or "
+        "lose it, or somebody else has or finds it; a thing that is given belongs to its receiver."
     ),
     hint=(
         "Keep the state of the world in a dictionary: for each thing, who has it now. A sentence "
