@@ -195,7 +195,7 @@ CHAPTERS = (  # in the order of reading
     Chapter(
         "20", "Sampling",
         "A language model gives every token a probability. Which token should it write?", 65,
-        "a GPT that continues a text (chapters 18, 19), and the cache (17)",
+        "a GPT that continues a text (chapters 18, 19), and the KV cache (chapter 17)",
         electives="20.2 8, 20.3 8, 20.5 8, further 3, 20.4 12, loop-text 9, repeats-text 2, "
         "loops-text 6, tail-text 4, sampling-text 6, ctrl-text 7, price-text 5, judge-text 7, "
         "forbid-text 7, settings-page-text 4, oracle-text 2, generate-3-text 9, rows-shown 3",
