@@ -185,12 +185,13 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "19", "Pretraining",
-        "How does a GPT learn from plain text, and when does it begin to make sense?", 69,
+        "How does a GPT learn from plain text, and when does it begin to make sense?", 75,
         "GPT (chapter 18), the training loop (15), byte-pair encoding (3)",
-        electives="19.3 10, further 14, block-table-text 2, counters-speak 3, your-own-text 3, "
-        "how-long 5, floors 1, when-clipped 2, papers 2, decay-is-not-l2 3, second-corpus 8, "
-        "each-on-and-off 6, again-and-again 6, where-are-the-bits 5, how-far-back 4, "
-        "by-place-text 5, what-it-expects 3, next-tokens-text 4, reach-text 5, after-cut-text 3",
+        electives="19.3 10, further 14, block-table-text 2, three-seeds-text 2, counters-speak 3, "
+        "your-own-text 3, how-long 5, scaling-law-text 6, floors 1, when-clipped 2, papers 2, "
+        "decay-is-not-l2 3, second-corpus 8, each-on-and-off 6, again-and-again 6, "
+        "where-are-the-bits 5, how-far-back 4, by-place-text 5, what-it-expects 3, "
+        "next-tokens-text 4, reach-text 5, after-cut-text 3",
     ),
     Chapter(
         "20", "Sampling",
