@@ -1,4 +1,4 @@
-"""BERT: a stack of encoder layers that reads a text from both sides (Devlin et al. 2019)."""
+"""BERT: an encoder whose positions attend to both sides of a text (Devlin et al. 2019)."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -52,12 +52,13 @@ class BertConfig:
 
 
 class Bert(nn.Module):
-    """An encoder as BERT has it: post-norm, learned positions and segments, exact GELU.
+    """BERT's encoder: post-norm, learned positions and segments, exact GELU.
 
-    Each token's state has seen the whole text, left and right. Linear maps and tables start as
-    N(0, 0.02²). Heads are in `tinytf.related.bert_heads`. Source: Devlin et al. 2019, section 3,
-    and its released code, which cuts that normal off at two standard deviations; Hugging Face's
-    does not.
+    Every position attends to the whole text, left and right. The parts are `embedding`,
+    `positions`, `segments`, `norm`, `dropout` and `encoder`; every norm is a `NORM`. Linear layers
+    and tables are initialised from N(0, 0.02²). Heads are in `tinytf.related.bert_heads`. Source:
+    Devlin et al. 2019, section 3, and its released code, which cuts that normal off at two standard
+    deviations; Hugging Face's does not.
     """
 
     def __init__(self, config: BertConfig) -> None:
@@ -77,17 +78,20 @@ class Bert(nn.Module):
             nn.init.normal_(table.weight, std=0.02)
 
     def forward(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
-        """Represent each token in its text: ids (B, S) -> states (B, S, C).
+        """Return a state for each token: ids (B, S) -> states (B, S, C).
 
-        `segments` (B, S) says which sentence a token belongs to, 0 everywhere if it is not given.
-        Padding is seen by nobody; what stands at a pad means nothing. Raises ValueError for an
+        `segments` (B, S) holds the sentence of each token, by default 0 everywhere. No position
+        attends to padding, and the states at padding are meaningless. Raises ValueError for an
         empty batch, ids or segments out of range or of different shapes, and texts longer than
         max_len; TypeError for ids that are not integers.
         """
         return self.encoder(self.embed(ids, segments), padding_mask(ids, self.config.pad_id))
 
     def embed(self, ids: Tensor, segments: Tensor | None = None) -> Tensor:
-        """Add up each token's word, position and segment, and normalise: (B, S) -> (B, S, C)."""
+        """Add the rows of id, position and segment, and normalise: (B, S) -> (B, S, C).
+
+        Dropout follows the norm. Without `segments`, all of them are 0.
+        """
         check_ids(ids, self.config.vocab_size)
         if segments is None:
             segments = torch.zeros_like(ids)

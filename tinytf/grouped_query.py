@@ -1,4 +1,4 @@
-"""Attention whose query heads share keys and values, and are turned by position (RoPE)."""
+"""Self-attention whose query heads share keys and values, with RoPE."""
 
 from collections.abc import Callable
 
@@ -14,17 +14,18 @@ __all__ = ["GroupedQueryAttention", "check_groups"]
 class GroupedQueryAttention(nn.Module):
     """Self-attention with `num_heads` heads for queries and `num_kv_heads` for keys and values.
 
-    With H and G of them, query heads 0 … H/G - 1 read key head 0, the next H/G key head 1, and so
-    on: one key head is multi-query attention, as many as query heads the usual one.
-    There are no biases. Queries and keys are turned by their positions (RoPE), keys before they are
-    cached, so that a cache holds (B, num_kv_heads, S, D) and nothing of it is turned twice; with
-    `base` None nothing is turned.
+    With H and G of them, query heads 0 to H/G - 1 use key head 0, the next H/G use key head 1, and
+    so on. One key head is multi-query attention, and H key heads are multi-head attention. The four
+    projections `w_q`, `w_k`, `w_v` and `w_o` have no biases; those of keys and values give G heads.
+    Queries and keys are rotated by their positions (RoPE, with frequencies from `base`), keys
+    before they are cached, so a cache holds (B, num_kv_heads, S, D) and nothing in it is rotated
+    twice. With `base` None nothing is rotated.
 
-    `attention` does the work, the fused kernel by default, on keys and values repeated for their
-    query heads: `tinytf.inspect` sees weights (B, num_heads, T, S). Repeating copies: the cache
-    stays small, but no time is saved. Raises ValueError if the heads do not divide d_model, the key
-    heads not the heads, or a head's width is odd. Source: Ainslie et al. 2023, section 2.2;
-    Touvron et al. 2023b (Llama 2), section 2.2.
+    The function `attention`, by default the fused kernel, is called by `attend` on keys and values
+    repeated for their query heads, so `tinytf.inspect` sees weights (B, num_heads, T, S). Repeating
+    copies: the cache stays small, but no time is saved. Raises ValueError if the heads do not
+    divide d_model, the key heads do not divide the heads, or a head's width is odd. Source: Ainslie
+    et al. 2023, section 2.2; Touvron et al. 2023b (Llama 2), section 2.2.
     """
 
     def __init__(
@@ -45,13 +46,13 @@ class GroupedQueryAttention(nn.Module):
         x: Tensor,
         mask: Tensor | str | None = None,
         cache: KeyValueCache | None = None,
-        positions: Tensor | None = None,
+        positions: Tensor | None = None,  # service
     ) -> Tensor:
         """Attend from x (B, T, C) to itself and to what the cache holds; returns (B, T, C).
 
         mask is boolean, (B or 1, H or 1, T or 1, S or 1), True = may attend, or `CAUSAL`. Positions
-        go on from the cache's unless `positions`, (T,) or (B, T), says otherwise. Raises ValueError
-        if C is not d_model, or the cache is of another batch size.
+        continue from the cache's length, unless `positions`, (T,) or (B, T), gives them. Raises
+        ValueError if C is not d_model, or the cache has another batch size.
         """
         if x.dim() != 3 or x.size(-1) != self.d_model:
             raise ValueError(
@@ -68,8 +69,13 @@ class GroupedQueryAttention(nn.Module):
         heads = attend(self.attention, q, k, v, mask)
         return self.w_o(heads.transpose(1, 2).flatten(2))  # (B, H, T, D) -> (B, T, C)
 
-    def turned(self, x: Tensor, start: int, positions: Tensor | None = None) -> Tensor:
-        """Turn x (B, heads, T, D), whose first position is `start`, by the angles of RoPE."""
+    def turned(
+        self,
+        x: Tensor,
+        start: int,
+        positions: Tensor | None = None,  # service
+    ) -> Tensor:
+        """Rotate x (B, heads, T, D), whose first position is `start`, by the angles of RoPE."""
         return x if self.base is None else apply_rotary(x, start, self.base, positions)
 
     def _heads(self, x: Tensor) -> Tensor:
@@ -79,7 +85,7 @@ class GroupedQueryAttention(nn.Module):
 def check_groups(d_model: int, num_heads: int, num_kv_heads: int, turned: bool = True) -> None:
     """Raise ValueError if heads can't share d_model, or key heads serve equal groups of heads.
 
-    Heads that are `turned` need an even width.
+    Heads that are `turned`, by RoPE, need an even width.
     """
     check_heads(d_model, num_heads)
     if num_kv_heads < 1 or num_heads % num_kv_heads != 0:

@@ -1,4 +1,4 @@
-"""Llama: today's decoder-only block, of parts that stand (Touvron et al. 2023, section 2.2)."""
+"""Llama: the decoder-only Transformer with today's block (Touvron et al. 2023, section 2.2)."""
 
 import functools
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from tinytf.residual import PreNorm
 
 __all__ = ["PRESETS", "Llama", "LlamaConfig", "LlamaLayer"]
 
-# The config.json files of the published weights say so; the papers' tables leave out d_ff.
+# From the config.json files of the published weights; the papers' tables leave out d_ff.
 PRESETS = {
     "llama-2-7b": {},
     "llama-2-70b": {"d_model": 8192, "num_heads": 64, "num_kv_heads": 8, "num_layers": 80,
@@ -63,10 +63,14 @@ class LlamaConfig:
 
 
 class LlamaLayer(EncoderLayer):
-    """An `EncoderLayer` of other parts: grouped-query attention, SwiGLU, RMSNorm before each."""
+    """An `EncoderLayer` with other parts: grouped-query attention, SwiGLU and RMSNorm.
+
+    The forward pass is that of a Pre-LN `EncoderLayer`, without dropout. Norms have the config's
+    `eps`.
+    """
 
     def __init__(self, config: LlamaConfig) -> None:
-        nn.Module.__init__(self)  # of the encoder layer only what it computes is taken
+        nn.Module.__init__(self)  # the encoder layer's own parts are not built
         c = config
         norm = functools.partial(RMSNorm, eps=c.eps)
         self.self_attention = GroupedQueryAttention(c.d_model, c.num_heads, c.num_kv_heads, c.base)
@@ -76,11 +80,13 @@ class LlamaLayer(EncoderLayer):
 
 
 class Llama(DecoderOnly):
-    """A decoder-only Transformer as Llama has it: `GPT`'s stack with other layers, no positions.
+    """Llama's decoder-only Transformer: `GPT`'s stack with other layers and no position table.
 
-    It is used as a `GPT` is. No linear map has a bias. Weights start as those of `GPT`: N(0,
-    0.02²), what writes to the residual stream divided by √(2 L) for L layers. Source: Touvron et
-    al. 2023, section 2.2; grouped queries: Touvron et al. 2023b, section 2.2.
+    It is called as a `GPT` is. The parts are `embedding`, `decoder` (a `CausalStack` of
+    `LlamaLayer`s that ends in an RMSNorm) and `output`; no linear layer has a bias. Weights are
+    initialised as those of `GPT`: from N(0, 0.02²), and those that write to the residual stream are
+    divided by √(2 L) for L layers. Source: Touvron et al. 2023, section 2.2; grouped queries:
+    Touvron et al. 2023b, section 2.2.
     """
 
     def __init__(self, config: LlamaConfig) -> None:
@@ -101,14 +107,14 @@ class Llama(DecoderOnly):
     ) -> Tensor:
         """Represent each prefix: ids (B, T) -> hidden states (B, T, C), before the output.
 
-        Positions count padding, too: all that RoPE sees of them is their distance.
+        Padding counts as positions, too, since RoPE depends on distances only.
         """
         check_ids(ids, self.config.vocab_size)
         _check_length(ids, cache, self.config.max_len)
         padding = padding_so_far(mask, ids.size(1), cache[0] if cache else None)
         return self.decoder(self.embedding(ids), cache, padding)
 
-    @classmethod
+    @classmethod  # service
     def from_pretrained(cls, folder: str | Path) -> Self:
         """Read Llama weights in Hugging Face's format from a folder; see `pretrained.llama.load`.
 

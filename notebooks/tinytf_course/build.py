@@ -4,6 +4,7 @@ import asyncio
 import atexit
 import contextlib
 import os
+import re
 import signal
 import subprocess
 from copy import deepcopy
@@ -14,7 +15,7 @@ import nbformat
 from tinytf_course.cell_ids import give_ids
 from tinytf_course.electives import marked
 from tinytf_course.online import with_badges, with_guard
-from tinytf_course.outline import CHAPTERS, head
+from tinytf_course.outline import CHAPTERS
 from tinytf_course.places import PATHS
 from tinytf_course.saved import NotebookError, read_text
 from tinytf_course.substance import VARIES, claim_of, same_cell, same_output, same_value
@@ -253,6 +254,23 @@ def _shown(cell):
 
 def _models(notebook):
     return notebook.metadata.get("widgets", {}).get(WIDGETS, {}).get("state", {})
+
+
+def head(text, chapter):
+    """A notebook's first cell with the chapter's title, question and minutes, the rest as it is.
+
+    The cell begins with the title as a heading and the question in bold; the paragraph that begins
+    with "About" and minutes ends with what the reader needs. Raises ValueError if one is missing.
+    """
+    for form, fact in (
+        (r"\A# .*$", f"# {chapter.number} {chapter.title}"),
+        (r"(?<=\n\n)\*\*[^*]+\*\*(?=\n\n|\Z)", f"**{chapter.question}**"),
+        (r"(?:(?<=^)|(?<=\. ))About \d+ minutes(?:.|\n(?!\n))*", chapter.time),
+    ):
+        text, count = re.subn(form, lambda _, fact=fact: fact, text, count=1, flags=re.M)
+        if not count:
+            raise ValueError(f"the first cell of chapter {chapter.number} does not say {fact!r}")
+    return text
 
 
 def _reason(error):

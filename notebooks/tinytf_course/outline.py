@@ -4,7 +4,6 @@ The core is what one needs to build, train and understand the Transformer; besid
 `electives` names and `elective` chapters. README, heads, syllabi and the map follow from here.
 """
 
-import re
 import textwrap
 from pathlib import Path
 from typing import NamedTuple
@@ -186,39 +185,49 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "19", "Pretraining",
-        "How does a GPT learn from plain text, and when does it begin to make sense?", 69,
+        "How does a GPT learn from plain text, and when does it begin to make sense?", 75,
         "GPT (chapter 18), the training loop (15), byte-pair encoding (3)",
-        electives="19.3 10, further 14, block-table-text 2, counters-speak 3, your-own-text 3, "
-        "how-long 5, floors 1, when-clipped 2, papers 2, decay-is-not-l2 3, second-corpus 8, "
-        "each-on-and-off 6, again-and-again 6, where-are-the-bits 5, how-far-back 4, "
-        "by-place-text 5, what-it-expects 3, next-tokens-text 4, reach-text 5, after-cut-text 3",
+        electives="19.3 10, further 14, block-table-text 2, three-seeds-text 2, counters-speak 3, "
+        "your-own-text 3, how-long 5, scaling-law-text 6, floors 1, when-clipped 2, papers 2, "
+        "decay-is-not-l2 3, second-corpus 8, each-on-and-off 6, again-and-again 6, "
+        "where-are-the-bits 5, how-far-back 4, by-place-text 5, what-it-expects 3, "
+        "next-tokens-text 4, reach-text 5, after-cut-text 3",
     ),
     Chapter(
         "20", "Sampling",
         "A language model gives every token a probability. Which token should it write?", 65,
-        "a GPT that continues a text (chapters 18, 19), and the cache (17)",
+        "a GPT that continues a text (chapters 18, 19), and the KV cache (chapter 17)",
         electives="20.2 8, 20.3 8, 20.5 8, further 3, 20.4 12, loop-text 9, repeats-text 2, "
         "loops-text 6, tail-text 4, sampling-text 6, ctrl-text 7, price-text 5, judge-text 7, "
         "forbid-text 7, settings-page-text 4, oracle-text 2, generate-3-text 9, rows-shown 3",
     ),
     Chapter(
-        "21", "BERT", "What can an encoder learn from plain text, and what is it good for?", 60,
-        "residuals and norms (10), the encoder and its masked words (12), a training loop (15)",
-        electives="21.2 10, answers 19, how-large 1, states-of-2-text 5, counting 6, "
-        "entailment 8, did-it-follow 25, keeping 5, hiding-end 2, distillation 8, relatives 4",
+        "21", "BERT",
+        "What does an encoder learn from text without labels, and what is that worth for a task?",
+        47,
+        "residuals and norms (chapter 10), the encoder and its masked words (chapter 12), a "
+        "training loop (chapter 15)",
+        electives="who-moves-whom 4, sentence-score 12, oracle 5, classifier 4, how-large 1, "
+        "entailment 8, answers 19, states-of-2-text 5, counting 6, did-it-follow 25, "
+        "next-sentence-saves-text 2, keeping 5, distillation 8, relatives 4",
     ),
     Chapter(
-        "22", "Three families", "Encoder, decoder or both: which for which task?", 56,
-        "the Transformer (chapter 14) and its training (15), GPT (18), masked words (21)",
-        electives="short-texts 14, 22.3 15, results-text 5, bart 27, examples-text 9, "
+        "22", "Three families",
+        "Encoder-only, decoder-only or encoder-decoder: what does each learn from a text, and "
+        "which task does it suit?",
+        43,
+        "the Transformer (chapter 14) and its training (chapter 15), GPT (chapter 18), masked "
+        "words (chapter 21)",
+        electives="which-spans-intro 21, short-texts 16, bart 27, examples-text 9, "
         "longer-intro 3, longer-text 3",
     ),
     Chapter(
-        "23", "The block today", "What has changed in the block since 2017, and what does it buy?",
-        62, "RoPE (chapter 09), RMSNorm (10), SwiGLU (11), the cache (17), GPT (18)",
-        electives="23.1 15, conversation 11, bill 2, further 6, bias-of-keys-text 3, alone 6, "
+        "23", "The block today",
+        "Which parts of the block have been replaced since 2019, and what did each swap buy?", 80,
+        "RoPE (chapter 9), RMSNorm (10), SwiGLU (11), the KV cache (17), GPT (18)",
+        electives="23.1 15, conversation 11, longer-text 6, bias-of-keys-text 3, alone 6, "
         "groups-afterwards 9, sixth-text 3, save-time 2, save-time-2 4, one-key-for-all 5, "
-        "shares-text 2, sixteen-bits 2, after-llama 2",
+        "shares-text 2, sixteen-bits 2, sliding 3, latent 4, after-llama 2",
     ),
     Chapter(
         "24", "A public translator",
@@ -271,23 +280,6 @@ CHAPTERS = (  # in the order of reading
         "severity 14, four-text 4, ward 4, score-card 15",
     ),
 )  # fmt: skip
-
-
-def head(text, chapter):
-    """A notebook's first cell with the chapter's title, question and minutes, the rest as it is.
-
-    The cell begins with the title as a heading and the question in bold; the paragraph that begins
-    with "About" and minutes ends with what the reader needs. Raises ValueError if one is missing.
-    """
-    for form, fact in (
-        (r"\A# .*$", f"# {chapter.number} {chapter.title}"),
-        (r"(?<=\n\n)\*\*[^*]+\*\*(?=\n\n|\Z)", f"**{chapter.question}**"),
-        (r"(?:(?<=^)|(?<=\. ))About \d+ minutes(?:.|\n(?!\n))*", chapter.time),
-    ):
-        text, count = re.subn(form, lambda _, fact=fact: fact, text, count=1, flags=re.M)
-        if not count:
-            raise ValueError(f"the first cell of chapter {chapter.number} does not say {fact!r}")
-    return text
 
 
 def in_hours(chapters=CHAPTERS):

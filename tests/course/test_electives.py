@@ -20,8 +20,8 @@ ALL = list(notebooks(FOLDER))
 
 # Boxes: an elective builds them, and the core says in a sentence what they do, and imports them.
 BOXES = {
-    "GRUCell", "TiedOutput", "attend", "fused_attention", "half_split_order", "padding_so_far",
-    "token_positions", "written_out",
+    "GRUCell", "TextBlocks", "TiedOutput", "attend", "fused_attention", "half_split_order",
+    "padding_so_far", "token_positions", "written_out",
 }  # fmt: skip
 
 

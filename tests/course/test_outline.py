@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tinytf_course.build import head
 from tinytf_course.notebooks import notebooks, source
-from tinytf_course.outline import CHAPTERS, head, outline
+from tinytf_course.outline import CHAPTERS, outline
 from tinytf_course.tables import Link
 
 ROOT = Path(__file__).parents[2]

@@ -1,6 +1,7 @@
 """Answers to exercises that people gave who had not read the graders: what each must be told."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -231,12 +232,42 @@ def overtakes(log_prob, length, worst, alpha, max_len):
     return torch.tensor(log_prob / ((5 + max_len) / 6) ** alpha > worst)
 
 
+def pairs_of_the_present(sentences):
+    """A checker that keeps the pairs (who, thing) that hold now, and reads the words by regex."""
+    there = set()
+    for number, sentence in enumerate(sentences):
+        who, verb, whom, thing = re.fullmatch(
+            r"(\w+) (\w+) (?:(\w+) )?(?:an?|the) (\w+)\.", sentence
+        ).groups()
+        if verb in {"had", "found"}:
+            there = {pair for pair in there if pair[1] != thing} | {(who, thing)}
+            continue
+        if (who, thing) not in there:
+            return number
+        if verb != "carried":
+            there.remove((who, thing))
+        if whom:
+            there.add((whom, thing))
+    return None
+
+
+def who_was_ever_named_with_it(sentences):
+    for number, sentence in enumerate(sentences):
+        who, *_, thing = sentence.split()
+        earlier = [told for told in sentences[:number] if thing in told]
+        if not any(who in told for told in earlier) and " had " not in sentence:
+            return number
+
+
 WRONG = [
     ("01.2", lambda steps, share: round(-math.log(math.expm1(-math.log(share) / steps)), 4), "0.9"),
     ("11.3", lambda *places: weights(*places, torch.Tensor.half), "`w_1` is in float16"),
     ("16.2", lambda *given: overtakes(*given).reshape(1), "a tensor of shape (1,)"),
     ("16.2", lambda *given: overtakes(*given).float(), "a tensor of shape ()"),
     ("20.2", filled_with_much, "below any number but -inf"),
+    ("20.5", who_was_ever_named_with_it, "It was given away"),
+    ("20.5", lambda sentences: 2, "expected None"),
+    ("20.5", lambda sentences: str(2), "you return the text '2', expected a number or None"),
     ("16.2", whole_sixths, "max_len=20"),
     ("16.2", nearest_sixths, "max_len=20"),
     ("16.2", sixths_rounded_up, "max_len=20"),
@@ -275,6 +306,8 @@ RIGHT = [
     ("16.3", words_in_a_tuple),
     ("20.2", by_logsumexp),
     ("20.2", by_log_odds),
+    ("20.5", pairs_of_the_present),
+    ("20.5", lambda told: torch.tensor(n) if (n := pairs_of_the_present(told)) else n),
     ("22.2", infilled),
 ]
 

@@ -1,6 +1,6 @@
-"""What BERT is asked: heads that read its states (Devlin et al. 2019).
+"""BERT's heads, which turn its states into predictions (Devlin et al. 2019).
 
-Each head is a linear map or two. The first token of a text stands for the whole of it. Their
+Each head has one or two linear layers. The first token of a text represents the whole of it. Their
 losses, and the search for an answer's span, are in `tinytf.related.bert_losses`.
 """
 
@@ -23,22 +23,25 @@ __all__ = [
 
 
 class Pooler(nn.Module):
-    """Sum up a text by its first token: tanh of a linear map of that token's state."""
+    """Summarise a text by its first token: a linear layer (`dense`) on its state, then tanh."""
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
         self.dense = nn.Linear(d_model, d_model)
 
     def forward(self, states: Tensor) -> Tensor:
-        """Map states (B, S, C) to one vector a text, (B, C)."""
+        """Map states (B, S, C) to one vector for each text, (B, C)."""
         return torch.tanh(self.dense(states[:, 0]))
 
 
 class MaskedWordHead(nn.Module):
-    """Say which word stood there: a linear map, GELU, a norm, then the embedding table turned.
+    """Predict the original word: a linear layer, GELU, a norm, then the transposed embedding table.
 
-    `table` (V, C) is the model's own, one parameter with the output's matrix; the bias per word is
-    the head's. Source: BERT's released code; the paper says "an output softmax", section 3.1.
+    `table` (V, C) is the model's own and becomes the weight of the output layer, one parameter with
+    two names; the bias of each word is the head's. The parts are `dense`, `norm` (a `NORM`) and
+    `output`. The linear layers are initialised by `normal`
+    before the table is assigned. Source: BERT's released code; the paper says "an output softmax",
+    section 3.1.
     """
 
     def __init__(self, table: nn.Parameter) -> None:
@@ -51,12 +54,15 @@ class MaskedWordHead(nn.Module):
         self.output.weight = table
 
     def forward(self, states: Tensor) -> Tensor:
-        """Score the words: states (..., C) -> logits (..., V)."""
+        """Return logits of all words: states (..., C) -> (..., V)."""
         return self.output(self.norm(F.gelu(self.dense(states))))
 
 
 class NextSentenceHead(nn.Module):
-    """Say whether the second sentence followed the first: class 0 if it did, 1 if it did not."""
+    """Classify a pair: class 0 if the second sentence followed the first, 1 if it did not.
+
+    The parts are `pooler`, a `Pooler`, and `output`, a linear layer, initialised by `normal`.
+    """
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
@@ -70,7 +76,10 @@ class NextSentenceHead(nn.Module):
 
 
 class BertForPretraining(nn.Module):
-    """A `Bert` with the two heads it is pretrained with (section 3.1)."""
+    """A `Bert` with the two heads of its pretraining (section 3.1).
+
+    The parts are `bert`, `words` (a `MaskedWordHead`) and `next_sentence` (a `NextSentenceHead`).
+    """
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
@@ -80,7 +89,7 @@ class BertForPretraining(nn.Module):
         self.next_sentence = NextSentenceHead(config.d_model)
 
     def forward(self, ids: Tensor, segments: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Map ids (B, S) to logits of the word at each place (B, S, V) and of the pair (B, 2).
+        """Map ids (B, S) to logits of the word at each position (B, S, V) and of the pair (B, 2).
 
         Raises as `Bert` does.
         """
@@ -94,9 +103,11 @@ class BertForPretraining(nn.Module):
 
 
 class SentenceClassifier(nn.Module):
-    """Put a text, or a pair of texts, into one of `num_classes` (section 4.1).
+    """Classify a text, or a pair of texts, into one of `num_classes` (section 4.1).
 
-    The `bert` given is used, not copied: training the classifier trains it too (fine-tuning).
+    The parts are `bert`, `pooler`, `dropout` (at the rate of `bert`) and `output`, a linear layer;
+    it and the pooler are initialised by `normal`. The `bert` given is used and not copied: training
+    the classifier trains it too (fine-tuning).
     """
 
     def __init__(self, bert: Bert, num_classes: int) -> None:
@@ -116,7 +127,11 @@ class SentenceClassifier(nn.Module):
 
 
 class TokenTagger(nn.Module):
-    """Put each token into one of `num_tags` (section 5.3, names in news text)."""
+    """Classify each token into one of `num_tags` (section 5.3, names in news text).
+
+    The parts are `bert`, `dropout` (at the rate of `bert`) and `output`, a linear layer initialised
+    by `normal`. The `bert` given is used and not copied.
+    """
 
     def __init__(self, bert: Bert, num_tags: int) -> None:
         super().__init__()
@@ -133,7 +148,7 @@ class TokenTagger(nn.Module):
 
 
 class SpanFinder(nn.Module):
-    """Score each token as the first and as the last of an answer (section 4.2)."""
+    """Score each token as the first and as the last one of an answer (section 4.2)."""
 
     def __init__(self, bert: Bert) -> None:
         super().__init__()

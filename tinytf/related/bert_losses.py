@@ -12,10 +12,11 @@ __all__ = ["best_span", "masked_word_loss", "span_loss", "tag_loss"]
 def masked_word_loss(
     model: BertForPretraining, states: Tensor, ids: Tensor, chosen: Tensor
 ) -> Tensor:
-    """Average the cross-entropy over the chosen words, in nats.
+    """Return the mean cross-entropy over the chosen words, in nats.
 
-    states (B, S, C) are those of the text with words hidden, ids (B, S) the words that stood there,
-    `chosen` (B, S) where to look. No logits are computed elsewhere. 0 if no word was chosen.
+    states (B, S, C) are those of the masked text, ids (B, S) are the original words, and `chosen`
+    (B, S) is True at the words that count. Logits are computed only there. If no word was chosen
+    the loss is 0, computed from the states so that `backward` can be called.
     """
     if not chosen.any():
         return states.sum() * 0
@@ -23,9 +24,9 @@ def masked_word_loss(
 
 
 def tag_loss(logits: Tensor, tags: Tensor) -> Tensor:
-    """Average the cross-entropy over the tokens that have a tag, in nats.
+    """Return the mean cross-entropy over the tokens that have a tag, in nats.
 
-    logits (B, S, tags), tags (B, S), below 0 where there is nothing to say (padding, specials).
+    logits (B, S, tags), tags (B, S), below 0 where a token has none (padding, special tokens).
     Raises ValueError if no token has a tag.
     """
     said = tags >= 0
@@ -35,10 +36,10 @@ def tag_loss(logits: Tensor, tags: Tensor) -> Tensor:
 
 
 def span_loss(logits: Tensor, start: Tensor, end: Tensor) -> Tensor:
-    """Average the cross-entropy of the first and of the last token of the answers, in nats.
+    """Return the mean cross-entropy of the first and the last token of the answers, in nats.
 
-    logits (B, S, 2); start and end (B,) are places in 0..S-1, the end itself included.
-    Raises ValueError if a place is outside the text, or an answer ends before it starts.
+    logits (B, S, 2); start and end (B,) are positions in 0..S-1, the end itself included.
+    Raises ValueError if a position is outside the text, or an answer ends before it starts.
     """
     length = logits.size(1)
     if int(start.min()) < 0 or int(end.max()) >= length or bool((end < start).any()):

@@ -1,7 +1,7 @@
-"""Ways to spoil a text for a model to repair: T5's span corruption and BART's five noises.
+"""Ways to corrupt a text for a model to repair: T5's span corruption and BART's five noises.
 
-Each takes one row of ids (N,) and a generator of the CPU, on which alone depends what is drawn, and
-returns new tensors on the device of the ids, which are left as they are.
+Each takes one row of ids (N,) and a generator on the CPU, which alone decides what is drawn. Each
+returns new tensors on the device of the ids and leaves the ids unchanged.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,15 +29,16 @@ __all__ = [
 class Corrupted(NamedTuple):
     """A text with spans dropped."""
 
-    corrupted: Tensor  # what is left, a sentinel in the place of each span: what the encoder reads
-    target: Tensor  # each sentinel and the span it stands for, and one more: what to write
+    corrupted: Tensor  # the encoder's input: what is left, with a sentinel for each span
+    target: Tensor  # the decoder's target: each sentinel and its span, and one more sentinel
 
 
 def cut_at_random(total: int, parts: int, generator: torch.Generator) -> list[int]:
-    """Cut `total` things into `parts` that are not empty, each way as likely: their lengths.
+    """Cut `total` things into `parts` pieces, none of them empty, and return their lengths.
 
-    Returns a list of ints, drawn by the generator. Raises ValueError for fewer parts than one or
-    more than there are things.
+    Every way to cut is equally likely: one `torch.randperm` of the gaps between neighbours is
+    drawn, and its first entries are the cuts. Returns a list of ints. Raises ValueError for fewer
+    parts than one or more than there are things.
     """
     if not 1 <= parts <= total:
         raise ValueError(f"{total} things can't be cut into {parts} parts, none of them empty")
@@ -55,13 +56,15 @@ def span_noise(
 ) -> Tensor:
     """Choose spans of a text to drop: a boolean tensor (length,), True in them.
 
-    How many tokens and how many spans is fixed by rounding, at least one of either; where they lie
-    is drawn, and all ways to do so are equally likely. Kept and dropped stretches alternate, none
-    is empty, and the first is kept: so the first token is never dropped and the last one always,
-    unless the result is rolled round by a random number of places, which T5's code offers
-    (`random_roll`) and leaves off. Raises ValueError for fewer than two tokens, a share outside
-    (0, 1), a mean_length below 1, and more spans than there are tokens to keep between them.
-    Source: Raffel et al. 2020 (T5), section 3.1.4, and `random_spans_noise_mask` of its code.
+    The numbers of tokens and of spans are fixed by rounding, at least one of each, and at least one
+    token is kept; the positions are random, and all ways to choose them are equally likely. Kept
+    and dropped stretches alternate, none is empty, and the first is kept. So the first token is
+    never dropped and the last one always, unless `roll` rotates the result by a random number of
+    positions, which T5's code offers (`random_roll`) and leaves off. Draws come in this order: the
+    cuts of the kept tokens, the cuts of the dropped ones, then the shift (`randint`). Raises
+    ValueError for fewer than two tokens, a share outside (0, 1), a mean_length below 1, and more
+    spans than there are tokens to keep between them. Source: Raffel et al. 2020 (T5), section
+    3.1.4, and `random_spans_noise_mask` of its code.
     """
     _check_share(share, low=0.0)
     if length < 2:
@@ -82,11 +85,11 @@ def span_noise(
 
 
 def drop_spans(ids: Tensor, noise: Tensor, sentinels: Sequence[int]) -> Corrupted:
-    """Drop the tokens of ids (N,) where `noise` (N,) is True, a sentinel for each run of them.
+    """Drop the tokens of ids (N,) where `noise` (N,) is True, with a sentinel for each run of them.
 
-    Sentinels are taken in the order given. The target ends in one more, which says that nothing
-    follows, so a text of K runs needs K + 1 of them. Returns `Corrupted`, two tensors of the dtype
-    of ids. Raises ValueError for fewer, for one that is listed twice or stands in the text, for ids
+    Sentinels are used in the order given. The target ends with one more, which marks the end, so a
+    text with K runs needs K + 1 of them. Returns `Corrupted`, two tensors of the dtype of ids.
+    Raises ValueError for fewer, for one that is listed twice or occurs in the text, for ids
     that are not one row, and for a noise that is not boolean (N,). Source: Raffel et al. 2020,
     section 3.1.4 and figure 2. (Their code writes the last sentinel only where something is kept
     after the last span.)
@@ -123,11 +126,11 @@ def corrupt_spans(
 
 
 def restore_spans(corrupted: Tensor, target: Tensor, sentinels: Sequence[int]) -> Tensor:
-    """Put the spans of a target back where their sentinels stand: `drop_spans` undone.
+    """Put the spans of a target back in the places of their sentinels: `drop_spans` undone.
 
-    A sentinel with no span in the target leaves nothing, and what the target says before its first
-    sentinel goes nowhere, so what a model wrote can be put in as it is. Returns one row, a tensor
-    of the dtype of `corrupted`.
+    A sentinel without a span in the target leaves nothing, and tokens before the target's first
+    sentinel are ignored, so any output of a model can be put in. Returns one row, a tensor of the
+    dtype of `corrupted`.
     """
     spans, current = {int(mark): [] for mark in sentinels}, None
     for token in target.tolist():
@@ -142,10 +145,11 @@ def restore_spans(corrupted: Tensor, target: Tensor, sentinels: Sequence[int]) -
 
 
 def mask_words(ids: Tensor, mask_id: int, generator: torch.Generator, share: float = 0.3) -> Tensor:
-    """Put mask_id in the place of each token with probability `share`: (N,) -> (N,).
+    """Replace each token by mask_id with probability `share`: (N,) -> (N,).
 
-    Raises ValueError for a share outside [0, 1] and ids that are not one row. Source: Lewis et al.
-    2020 (BART), section 2.2, token masking.
+    One `torch.rand(N)` is drawn; a token below `share` is masked. Raises ValueError for a share
+    outside [0, 1] and ids that are not one row. Source: Lewis et al. 2020 (BART), section 2.2,
+    token masking.
     """
     _check_row(ids)
     _check_share(share)
@@ -154,9 +158,10 @@ def mask_words(ids: Tensor, mask_id: int, generator: torch.Generator, share: flo
 
 
 def delete_words(ids: Tensor, generator: torch.Generator, share: float = 0.3) -> Tensor:
-    """Leave out each token with probability `share`, with nothing to say where: (N,) -> (≤ N,).
+    """Delete each token with probability `share`, without a trace: (N,) -> (≤ N,).
 
-    If all would go, one token stays, each as likely. Raises ValueError as `mask_words` does.
+    One `torch.rand(N)` is drawn; a token at `share` or above stays. If all would go, one token
+    stays, drawn by `randint`. Raises ValueError as `mask_words` does.
     Source: Lewis et al. 2020, section 2.2, token deletion.
     """
     _check_row(ids)
@@ -174,14 +179,16 @@ def infill_spans(
     share: float = 0.3,
     mean_length: float = 3.0,
 ) -> Tensor:
-    """Put one mask_id in the place of each of some spans that hold `share` of the tokens of ids.
+    """Replace random spans, which hold `share` of the tokens of ids, by one mask_id each.
 
-    Lengths are drawn from a Poisson distribution until the tokens, their number rounded, are used
-    up; the last span is cut to fit. A span of length 0 inserts a mask where nothing was, so how
-    many tokens a mask stands for can't be known. Kept tokens stay in their order; they and the
-    spans are arranged at random, each way as likely, so spans may touch. Returns a tensor of the
-    dtype of ids. Raises ValueError as `mask_words` does, and for a mean_length below 0.1, whose
-    spans would nearly all be empty. Source: Lewis et al. 2020, section 2.2, text infilling.
+    Lengths are drawn by `torch.poisson` until that number of tokens, rounded, is used up; the last
+    span is cut to fit. A span of length 0 inserts a mask where nothing was, so the number of tokens
+    behind a mask can't be known. The kept tokens, in their order, and the spans form a row of
+    items; the first entries of a `randperm` over the items are the places of the spans, in the
+    order of their lengths. All arrangements are equally likely, and spans may touch. Returns a
+    tensor of the dtype of ids. Raises ValueError as `mask_words` does, and for a mean_length below
+    0.1, whose spans would nearly all be empty. Source: Lewis et al. 2020, section 2.2, text
+    infilling.
     """
     _check_row(ids)
     _check_share(share)
@@ -203,10 +210,10 @@ def infill_spans(
 
 
 def permute_sentences(ids: Tensor, ends: Iterable[int], generator: torch.Generator) -> Tensor:
-    """Put the sentences of a text in a random order: (N,) -> (N,).
+    """Put the sentences of a text in a random order, a `randperm`: (N,) -> (N,).
 
-    A sentence ends after each of the ids `ends`, full stops and the like; what follows the last
-    one is a sentence too. Raises ValueError for ids that are not one row. Source: Lewis et al.
+    A sentence ends after each of the ids `ends` (full stops and the like); what follows the last
+    one is a sentence, too. Raises ValueError for ids that are not one row. Source: Lewis et al.
     2020, section 2.2, sentence permutation.
     """
     _check_row(ids)
@@ -218,10 +225,10 @@ def permute_sentences(ids: Tensor, ends: Iterable[int], generator: torch.Generat
 
 
 def rotate_document(ids: Tensor, generator: torch.Generator) -> Tensor:
-    """Begin a text at a random token, what stood before it now at the end: (N,) -> (N,).
+    """Begin a text at a random token and append what came before it: (N,) -> (N,).
 
-    Raises ValueError for ids that are not one row. Source: Lewis et al. 2020, section 2.2, document
-    rotation.
+    The token is drawn by one `randint`. Raises ValueError for ids that are not one row. Source:
+    Lewis et al. 2020, section 2.2, document rotation.
     """
     _check_row(ids)
     first = int(torch.randint(len(ids), (), generator=generator))

@@ -8,9 +8,10 @@ from tinytf_course.grading import Answers, WrongAnswer
 
 
 def my_pair(first, second, cls_id=1, sep_id=2):
-    """Two lists of ids as BERT reads them: (ids, segments), two lists of one length.
+    """Join two lists of ids into one input for BERT: (ids, segments), two lists of equal length.
 
-    [CLS] first [SEP] second [SEP]; the segment is 0 up to the first [SEP], it included, then 1.
+    The ids are [CLS] first [SEP] second [SEP]. The segment is 0 up to and including the first
+    [SEP], and 1 after it.
     """
     ids = [cls_id, *first, sep_id, *second, sep_id]
     segments = [0] * (len(first) + 2) + [1] * (len(second) + 1)
@@ -140,10 +141,11 @@ PAIR = Answers(
 
 
 def my_best_span(start, end, allowed):
-    """Where the answer is: (first, last), two whole numbers, the last word included.
+    """Find the answer: (first, last), two whole numbers, the last word included.
 
-    start and end are scores (S,), allowed (S,) is True where an answer may begin or end. Of all
-    spans that do not end before they begin, the one whose start[first] + end[last] is largest.
+    start and end are scores (S,), and allowed (S,) is True where an answer may begin or end. Of
+    all spans that do not end before they begin, return one with the largest start[first] +
+    end[last].
     """
     scores = start[:, None] + end[None, :]  # (S, S)
     possible = (allowed[:, None] & allowed[None, :]).triu()
@@ -378,10 +380,10 @@ SPAN = Answers(
 
 
 def my_sentence_score(logits_of, ids, mask_id, asked):
-    """How likely a sentence is to a masked model: log-probabilities in nats, added up.
+    """Return a sentence's pseudo-log-likelihood under a masked language model, in nats.
 
-    Each word where asked (S,) is True is asked for by itself: it alone is hidden behind mask_id,
-    all others stand as in ids (S,). logits_of turns ids (B, S) into logits (B, S, V).
+    Each word where asked (S,) is True is predicted with only this word masked by mask_id and all
+    other ids (S,) left as they are. logits_of maps ids (B, S) to logits (B, S, V).
     """
     places = asked.nonzero().flatten()  # (n,)
     rows = torch.arange(len(places))

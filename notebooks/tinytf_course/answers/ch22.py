@@ -10,9 +10,9 @@ from tinytf_course.grading import Answers, WrongAnswer
 
 
 def my_drop_spans(ids, noise, sentinels):
-    """Turn ids (N,) into what T5's encoder reads and what its decoder has to write.
+    """Turn ids (N,) into the input of T5's encoder and the target of its decoder.
 
-    noise (N,) is True at the tokens to drop, sentinels a list of ids in the order to use them.
+    noise (N,) is True at the tokens to drop, and sentinels is a list of ids in the order of use.
     Returns the pair (corrupted, target), two lists of ids.
     """
     left, corrupted, target = list(sentinels), [], []
@@ -189,9 +189,9 @@ DROP_SPANS = Answers(
 
 
 def my_infill(ids, spans, mask_id):
-    """Put one mask in the place of each span of ids (N,).
+    """Replace each span of ids (N,) by one mask.
 
-    spans is a list of (start, length) from left to right, which do not overlap; a length of 0
+    spans is a list of (start, length) from left to right, which do not overlap. A length of 0
     inserts a mask before the token at start. Returns a list of ids.
     """
     out, at = [], 0
@@ -345,10 +345,10 @@ INFILL = Answers(
 
 
 def my_fill(log_probs, ids, at):
-    """Give the probability of each word at place `at` of ids (T,), given all the other words.
+    """Return the probability of each word at position `at` of ids (T,), given all other words.
 
-    log_probs(ids) of a decoder-only model are (T, V): row t is the log-probability of each word
-    after ids[: t + 1]. What stands at `at` (1 or more) is not looked at. Returns (V,).
+    log_probs(ids) of a decoder-only model has shape (T, V): row t is the log-probability of each
+    word after ids[: t + 1]. The id at `at` (1 or more) is to be ignored. Returns (V,).
     """
     scores = []
     for word in range(log_probs(ids).size(-1)):

@@ -10,7 +10,7 @@ from tinytf_course.grading import Answers, WrongAnswer
 
 
 def my_cache_bytes(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number=2):
-    """How many bytes the keys and values of `length` tokens take: an integer.
+    """Return how many bytes the keys and values of `length` tokens take, as an integer.
 
     A head is d_model / num_heads wide, for queries, keys and values alike.
     """
@@ -38,20 +38,20 @@ CACHE = Answers(
             "values forgotten",
             _bytes(sides=1),
             "3 numbers of a key and 3 of a value",
-            "Keys find the words, values are what is read: both are needed for every token.",
+            "Scores need the keys and outputs need the values, so both are kept for every token.",
         ),
         WrongAnswer(
             "queries kept too",
             _bytes(sides=3),
             "3 numbers of a key and 3 of a value",
-            "A token's query is used once, when the token is read, and never again.",
+            "A token's query is used once, in the token's own step, and never again.",
         ),
         WrongAnswer(
             "all heads kept",
             _bytes(heads=lambda h, g: h),
             "Two heads, as wide as the queries'",
-            "That is as large as the cache without groups. Kept are num_kv_heads heads, each "
-            "d_model / num_heads wide: as wide as the queries that meet them.",
+            "That is the size of the cache without groups. The cache holds num_kv_heads heads, "
+            "each as wide as a query head: d_model / num_heads.",
         ),
         WrongAnswer(
             "d_model for each head",
@@ -69,56 +69,57 @@ CACHE = Answers(
             "scores kept",
             _bytes(tokens=lambda t: t * t),
             "12 bytes for each of 7 tokens",
-            "The T × T weights are not kept: each new token needs one row of them, once.",
+            "The T × T weights are not kept. Each new token needs one row of them, once.",
         ),
         WrongAnswer(
             "the newest token not kept",
             _bytes(tokens=lambda t: t - 1),
             "for num_layers=1, num_heads=1, num_kv_heads=1, d_model=3, length=1",
-            "All `length` tokens have been read, the last one too: the next one will look at it.",
+            "All `length` tokens are kept, the last one too, because the next token will attend "
+            "to it.",
         ),
         WrongAnswer(
             "a place for the next token, too",
             _bytes(tokens=lambda t: t + 1),
             "3 numbers of a key and 3 of a value",
-            "`length` tokens have been read: so many keys and values are kept, and no more.",
+            "Keys and values are kept for the `length` tokens of the context and for no others.",
         ),
         WrongAnswer(
             "as many heads as share a key head",
             _bytes(heads=lambda h, g: h // g),
             "Each of 10 key heads keeps",
-            "num_heads / num_kv_heads is how many queries share one key head. Kept are all "
-            "num_kv_heads of these.",
+            "num_heads / num_kv_heads is how many query heads share one key head. The cache holds "
+            "all num_kv_heads key heads.",
         ),
         WrongAnswer(
             "numbers, not bytes",
             _bytes(size=lambda b: 1),
             "12 numbers of 4 bytes",
-            "You counted numbers. In bfloat16 each takes two bytes.",
+            "You counted numbers. In bfloat16, each of them takes two bytes.",
         ),
         WrongAnswer(
             "two bytes always",
             _bytes(size=lambda b: 2),
             "3 numbers of a key and 3 of a value",
-            "Two is only where nothing else is asked for: bytes_per_number says how many.",
+            "Two is only the default; the argument bytes_per_number gives the size of a number.",
         ),
         WrongAnswer(
             "four bytes unless told",
             lambda *sizes, bytes_per_number=4: my_cache_bytes(*(*sizes, bytes_per_number)[:6]),
             "bytes_per_number is 2",
-            "The default is in the first line: two bytes, as bfloat16 takes.",
+            "The function's first line gives the default: two bytes, as in bfloat16.",
         ),
         WrongAnswer(
-            "a number with a point",
+            "a float",
             _bytes(width=lambda d, h, g: d / h),
             "expected a whole number",
-            "`/` makes a float. A head's width is a whole number: `//`.",
+            "`/` gives a float. A head's width is an integer, so use `//`.",
         ),
         WrongAnswer(
             "gigabytes",
             lambda *sizes, **named: my_cache_bytes(*sizes, **named) / 2**30,
             "expected a whole number",
-            "Bytes are asked for; divide where the number is shown.",
+            "Return bytes, and convert them only where the number is shown.",
         ),
     ),
 )
@@ -128,17 +129,17 @@ CACHE = Answers(
 
 
 def my_half_split(weight, num_heads):
-    """Reorder the rows of a query or key map, (H D, C), from neighbouring pairs to half-split ones.
+    """Reorder the rows of a query or key projection (H D, C) for code with half-split pairs.
 
-    Ours turns rows 2i and 2i+1 of a head together; the result is for code that turns rows i and
-    i + D/2 of a head.
+    Our RoPE rotates rows 2i and 2i + 1 of a head together; the result is for code that rotates rows
+    i and i + D/2 of a head.
     """
     heads = weight.unflatten(0, (num_heads, -1))  # (H D, C) -> (H, D, C)
     return torch.cat([heads[:, 0::2], heads[:, 1::2]], dim=1).flatten(0, 1)
 
 
 def _by_head(change):
-    """Apply a change of a head's rows, (H, D, C), to a whole map."""
+    """Apply a change of each head's rows, (H, D, C), to a whole projection."""
     return lambda weight, num_heads: change(weight.unflatten(0, (num_heads, -1))).flatten(0, 1)
 
 
@@ -181,59 +182,61 @@ HALF_SPLIT = Answers(
             "nothing reordered",
             lambda weight, num_heads: weight.clone(),
             "expected are rows 0, 2, 1, 3",
-            "Shapes fit and nothing complains, but the wrong numbers are turned together.",
+            "All shapes fit and there is no error, but the wrong features are rotated together.",
         ),
         WrongAnswer(
             "the way back",
             _by_head(_interleave),
             "Expected are rows 0 2 4 1 3 5",
-            "This leads from half-split to neighbouring pairs. (For a width of 4 both are the "
-            "same.)",
+            "This leads from half-split to neighbouring pairs. (For heads of width 4 the two "
+            "reorderings are the same.)",
         ),
         WrongAnswer(
             "over all heads at once",
             _whole,
             "Rows 0 to 5 are the first head's",
-            "The even rows of all heads land in the first half of the heads.",
+            "The even rows of all heads end up in the first half of the heads.",
         ),
         WrongAnswer(
             "columns",
             _columns,
             "expected are rows 0, 2, 1, 3",
-            "A linear map's rows are its outputs: what is turned. Columns belong to the input.",
+            "The rows of a weight produce the outputs, which are rotated. Columns belong to the "
+            "input.",
         ),
         WrongAnswer(
             "halves exchanged",
             _by_head(lambda heads: torch.cat([heads[:, 1::2], heads[:, 0::2]], dim=1)),
             "expected are rows 0, 2, 1, 3",
-            "With its two numbers exchanged a pair is turned backwards, against the other heads' "
-            "sense of before and after.",
+            "With its two features exchanged, a pair is rotated backwards, as if earlier positions "
+            "were later ones.",
         ),
         WrongAnswer(
             "heads taken apart by turns",
             _heads_interleaved,
             "Rows 0 to 5 are the first head's",
-            "`unflatten(0, (-1, num_heads))` gives every H-th row to a head. A head's rows stand "
-            "side by side: `(num_heads, -1)`.",
+            "`unflatten(0, (-1, num_heads))` gives every H-th row to a head. The rows of a head "
+            "are neighbours, so it has to be `(num_heads, -1)`.",
         ),
         WrongAnswer(
             "into a new float32 table on the CPU",
             _filled,
             "the dtype is float32, expected float64",
-            "`torch.zeros(...)` is float32 and on the CPU, whatever `weight` is: "
-            "`torch.zeros_like(weight)`, or no new table at all.",
+            "`torch.zeros(...)` is float32 and on the CPU, whatever `weight` is. Use "
+            "`torch.zeros_like(weight)`, or no new tensor at all.",
         ),
         WrongAnswer(
             "cut off from the graph",
             lambda weight, num_heads: my_half_split(weight.detach(), num_heads),
             "no gradient reaches `weight`",
-            "The rows are right, but nothing that is trained behind them would change the map.",
+            "The rows are right, but no gradient reaches the weight, so it would never be trained.",
         ),
         WrongAnswer(
-            "the caller's map reordered",
+            "the caller's weight reordered",
             _in_place,
             "your code changes the caller's `weight`",
-            "Reordered twice it would be wrong again. Return a new map and leave the old one.",
+            "Reordered twice, it would be wrong again. Return a new tensor and leave the old one "
+            "as it is.",
         ),
     ),
 )
@@ -245,8 +248,8 @@ HALF_SPLIT = Answers(
 def my_grouped_attention(q, k, v):
     """Attend with H query heads to G key heads: q (B, H, T, D), k and v (B, G, S, D).
 
-    Query heads 0 … H/G - 1 read key head 0, the next H/G key head 1, and so on. There is no mask.
-    Returns (B, H, T, D).
+    Query heads 0 to H/G - 1 use key head 0, the next H/G use key head 1, and so on. There is no
+    mask. Returns (B, H, T, D).
     """
     folded = q.reshape(len(q), k.size(1), -1, q.size(-1))  # (B, H, T, D) -> (B, G, H/G T, D)
     weights = (folded @ k.mT / math.sqrt(q.size(-1))).softmax(dim=-1)
@@ -352,15 +355,15 @@ GROUPED = Answers(
         WrongAnswer(
             "key heads by turns",
             _repeated(_turns),
-            "Heads 0 to 2 read key head 0",
-            "`repeat` gives heads 0 1 0 1 …; `repeat_interleave` gives 0 0 … 1 1. A trained model "
-            "would read the wrong keys, in the right shape.",
+            "Heads 0 to 2 use key head 0",
+            "`repeat` gives heads 0 1 0 1 …, whereas `repeat_interleave` gives 0 0 … 1 1. A "
+            "trained model would attend to the wrong keys, in the right shape.",
         ),
         WrongAnswer(
             "values by turns",
             lambda q, k, v: _attend(q, _right(k, q.size(1)), _turns(v, q.size(1))),
             "2 key heads of one key each",
-            "A head reads the values that belong to its keys: both are shared in the same way.",
+            "A head needs the values that belong to its keys, so both are shared in the same way.",
         ),
         WrongAnswer(
             "the first key head for all",
@@ -371,27 +374,28 @@ GROUPED = Answers(
         WrongAnswer(
             "key heads averaged",
             _repeated(_mean),
-            "Heads 0 to 2 read key head 0",
-            "Averaging is how a trained model's key heads are *converted* to fewer, once, before "
-            "training goes on (Ainslie et al. 2023), not how groups read them.",
+            "Heads 0 to 2 use key head 0",
+            "Averaging is how the key heads of a trained model are *converted* to fewer, once, "
+            "before further training (Ainslie et al. 2023). It is not how groups use them.",
         ),
         WrongAnswer(
             "as many heads in a group as there are groups",
             _groups_of_heads,
             "heads 3 to 5 key head 1",
-            "G is the number of groups; each has H / G heads.",
+            "G is the number of groups, and each of them has H / G query heads.",
         ),
         WrongAnswer(
             "queries averaged",
             _averaged_queries,
             "Head 0 reads the first value",
-            "The heads of a group share keys and values, but each asks its own question.",
+            "The heads of a group share keys and values, but each has a query of its own.",
         ),
         WrongAnswer(
             "heads and positions mixed",
             _mixed,
             "for 2 query heads and 3 positions",
-            "The queries were folded along positions first, so heads got each other's.",
+            "The queries were merged along positions first, so heads got the queries of other "
+            "heads.",
         ),
         WrongAnswer(
             "not scaled",
@@ -409,19 +413,20 @@ GROUPED = Answers(
             "scaled by the length of the list",
             _scaled_by_the_list,
             "divided by √4",
-            "Folding makes more queries, not wider ones: the scores are divided by √D as before.",
+            "Merging axes makes more queries, not wider ones, so scores are divided by √D as "
+            "before.",
         ),
         WrongAnswer(
             "softmax over queries",
             _over_queries,
             "divided by √4",
-            "Each query shares its weight of 1 among the keys: the last axis.",
+            "The weights of each query sum to 1 over the keys, which are the last axis.",
         ),
         WrongAnswer(
             "values read from the keys",
             _values_from_keys,
             "whose values are 10 and 20",
-            "The weights are right: mix `v` by them, not `k`.",
+            "The weights are right, but they average `v`, not `k`.",
         ),
         WrongAnswer(
             "the first sentence's keys for all",
@@ -439,33 +444,34 @@ GROUPED = Answers(
             "a view of what is not in order",
             _viewed,
             "raises RuntimeError",
-            "q comes from `transpose`, and its numbers do not lie in memory as its axes say: "
-            "`reshape` copies them where it must, `view` refuses.",
+            "q comes from `transpose`, so its numbers are not in memory in the order of its axes. "
+            "`reshape` copies them where it must, whereas `view` raises an error.",
         ),
         WrongAnswer(
             "float32 comes out",
             _in_float32,
             "the dtype is float32, expected float64",
-            "`.float()` makes float32 of whatever came in. Hand back the dtype of q.",
+            "`.float()` gives float32, whatever came in. Return the dtype of q.",
         ),
         WrongAnswer(
             "cut off from the graph",
             torch.no_grad()(my_grouped_attention),
             "no gradient reaches `q`",
-            "The numbers are right, and nothing would learn: leave `no_grad` and `detach` out.",
+            "The numbers are right, but nothing could be trained. Leave `no_grad` and `detach` "
+            "out.",
         ),
         WrongAnswer(
             "q overwritten",
             _q_overwritten,
             "your code changes the caller's `q`",
-            "`q /= …` works in the caller's memory, and `backward` then finds other numbers than "
-            "were read. `q / …` is a new tensor.",
+            "`q /= …` changes the caller's tensor, and `backward` then finds numbers that the "
+            "forward pass did not use. `q / …` makes a new tensor.",
         ),
         WrongAnswer(
             "keys cut off from the graph",
             lambda q, k, v: my_grouped_attention(q, k.detach(), v.detach()),
             "no gradient reaches `k`",
-            "The numbers are right, and the maps that make keys and values would never learn.",
+            "The numbers are right, but the projections of keys and values could never be trained.",
         ),
     ),
 )
@@ -474,10 +480,10 @@ GROUPED = Answers(
 
 
 def my_grouped_map(weight, num_heads, num_kv_heads):
-    """Put the heads of a key or value map, (H D, C), into groups: (G D, C).
+    """Put the heads of a key or value projection, (H D, C), into groups: (G D, C).
 
-    Each group's new head is the mean of its old ones; heads of a group stand side by side. H is
-    num_heads, G is num_kv_heads and divides it.
+    The new head of a group is the mean of its old ones, which are neighbours. H is num_heads, and G
+    is num_kv_heads and divides it.
     """
     width = len(weight) // num_heads
     groups = weight.view(num_kv_heads, -1, width, weight.size(1))  # (H D, C) -> (G, H/G, D, C)
@@ -533,13 +539,13 @@ INTO_GROUPS = Answers(
             "the first head of each group",
             _by_groups(lambda groups: groups[:, 0].flatten(0, 1)),
             "their mean is 4",
-            "That is one of the other starts they tried; it forgets what the other heads learned.",
+            "The paper tried that as well. It forgets what the other heads have learned.",
         ),
         WrongAnswer(
             "the sum",
             _by_groups(lambda groups: groups.sum(1).flatten(0, 1)),
             "their mean is 4",
-            "The sum makes scores larger by the size of a group: divide by it.",
+            "The sum makes the scores larger by the size of a group, so divide by that size.",
         ),
         WrongAnswer(
             "one mean for all rows of a head",
@@ -549,45 +555,47 @@ INTO_GROUPS = Answers(
                 )
             ),
             "expected are 2 and 20",
-            "A head's rows are different numbers of its keys. Average over heads, row by row.",
+            "The rows of a head are different features of its keys. Average over heads, row by "
+            "row.",
         ),
         WrongAnswer(
             "neighbouring rows",
             _neighbouring_rows,
             "expected are 2 and 20",
-            "Neighbouring rows belong to one head. The same row of *another* head stands D rows "
+            "Neighbouring rows belong to one head. The same row of the next head is D rows "
             "further on.",
         ),
         WrongAnswer(
             "every other head",
             _every_other_head,
             "expected are 2 and 200",
-            "The heads of a group are neighbours, as in `repeat_interleave`: with 4 heads in 2 "
-            "groups 0 and 1, then 2 and 3.",
+            "The heads of a group are neighbours, as in `repeat_interleave`. With 4 heads in 2 "
+            "groups, they are 0 and 1, then 2 and 3.",
         ),
         WrongAnswer(
             "groups and their size exchanged",
             _group_and_size,
             "The rows are 2 and 6",
-            "num_kv_heads is how many groups there are, not how many heads are in one.",
+            "num_kv_heads is the number of groups, not the number of heads in one.",
         ),
         WrongAnswer(
             "float32 comes out",
             _mean_in_float32,
             "the dtype is float32, expected float64",
-            "`.float()` makes float32 of whatever came in. Keep the dtype of `weight`.",
+            "`.float()` gives float32, whatever came in. Keep the dtype of `weight`.",
         ),
         WrongAnswer(
             "cut off from the graph",
             _cut_off,
             "no gradient reaches `weight`",
-            "The numbers are right, but nothing that is trained behind them would change the map.",
+            "The numbers are right, but no gradient reaches the weight, so it would never be "
+            "trained.",
         ),
         WrongAnswer(
             "the mean written over the first head",
             _in_place_of_the_first,
             "your code changes the caller's `weight`",
-            "A view shares the caller's memory, and the old model is no longer what it was.",
+            "A view shares the caller's memory, so this has changed the old model.",
         ),
     ),
 )

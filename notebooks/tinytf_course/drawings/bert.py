@@ -1,4 +1,4 @@
-"""BERT drawn, its input, what a tagger says of each word, and results with a dot for each seed."""
+"""BERT, its input and its heads drawn, a tagger's probabilities, and results for each seed."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,7 +18,7 @@ BEGINS, INSIDE = INK, "#9aa3ad"  # apart from every line's colour
 
 
 def input_card(tokens: Sequence[str], segments: Sequence[int], ax=None):
-    """Draw what is added up at each place: a row of words, one of positions, one of segments.
+    """Draw what is added up at each position: a row of words, one of positions, one of segments.
 
     tokens and segments have one length; cells of a segment share a colour. Returns the Axes.
     """
@@ -49,7 +49,7 @@ def input_card(tokens: Sequence[str], segments: Sequence[int], ax=None):
 
 
 def tag_bars(words: Sequence[str], probabilities, ax=None, *, title=None):
-    """Draw how likely each word begins a date or is inside one: probabilities (S, 3), as O, B, I.
+    """Draw how likely each word is to begin a date or be inside one: probabilities (S, 3), O, B, I.
 
     Returns the Axes.
     """
@@ -110,21 +110,21 @@ def group_dots(
 
 
 def draw_bert():
-    """Draw ids, places and segments on their way through BERT's body; returns the Axes."""
+    """Draw ids, positions and segments on their way through BERT's body; returns the Axes."""
     d = Diagram(
         16, 4.8,
-        alt="Word ids, positions and segments each pick a row of a table of their own. The three "
-        "rows are added, and the sum is normalised. An encoder in which every word sees every "
-        "other one makes a state of each.",
+        alt="Word ids, positions and segments each select a row from a table of their own. The "
+        "three rows are added, and the sum is normalised. An encoder without a causal mask "
+        "computes a state for each token.",
     )  # fmt: skip
     first, tables, *after = d.columns(
-        [("ids\nwhich word", "(B, S)", "input"), ("places\n0, 1, 2, …", "(B, S)", "input"),
+        [("ids\nwhich word", "(B, S)", "input"), ("positions\n0, 1, 2, …", "(B, S)", "input"),
          ("segments\nwhich sentence", "(B, S)", "input")],
         [("a table of its own", "(B, S, C)", role)
          for role in ("embedding", "position", "embedding")],
         [("+", "(B, S, C)", "residual")],
         [("norm", "(B, S, C)", "norm")],
-        [("encoder\nno word is hidden\nfrom another", None, "encoder")],
+        [("encoder\nwithout a\ncausal mask", None, "encoder")],
         [("states", "(B, S, C)", "output")],
     )  # fmt: skip
     after = [box for (box,) in after]
@@ -139,16 +139,16 @@ def draw_two_steps():
     """Draw how a body is pretrained on plain text and tuned on few labels; returns the Axes."""
     d = Diagram(
         16.8, 7.4,
-        alt="Two halves. Left, pretraining: many sentences nobody has marked, one word of each "
-        "hidden, go through BERT's body, and a head for words above says which word was hidden. "
-        "An arrow copies the body to the right half, fine-tuning: a few sentences in which a date "
-        "is marked go through the copied body, and a new head above it says of each word whether "
-        "it is a date.",
+        alt="Two halves. Left, pretraining: many unlabelled sentences, one word of each hidden, go "
+        "through BERT's body, and a head for words above it predicts the hidden word. An arrow "
+        "copies the body to the right half, fine-tuning: a few sentences whose dates are labelled "
+        "go through the copied body, and a new head above it predicts for each word whether it "
+        "belongs to a date.",
     )  # fmt: skip
     halves = (
-        (3.9, "pretraining, once", "12,000 sentences, nobody has marked them",
+        (3.9, "pretraining, once", "12,000 unlabelled sentences",
          "the cat [MASK] asleep", "a head for words", "which word was hidden?", "was"),
-        (12.9, "fine-tuning, for each task", "32 sentences, each word marked",
+        (12.9, "fine-tuning, for each task", "32 labelled sentences",
          "he came on 2 march", "a new head for tags", "which words are a date?", "2 march"),
     )  # fmt: skip
     bodies = []
@@ -167,26 +167,26 @@ def draw_two_steps():
 
 
 def draw_masked_words(words, reads):
-    """Draw how BERT is asked for words: `words` stand there, it reads `reads`, both in order.
+    """Draw inputs and targets of a masked language model for the text `words`.
 
-    `reads` maps the places that are chosen to what is read there. Raises ValueError for a place
-    that no word has.
+    `reads` maps the chosen positions to their input. Raises ValueError for a position that no word
+    has.
     """
     if beyond := [place for place in reads if not 0 <= place < len(words)]:
         raise ValueError(f"place {beyond[0]} is not one of {len(words)} words")
     wide = 1.9
-    asked = ", ".join(f"{words[i]} as {read}" for i, read in reads.items())
+    chosen = ", ".join(f"{words[i]} as {read}" for i, read in reads.items())
     d = Diagram(
         wide * len(words) + 1.6, 5.6,
-        alt=f"A row of {len(words)} words goes through BERT. Some are chosen and read otherwise or "
-        f"as they are: {asked}. Only above the chosen ones stands the head, which has to say the "
-        "word that stood there.",
+        alt=f"A row of {len(words)} words goes through BERT. Some are chosen, and their input is "
+        f"another one or the same: {chosen}. Only at the chosen positions is there a head, whose "
+        "target is the original word.",
     )  # fmt: skip
     left = 1.5 + wide / 2
     body = d.box(left + wide * (len(words) - 1) / 2, 2.6, "BERT", role="encoder",
                  size=(wide * len(words) - 0.3, None))  # fmt: skip
-    d.text(0.75, 0.7, "reads", size=9)
-    d.text(0.75, 4.9, "says", size=9)
+    d.text(0.75, 0.7, "input", size=9)
+    d.text(0.75, 4.9, "target", size=9)
     for i, word in enumerate(words):
         x = left + wide * i
         read = d.box(x, 0.7, reads.get(i, word), role="mask" if i in reads else "input",
@@ -203,9 +203,9 @@ def draw_heads():
     """Draw one body with the heads that its tasks put on it; returns the Axes."""
     d = Diagram(
         16.6, 6.0,
-        alt="One BERT makes a state of each token. Three heads read them: a classifier reads the "
-        "state of [CLS] alone, through a pooler; a tagger reads each word's state; a span finder "
-        "gives each word two scores, for the first and for the last word of an answer.",
+        alt="One BERT computes a state for each token. Three heads read them: a classifier reads "
+        "the state of [CLS] alone, through a pooler; a tagger reads each word's state; a span "
+        "finder gives each word two scores, for the first and for the last word of an answer.",
     )  # fmt: skip
     tokens = ("[CLS]", "word", "word", "word", "[SEP]")
     d.box(3.5, 1.9, "BERT", role="encoder", size=(6.6, None))
@@ -215,9 +215,9 @@ def draw_heads():
         d.arrow((x, 2.25), (x, 3.0))
     states = d.box(3.5, 3.4, "states", "(B, S, C)", role="output", size=(6.6, None))
     heads = (
-        (5.2, "pooler and a map\nreads [CLS] alone", "a class for the text", "(B, classes)"),
-        (3.4, "a map\nreads each word", "a tag for each word", "(B, S, tags)"),
-        (1.6, "a map to two scores\nreads each word", "first and last word", "(B, S, 2)"),
+        (5.2, "pooler and linear layer\non [CLS] alone", "a class for the text", "(B, classes)"),
+        (3.4, "linear layer\non each word", "a tag for each word", "(B, S, tags)"),
+        (1.6, "linear layer\non each word", "first and last word", "(B, S, 2)"),
     )
     for y, says, made, shape in heads:
         head = d.box(10.0, y, says, role="attention", size=(3.4, None))

@@ -61,7 +61,7 @@ def draw_writing(prompt, written, layers=3):
     if not prompt or not written:
         raise ValueError(f"{len(prompt)} tokens of a prompt and {len(written)} written: no step")
     counts = [len(prompt) + step for step in range(len(written))]
-    wide, tall, gap = 1.5, 0.85, 1.1
+    wide, tall, gap = 1.4, 0.85, 1.1
     high = 1.3 + tall * layers
     d = Diagram(
         sum(counts) * wide + gap * len(counts), high + 2.0,
@@ -78,7 +78,7 @@ def draw_writing(prompt, written, layers=3):
         for column, token in enumerate(tokens):
             x, old = left + (column + 0.5) * wide, bool(step) and column < count - 1
             role = "output" if step and column == count - 1 else "input"
-            below = d.box(x, 0.5, label(token), size=(wide - 0.12, 0.6), role=role, faint=old)
+            below = d.box(x, 0.5, _word(token), size=(wide - 0.12, 0.6), role=role, faint=old)
             for layer in range(layers):
                 y = 1.5 + tall * layer
                 box = d.box(x, y, "k v", size=(0.8, 0.5), role="attention", faint=old)
@@ -88,7 +88,7 @@ def draw_writing(prompt, written, layers=3):
                     d.arrow((left + wide / 2, y), box.left, role="attention")
                 below = box
             if column == count - 1:
-                answer = d.box(x, high + 0.75, label(written[step]), size=(wide - 0.12, 0.6),
+                answer = d.box(x, high + 0.75, _word(written[step]), size=(wide - 0.12, 0.6),
                                role="output")  # fmt: skip
                 d.arrow(below, answer)
         left += count * wide + gap
@@ -111,7 +111,7 @@ def draw_step(writer, text, seed=0, shown=3, numbers=7):
     best = odds.topk(shown).indices.tolist()
     best = best if drawn in best else [*best, drawn]
     tokens = ["<end>", *(vocabulary.decode([id]) for id in ids[1:].tolist())]
-    names, layers = [label(vocabulary.decode([id])) for id in best], len(model.decoder.layers)
+    names, layers = [_word(vocabulary.decode([id])) for id in best], len(model.decoder.layers)
     listed = ", ".join(f"{n} {odds[id]:.2f}" for n, id in zip(names, best, strict=True))
     wide, start = 1.5, 2.7  # of a column, and where the first begins
     end, top = start + wide * len(tokens), 4.35 + 0.75 * layers  # `top` is above the layers
@@ -133,7 +133,7 @@ def draw_step(writer, text, seed=0, shown=3, numbers=7):
         d.box(middle, 4.6 + 0.75 * layer, words, role="decoder", size=(end - start - 0.15, 0.55))
     for column, (token, id) in enumerate(zip(tokens, ids.tolist(), strict=True)):
         x, last = start + wide * (column + 0.5), column == len(tokens) - 1
-        d.box(x, 1.4, label(token), size=size, role="input")
+        d.box(x, 1.4, _word(token), size=size, role="input")
         d.text(x, 2.25, str(id), size=TEXT_OF_STEP)
         _strip(d, x, 3.3, entering[0, column, :numbers])
         _strip(d, x, top + 0.5, leaving[0, column, :numbers], faint=not last)
@@ -152,6 +152,11 @@ def draw_step(writer, text, seed=0, shown=3, numbers=7):
             d.arrow(chosen.bottom, (chosen.x, 1.7), "appended", role="output", dashed=True)
             d.box(chosen.x, 1.4, name, size=size, role="output", faint=True)
     return d.ax
+
+
+def _word(token):
+    """A token in a box, where the space that it begins with would only take room."""
+    return label(token).strip()
 
 
 def _strip(d, x, y, numbers, faint=False):

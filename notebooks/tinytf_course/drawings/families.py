@@ -1,4 +1,4 @@
-"""What noise does to a text, what families of models are asked, and how a blank is filled."""
+"""What noise does to a text, which targets three families have, and how a blank is filled."""
 
 from matplotlib.patches import FancyBboxPatch
 
@@ -8,9 +8,9 @@ from .diagram import Diagram
 
 
 def spoiled_rows(rows, ax=None, *, length=None, title=None):
-    """Draw texts word by word, each word on the colour of its place in the original text.
+    """Draw texts word by word, each word in the colour of its position in the original text.
 
-    rows: {name: [(word, place)]}, place counted from 0, None for a mark that noise put there
+    rows: {name: [(word, place)]}, place counted from 0, None for a token that noise put there
     (orange). So a word that stays keeps its colour, and a text out of order is a ramp out of order.
     length: of the original; by default as far as the places go. Returns the Axes; raises ValueError
     if there is nothing to draw.
@@ -46,10 +46,10 @@ def spoiled_rows(rows, ax=None, *, length=None, title=None):
 
 
 def draw_three_questions(words, hidden, span):
-    """Draw what three families read of one text, and what each is asked to say.
+    """Draw the inputs and the targets of three families for one text.
 
-    hidden: the places that the encoder-only model has masked; span: (first, last) of the stretch
-    that the encoder-decoder has dropped, the last word included. Returns the Axes.
+    hidden: the positions masked for the encoder-only model; span: (first, last) of the stretch
+    dropped for the encoder-decoder, the last word included. Returns the Axes.
     """
     first, last = span
     masked = ["<mask>" if i in hidden else word for i, word in enumerate(words)]
@@ -57,11 +57,11 @@ def draw_three_questions(words, hidden, span):
     target = ["<0>", *words[first : last + 1], "<1>"]
     d = Diagram(
         4.2 + 1.75 * (len(words) + 1), 9.0,
-        alt=f"The text {' '.join(words)} in three families. Encoder-only: reads "
-        f"{' '.join(masked)}, and says {' and '.join(words[i] for i in hidden)} at the masks. "
-        f"Decoder-only: reads {' '.join(words[:-1])}, and says after each word the next one. "
-        f"Encoder-decoder: the encoder reads {' '.join(kept)}, the decoder says "
-        f"{' '.join(target)}.",
+        alt=f"The text {' '.join(words)} in three families. Encoder-only: the input is "
+        f"{' '.join(masked)}, and the targets at the masks are "
+        f"{' and '.join(words[i] for i in hidden)}. Decoder-only: the input is "
+        f"{' '.join(words[:-1])}, and the target at each word is the next one. Encoder-decoder: "
+        f"the encoder reads {' '.join(kept)}, and the decoder's target is {' '.join(target)}.",
     )  # fmt: skip
 
     def row(y, name, said, role, offset=0):
@@ -74,23 +74,23 @@ def draw_three_questions(words, hidden, span):
 
     for y, name in ((8.7, "encoder-only"), (5.7, "decoder-only"), (2.7, "encoder-decoder")):
         d.text(0.3, y, name, align="left", size=12)
-    read = row(6.8, "reads", masked, "encoder")
-    d.text(3.3, 8.0, "is asked", align="right", size=10)
+    read = row(6.8, "input", masked, "encoder")
+    d.text(3.3, 8.0, "target", align="right", size=10)
     for i in hidden:
         d.arrow(read[i], d.box(read[i].x, 8.0, words[i], role="output", size=(1.6, 0.62)))
-    read = row(3.8, "reads", words[:-1], "decoder")
-    for before, after in zip(read, row(5.0, "is asked", words[1:], "output"), strict=True):
+    read = row(3.8, "input", words[:-1], "decoder")
+    for before, after in zip(read, row(5.0, "target", words[1:], "output"), strict=True):
         d.arrow(before, after)
-    read = row(0.8, "the encoder reads", kept, "encoder")
-    says = row(2.0, "the decoder is asked", target, "output", offset=first)
+    read = row(0.8, "encoder input", kept, "encoder")
+    says = row(2.0, "decoder target", target, "output", offset=first)
     d.arrow(read[first], says[0])
     return d.ax
 
 
 def draw_dropped_spans(words, noise, sentinels):
-    """Draw a text, what T5's encoder reads of it and what its decoder has to write.
+    """Draw a text, the input that T5's encoder gets of it and the target of its decoder.
 
-    noise is True at the words to drop; sentinels are the marks, in order. Returns the Axes.
+    noise is True at the words to drop; sentinels in the order of use. Returns the Axes.
     """
     marks, left, target, before = iter(sentinels), [], [], False
     for place, (word, dropped) in enumerate(zip(words, noise, strict=True)):
@@ -102,7 +102,7 @@ def draw_dropped_spans(words, noise, sentinels):
         before = dropped
     target.append((next(marks), None))
     rows = ("the text", list(zip(words, range(len(words)), strict=True))), (
-        "the encoder reads", left), ("the decoder writes", target)  # fmt: skip
+        "encoder input", left), ("decoder target", target)  # fmt: skip
     d = Diagram(
         3.6 + 1.6 * len(words), 4.9,
         alt=f"The text {' '.join(words)}. The encoder reads {' '.join(w for w, _ in left)}. The "
@@ -136,7 +136,7 @@ def draw_rescoring(left, candidates, right, chances):
         ),
     )  # fmt: skip
     high = 1.15 * len(candidates) + 0.9
-    heads = (8.1, "P(word | left)"), (12.4, "P(right | left, word)"), (16.0, "of the sum")
+    heads = (8.1, "P(word | left)"), (12.4, "P(right | left, word)"), (16.0, "share of the sum")
     for x, text in heads:
         d.text(x, high, text, size=10)
     for i, (word, (a, b, c)) in enumerate(zip(candidates, chances, strict=True)):
@@ -153,7 +153,7 @@ def draw_rescoring(left, candidates, right, chances):
 
 
 def draw_prompts(prompts):
-    """Draw prompts side by side, and below each, in another colour, how it is to go on.
+    """Draw prompts side by side, and below each, in another colour, its continuation.
 
     prompts: {name: (lines, continuation)}; the last line is the one that is continued. Returns the
     Axes.
@@ -163,7 +163,7 @@ def draw_prompts(prompts):
     d = Diagram(
         wide * len(prompts), high + 2.6,
         alt=" ".join(
-            f"{name}: the prompt reads {' / '.join(lines)}, and the model goes on: {answer}."
+            f"{name}: the prompt is {' / '.join(lines)}, and the model continues: {answer}."
             for name, (lines, answer) in prompts.items()
         ),
     )  # fmt: skip
@@ -174,5 +174,5 @@ def draw_prompts(prompts):
         for k, line in enumerate(lines):
             y = prompt.top[1] - 0.5 * (k + 0.5) - 0.2
             d.text(x - wide / 2 + 0.5, y, line, align="left", size=12)
-        d.arrow(prompt, d.box(x, 0.5, answer, role="weights", size=(2.6, 0.7)), "goes on")
+        d.arrow(prompt, d.box(x, 0.5, answer, role="weights", size=(2.6, 0.7)), "continues")
     return d.ax

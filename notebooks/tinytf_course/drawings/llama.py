@@ -1,4 +1,4 @@
-"""Llama's block: its parts beside GPT's, heads that share keys, rows of maps, runs of seeds."""
+"""Llama's block: its parts beside GPT's, shared keys, rows of weights, experts, runs of seeds."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -7,14 +7,14 @@ from matplotlib.patches import Rectangle
 from tinytf.viz.spoken import alt
 from tinytf.viz.style import CYCLE, FAINT, INK, as_array, label, new_axes
 
-from .diagram import SMALL, Box, Diagram
+from .diagram import SMALL, TEXT, Box, Diagram
 
 # What is exchanged: its number, GPT's part, Llama's.
 SWAPS = (
     (1, "LayerNorm", "RMSNorm"),
-    (2, "a table of positions,\nadded once, at the bottom", "RoPE turns queries\nand keys"),
+    (2, "a table of positions,\nadded once, at the bottom", "RoPE rotates queries\nand keys"),
     (3, "feed-forward:\nup, GELU, down", "feed-forward: up twice,\none a gate (SwiGLU), down"),
-    (4, "each map has a bias", "no map has a bias"),
+    (4, "linear layers have biases", "linear layers without biases"),
     (5, "attention: every head has\nkeys and values of its own",
      "attention: several heads\nshare keys and values"),
 )  # fmt: skip
@@ -137,10 +137,46 @@ def draw_row_order(width=8):
     return d.ax
 
 
+def draw_experts(scores=(0.3, 2.0, -0.6, 0.1, -1.2, 1.0, -0.2, 0.4)):
+    """Draw one token's way through a mixture of experts: two compute, the others are pale.
+
+    `scores` are the router's, one for each expert. Returns the Axes. Raises ValueError for fewer
+    than two.
+    """
+    if len(scores) < 2:
+        raise ValueError(f"a token needs two experts, got {len(scores)} scores")
+    step, first = 1.75, 4.3
+    middle = first + step * (len(scores) - 1) / 2
+    two = sorted(np.argsort(scores)[-2:].tolist())
+    gates = np.exp([scores[e] for e in two]) / np.exp([scores[e] for e in two]).sum()
+    said = " and ".join(f"{gate:.2f} times expert {e}" for e, gate in zip(two, gates, strict=True))
+    d = Diagram(
+        first + step * len(scores) - 0.6, 6.6,
+        alt=f"A token goes to a router, which scores {len(scores)} experts: "
+        f"{', '.join(f'{score:.1f}' for score in scores)}. The token passes through the two with "
+        f"the highest scores, and the output is {said}. The other experts are pale.",
+    )  # fmt: skip
+    token = d.box(middle, 0.5, "token x", role="input", size=(2.0, 0.7))
+    router = d.box(1.3, 2.0, "router", role="weights", size=(1.9, 0.8))
+    total = d.box(middle, 6.0, "output y", role="output", size=(2.2, 0.7))
+    d.arrow(token.left, router.bottom)
+    for e, score in enumerate(scores):
+        x, chosen = first + step * e, e in two
+        expert = d.box(x, 3.7, f"expert {e}", role="feedforward", size=(1.5, 0.9), faint=not chosen)
+        d.text(x, 2.0, f"{score:.1f}", backed=True)
+        if chosen:
+            d.arrow(token.top, expert.bottom)
+            d.arrow(expert.top, total.bottom)
+            d.text((x + middle) / 2, 4.95, f"· {gates[two.index(e)]:.2f}", size=TEXT, backed=True)
+    d.arrow(router, (first - 0.55, 2.0))
+    d.text((router.right[0] + first - 0.55) / 2, 2.3, "scores", size=SMALL)
+    return d.ax
+
+
 def head_groups(num_heads, num_kv_heads, ax=None, *, title=None):
     """Draw query heads in a row, the key and value heads below, and who reads which.
 
-    A group has one colour; past the last colour they begin anew. Returns the Axes. Raises
+    A group has one colour; past the last colour they start again. Returns the Axes. Raises
     ValueError if the key heads can't serve equal groups.
     """
     if num_kv_heads < 1 or num_heads % num_kv_heads:

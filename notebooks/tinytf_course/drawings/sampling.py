@@ -78,6 +78,9 @@ def draw_interval(words, probabilities, points):
             d.text(middle, low - 0.3, f"{share:.3f}", size=SMALL)
         elif share > 0.015:
             d.text(middle, low - 0.3, word, size=SMALL)
+        elif share > 0:  # a thin stroke: its name stands below those beside it
+            d.ax.plot([middle, middle], [low - 0.5, low], color="#6b7280", linewidth=1)
+            d.text(middle, low - 0.68, word, size=SMALL)
     for value, side in ((0, "0"), (1, "1")):
         d.text(left + value * long + (0.2 if value else -0.2), low + high / 2, side, size=SMALL)
     for point, word in zip(points, hits, strict=True):
@@ -107,7 +110,7 @@ def draw_nucleus(words, probabilities, p):
         stays = rank < size
         role = "value" if stays else "plain"
         top = d.box(places[rank], 5.3, words[i], f"{probs[i]:.3f}", role, (1.7, None), not stays)
-        d.text(places[rank], 4.1, f"{totals[rank]:.3f}", color=INK if stays else "#6b7280")
+        d.text(places[rank], 4.1, f"{totals[rank]:.4f}", color=INK if stays else "#6b7280")
         note = f"{probs[i]:.3f}" if stays else "−∞"
         low = d.box(places[i], 1.2, words[i], note, role, (1.7, None), not stays)
         d.arrow((top.x, 3.8), low.top, role=role, dashed=not stays)
@@ -208,34 +211,64 @@ def text_strips(losses, ax=None, *, scale=(0, 8), xlabel="token", title=None):
     return ax
 
 
-def settings_plane(families, human, ax=None, *, colors=None, notes=True, **axes):
+def settings_plane(families, human, ax=None, *, star="human", colors=None, notes=True, **axes):
     """Draw families of settings as lines in a plane of two measures; returns the Axes.
 
     families: {family: {setting: (x, y)}}, drawn in the order given, each point with its setting's
-    name; notes: False for none, or the names to show. human: (x, y), a star with lines through it.
+    name where it covers least; notes: False for none, or the names to show. human: (x, y), a star
+    with lines through it, which the legend calls `star`.
     colors: {family: its place in CYCLE, or a colour of `COLOURS`}. axes: as for `set_axes`.
     Raises ValueError if there are no families.
     """
     if not isinstance(families, Mapping) or not families:
         raise ValueError(f"families needs at least one {{family: settings}}, got {families!r}")
     ax = new_axes(ax, (8, 5.2))
+    named = []
     for index, (family, points) in enumerate(families.items()):
         x, y = as_array(list(points.values()), family, 2).T
         color = (colors or {}).get(family, index)
         color = color if isinstance(color, str) else CYCLE[color % len(CYCLE)]
         ax.plot(x, y, "o-", color=color, linewidth=1.8, markersize=6, label=label(family))
-        # two lines that keep close read best with their notes on either side
-        away, side = ((-6, 6), "right") if index % 2 == 0 else ((7, -12), "left")
         shown = set(points) if notes is True else set(notes or ())
-        for name, where in zip(points, zip(x, y, strict=True), strict=True):
-            if name in shown:
-                ax.annotate(name, where, xytext=away, textcoords="offset points", ha=side,
-                            color=color, fontsize=12, fontweight="bold")  # fmt: skip
+        named += [(n, at, color) for n, at in zip(points, zip(x, y, strict=True)) if n in shown]
+    lines = [line.get_xydata() for line in ax.lines]
     ax.axvline(human[0], color=GOLD, linewidth=1, linestyle=":")
     ax.axhline(human[1], color=GOLD, linewidth=1, linestyle=":")
-    ax.plot(
-        *human, "*", color=GOLD, markersize=19, markeredgecolor="white", label="human", zorder=5
-    )
+    ax.plot(*human, "*", color=GOLD, markersize=19, markeredgecolor="white", label=star, zorder=5)
     set_axes(ax, **axes)
+    _name_points(ax, named, lines)
     ax.legend()
     return ax
+
+
+def _name_points(ax, named, lines):
+    """Write each point's name beside it, where it covers least: (name, point, colour) each."""
+    ax.autoscale_view()
+    points = 72 / ax.figure.dpi  # from pixels
+
+    def place(xy):
+        return ax.transData.transform(xy) * points
+
+    low, high = ax.get_window_extent().get_points() * points
+    marks = place([at for _, at, _ in named]) if named else np.empty((0, 2))
+    along = np.linspace(0, 1, 60)[:, None]
+    pairs = [pair for line in lines for pair in itertools.pairwise(place(line))]
+    drawn = np.concatenate([marks, *(a + (b - a) * along for a, b in pairs)])
+    boxes = []
+    for (name, at, color), spot in zip(named, marks, strict=True):
+        half = np.array([4.0 * len(name), 6.0])  # of a name in bold letters of 12 points
+
+        def cost(away, spot=spot, half=half):
+            middle = spot + away
+            covered = (np.abs(drawn - middle) < half + 1.5).all(axis=1).sum()
+            met = sum((np.abs(middle - m) < half + h).all() for m, h in boxes)
+            outside = (middle - half < low).any() or (middle + half > high).any()
+            return covered + 40 * met + 200 * outside + 0.1 * np.abs(away).sum()
+
+        side, up = half[0] + 6, half[1] + 6
+        ways = [(i, j) for i in (-1, -0.5, 0, 0.5, 1) for j in (1, -1, 0) if j or abs(i) == 1]
+        aways = [np.array([i * (side + far), j * (up + far)]) for far in (0, 7) for i, j in ways]
+        best = min(aways, key=cost)
+        boxes.append((spot + best, half))
+        ax.annotate(name, at, xytext=best, textcoords="offset points", ha="center", va="center",
+                    color=color, fontsize=12, fontweight="bold")  # fmt: skip

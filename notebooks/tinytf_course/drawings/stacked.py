@@ -38,7 +38,9 @@ def stacked_bars(values, ax=None, *, ylabel=None, title=None, colors=None, total
                 ax.text(at, bottom + share / 2, f"{100 * share:.0f}", ha="center", va="center",
                         color="white", fontweight="bold", fontsize=size)  # fmt: skip
             bottom += share
-        ax.text(at, 1.015, total.format(whole), ha="center", va="bottom", fontsize=11)
+        above = total.format(whole)
+        fits = 100 * inches / (0.66 * len(above) or 1)  # a digit is 0.66 of its size wide
+        ax.text(at, 1.015, above, ha="center", va="bottom", fontsize=min(11, fits))
     ax.set_xticks(range(len(values)), [label(name) for name in values])
     ax.tick_params(axis="x", length=0)
     ax.grid(False, axis="x")

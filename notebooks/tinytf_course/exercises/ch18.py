@@ -159,7 +159,8 @@ PARAMETERS = Exercise(
     minutes=10,
     statement=(
         "Write `my_gpt_parameters(vocab_size, d_model, num_layers, max_len, d_ff)`, which returns "
-        "the number of parameters of a GPT, an integer. Use a formula; don't build the model."
+        "the number of parameters of a GPT, an integer. The matrix shared by embedding and output "
+        "projection counts once. Use a formula; don't build the model."
     ),
     hint=(
         "A linear layer from n to m features has n·m weights and m biases. Attention has four from "

@@ -300,7 +300,8 @@ DECAY = Exercise(
         '    decayed = [p for name, p in named if name.endswith("weight")]\n'
         '    others = [p for name, p in named if name.endswith("bias")]\n'
         "    return decayed, others\n```\n\n"
-        "On our GPT two things go wrong, and nothing crashes. Repair `my_decay_groups(model)`, so "
+        "On our GPT two things go wrong, although nothing crashes. Repair "
+        "`my_decay_groups(model)`, so "
         "that it returns two lists of the model's own parameters: those that weight decay pulls "
         "towards 0 (all with more than one axis, embedding tables among them) and those that it "
         "leaves alone (biases, the gains and shifts of norms, single numbers). Each parameter is "

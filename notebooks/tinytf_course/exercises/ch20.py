@@ -185,19 +185,21 @@ TOP_P = Exercise(
     difficulty=3,
     minutes=12,
     statement=(
-        "Code like this goes around as top-p. For a batch of one it seems to work. Four things in "
-        "it are wrong: which rows it rules tokens out of, which token it drops first, what it does "
-        "when a set holds exactly p, and what becomes of the caller's `logits`."
+        "Code like this is passed around as top-p, and with a single text it seems to work. In a "
+        "batch of eight, the first text turns into nonsense, and the others read as if there were "
+        "no filter."
         f"\n\n```python{BROKEN}```\n\n"
-        "Write it right, with one wish more: `my_top_p(logits, p, least=1)` keeps, in each row of "
-        "`logits` (B, V), the fewest tokens whose probabilities sum to p or more, and all others "
-        "get `-inf`. A set that holds exactly p is complete. But the `least` likeliest stay in any "
-        "case, even if fewer hold p."
+        "Repair it, and add one argument. `my_top_p(logits, p, least=1)` keeps, in each row of "
+        "`logits` (B, V), the fewest tokens whose probabilities sum to p or more, and gives all "
+        "others `-inf`. A set that holds exactly p is complete. The first `least` tokens of "
+        "the ranking, from the likeliest down, stay in any case, even if fewer hold p."
     ),
     hint=(
-        "Sort each row and sum. A token is out if the likelier ones alone hold p already, and it "
-        "is not one of the first `least`. What is out is then known in sorted order: `scatter` "
-        "takes it back to the tokens' own places, in every row."
+        "The code has three faults. Which rows lose tokens? Which token is the first to be "
+        "dropped? What becomes of the caller's `logits`?",
+        "Sort each row and sum. A token is ruled out if the likelier ones alone hold p already and "
+        "it is not one of the first `least`. This is known in sorted order, and `scatter` takes it "
+        "back to the tokens' own positions, in every row.",
     ),
     function=my_top_p,
     tests=(
@@ -286,7 +288,7 @@ def _alpha_rows(answer):
     "Compare the two sums, not 1 minus one of them; `logsumexp` of some logits is ln of their sum."
 )
 def _alpha_sure(answer):
-    """also where the model is all but sure"""
+    """also where the model is almost certain"""
     sure = torch.tensor([[60.0, 0.0, 1.0], [0.0, 40.0, -30.0], [-90.0, 2.0, 0.0]])
     note = "1 minus a probability that rounds to 1 is 0, and 0 has no logarithm."
     agrees(answer, _alpha_by_row, sure, torch.tensor([[0], [1], [0]]), 0.5, note=note)
@@ -318,18 +320,20 @@ PENALTY = Exercise(
     difficulty=2,
     minutes=8,
     statement=(
-        "How strong is a penalty of 3? Turn the question round. Write `my_alpha(logits, ids, "
-        "share)`: for each row of `logits` (B, V) the α of the presence penalty after which the "
-        "tokens that the row has said (`ids`, (B, T)) hold exactly `share` of the probability, all "
-        "of them together. No search is needed. `share` lies between 0 and 1; a row has said one "
-        "token at least, and not all of them. It must be right where the model is all but sure."
+        "How strong is a presence penalty of 3? Turn the question round, and compute the strength "
+        "that has a given effect. Write `my_alpha(logits, ids, share)`: for each row of `logits` "
+        "(B, V), the α of the presence penalty after which the tokens that occur in the same "
+        "row of `ids` (B, T) together hold exactly `share` of the probability. No search is "
+        "needed. `share` lies between 0 and 1, and a row of `ids` contains at least one token of "
+        "the vocabulary, but not all of them. The result must also be right where the model is "
+        "almost certain."
     ),
     hint=(
-        "Together they hold a sum q of probabilities. The penalty multiplies their odds q / (1 - q)"
-        " by e^-α; the odds that you want are share / (1 - share).",
-        "Where the model is sure, 1 - q rounds to 0. The same odds are a quotient of two sums: of "
-        "e^logit over the tokens that were said, and over all others. `logsumexp` of logits is the "
-        "logarithm of such a sum, and leaves out what is filled with `-inf`.",
+        "Together these tokens hold a probability q. The penalty multiplies their odds q / (1 - q) "
+        "by e^-α, and the odds that you want are share / (1 - share).",
+        "Where the model is almost certain, 1 - q rounds to 0. The same odds are a quotient of two "
+        "sums of e^logit, one over the tokens that occur and one over all others. `logsumexp` of "
+        "logits is the logarithm of such a sum, and it leaves out what is filled with `-inf`.",
     ),
     function=my_alpha,
     tests=(
@@ -417,9 +421,10 @@ FINISH = Exercise(
     difficulty=2,
     minutes=8,
     statement=(
-        "A batch was drawn without stopping. Write `my_finish(ids, end_id)`: in each row of `ids` "
-        "(B, T), what comes after the first `end_id` becomes `end_id` too, and the batch is cut "
-        "off where its last row has ended. If some row never ends, nothing is cut off."
+        "A batch was generated without stopping. Write `my_finish(ids, end_id)`: in each row of "
+        "`ids` (B, T), everything after the first `end_id` becomes `end_id`, too, and the batch is "
+        "cut off after the first `end_id` of the row that ends last. If some row never ends, "
+        "nothing is cut off."
     ),
     hint="`(ids == end_id).cumsum(dim=1) > 0` is True from each row's first end on.",
     function=my_finish,
@@ -519,13 +524,13 @@ TEMPERATURE = Exercise(
     difficulty=2,
     minutes=12,
     statement=(
-        "Write `my_temperature(logits, wished)`: the temperature, between 0.01 and 100, at which "
-        "`softmax(logits / T)` has an entropy of `wished` nats, right to 0.001 nats. `logits` is "
-        "(V,); return a number."
+        "Write `my_temperature(logits, wished)`. It returns the temperature, a number between 0.01 "
+        "and 100, at which `softmax(logits / T)` has an entropy of `wished` nats, right to 0.001 "
+        "nats. `logits` is (V,)."
     ),
     hint=(
-        "Entropy only grows with T: try the middle of the interval, measure the entropy there, and "
-        "keep the half in which the answer must lie. Fifty rounds are plenty."
+        "The entropy only rises with T. Try the middle of the interval, measure the entropy there, "
+        "and keep the half in which the answer must lie. Fifty rounds are plenty."
     ),
     function=my_temperature,
     tests=(_cooler, _warmer, _other_logits, _to_the_ends, _to_a_thousandth, _extreme),
@@ -603,12 +608,12 @@ def _spots(answer, *sentences, note=""):
     """The number that the answer gives, against the oracle's, with the oracle's reason."""
     expected, why = _owner_fault(sentences)
     got = answer(list(sentences))
-    if expected is None or got is None or isinstance(got, bool):
-        right = got is None and expected is None
-    else:
-        right = isinstance(got, int) and got == expected
     story = " ".join(f"({number}) {sentence}" for number, sentence in enumerate(sentences))
-    message = f"for the story {story} you get {short(got)}, expected {expected}. {why}"
+    where = f"for the story {story}".rstrip()
+    if got is not None:
+        tensor(got, where, "a number or None")
+    right = got is expected if None in (got, expected) else got == expected
+    message = f"{where}, you get {short(got)}, expected {expected}. {why}"
     expect(right, f"{message} {note}".rstrip())
 
 
@@ -689,7 +694,8 @@ STORY = Exercise(
         "kite.`, `Mia gave Ben the kite.`, `Ben lost the kite.`, `Ben found the kite.` and `Ben "
         "carried the kite.` Return the number, counted from 0, of the first sentence in which "
         "somebody gives, loses or carries a thing that they do not have, and None if there is "
-        "none. Anybody can have or find a thing, and from then on it is theirs."
+        "none. Anybody can have or find a thing, and from then on it is theirs until they give or "
+        "lose it, or somebody else has or finds it; a thing that is given belongs to its receiver."
     ),
     hint=(
         "Keep the state of the world in a dictionary: for each thing, who has it now. A sentence "

@@ -10,9 +10,10 @@ from tinytf_course.words import described, given, short
 
 
 def my_pair(first, second, cls_id=1, sep_id=2):
-    """Two lists of ids as BERT reads them: (ids, segments), two lists of one length.
+    """Join two lists of ids into one input for BERT: (ids, segments), two lists of equal length.
 
-    [CLS] first [SEP] second [SEP]; the segment is 0 up to the first [SEP], it included, then 1.
+    The ids are [CLS] first [SEP] second [SEP]. The segment is 0 up to and including the first
+    [SEP], and 1 after it.
     """
     raise NotImplementedError
 
@@ -88,11 +89,11 @@ PAIR = Exercise(
     difficulty=1,
     minutes=6,
     statement=(
-        "Write `my_pair(first, second, cls_id=1, sep_id=2)`: put two lists of ids together as BERT "
-        "reads them, [CLS] first [SEP] second [SEP], and say which segment each id belongs to. "
-        "Return two lists, `(ids, segments)`."
+        "Write `my_pair(first, second, cls_id=1, sep_id=2)`, which joins two lists of ids into one "
+        "input for BERT, in the order `[CLS]`, `first`, `[SEP]`, `second`, `[SEP]`, and gives each "
+        "id its segment. Return two lists, `(ids, segments)`."
     ),
-    hint="Two lists of equal length: how many ids come before the second sentence begins?",
+    hint="The two lists are equally long. How many ids come before the second sentence begins?",
     function=my_pair,
     tests=(_ids, _marks, _segments, _any_sentences),
 )
@@ -102,10 +103,11 @@ PAIR = Exercise(
 
 
 def my_best_span(start, end, allowed):
-    """Where the answer is: (first, last), two whole numbers, the last word included.
+    """Find the answer: (first, last), two whole numbers, the last word included.
 
-    start and end are scores (S,), allowed (S,) is True where an answer may begin or end. Of all
-    spans that do not end before they begin, the one whose start[first] + end[last] is largest.
+    start and end are scores (S,), and allowed (S,) is True where an answer may begin or end. Of
+    all spans that do not end before they begin, return one with the largest start[first] +
+    end[last].
     """
     raise NotImplementedError
 
@@ -248,14 +250,15 @@ SPAN = Exercise(
     difficulty=2,
     minutes=12,
     statement=(
-        "Write `my_best_span(start, end, allowed)`: from a score per token for the answer's first "
-        "word and one for its last, the span with the largest sum that does not end before it "
-        "begins and whose ends are both allowed. It may be as long as it likes, and scores may be "
-        "any numbers. Return `(first, last)`; of several that are best, any one."
+        "Write `my_best_span(start, end, allowed)`. From each token's score as the answer's first "
+        "word and its score as the last, find the span with the largest sum that does not end "
+        "before it begins and whose two ends are both allowed. Return `(first, last)`."
     ),
     hint=(
-        "A table of all sums, `start[:, None] + end[None, :]`; cells below the diagonal and cells "
-        "not allowed become -inf. `argmax` of a table counts row by row."
+        "The rule in detail: a span may have any length, and scores may be any numbers. If several "
+        "spans are best, return any of them.",
+        "Make a table of all sums, `start[:, None] + end[None, :]`. Cells below the diagonal and "
+        "cells that are not allowed become -inf. The `argmax` of a table counts row by row.",
     ),
     function=my_best_span,
     tests=(
@@ -279,10 +282,10 @@ SPAN = Exercise(
 
 
 def my_sentence_score(logits_of, ids, mask_id, asked):
-    """How likely a sentence is to a masked model: log-probabilities in nats, added up.
+    """Return a sentence's pseudo-log-likelihood under a masked language model, in nats.
 
-    Each word where asked (S,) is True is asked for by itself: it alone is hidden behind mask_id,
-    all others stand as in ids (S,). logits_of turns ids (B, S) into logits (B, S, V).
+    Each word where asked (S,) is True is predicted with only this word masked by mask_id and all
+    other ids (S,) left as they are. logits_of maps ids (B, S) to logits (B, S, V).
     """
     raise NotImplementedError
 
@@ -386,20 +389,17 @@ SCORE = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "GPT says how likely a sentence is: each word has a probability, given those before it, "
-        "and their logarithms are added up. BERT has read the words behind, too. But it can be "
-        "asked for each word in turn, with this one word hidden and all others in sight; the sum "
-        "of their log-probabilities is the sentence's *pseudo-log-likelihood* (Salazar et al. "
-        "2020), and of two sentences the one with the larger sum is the likelier.\n\n"
-        "Write `my_sentence_score(logits_of, ids, mask_id, asked)`: `ids` (S,) is one sentence "
-        "with its marks, `asked` (S,) is True at the words to ask for, at least one, and "
-        "`logits_of` turns ids (B, S) into logits (B, S, V), as body and head together do. "
-        "Return the sum in nats, a tensor. Call `logits_of` once, with a row for each word "
-        "that is asked. Logits may be of any size; float64 stays float64."
+        "Write `my_sentence_score(logits_of, ids, mask_id, asked)`, which returns the "
+        "pseudo-log-likelihood of one sentence in nats, as a tensor. `ids` (S,) is the sentence "
+        "with its special tokens, `asked` (S,) is True at the words to be predicted, each of them "
+        "masked by itself, and `logits_of` maps ids (B, S) to logits (B, S, V). Call `logits_of` "
+        "once, on a batch with one row for each predicted word."
     ),
     hint=(
-        "Repeat the sentence, once for each place in `asked.nonzero()`. In row i one place is "
-        "hidden; in which column do you read row i's logits, and at which word?"
+        "The rule in detail: `asked` is True at one word or more. Logits may be of any size, and "
+        "the result has their dtype.",
+        "Repeat the sentence once for each position in `asked.nonzero()`. In row i one position is "
+        "masked. At which position do you read row i's logits, and for which word?",
     ),
     function=my_sentence_score,
     tests=(_one_word, _others_in_sight, _sum_of_all, _one_call, _large, _any_sentence),

@@ -13,9 +13,9 @@ from tinytf_course.words import described, given, short
 
 
 def my_drop_spans(ids, noise, sentinels):
-    """Turn ids (N,) into what T5's encoder reads and what its decoder has to write.
+    """Turn ids (N,) into the input of T5's encoder and the target of its decoder.
 
-    noise (N,) is True at the tokens to drop, sentinels a list of ids in the order to use them.
+    noise (N,) is True at the tokens to drop, and sentinels is a list of ids in the order of use.
     Returns the pair (corrupted, target), two lists of ids.
     """
     raise NotImplementedError
@@ -109,15 +109,15 @@ DROP_SPANS = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "Write `my_drop_spans(ids, noise, sentinels)`: given which tokens are to be dropped, the "
-        "pair `(corrupted, target)` of T5, as two lists of ids. Each span (tokens dropped side by "
-        "side) becomes the next sentinel of the list. The target holds each sentinel and its span, "
-        "and ends in one sentinel more."
+        "Write `my_drop_spans(ids, noise, sentinels)`, which drops the tokens where `noise` is "
+        "True. Each span of neighbouring dropped tokens is replaced by the next sentinel of the "
+        "list. Return `(corrupted, target)`, two lists of ids; the target holds each sentinel "
+        "followed by its span, and one more sentinel at the end."
     ),
     hint=(
-        "Walk over the tokens and remember whether the one before was dropped: only where that "
-        "changes does a new span begin. A dropped token goes to the target, a kept one to the "
-        "corrupted text."
+        "Go through the tokens and remember whether the previous one was dropped, because a new "
+        "span begins only where this changes. A dropped token goes to the target, and a kept one "
+        "to the corrupted text."
     ),
     function=my_drop_spans,
     tests=(_reads, _writes, _edges, _all_or_none, _repeats, _no_more_sentinels, _any_noise),
@@ -128,9 +128,9 @@ DROP_SPANS = Exercise(
 
 
 def my_infill(ids, spans, mask_id):
-    """Put one mask in the place of each span of ids (N,).
+    """Replace each span of ids (N,) by one mask.
 
-    spans is a list of (start, length) from left to right, which do not overlap; a length of 0
+    spans is a list of (start, length) from left to right, which do not overlap. A length of 0
     inserts a mask before the token at start. Returns a list of ids.
     """
     raise NotImplementedError
@@ -201,12 +201,16 @@ INFILL = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "Write `my_infill(ids, spans, mask_id)`: put one `mask_id` in the place of each span of "
-        "`ids`, and return a list. `spans` holds pairs `(start, length)` in the places of the "
-        "original, from left to right; they may touch. A span of length 0 inserts a mask before "
-        "the token at `start`."
+        "Write `my_infill(ids, spans, mask_id)`, which replaces each span of `ids` by one "
+        "`mask_id` and returns a list. `spans` holds pairs `(start, length)`, from left to right "
+        "and in positions of the original text. A span of length 0 inserts a mask before the token "
+        "at `start`."
     ),
-    hint="Build a new list: what lies between the last span's end and this start, then a mask.",
+    hint=(
+        "The rule in detail: spans may touch each other, but they don't overlap.",
+        "Build a new list. For each span, append what lies between the end of the previous span "
+        "and this start, and then a mask.",
+    ),
     function=my_infill,
     tests=(_any_length, _empty, _ends, _no_span, _touching, _masked_before),
 )
@@ -216,10 +220,10 @@ INFILL = Exercise(
 
 
 def my_fill(log_probs, ids, at):
-    """Give the probability of each word at place `at` of ids (T,), given all the other words.
+    """Return the probability of each word at position `at` of ids (T,), given all other words.
 
-    log_probs(ids) of a decoder-only model are (T, V): row t is the log-probability of each word
-    after ids[: t + 1]. What stands at `at` (1 or more) is not looked at. Returns (V,).
+    log_probs(ids) of a decoder-only model has shape (T, V): row t is the log-probability of each
+    word after ids[: t + 1]. The id at `at` (1 or more) is to be ignored. Returns (V,).
     """
     raise NotImplementedError
 
@@ -319,15 +323,15 @@ FILL = Exercise(
     difficulty=3,
     minutes=15,
     statement=(
-        "Write `my_fill(log_probs, ids, at)`: the probability of every word at place `at`, given "
-        "all other words of the row, from a decoder-only model. `log_probs(ids)` gives (T, V): row "
-        "t holds the log-probability of each word after `ids[: t + 1]`. Return (V,), which sums "
-        "to 1."
+        "Write `my_fill(log_probs, ids, at)`, which returns the probability of every word at "
+        "position `at`, given all other words of the row, from a decoder-only model. "
+        "`log_probs(ids)` has shape (T, V), and its row t holds the log-probability of each word "
+        "after `ids[: t + 1]`. Return a tensor (V,) that sums to 1."
     ),
     hint=(
-        "By Bayes' rule, P(word | left, right) is in proportion to P(word | left) · "
-        "P(right | left, word): the model's probability of the whole row with that word in it. "
-        "Score V rows."
+        "By Bayes' rule, P(word | left, right) is proportional to P(word | left) · "
+        "P(right | left, word), which is the model's probability of the whole row with that word "
+        "in it. Score V rows."
     ),
     function=my_fill,
     tests=(_last, _in_the_middle, _early, _unseen, _any_sizes, _long_row),

@@ -1,4 +1,4 @@
-"""Chapter 23, Llama: grouped queries, heads put into groups, RoPE's two orders, cache bytes."""
+"""Chapter 23, Llama: grouped queries, heads put into groups, RoPE's two orders, cache size."""
 
 import itertools
 
@@ -22,7 +22,7 @@ from tinytf_course.words import described, given
 
 
 def my_cache_bytes(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number=2):
-    """How many bytes the keys and values of `length` tokens take: an integer.
+    """Return how many bytes the keys and values of `length` tokens take, as an integer.
 
     A head is d_model / num_heads wide, for queries, keys and values alike.
     """
@@ -64,7 +64,7 @@ def _tokens(answer):
 
 
 def _numbers_in_bytes(answer):
-    """each number takes so many bytes, two if nothing is said"""
+    """each number takes the given number of bytes, two by default"""
     _bytes(answer, 1, 10, 2, 30, 1, 4, expected=48, note="12 numbers of 4 bytes.")
     _bytes(answer, 1, 10, 2, 30, 1, expected=24, note="12 numbers; bytes_per_number is 2.")
 
@@ -85,10 +85,13 @@ CACHE = Exercise(
     minutes=6,
     statement=(
         "Write `my_cache_bytes(num_layers, num_heads, num_kv_heads, d_model, length, "
-        "bytes_per_number=2)`: how many bytes of keys and values a model keeps for `length` "
-        "tokens, a whole number."
+        "bytes_per_number=2)`, which returns the size of a model's KV cache after `length` tokens, "
+        "in bytes and as an integer."
     ),
-    hint="Per token and layer: a key and a value of every key head, each d_model / num_heads wide.",
+    hint=(
+        "For each token and layer, the cache holds a key and a value per key head. How wide is each"
+        " of them?"
+    ),
     function=my_cache_bytes,
     tests=(_one_token, _groups, _layers, _tokens, _numbers_in_bytes, _all_together),
 )
@@ -98,10 +101,10 @@ CACHE = Exercise(
 
 
 def my_half_split(weight, num_heads):
-    """Reorder the rows of a query or key map, (H D, C), from neighbouring pairs to half-split ones.
+    """Reorder the rows of a query or key projection (H D, C) for code with half-split pairs.
 
-    Ours turns rows 2i and 2i+1 of a head together; the result is for code that turns rows i and
-    i + D/2 of a head.
+    Our RoPE rotates rows 2i and 2i + 1 of a head together; the result is for code that rotates rows
+    i and i + D/2 of a head.
     """
     raise NotImplementedError
 
@@ -125,7 +128,7 @@ def _one_head(answer):
     """in one head, the first of every pair comes before the second of any"""
     note = "Rows 0 and 1 are a pair, rows 2 and 3 another: expected are rows 0, 2, 1, 3."
     agrees(answer, _row_by_row, _named(4, 1), 1, note=note)
-    note = "Expected are rows 0 2 4 1 3 5: 0 and 1 were a pair, and now stand 3 apart."
+    note = "Expected are rows 0 2 4 1 3 5: 0 and 1 were a pair, and are now 3 apart."
     agrees(answer, _row_by_row, _named(6, 2), 1, note=note)
 
 
@@ -138,7 +141,7 @@ def _heads(answer):
 
 
 def _scores(answer):
-    """queries and keys turned the other way have the same scores"""
+    """queries and keys rotated in the other pairs have the same scores"""
     q, k = numbers(2, 24, 5, seed=2)
     x, angles = numbers(4, 5, seed=3), rotary_angles(4, 8, base=50.0)
 
@@ -157,7 +160,7 @@ def _scores(answer):
     expect(shape == (24, 5), f"{where}, the shape is {shape}, expected (24, 5)")
     expected = scores(lambda y: rotate(y, angles), q, k)
     note = "Expected are the scores of neighbouring pairs."
-    where = f"{where}, turned in half-split pairs, the scores"
+    where = f"{where}, rotated in half-split pairs, the scores"
     same(scores(halves, *maps), expected, where, tolerance=1e-4, note=note)
 
 
@@ -178,12 +181,16 @@ HALF_SPLIT = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "Write `my_half_split(weight, num_heads)`: reorder the rows of a query or key map "
-        "`(H D, C)` that was trained with neighbouring pairs (rows 2i and 2i+1 of a head), so that "
-        "code which turns rows i and i + D/2 of a head turns the same two together, the first "
-        "before the second. The map keeps its dtype and device."
+        "The weight of a query or key projection, `(H D, C)`, was trained with neighbouring pairs: "
+        "RoPE rotates rows 2i and 2i + 1 of a head together. Write `my_half_split(weight, "
+        "num_heads)`, which reorders its rows for code that rotates rows i and i + D/2 of a head "
+        "together, so that the same two rows form a pair in the same order. The result keeps the "
+        "dtype and the device."
     ),
-    hint="Head by head, the even rows, then the odd ones. `unflatten(0, (num_heads, -1))` helps.",
+    hint=(
+        "Within each head, the even rows come first and the odd rows after them. "
+        "`unflatten(0, (num_heads, -1))` separates the heads."
+    ),
     function=my_half_split,
     tests=(_one_head, _heads, _scores, _kept),
 )
@@ -195,8 +202,8 @@ HALF_SPLIT = Exercise(
 def my_grouped_attention(q, k, v):
     """Attend with H query heads to G key heads: q (B, H, T, D), k and v (B, G, S, D).
 
-    Query heads 0 … H/G - 1 read key head 0, the next H/G key head 1, and so on. There is no mask.
-    Returns (B, H, T, D).
+    Query heads 0 to H/G - 1 use key head 0, the next H/G use key head 1, and so on. There is no
+    mask. Returns (B, H, T, D).
     """
     raise NotImplementedError
 
@@ -219,8 +226,8 @@ def _across(*numbers):
 
 
 def _groups_read(answer):
-    """each query head reads the key head of its group"""
-    note = "Heads 0 to 2 read key head 0, heads 3 to 5 key head 1."
+    """each query head uses the key head of its group"""
+    note = "Heads 0 to 2 use key head 0, heads 3 to 5 key head 1."
     where = "for 6 query heads, and 2 key heads of one key each, whose values are 10 and 20"
     got = answer(torch.ones(1, 6, 1, 1), torch.ones(1, 2, 1, 1), _across(10.0, 20.0))
     same(got, _across(*[10.0] * 3, *[20.0] * 3), where, note=note)
@@ -238,7 +245,7 @@ def _one_query(answer):
 
 
 def _own_questions(answer):
-    """the heads of a group share keys, and each asks its own question"""
+    """the heads of a group share keys, and each has a query of its own"""
     k, v = (torch.tensor(x).view(1, 1, 2, 1) for x in ([[1.0], [-1.0]], [[10.0], [20.0]]))
     where = "for 3 query heads, q=3, 0 and -3, and one key head with keys 1, -1, values 10, 20"
     note = "Head 0 reads the first value, nearly 10; head 1 both, 15; head 2 the second, nearly 20."
@@ -246,7 +253,7 @@ def _own_questions(answer):
 
 
 def _own_places(answer):
-    """head h at position t gets what it asked for there"""
+    """head h at position t gets the output of its own query"""
     q = torch.tensor([[3.0, -3.0, 0.0], [1.0, -1.0, 2.0]]).view(1, 2, 3, 1)
     k, v = (torch.tensor(x).view(1, 1, 2, 1) for x in ([[1.0], [-1.0]], [[10.0], [20.0]]))
     where = "for 2 query heads and 3 positions, q=[[3, -3, 0], [1, -1, 2]], keys 1, -1, values "
@@ -254,7 +261,7 @@ def _own_places(answer):
 
 
 def _own_sentences(answer):
-    """each sentence reads its own keys"""
+    """each sentence uses its own keys"""
     q, k = torch.ones(2, 2, 1, 1), torch.ones(2, 1, 1, 1)
     v = torch.tensor([5.0, 7.0]).view(2, 1, 1, 1)
     where = "for 2 sentences, 2 query heads, and a key head whose value is 5 and 7"
@@ -301,14 +308,15 @@ GROUPED = Exercise(
     difficulty=3,
     minutes=15,
     statement=(
-        "Write `my_grouped_attention(q, k, v)` for q `(B, H, T, D)`, k and v `(B, G, S, D)`, H a "
-        "multiple of G, and no mask. Query heads 0 … H/G - 1 read key head 0, and so on. Repeating "
-        "keys is right, too; try it without."
+        "Write `my_grouped_attention(q, k, v)`, scaled dot-product attention without a mask, for q "
+        "of shape `(B, H, T, D)` and k and v of shape `(B, G, S, D)`, where H is a multiple of G. "
+        "Query heads 0 to H/G - 1 use key head 0, the next H/G use key head 1, and so on. A "
+        "solution that repeats keys and values is correct, but try to write one that does not."
     ),
     hint=(
-        "A key head does not mind whose query it is, nor how many there are: T of one head, or "
-        "more of several. Which axes of q would you join, so that it meets k with a G in the same "
-        "place?"
+        "For a key head it makes no difference whether its queries come from one head or from "
+        "several. Which two axes of q could you merge, so that q has an axis of length G where k "
+        "has one?"
     ),
     function=my_grouped_attention,
     tests=(
@@ -328,10 +336,10 @@ GROUPED = Exercise(
 
 
 def my_grouped_map(weight, num_heads, num_kv_heads):
-    """Put the heads of a key or value map, (H D, C), into groups: (G D, C).
+    """Put the heads of a key or value projection, (H D, C), into groups: (G D, C).
 
-    Each group's new head is the mean of its old ones; heads of a group stand side by side. H is
-    num_heads, G is num_kv_heads and divides it.
+    The new head of a group is the mean of its old ones, which are neighbours. H is num_heads, and G
+    is num_kv_heads and divides it.
     """
     raise NotImplementedError
 
@@ -391,14 +399,17 @@ INTO_GROUPS = Exercise(
     difficulty=2,
     minutes=8,
     statement=(
-        "A model was trained with keys of its own for each head, and is to be trained on with "
-        "groups. Ainslie et al. (2023) start the new head of a group from the *mean* of its old "
-        "ones. Write `my_grouped_map(weight, num_heads, num_kv_heads)`: the weight of a key or "
-        "value map, `(H D, C)`, becomes `(G D, C)`, H and G being the two numbers; row i of a new "
-        "head is the mean of the rows i of the old heads of its group, which stand side by side. "
-        "The result keeps dtype and device, and leaves `weight` unchanged."
+        "Ainslie et al. (2023) convert a trained model to groups by initialising the key head of a "
+        "group with the *mean* of its old heads. Write `my_grouped_map(weight, num_heads, "
+        "num_kv_heads)`, which does this for the weight `(H D, C)` of a key or value projection "
+        "and returns `(G D, C)`, where H is num_heads and G is num_kv_heads. The heads of a group "
+        "are neighbours, and row i of a new head is the mean of the rows i of its old heads. "
+        "`weight` stays unchanged, and the result keeps its dtype and device."
     ),
-    hint="Give the rows three axes: group, head in the group, row in the head. Which one goes?",
+    hint=(
+        "Split the rows into three axes: the group, the head within the group, and the row within "
+        "the head. Over which of them do you average?"
+    ),
     function=my_grouped_map,
     tests=(_two_heads, _own_rows, _neighbours_share, _any_heads, _arrives),
 )

@@ -1,4 +1,4 @@
-"""Chapter 23: grouped queries, and Llama, its layer, its config."""
+"""Chapter 23: grouped queries, and Llama with its layer."""
 
 import dataclasses
 
@@ -8,7 +8,7 @@ from tinytf.attention import KeyValueCache, explicit_attention
 from tinytf.gpt import DecoderOnly
 from tinytf.llama import LlamaConfig
 from tinytf.masks import CAUSAL, causal_mask
-from tinytf_course.parts import Part, arrived, frozen, says, shapes, twin
+from tinytf_course.parts import Part, arrived, shapes, twin
 from tinytf_course.parts.ch05 import dtypes, learned, wide
 
 LLAMA = LlamaConfig(
@@ -180,18 +180,6 @@ PARTS = (
         },
     ),
     Part(
-        "tinytf.llama.LlamaConfig",
-        {
-            "nothing is given: the 7B Llama 2": says,
-            "sizes are given in order": lambda f: says(f, 9, 8, 4, 2, 3, 5, 6, 50.0, 0.1, True),
-            "a published size is called by its name": lambda f: [
-                dataclasses.asdict(type(f()).preset(name))
-                for name in ("llama-2-7b", "llama-2-70b", "llama-3-8b")
-            ],
-            "it is frozen": frozen,
-        },
-    ),
-    Part(
         "tinytf.llama.Llama",
         {
             "its weights are counted": lambda f: shapes(_model(f)),
@@ -208,7 +196,6 @@ PARTS = (
         },
         tolerance=1e-5,
         equivalent={
-            "…llama…": "published weights are read by the package alone",
             "… => self….float()": "modules are made in float32",
             "… => normal(self)": "0.02 is what `normal` takes by default",
             "… => …ids.detach()…": "ids are whole numbers and carry no gradient",

@@ -80,7 +80,9 @@ def begin(
 
     Stories that would not fit into max_len are left out. Initial weights are larger than GPT-2's
     (0.02): N(0, 1 / d_model) for the layers and 0.05 for the tables, or a small model stays for
-    minutes where names and things are not yet copied.
+    minutes where names and things are not yet copied. Even so it depends on the seed: with 0 and 1
+    more than nine in ten stories make sense, and with 2 the names were never sorted out (loss
+    0.254, one story in twenty at a temperature of 0.5).
     """
     texts = [tell(f"train/{i}").text for i in range(stories)]
     tokenizer = train_bpe(texts[:3000], vocab_size=VOCAB, special_tokens=[END_OF_TEXT])

@@ -26,7 +26,7 @@ __all__ = ["RUNS", "Grades", "copying", "story_gpt", "texts", "train"]
 SEEDS = range(3)
 STORIES, HELD_OUT, VOCABULARY = 3000, 50, 1024
 WIDTH, LENGTH, SIZE = 128, 256, 4  # 4 rows of 256 tokens a step
-STEPS, EVERY = 600, 25
+STEPS, EVERY = 800, 25
 RECIPE = {"lr": 3e-3, "min_lr": 3e-4, "warmup": 30, "label_smoothing": 0.0, "weight_decay": 0.1,
           "betas": (0.9, 0.95), "eps": 1e-8}  # fmt: skip
 # layers, and the standard deviation of all linear weights

@@ -6,7 +6,6 @@ import torch
 from tinytf.apps.writer import STORYTELLER, Writer
 from tinytf.decoding.sampling import Sampling
 from tinytf.viz.spoken import spoken
-from tinytf.viz.style import label
 from tinytf_course.drawings.decoder_only import (
     draw_gpt,
     draw_name_table,
@@ -53,9 +52,9 @@ def test_a_step_leads_from_a_text_to_the_token_drawn():
     told = writer.write(text, 1, Sampling(), seed=3)
     ax = draw_step(writer, text, seed=3)
     words = written(ax).splitlines()
-    drawn = label(told.removeprefix(text))
+    drawn = told.removeprefix(text).strip()
     assert words.count(drawn) == 2  # beside the probabilities, and as the next column
-    assert {*map(label, tokens), "<end>", text, "1,024 scores"} <= set(words)
+    assert {*(token.strip() for token in tokens), "<end>", text, "1,024 scores"} <= set(words)
     assert sum(line.startswith("layer ") for line in words) == 3
     assert f"{told.removeprefix(text)!r}, and appended" in spoken(ax.figure)
 

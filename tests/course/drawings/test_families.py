@@ -35,7 +35,9 @@ def test_three_families_are_asked_for_their_own_words():
     assert said.count("<mask>") == 2
     assert said.count("<0>") == 2  # where the encoder reads it, and before the span
     assert said[-4:] == ["<0>", "c", "d", "<1>"]
-    assert "the encoder reads a b <0> e f, the decoder says <0> c d <1>" in spoken(ax.figure)
+    assert "the encoder reads a b <0> e f, and the decoder's target is <0> c d <1>" in spoken(
+        ax.figure
+    )
     plt.close("all")
 
 

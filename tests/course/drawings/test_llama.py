@@ -6,7 +6,12 @@ from matplotlib.patches import Rectangle
 
 from tinytf.viz.spoken import spoken
 from tinytf_course import drawings as viz
-from tinytf_course.drawings.llama import draw_row_order, draw_sharing, draw_swaps
+from tinytf_course.drawings.llama import (
+    draw_experts,
+    draw_row_order,
+    draw_sharing,
+    draw_swaps,
+)
 
 
 @pytest.mark.parametrize(("heads", "keys"), [(8, 2), (4, 4), (6, 1)])
@@ -76,3 +81,13 @@ def test_rows_stand_where_the_order_of_the_package_puts_them():
     assert [int(t.get_text()[4:]) for t in below] == half_split_order(6).tolist()
     with pytest.raises(ValueError, match="a width of 7 is odd"):
         draw_row_order(7)
+
+
+def test_a_token_passes_through_the_two_experts_with_the_highest_scores():
+    ax = draw_experts((0.0, 3.0, 1.0, 2.0))
+    words = [text.get_text() for text in ax.texts]
+    assert [w for w in words if w.startswith("expert ")] == [f"expert {e}" for e in range(4)]
+    assert [w for w in words if w.startswith("· ")] == ["· 0.73", "· 0.27"]  # softmax of 3 and 2
+    assert "0.73 times expert 1 and 0.27 times expert 3" in spoken(ax.figure)
+    with pytest.raises(ValueError, match="a token needs two experts, got 1 scores"):
+        draw_experts((1.0,))

@@ -1,5 +1,7 @@
 """Bars of parts on each other, and counts as dots: what they draw and what they refuse."""
 
+from itertools import pairwise
+
 import matplotlib
 import matplotlib.pyplot as plt
 import pytest
@@ -32,6 +34,15 @@ def test_shares_are_written_inside_their_bars():
         written, box = text.get_window_extent(), bar.get_window_extent()
         assert written.x0 > box.x0
         assert written.x1 < box.x1
+
+
+def test_long_totals_do_not_touch():
+    values = {f"bar {n}": {"a": 10**9, "b": n} for n in range(4)}
+    ax = viz.stacked_bars(values)
+    ax.figure.canvas.draw()
+    totals = [t.get_window_extent() for t in ax.texts if "," in t.get_text()]
+    assert len(totals) == 4
+    assert all(left.x1 < right.x0 for left, right in pairwise(totals))
 
 
 @pytest.mark.parametrize(
