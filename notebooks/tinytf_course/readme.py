@@ -1,7 +1,7 @@
 """What README.md and two pages beside it say of the course: written between comments, not by hand.
 
 In README.md, `<!-- chapters: ... -->` to `<!-- end of chapters -->` holds the table of chapters,
-and `hours` how long they take. In .github/GUIDE.md, `online` says how to run them without
+and `hours` how long they take, as do the words of its picture. In .github/GUIDE.md, `online` says how to run them without
 installing anything; in .github/PACKAGE.md, `parts` maps what each chapter builds to its file.
 .github/course-map.svg, README's picture of the course, is written as a whole.
 """
@@ -49,11 +49,12 @@ def course_picture():
     return draw_map(done=BY_NUMBER, dark="@media (prefers-color-scheme:dark)")
 
 
+_MAP = ".github/course-map.svg"
 PAGES = {
     "README.md": {"hours": hours, "chapters": chapter_table},
     ".github/GUIDE.md": {"online": without_installing},
     ".github/PACKAGE.md": {"parts": map_markdown},
-    ".github/course-map.svg": course_picture,
+    _MAP: course_picture,
 }
 
 
@@ -71,7 +72,9 @@ def refreshed(text, folder, page="README.md"):
             raise ValueError(f"{page} needs one <!-- {name}: … --> with <!-- end of {name} -->")
         written = re.sub(r"\]\((?!\w+:)", f"]({up}", write(folder))
         text = region.sub(lambda found, new=written: f"{found[1]}{new}\n{found[2]}", text)
-    return text
+    from tinytf_course.drawings.coursemap import spoken_map  # which loads matplotlib
+
+    return re.sub(rf"!\[[^]]*\]\({_MAP}\)", f"![{spoken_map()}]({_MAP})", text)
 
 
 def readme_of(folder):
