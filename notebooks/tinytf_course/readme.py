@@ -1,8 +1,9 @@
 """What README.md and two pages beside it say of the course: written between comments, not by hand.
 
 In README.md, `<!-- chapters: ... -->` to `<!-- end of chapters -->` holds the table of chapters,
-and `hours` how long they take, as do the words of its picture. In .github/GUIDE.md, `online` says how to run them without
-installing anything; in .github/PACKAGE.md, `parts` maps what each chapter builds to its file.
+and `hours` how long they take, as do the words of its picture. In .github/GUIDE.md, `online`
+says how to run them without installing anything; in .github/PACKAGE.md, `parts` maps what each
+chapter builds to its file.
 .github/course-map.svg, README's picture of the course, is written as a whole.
 """
 
