@@ -46,7 +46,7 @@ def draw_severity(
     ax.set_xscale("symlog", linthresh=0.1)
     ax.set_xlim(right=2 * max(0.1, *map(max, gaps.values())))  # no point on the edge
     ax.set_yticks(range(len(order)), [titles.get(name, name) for name in order], fontsize=9)
-    ax.set_xlabel("damage: how much worse than its healthy twin (each on its own measure)")
+    ax.set_xlabel("damage compared with the healthy twin, each on its own measure")
     ax.legend(loc="lower right", frameon=False)
     worst, best = order[-1], order[0]
     counts = {v: sum(verdicts[name] == v for name in order) for v in LOOKS}
