@@ -175,9 +175,11 @@ HEADS = Exercise(
     difficulty=2,
     minutes=12,
     statement=(
-        "Put the heads of every attention in a `Transformer` into another order without changing "
+        "Put the heads of every attention module in a `Transformer` into another order without "
+        "changing "
         "what the model computes. Write `my_reorder_heads(state, num_heads, order)`, which takes "
-        "the model's tensors by name and returns them with head `order[j]` as head j. Recall that "
+        "the model's tensors by name and returns them with the old head `order[j]` as the new "
+        "head j. Recall that "
         "an `nn.Linear` stores its weight as (outputs, inputs), and that a head consists of "
         "`d_model / num_heads` neighbouring numbers of each query, key and value (chapter 6)."
     ),

@@ -128,9 +128,9 @@ PATCHES = Exercise(
     difficulty=2,
     minutes=12,
     statement=(
-        "Write the inverse of `split_patches` with reshapes and permutes: "
+        "Write the inverse of `split_patches` by reshaping and permuting axes: "
         "`my_join_patches(patches, size, shape)`, where `shape` is `(channels, height, width)`. "
-        "For any images whose sides `size` divides, "
+        "For any images whose sides are divisible by `size`, "
         "`my_join_patches(split_patches(images, size), size, images.shape[1:])` equals `images`."
     ),
     hint=(

@@ -129,10 +129,11 @@ FLOPS = Exercise(
     difficulty=1,
     minutes=8,
     statement=(
-        "Write `my_layer_flops(length, d_model, num_heads, d_ff)`, which counts the operations "
-        "of one layer for a single text of `length` tokens: those of the eight matrix products "
-        "of self-attention and the feed-forward network. A multiplication and an addition count "
-        "as one operation each. Biases, softmax and norms are left out."
+        "Write `my_layer_flops(length, d_model, num_heads, d_ff)`, which counts the "
+        "operations of one layer's forward pass for a single text of `length` tokens: those "
+        "of the eight matrix products of self-attention and the feed-forward network. A "
+        "multiplication and an addition count as one operation each. Biases, softmax and "
+        "norms are left out."
     ),
     hint=(
         "A product of (m, k) and (k, n) takes 2·m·k·n operations. All heads together are d_model "
@@ -234,9 +235,10 @@ ACCUMULATION = Exercise(
     minutes=12,
     statement=(
         "Write `my_accumulated_gradient(w, micro)`, which returns the gradient of the mean "
-        "squared error over *all* rows, computed one micro-batch at a time so that only one of "
-        "them needs memory. `micro` is a list of pairs `(x, y)`, with `x` of shape `(n, D)` and "
-        "`y` of shape `(n,)`; n differs from pair to pair."
+        "squared error of the predictions `x @ w` over *all* rows of all micro-batches, "
+        "computed one micro-batch at a time, so that only one of them takes up memory at any "
+        "moment. `micro` is a list of pairs `(x, y)`, with `x` of shape `(n, D)` and `y` of "
+        "shape `(n,)`; n differs from pair to pair."
     ),
     hint=(
         "Sum the errors of each micro-batch, and divide by the number of rows in all of them, "

@@ -149,10 +149,10 @@ STREAM = Exercise(
     difficulty=3,
     minutes=15,
     statement=(
-        "Write `my_streamed_attention(q, blocks)`, which computes attention without ever holding "
-        "all scores, as a fused kernel does. `blocks` is an iterator over pairs `(k, v)`, each "
-        "of shape `(n, D)`, and every block is overwritten by the next. Return the attention of "
-        "`q`, of shape `(T, D)`, over all keys, scaled as usual.\n\n"
+        "Write `my_streamed_attention(q, blocks)`, which, like a fused kernel, computes "
+        "attention without ever holding all scores. `blocks` is an iterator over pairs `(k, "
+        "v)`, each of shape `(n, D)`, and every block is overwritten by the next. Return the "
+        "attention of `q`, of shape `(T, D)`, over all keys, scaled as usual.\n\n"
         "<details><summary>The conditions in detail</summary>\n\n"
         "The scores may have any size and sign. The result has the dtype of `q` and is on its "
         "device. Keep no copies of the blocks and no table of all scores, because there may be "

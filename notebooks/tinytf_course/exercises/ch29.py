@@ -221,9 +221,11 @@ TRANSPLANT = Exercise(
         "`x` of shape (B, T, C), sentence b gets `values[b, at[b]]` at position `at[b]`, and "
         "everything else stays. The first attempt works only for a batch of one."
         f"\n\n```python{LEAKY}```\n\n"
-        "In a larger batch it patches too many positions, so that every patch seems to work, and "
-        "it writes into the caller's tensor. Repair it: `my_transplant(values, at)` returns the "
-        "function `change`, which returns a new tensor."
+        "In a larger batch it patches too many positions, so that every patch seems to work. In "
+        "any "
+        "batch, it also writes into the caller's tensor `x`. Repair it: `my_transplant(values, "
+        "at)` "
+        "returns the function `change`, which returns a new tensor."
     ),
     hint=(
         (
