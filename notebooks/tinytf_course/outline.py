@@ -242,8 +242,8 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "26", "Counting the cost",
-        "How many operations and how much memory does a Transformer need, and how do both grow with "
-        "the text?", 55,
+        "How many operations and how much memory does a Transformer need, and how do both grow "
+        "with the text?", 55,
         "the fused kernel (chapter 5), the encoder layer (12), the KV cache (17), GPT (18)",
         electives="26.2 12, new-table-text 2, prefill 21, paper 4, two-texts 4",
     ),

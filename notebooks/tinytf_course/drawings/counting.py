@@ -83,9 +83,9 @@ def draw_square(lengths, width):
 def draw_token_meets(lengths, width):
     """Draw, to scale, the weights that one token's vector meets in a layer, and keys and values.
 
-    The areas are multiplications: `width` high, and 12 widths long for the weights (four projections of
-    attention, eight widths of a feed-forward network of 4 `width`), two of each text's length for
-    keys and values. Raises ValueError for a length or width below 1.
+    The areas are multiplications: `width` high, and 12 widths long for the weights (four
+    projections of attention, eight widths of a feed-forward network of 4 `width`), two of each
+    text's length for keys and values. Raises ValueError for a length or width below 1.
     """
     if min(lengths) < 1 or width < 1:
         raise ValueError(f"lengths and width must be at least 1, got {lengths} and {width}")

@@ -229,9 +229,10 @@ PADS = Exercise(
     minutes=12,
     statement=(
         "Write `my_pads_move(read, src, pad)`, which returns True if an encoder is faulty and "
-        "False if it is healthy. It is faulty if appending more padding to `src` changes an output "
-        "at a real token, by more than rounding can explain. `read` runs the encoder: it maps ids "
-        "`(B, S)` to outputs `(B, S, C)`. The docstring says how small rounding is."
+        "False if it is healthy. It is faulty if appending more padding to `src` changes an "
+        "output at a real token by more than rounding can explain. `read` runs the encoder: "
+        "it maps ids `(B, S)` to outputs `(B, S, C)`. The docstring says how small rounding "
+        "is."
     ),
     hint=(
         "Run `read` twice, with a change that must not matter. Which positions can be compared?",
@@ -303,11 +304,11 @@ DIAGNOSIS = Exercise(
     difficulty=2,
     minutes=10,
     statement=(
-        "Find the line with the mistake in program `two`, and the lengths at which this mistake "
-        "raises no error. Write `my_diagnosis()`, without arguments. It returns the line as a "
-        "string, and a list of all lengths T from 1 to 8 at which the model of `two`, with its 8 "
-        "heads, accepts ids of shape `(3, T)`. You can try the lengths out, but it is better to "
-        "work them out."
+        "Find the line with the mistake in program `two`, and the lengths at which this "
+        "mistake raises no error. Write `my_diagnosis()`, without arguments. It returns the "
+        "line as a string, and a list of all lengths T from 1 to 8 at which the model of "
+        "`two`, with its 8 heads, accepts ids of shape `(3, T)`. You can find the lengths by "
+        "trying, but it is better to derive them from the shapes."
     ),
     hint=(
         "Which line makes the mask, and how many axes does it have after that? How many do the "
@@ -397,7 +398,8 @@ REPAIR = Exercise(
         "attends to its padding, and returns the repaired source. At every real token, "
         "the repaired program must have the outputs of the healthy one, however the batch is "
         "padded; everything else stays as it is. The mask reaches `forward` as `real`, boolean "
-        "`(B, T)`, True at real tokens, and `text.replace(old, new)` changes a text."
+        "`(B, T)`, True at real tokens, and `text.replace(old, new)` returns a changed copy of a "
+        "text."
     ),
     hint=(
         "Where does `forward` use `real`? And where would it have to?",
