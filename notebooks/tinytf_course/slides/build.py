@@ -6,7 +6,6 @@ from pathlib import Path
 
 from tinytf_course.display import inline
 from tinytf_course.notebooks import readable
-from tinytf_course.release.teaching import read, written
 from tinytf_course.site.assets import copy_library, require
 from tinytf_course.site.outputs import Pictures
 from tinytf_course.site.pages import title
@@ -47,6 +46,8 @@ def build_slides(notebooks, folder, chapters=None, minutes=None):
 
 
 def _plan(notebook, minutes):
+    from tinytf_course.release.teaching import read, written  # which students don't have
+
     notes = written().get(notebook.chapter)
     plans = {plan.minutes: plan for plan in read(notes).plans} if notes else {}
     if minutes not in plans:
