@@ -44,12 +44,17 @@ def texts() -> tuple[ByteBPE, Tensor]:
     return tokenizer, encode_documents(tokenizer, stories)
 
 
-def story_gpt(num_layers: int = 2, std: float = WIDTH**-0.5, seed: int = 0) -> GPT:
-    """Make an untrained GPT whose linear weights, the tied table among them, are N(0, std²)."""
-    sizes = {"d_model": WIDTH, "num_heads": 4, "num_layers": num_layers, "max_len": LENGTH}
+def story_gpt(
+    num_layers: int = 2, std: float | None = None, seed: int = 0, width: int = WIDTH
+) -> GPT:
+    """Make an untrained GPT whose linear weights, the tied table among them, are N(0, std²).
+
+    std: 1 / √width if it is not given.
+    """
+    sizes = {"d_model": width, "num_heads": 4, "num_layers": num_layers, "max_len": LENGTH}
     with seeded(seed):
         model = GPT(GPTConfig(vocab_size=VOCABULARY, **sizes))
-        normal(model, std)
+        normal(model, width**-0.5 if std is None else std)
     return model
 
 

@@ -6,27 +6,16 @@ import numpy as np
 from tqdm import tqdm
 
 from tinytf.data.blocks import TextBlocks
-from tinytf.gpt import GPT, GPTConfig
-from tinytf.initialisation import normal
-from tinytf.support.randomness import seeded
+from tinytf.gpt import GPT
 from tinytf.training.config import TrainingConfig
 from tinytf.training.losses import next_token_loss
 from tinytf.training.trainer import Trainer
-from tinytf_course.studies.copying import LENGTH, RECIPE, SIZE, VOCABULARY, Grades, texts
+from tinytf_course.studies.copying import LENGTH, RECIPE, SIZE, Grades, story_gpt, texts
 from tinytf_course.studies.threads import one_thread
 
 __all__ = ["WIDTHS", "fit", "fits", "scaling_law", "weights"]
 
 SEEDS, WIDTHS, STEPS = range(3), (16, 24, 32, 48, 64, 96), 1500  # 1.5 million tokens each
-
-
-def sized(width: int, seed: int = 0) -> GPT:
-    """Make an untrained GPT of two layers whose linear weights are N(0, 1 / width)."""
-    sizes = {"d_model": width, "num_heads": 4, "num_layers": 2, "max_len": LENGTH}
-    with seeded(seed):
-        model = GPT(GPTConfig(vocab_size=VOCABULARY, **sizes))
-        normal(model, width**-0.5)
-    return model
 
 
 def weights(model: GPT) -> int:
@@ -59,7 +48,7 @@ def scaling_law(seeds: Iterable[int] = SEEDS) -> list[dict]:
     tokenizer, ids = texts()
     grades, rows = Grades(tokenizer, count=100), []
     for seed, width in tqdm([(s, w) for s in seeds for w in WIDTHS]):
-        model = sized(width, seed)
+        model = story_gpt(seed=seed, width=width)
         config = TrainingConfig(**RECIPE, steps=STEPS)
         blocks = TextBlocks(ids, LENGTH, SIZE, seed)
         trainer = Trainer(model, blocks, config, next_token_loss)

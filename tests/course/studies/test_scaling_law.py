@@ -7,7 +7,7 @@ from tinytf_course.studies import scaling_law as study
 
 
 def test_weights_are_counted_without_the_table_of_positions():
-    model = study.sized(16)
+    model = study.story_gpt(width=16)
     per_layer = 4 * (16 * 16 + 16) + (16 * 64 + 64) + (64 * 16 + 16) + 4 * 16
     assert study.weights(model) == 1024 * 16 + 2 * per_layer + 2 * 16
 
