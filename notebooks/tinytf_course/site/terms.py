@@ -7,11 +7,14 @@ from tinytf_course.glossary import TERMS
 
 _SHORTEST = 3  # letters of a name that is looked for in prose
 _EVERYDAY = {  # words that mean something else before their chapter
-    "gate", "token", "query", "key", "value", "score", "mask", "padding", "head", "layer", "memory",
-    "control", "patch", "segment", "frozen", "prompt", "occlusion", "alignment", "extrapolation",
-    "temperature", "cache", "sentinel", "probe",
+    "alignment", "block", "cache", "component", "control", "device", "extrapolation", "feature",
+    "floor", "frozen", "gate", "head", "held out", "inference", "input", "invariant", "key",
+    "label", "layer", "leak", "mask", "memorised", "memory", "mode", "occlusion", "packed",
+    "packing", "padding", "patch", "pipeline", "position", "probe", "projection", "prompt",
+    "query", "router", "score", "segment", "sentinel", "surprise", "target", "temperature",
+    "token", "twin", "value",
 }  # fmt: skip
-# What is no prose: code, formulas, links, HTML, headings.
+# What is not prose: code, formulas, links, HTML, headings.
 _KEPT = re.compile(
     r"```.*?```|~~~.*?~~~|`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]+\$|\[[^\]]*\]\([^)]*\)|<[^>]+>|^#.*?$",
     re.S | re.M,
@@ -29,9 +32,10 @@ def link_terms(markdown, chapter, seen):
     What is an everyday word too is linked from the chapter that builds it on.
     """
     for english, _, meaning, built in TERMS:
-        if english in seen or (built > chapter and english in _EVERYDAY):
+        if english in seen:
             continue
-        form = "|".join(re.escape(name) for name in _names(english))
+        names = [name for name in english.split(", ") if built <= chapter or name not in _EVERYDAY]
+        form = "|".join(re.escape(form) for form in _forms(names))
         if not form:
             continue
         place = _first(markdown, re.compile(rf"(?<![\w-])(?:{form})(?![\w-])", re.I))
@@ -46,9 +50,9 @@ def link_terms(markdown, chapter, seen):
     return markdown
 
 
-def _names(english):
+def _forms(names):
     """The ways a term is written in prose: each name, and its plural."""
-    for name in english.split(", "):
+    for name in names:
         if len(name) >= _SHORTEST and not name.startswith("["):
             yield from (name, f"{name}s")
 
