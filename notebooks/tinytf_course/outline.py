@@ -62,13 +62,13 @@ CHAPTERS = (  # in the order of reading
     Chapter(
         "01", "Recurrent networks",
         "How does a network read a sentence one word at a time, and how far back does it remember?",
-        35, "Python and a little PyTorch",
+        40, "Python and a little PyTorch",
         electives="01.2 6, further 3, open-the-gates 6, gates-one-by-one 3, gru 6",
     ),
     Chapter(
         "02", "From recurrence to attention",
         "Why was attention added to recurrent networks, and why was the recurrence then dropped?",
-        45, "recurrent networks and `unroll` (chapter 1)",
+        55, "recurrent networks and `unroll` (chapter 1)",
         electives="02.1 8, 02.3 8, 02.4 8, the-price 4, shared-out 4, is-q-k-v-same-thing 6, "
         "dot-and-square-text 6, how-much-data 6, both-readers 8",
     ),
@@ -86,14 +86,14 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "05", "Scaled dot-product attention",
-        "How does a word find what it needs in the other words of its sentence?", 85,
+        "How does a word find what it needs in the other words of its sentence?", 80,
         "a word is a vector (chapter 4)",
         electives="05.1 8, 05.3 15, further 1, further-rounded 2, further-kept 2, "
         "further-values 2, scale-as-tensor-text 2",
     ),
     Chapter(
         "06", "Multi-head attention",
-        "Why does attention need several heads, and how are they computed at once?", 38,
+        "Why does attention need several heads, and how are they computed at once?", 40,
         "attention and its masks (chapter 5)",
         electives="further 4, silencing 7, translator-heads-text 3, what-do-heads-cost 4, "
         "mask-meets-heads 24, several-heads-lower-variance 3",
@@ -101,26 +101,26 @@ CHAPTERS = (  # in the order of reading
     Chapter(
         "07", "Cross-attention",
         "How does a token attend to another sentence, and what does the mask have to hide there?",
-        46, "masks (chapter 5), heads (chapter 6)",
+        50, "masks (chapter 5), heads (chapter 6)",
         electives="fused-kernel 9",
     ),
     Chapter(
-        "08", "Positional encoding", "How does attention know the order of the words?", 64,
-        "attention and its masks (chapter 05), heads (chapter 06)",
+        "08", "Positional encoding", "How does attention know the order of the words?", 65,
+        "attention and its masks (chapter 5), heads (6)",
         electives="08.3 10, learned-rows-text 4, step-is-rotation 2, design-text 12, "
         "multiplied-text 2, position-probe-text 3, two-slips-text 3",
     ),
     Chapter(
         "09", "RoPE and ALiBi",
         "How can attention depend on the distance between two words, and not on where they are?",
-        40, "positions (chapter 08), the layer of chapter 07",
+        45, "positions (chapter 8), the layer of chapter 7",
         electives="li-bi-slope 22, past-training-length 9, paired-otherwise-text 1, "
         "half-split-text 3, ro-pe-turn-queries-and-keys-caption-3 1, how-far-can-it-reach 4, "
         "cost-text 4",
     ),
     Chapter(
-        "10", "Residuals and normalisation", "What makes a deep stack of layers trainable?", 74,
-        "chapters 03 to 09, and what a gradient is",
+        "10", "Residuals and normalisation", "What makes a deep stack of layers trainable?", 80,
+        "chapters 3 to 9, and what a gradient is",
         electives="10.2 10, 10.3 8, alike-text 2, norms-cost-text 3, which-numbers-share-mean 6, "
         "batch-norm-in-use 20, used-by-text 3, jacobian 4, left-of-words-text 3, "
         "move-it-stack-as-training-starts 5, w2-gradients-text 2, longer-runs-text 4, "
@@ -136,28 +136,28 @@ CHAPTERS = (  # in the order of reading
         "what-key-answers-to 4, collapse-text 6",
     ),
     Chapter(
-        "12", "The encoder", "What does each layer add to a word?", 60,
-        "attention (05 to 07), positions (08), residuals and norms (10), the feed-forward network "
-        "(11)",
+        "12", "The encoder", "What does each layer add to a word?", 65,
+        "attention (chapters 5 to 7), positions (8), residuals and norms (10), the feed-forward "
+        "network (11)",
         electives="12.3 10, oracle-text 9, one-class-for-both 25, moved-is-not-understood 7, "
         "five-seeds 2, equal-starts 9, nine-words 5, which-layer 5, rows-of-a-batch 2, "
         "move-the-blank 3, move-the-blank-text 4",
     ),
     Chapter(
         "13", "The decoder", "How does a decoder learn to write without seeing the future?", 50,
-        "the causal mask (chapter 05), cross-attention (07), the encoder (12)",
+        "the causal mask (chapter 5), cross-attention (7), the encoder (12)",
         electives="13.1 8, six-mistakes 11, what-makers-see 4, by-gradient 22, silent-and-gone 4, "
         "newest-only 6, relied-or-needed 10, relied-text 15",
     ),
     Chapter(
         "14", "The Transformer",
-        "How do the parts fit together into one model, and what is that model trained to do?", 64,
+        "How do the parts fit together into one model, and what is that model trained to do?", 65,
         "residuals and norms (chapter 10), the layers of encoder and decoder (chapters 12 and 13)",
         electives="label-smoothing 21, count-it-text 5, rows-shown 7",
     ),
     Chapter(
-        "15", "Training the Transformer", "Do the parts, put together, translate?", 61,
-        "the Transformer and its loss (14), and what a gradient is",
+        "15", "Training the Transformer", "Do the parts, put together, translate?", 60,
+        "the Transformer and its loss (chapter 14), and what a gradient is",
         electives="same-steps 14, further 4, earlier-memory 6",
     ),
     Chapter(
@@ -171,13 +171,13 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "17", "The cache and BLEU", "How fast can a model write, and how good is what it writes?",
-        65, "the attention layer (chapter 07), the decoder (13), greedy decoding (16)",
+        65, "the attention layer (chapter 7), the decoder (13), greedy decoding (16)",
         electives="17.1 6, grow-and-reorder-text 2, layer-with-cache 10, read-or-written 4, "
         "check-cached-text 4, several-new 16, corpus-bleu-heading 18, bleu-scale 5, "
         "which-strings 5, one-point 4",
     ),
     Chapter(
-        "18", "GPT", "How does a GPT write a story token by token, and what is it made of?", 66,
+        "18", "GPT", "How does a GPT write a story token by token, and what is it made of?", 65,
         "the causal mask (chapter 5), positional encodings (8), Pre-LN (10), the encoder layer "
         "(12), the Transformer (14), the KV cache (17)",
         electives="manual-writer-text 4, replaced-mask-heading 14, file-heading 24, "
@@ -195,11 +195,12 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "20", "Sampling",
-        "A language model gives every token a probability. Which token should it write?", 65,
+        "A language model gives every token a probability. Which token should it write?", 70,
         "a GPT that continues a text (chapters 18, 19), and the KV cache (chapter 17)",
-        electives="20.2 8, 20.3 8, 20.5 8, further 3, 20.4 12, loop-text 9, repeats-text 2, "
-        "loops-text 6, tail-text 4, sampling-text 6, ctrl-text 7, price-text 5, judge-text 7, "
-        "forbid-text 7, settings-page-text 4, oracle-text 2, generate-3-text 9, rows-shown 3",
+        electives="20.5 8, further 3, 20.4 12, ten-thousand-text 4, loop-text 9, repeats-text 2, "
+        "loops-text 6, tail-text 4, sampling-text 6, ctrl-text 7, 20.2 8, price-text 5, "
+        "judge-text 7, forbid-text 7, settings-page-text 4, oracle-text 2, generate-3-text 9, "
+        "20.3 8, rows-shown 3",
     ),
     Chapter(
         "21", "BERT",
@@ -209,7 +210,7 @@ CHAPTERS = (  # in the order of reading
         "training loop (chapter 15)",
         electives="who-moves-whom 4, sentence-score 12, oracle 5, classifier 4, how-large 1, "
         "entailment 8, answers 19, states-of-2-text 5, counting 6, did-it-follow 25, "
-        "next-sentence-saves-text 2, keeping 5, distillation 8, relatives 4",
+        "next-sentence-saves-text 2, predict-a-text 4, keeping 5, distillation 8, relatives 4",
     ),
     Chapter(
         "22", "Three families",
@@ -218,16 +219,17 @@ CHAPTERS = (  # in the order of reading
         43,
         "the Transformer (chapter 14) and its training (chapter 15), GPT (chapter 18), masked "
         "words (chapter 21)",
-        electives="which-spans-intro 21, short-texts 16, bart 27, examples-text 9, "
-        "longer-intro 3, longer-text 3",
+        electives="22.3 15, which-spans-intro 21, short-texts 16, bart 27, "
+        "examples-text 9, longer-intro 3, longer-text 3",
     ),
     Chapter(
         "23", "The block today",
         "Which parts of the block have been replaced since 2019, and what did each swap buy?", 80,
         "RoPE (chapter 9), RMSNorm (10), SwiGLU (11), the KV cache (17), GPT (18)",
-        electives="23.1 15, conversation 11, longer-text 6, bias-of-keys-text 3, alone 6, "
-        "groups-afterwards 9, sixth-text 3, save-time 2, save-time-2 4, one-key-for-all 5, "
-        "shares-text 2, sixteen-bits 2, sliding 3, latent 4, after-llama 2",
+        electives="23.1 18, hugging-face 25, conversation 8, experts-spread-text 4, "
+        "experts-live-text 2, longer-text 7, bias-of-keys-text 3, alone 5, groups-afterwards 11, "
+        "sixth-text 3, save-time 2, save-time-2 4, one-key-for-all 5, shares-text 2, "
+        "sixteen-bits 2, sliding 3, latent 7, after-llama 2",
     ),
     Chapter(
         "24", "A public translator",
@@ -244,15 +246,15 @@ CHAPTERS = (  # in the order of reading
         "26", "Counting the cost",
         "How many operations and how much memory does a Transformer need, and how do both grow "
         "with the text?", 55,
-        "the fused kernel (chapter 5), the encoder layer (12), the KV cache (17), GPT (18)",
+        "the fused kernel (chapter 5), the encoder layer (12), Adam (15), GPT (18)",
         electives="26.2 12, new-table-text 2, prefill 21, paper 4, two-texts 4",
     ),
     Chapter(
         "27", "Less, and in parallel",
-        "How can a Transformer be computed with less memory, less time and fewer bits?", 40,
+        "How can a Transformer be computed with less memory, less time and fewer bits?", 45,
         "what a Transformer costs (chapter 26), attention and masks (5), what a gradient is",
         electives="skipped-tiles 9, way-back-text 8, travels-text 1, less-than-square 26, "
-        "sum-text 1, widths-text 2, loss-scaling 1, int8 4, padding-text 20, in-parallel 16, "
+        "sum-text 1, widths-text 6, loss-scaling 1, int8 4, padding-text 20, in-parallel 16, "
         "ddp-text 4, ring-heading 7, dividing 5, many-gpus 8, ladder-text 5",
     ),
     Chapter(

@@ -183,7 +183,7 @@ def draw_gpt(placeholders=(), shapes=None):
     d = Diagram(
         15, 2.8,
         alt="A row of boxes: ids, the embedding, positions added to it, a stack of layers under a "
-        "causal mask, a last norm, and the output projection, whose matrix is the embedding's, "
+        "causal mask, a last norm, and the output layer, whose matrix is the embedding's, "
         "which gives logits." + (f" Still placeholders: {missing}." if missing else ""),
     )  # fmt: skip
     row = [
@@ -192,7 +192,7 @@ def draw_gpt(placeholders=(), shapes=None):
         ("+ positions", shapes["x"], "position", "positions" in placeholders),
         ("L layers,\ncausal", shapes["hidden"], "decoder", "stack" in placeholders),
         ("last norm", shapes["hidden"], "norm", "norm" in placeholders),
-        ("output projection\nlogits", shapes["logits"], "output", False),
+        ("output layer\nlogits", shapes["logits"], "output", False),
     ]
     boxes = [box for (box,) in d.columns(*([one] for one in row), low=0.9)]
     for i, (start, end) in enumerate(pairwise(boxes)):

@@ -73,7 +73,7 @@ def draw_unfolded(num_layers=2, shapes=None):
         alt=f"Above, {num_layers} encoder layers in a row, each of self-attention and "
         f"feed-forward, after the last of them the memory. Below, {num_layers} decoder layers, "
         "each of masked self-attention, cross-attention and feed-forward. An arrow leads from the "
-        "memory to the cross-attention of every decoder layer. The output projection gives logits.",
+        "memory to the cross-attention of every decoder layer. The output layer gives logits.",
     )  # fmt: skip
     masked = ("masked\nself-\nattention", "attention")
     attention, cross = ("self-\nattention", "attention"), ("cross-\nattention", "memory")

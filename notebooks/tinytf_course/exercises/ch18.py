@@ -111,7 +111,7 @@ MASKS = Exercise(
 def my_gpt_parameters(vocab_size, d_model, num_layers, max_len, d_ff):
     """The number of parameters of a GPT: an integer.
 
-    The output projection is the embedding table and has no bias; every other linear layer has one.
+    The output layer is the embedding table and has no bias; every other linear layer has one.
     Each norm has a gain and a shift for each feature, and one last norm follows the stack.
     """
     raise NotImplementedError
