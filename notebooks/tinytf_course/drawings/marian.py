@@ -8,7 +8,7 @@ CHOICES = (
     ("+ positions", "position", "sine, cosine,\nsine, …", "sines,\nthen cosines", "order"),
     ("6 + 6 layers", "encoder", "ReLU", "swish", "new"),
     ("output", "output", "no bias", "a bias\nper word", "new"),
-    ("start", "decoder", "a row\nof its own", "<pad>,\nnot hidden", "order"),
+    ("start", "decoder", "a row\nof its own", "the row\nof <pad>", "order"),
 )
 
 
