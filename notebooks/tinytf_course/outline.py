@@ -87,7 +87,7 @@ CHAPTERS = (  # in the order of reading
     Chapter(
         "05", "Scaled dot-product attention",
         "How does a word find what it needs in the other words of its sentence?", 80,
-        "a word is a vector (chapter 4)",
+        "words as vectors (chapter 4)",
         electives="05.1 8, 05.3 15, further 1, further-rounded 2, further-kept 2, "
         "further-values 2, scale-as-tensor-text 2",
     ),
@@ -113,7 +113,7 @@ CHAPTERS = (  # in the order of reading
     Chapter(
         "09", "RoPE and ALiBi",
         "How can attention depend on the distance between two words, and not on where they are?",
-        45, "positions (chapter 8), the layer of chapter 7",
+        45, "positions (chapter 8), the attention layer of chapter 7",
         electives="li-bi-slope 22, past-training-length 9, paired-otherwise-text 1, "
         "half-split-text 3, ro-pe-turn-queries-and-keys-caption-3 1, how-far-can-it-reach 4, "
         "cost-text 4",
@@ -185,13 +185,12 @@ CHAPTERS = (  # in the order of reading
     ),
     Chapter(
         "19", "Pretraining",
-        "How does a GPT learn from plain text, and when does it begin to make sense?", 75,
+        "How does a GPT learn from plain text, and when does it begin to make sense?", 70,
         "GPT (chapter 18), the training loop (15), byte-pair encoding (3)",
-        electives="19.3 10, further 14, block-table-text 2, three-seeds-text 2, counters-speak 3, "
-        "your-own-text 3, how-long 5, scaling-law-text 6, floors 1, when-clipped 2, papers 2, "
-        "decay-is-not-l2 3, second-corpus 8, each-on-and-off 6, again-and-again 6, "
-        "where-are-the-bits 5, how-far-back 4, by-place-text 5, what-it-expects 3, "
-        "next-tokens-text 4, reach-text 5, after-cut-text 3",
+        electives="19.3 10, further 14, three-seeds-text 2, counters-speak 3, your-own-text 3, "
+        "how-long 5, scaling-law-text 6, papers 2, decay-is-not-l2 3, second-corpus 8, "
+        "each-on-and-off 6, again-and-again 6, where-are-the-bits 5, how-far-back 4, "
+        "by-place-text 5, what-it-expects 3, after-cut-text 3",
     ),
     Chapter(
         "20", "Sampling",
@@ -226,10 +225,9 @@ CHAPTERS = (  # in the order of reading
         "23", "The block today",
         "Which parts of the block have been replaced since 2019, and what did each swap buy?", 80,
         "RoPE (chapter 9), RMSNorm (10), SwiGLU (11), the KV cache (17), GPT (18)",
-        electives="23.1 18, hugging-face 25, conversation 8, experts-spread-text 4, "
-        "experts-live-text 2, longer-text 7, bias-of-keys-text 3, alone 5, groups-afterwards 11, "
-        "sixth-text 3, save-time 2, save-time-2 4, one-key-for-all 5, shares-text 2, "
-        "sixteen-bits 2, sliding 3, latent 7, after-llama 2",
+        electives="23.1 18, hugging-face 25, conversation 8, experts-spread-text 6, longer-text 7, "
+        "bias-of-keys-text 3, alone 5, groups-afterwards 11, sixth-text 3, save-time 2, sliding 3, "
+        "save-time-2 4, one-key-for-all 5, shares-text 2, sixteen-bits 2, latent 7, after-llama 2",
     ),
     Chapter(
         "24", "A public translator",
@@ -278,7 +276,7 @@ CHAPTERS = (  # in the order of reading
         "How do you find a mistake in a program that runs and trains without an error?", 50,
         "masks (chapter 5), the decoder (13), the Transformer and its training (14, 15), the KV "
         "cache (17)",
-        electives="30.1 12, 30.3 10, entrances 9, rate-text 12, false-alarms 3, margins-text 2, "
+        electives="30.3 10, 30.1 12, entrances 9, rate-text 12, false-alarms 3, margins-text 2, "
         "severity 14, four-text 4, ward 4, score-card 15",
     ),
 )  # fmt: skip

@@ -16,7 +16,7 @@ from tinytf_course.expect import (
 )
 from tinytf_course.grading import Exercise, hint
 
-# 08.1 the clock at any place
+# 08.1 the clock at any position
 
 
 def my_sinusoids(positions, d_model):
@@ -89,7 +89,7 @@ def _far_positions(answer):
 
 SINUSOIDS = Exercise(
     id="08.1",
-    title="the clock at any place",
+    title="the clock at any position",
     difficulty=2,
     minutes=12,
     statement=(

@@ -160,7 +160,7 @@ PARAMETERS = Exercise(
     statement=(
         "Write `my_gpt_parameters(vocab_size, d_model, num_layers, max_len, d_ff)`, which returns "
         "the number of parameters of a GPT, an integer. The matrix shared by embedding and output "
-        "projection counts once. Use a formula; don't build the model."
+        "layer counts once. Use a formula; don't build the model."
     ),
     hint=(
         "A linear layer from n to m features has n·m weights and m biases. Attention has four from "
