@@ -48,7 +48,7 @@ def attack(exercise, at_most=None):
     result = grade(exercise, exercise.reference)  # as long as a learner has
     if not result.passed:
         raise ValueError(f"the reference is not accepted: {result.text}")
-    listed = exercise.answers.equivalent or {}
+    listed = exercise.equivalent
     return _attacked(
         exercise.id,
         mutants(exercise.reference, draw=_draw(exercise.id, at_most)),
@@ -130,7 +130,7 @@ def chosen_parts(names=(), since=None):
     Which chapter builds a part, the notebooks say. Raises ValueError for an unknown one.
     """
     names = {name.zfill(2) if name.isdigit() else name for name in names}
-    stems = [] if since is None else _changed_files(since, ("parts",))
+    stems = [] if since is None else _changed_files(since, "parts")
     modules = [importlib.import_module(f"tinytf_course.parts.{stem}") for stem in stems]
     changed = {part.target for module in modules for part in module.PARTS}
     chapters = {(each.file, each.name): each.chapter for each in house.parts(readable(here()))}
@@ -150,21 +150,19 @@ def chosen_parts(names=(), since=None):
 
 
 def _changed_chapters(since):
-    """The chapters whose exercises or answers changed; every one if the machinery itself did."""
-    stems = _changed_files(since, ("exercises", "answers"))
-    return sorted({stem.removeprefix("ch").partition("_")[0] for stem in stems})
+    """The chapters whose exercises changed; every one if the machinery itself did."""
+    return sorted({stem.removeprefix("ch") for stem in _changed_files(since, "exercises")})
 
 
-def _changed_files(since, folders):
-    """The names of the chapters' files in these folders that changed; all if the machinery did."""
+def _changed_files(since, folder):
+    """The chapters' files or folders in this folder that changed; all if the machinery did."""
     command = ["git", "diff", "--name-only", since, "--", place_of(COURSE)]
     changed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    paths = [PurePosixPath(path) for path in changed]
-    if any(
-        path.stem in _MACHINERY and path.parent.name in (COURSE.name, *folders) for path in paths
-    ):
-        paths = COURSE.glob(f"{folders[0]}/ch*.py")
-    return [p.stem for p in paths if p.parent.name in folders and p.stem.startswith("ch")]
+    paths = [PurePosixPath(path).relative_to(place_of(COURSE)) for path in changed]
+    if any(path.stem in _MACHINERY and path.parts[:-1] in ((), (folder,)) for path in paths):
+        paths = [path.relative_to(COURSE) for path in COURSE.glob(f"{folder}/ch*")]
+    inside = [path.parts[1] for path in paths if path.parts[0] == folder]
+    return sorted({name.removesuffix(".py") for name in inside if name.startswith("ch")})
 
 
 def report(attacks, show=print):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import nbformat
 
+from tinytf_course.asked import with_exercises
 from tinytf_course.cell_ids import give_ids
 from tinytf_course.electives import marked
 from tinytf_course.online import with_badges, with_guard
@@ -41,7 +42,7 @@ def read(text, name="the notebook"):
 
 
 def load(path):
-    """Read a notebook from a file, see `read`: head, minutes and guard as they have to be."""
+    """Read a notebook from a file, see `read`: head, exercises and guard as they have to be."""
     path = Path(path)
     notebook = read(read_text(path), path.name)
     number = path.name.split("_")[0]
@@ -55,6 +56,7 @@ def load(path):
         marks = marked(notebook.cells, chapter)
         for cell in notebook.cells:
             cell.source = marks.get(cell.id, cell.source)
+        with_exercises(notebook.cells)
         with_guard(notebook)
     return notebook
 

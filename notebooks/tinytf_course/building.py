@@ -62,8 +62,9 @@ def graded(part, definition, seconds=30.0, until_wrong=False):
         difficulty=1,
         minutes=0,
         statement="",
-        hint="",
+        hints=(),
         function=part.package,
+        stub="",
         tests=part.tests,
         changes=part.changes,
     )

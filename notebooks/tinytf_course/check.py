@@ -12,7 +12,7 @@ from tinytf_course.contain import Outlet, TooLong, contained
 from tinytf_course.display import BAD, GOOD, QUIET, block, inline, show, sign, tag
 from tinytf_course.evidence import Watched, alike, start_evidence
 from tinytf_course.expect import Mismatch
-from tinytf_course.grading import Exercise, WrongAnswer, exercises
+from tinytf_course.grading import Exercise, WrongAnswer, find
 from tinytf_course.places import COURSE
 from tinytf_course.settings import Settings
 
@@ -108,13 +108,6 @@ def check(id, answer):
     result = grade(find(id), answer)
     show(result.text, result._markup(), {"check": {"id": id, "status": result.status}})
     return result
-
-
-def find(id):
-    """The exercise of this id; KeyError names those that exist."""
-    if id not in exercises():
-        raise KeyError(f"no exercise {id!r}; there are {', '.join(exercises())}")
-    return exercises()[id]
 
 
 def grade(exercise, answer, seconds=8.0, until_wrong=False):
@@ -235,7 +228,7 @@ def diagnose(exercise, verdicts):
         return None
     scores = []
     seen = {verdict.says: verdict for verdict in verdicts}
-    for wrong, its in zip(exercise.wrong, _mistakes(exercise.id), strict=True):
+    for wrong, its in zip(exercise.wrong, _mistakes(exercise), strict=True):
         explained = against = 0
         beyond = {verdict.says for verdict in verdicts if verdict.found is not None}
         for verdict in its:
@@ -256,9 +249,8 @@ def diagnose(exercise, verdicts):
 
 
 @functools.cache
-def _mistakes(id):
+def _mistakes(exercise):
     """The verdicts of each named mistake of an exercise."""
-    exercise = exercises()[id]
     with Outlet(lines=0):
         return [_verdicts(exercise, wrong.answer, 8.0)[0] for wrong in exercise.wrong]
 

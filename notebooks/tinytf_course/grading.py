@@ -1,22 +1,25 @@
-"""What an exercise is made of, where its parts stand, and how to write tests that see mistakes.
+"""What an exercise is made of, and how to write one: one file each, `exercises/ch05/lookup.py`.
 
-**Two files a chapter.** `exercises/ch06.py` holds statements, stubs and tests and ends with
-`EXERCISES = (...)`. `answers/ch06.py` holds references and mistakes and ends with
-`ANSWERS = {"06.1": Answers(...), ...}`. A student edition leaves `answers` out: nothing in
-`exercises` may import it. Any module in either folder is found; split a long chapter.
+**The docstring** has the number, title, stars and minutes in its first line, then the statement,
+then the hints, each of which begins with `Hint:` and says more than the one before:
 
-**A stub** is a function with its signature, its docstring and `raise NotImplementedError`; a
-reference has the same name and signature.
+    05.1 a dictionary that looks up softly (★☆☆, 8 minutes)
 
-**A test** is a function of the answer. The first line of its docstring says what holds; it raises
-`Mismatch` (by the words of `expect.py`) with what was found. Expected values come from
-torch, from numbers written out, or from an oracle of the test's own, written in another way than
-the reference (a loop, float64, `nn.MultiheadAttention`). Smallest input first.
+    Write `my_lookup(query, keys, values, temperature)`, which returns …
 
-    from tinytf_course.expect import agrees, gradients, numbers, precise, refuses
+    Hint: A score for each key comes first.
+
+**The reference** is the first function or class of the file, a right answer. The stub (signature,
+docstring, `raise NotImplementedError`) and the chapter's folded solution are cut from it: `build`
+writes statement, hints, solution and stub into the chapter.
+
+**A test** is a function `test_…(answer)`, in order. The first line of its docstring says what
+holds; it raises `Mismatch` (by the words of `expect.py`) with what was found. Expected values come
+from torch, from numbers written out, or from an oracle of the test's own, written in another way
+than the reference (a loop, float64, `nn.MultiheadAttention`). Smallest input first.
 
     @hint("Split the last axis first, then swap.")      # shown if this test is the first to fail
-    def _values(answer):
+    def test_values(answer):
         \"\"\"head h holds slice h of every word\"\"\"
         agrees(answer, _oracle, torch.arange(4.0).reshape(1, 1, 4), 2)   # smallest first
         agrees(answer, _oracle, numbers(2, 3, 8, seed=1), 4)   # B=2, T=3, H=4, D=2: all unequal
@@ -35,36 +38,75 @@ the reference (a loop, float64, `nn.MultiheadAttention`). Smallest input first.
     given(answer, arguments)            "for x=[[1, 2]], num_heads=2"
     record(value)                       more evidence for the name of the mistake
 
-**Every call is watched.** The answer gets copies; that it changes what it was given, or torch's
-settings, or replaces a function of torch is the last test of every exercise, written nowhere:
-an argument that the answer is asked to change is named in `Exercise(changes=("cache",))` and passed
-as it is. The answer's random numbers are the same in every test. An answer that hangs, exits,
-floods or exhausts memory is stopped (`contain.py`).
+The answer gets copies. That it changes what it was given, or torch's settings, is the last test of
+every exercise, written nowhere: `CHANGES = ("cache",)` names arguments that it is asked to change.
+`NONE_IS_A_RESULT = True` where None may be right.
 
-**A mistake** is an `Answers(wrong=...)` entry: an answer that has it, a fragment of what the
-failing test says, and why. Nothing else: `check` runs each once and keeps, test by test, what it
-returned and which message it met. An answer that fails has the name of the mistake that explains
-most of its failing tests (same results, same words), and none where two do equally, or where
-half of what the mistake fails or the answer fails is otherwise: better no name than a wrong one.
-So a mistake has a name for everybody if one test isolates it: give that test an input where other
-mistakes make no difference.
+**A mistake** is an edit of the reference: what the source holds once, and what stands there
+instead. More deeply indented lines below `=>` are several new lines; `…` is the whole body.
+
+    MISTAKES = r\"\"\"
+    temperature multiplies
+        / temperature => * temperature
+        says: Key 0 matches best
+        A low temperature has to sharpen: divide by it, so that differences grow.
+    \"\"\"
+
+`says` is a fragment of what a failing test says of it, and the rest is why it is wrong. An answer
+that fails gets the name of the mistake that explains most of its failing tests (same results, same
+words), and none where two do equally, or where half of what the mistake fails or the answer fails
+is otherwise: better no name than a wrong one. So a mistake needs a test that it alone fails.
 
 **A machine attacks.** `python -m tinytf_course attack 04.1` (or `04`, nothing, `--since main`)
-mutates the reference in every single step and lists what the tests accept. What is accepted and
-right is written down in `Answers(equivalent={"the line as printed": "why it is right"})`, where `…`
-in the line stands for any text: `"… => ….detach()…": "ids carry no gradient"`. `equivalent=None`
-says that the exercise has not been attacked yet, `{}` that nothing is accepted. Two lines kill most
-survivors where numbers are computed: `gradients(...)` every `.detach()`, and `agrees(...)` on
-float64 inputs beside float32 ones every `.float()`, `.double()` and `.half()`.
+makes every one-step mutant of the reference and lists what the tests accept. What is accepted and
+right stands in `HARMLESS`, with the reason below it; `…` stands for any text:
+
+    HARMLESS = r\"\"\"
+    softmax(0) => softmax(-1)
+        the scores have one axis
+    \"\"\"
 """
 
+import ast
 import functools
 import importlib
-import importlib.util
 import inspect
-import pkgutil
+import linecache
+import re
+import sys
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
+
+FOLDER = Path(__file__).with_name("exercises")  # not in an edition for students
+_FIRST = re.compile(r'r?"""(\d\d\.\d+) (.+) \((★+)☆*, (\d+) minutes\)')
+_HINT = re.compile(r"^Hint: ", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class WrongAnswer:
+    """A mistake people make: how it edits the reference, what a test says of it, and why."""
+
+    name: str
+    edits: tuple[tuple[str, str], ...]  # (what the source holds once, what stands there instead)
+    message: str  # a fragment of what the failing test says
+    why: str
+    reference: Callable = field(repr=False)
+
+    @functools.cached_property
+    def answer(self):
+        """The answer that has the mistake."""
+        source = inspect.getsource(self.reference)
+        for old, new in self.edits:
+            source = edited(source, old, new)
+        scope = dict(vars(sys.modules[self.reference.__module__]))
+        file = f"<{self.reference.__name__}: {self.name}>"
+        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+        exec(compile(source, file, "exec"), scope)
+        made = scope[self.reference.__name__]
+        scope[self.reference.__name__] = self.reference
+        return made
 
 
 @dataclass(frozen=True)
@@ -76,43 +118,22 @@ class Exercise:
     difficulty: int  # 1 to 3
     minutes: int
     statement: str
-    # folded in the chapter, several one after another; a failing check shows only its test's own
-    hint: str | tuple[str, ...]
-    function: Callable  # the stub
+    # folded in the chapter, one after another; a failing check shows only its test's own
+    hints: tuple[str, ...]
+    function: Callable  # has the name and the parameters of the function to write
+    stub: str  # its signature and docstring
     tests: tuple[Callable, ...]
     changes: tuple[str, ...] = ()  # arguments that the answer is asked to change
-    elsewhere: int = 0  # tests that a student edition can't run in full: the teacher's side does
     none_is_a_result: bool = False  # None may be the right answer to a test
+    elsewhere: int = 0  # tests that a student edition can't run in full: the teacher's side does
+    reference: Callable | None = None  # a right answer; none in an edition for students
+    wrong: tuple[WrongAnswer, ...] = ()
+    equivalent: dict[str, str] = field(default_factory=dict, hash=False)  # harmless mutants
 
     @property
     def name(self):
         """The name of the function to write."""
         return self.function.__name__
-
-    @property
-    def stub(self):
-        """The function's first line and docstring, and nothing more."""
-        return getattr(self.function, "written_as", None) or inspect.getsource(self.function)
-
-    @property
-    def hints(self):
-        """Its hints, each of which says more than the one before."""
-        return (self.hint,) if isinstance(self.hint, str) else tuple(self.hint)
-
-    @property
-    def answers(self):
-        """Reference and mistakes, or None in an edition without them."""
-        return answers().get(self.id)
-
-    @property
-    def reference(self):
-        """A right answer, or None in an edition without answers."""
-        return self.answers.reference if self.answers else None
-
-    @property
-    def wrong(self):
-        """The named mistakes; none in an edition without answers."""
-        return self.answers.wrong if self.answers else ()
 
     @property
     def solution(self):
@@ -137,34 +158,14 @@ class Exercise:
         text = (
             f"### Exercise {self.id} · {self.title}\n\n"
             f"{self.stars} · about {self.minutes} minutes{elective}\n\n{self.statement}\n\n"
-        ) + "".join(
-            f"<details><summary>{name}</summary>\n\n{words}\n\n</details>\n"
-            for name, words in zip(("Hint", "Second hint", "Third hint"), self.hints, strict=False)
         )
-        if not self.solution:
-            return text
-        code = f"```python\n{self.solution}```"
-        return text + f"<details><summary>Solution</summary>\n\n{code}\n\n</details>\n"
-
-
-@dataclass(frozen=True)
-class WrongAnswer:
-    """A mistake people make: an answer that has it, and what the grader must say about it."""
-
-    name: str
-    answer: Callable
-    message: str  # a fragment of what the failing test says
-    why: str
-
-
-@dataclass(frozen=True)
-class Answers:
-    """What a student edition leaves out: a right answer, the mistakes, the harmless mutants."""
-
-    reference: Callable
-    wrong: tuple[WrongAnswer, ...] = ()
-    # a mutant's line as `attack` prints it -> why it is right; None: not attacked yet
-    equivalent: dict[str, str] | None = field(default=None, hash=False)
+        folded = list(zip(("Hint", "Second hint", "Third hint"), self.hints, strict=False))
+        if self.solution:
+            folded.append(("Solution", f"```python\n{self.solution}```"))
+        return text + "".join(
+            f"<details><summary>{name}</summary>\n\n{words}\n\n</details>\n"
+            for name, words in folded
+        )
 
 
 def hint(words):
@@ -177,37 +178,150 @@ def hint(words):
     return give
 
 
+def find(id):
+    """The exercise of this id; its file alone is loaded. KeyError names those that exist."""
+    if not FOLDER.exists():
+        from tinytf_course.cases import stored_exercises
+
+        known = stored_exercises(Exercise)
+    else:
+        known = files()
+    if id not in known:
+        raise KeyError(f"no exercise {id!r}; there are {', '.join(known)}")
+    return _read(known[id]) if FOLDER.exists() else known[id]
+
+
 @functools.cache
+def files():
+    """The file of each exercise by id, in order."""
+    found = {}
+    for path in FOLDER.glob("ch*/*.py"):
+        with path.open(encoding="utf-8") as opened:
+            first = opened.readline()
+        if first.strip() and not path.name.startswith("_"):
+            found[_first(first, path)[1]] = path
+    return dict(sorted(found.items(), key=lambda pair: [int(x) for x in pair[0].split(".")]))
+
+
 def exercises():
     """Every exercise by id, in order; in a student edition, those that are stored as cases."""
-    if importlib.util.find_spec("tinytf_course.exercises") is None:
+    if not FOLDER.exists():
         from tinytf_course.cases import stored_exercises
 
         return stored_exercises(Exercise)
-    listed = [each for module in _modules("tinytf_course.exercises") for each in module.EXERCISES]
-    return {exercise.id: exercise for exercise in listed}
+    return {id: _read(path) for id, path in files().items()}
+
+
+def has_answers():
+    """Whether this edition holds references and mistakes: students' do not."""
+    return FOLDER.exists()
 
 
 @functools.cache
-def answers():
-    """The answers by exercise id; empty where the folder is left out."""
-    if importlib.util.find_spec("tinytf_course.answers") is None:
-        return {}
-    listed = [module.ANSWERS for module in _modules("tinytf_course.answers")]
-    return {id: each for answers in listed for id, each in answers.items()}
+def _read(path):
+    """The exercise of a file."""
+    module = importlib.import_module(f"tinytf_course.exercises.{path.parent.name}.{path.stem}")
+    text = inspect.cleandoc(module.__doc__)
+    first, _, rest = text.partition("\n")
+    _, id, title, stars, minutes = _first(f'"""{first}', path)
+    statement, *hints = _HINT.split(rest)
+    own = [x for x in vars(module).values() if getattr(x, "__module__", "") == module.__name__]
+    reference = next(x for x in own if not x.__name__.startswith("_"))
+    return Exercise(
+        id=id,
+        title=title,
+        difficulty=len(stars),
+        minutes=int(minutes),
+        statement=statement.strip(),
+        hints=tuple(each.strip() for each in hints),
+        function=reference,
+        stub=stub(inspect.getsource(reference)),
+        tests=tuple(x for x in own if x.__name__.startswith("test_")),
+        changes=getattr(module, "CHANGES", ()),
+        none_is_a_result=getattr(module, "NONE_IS_A_RESULT", False),
+        reference=reference,
+        wrong=tuple(mistakes(module.MISTAKES, reference)),
+        equivalent=dict(_entries(getattr(module, "HARMLESS", ""))),
+    )
 
 
-def reference(id):
-    """The reference of an exercise, for a test that has no oracle of its own yet.
+def _first(line, path):
+    """The parts of a file's first line. Raises ValueError if it is another."""
+    found = _FIRST.match(line)
+    if not found:
+        form = "05.1 title (★☆☆, 8 minutes)"
+        raise ValueError(f"{path.name} begins with {line.strip()!r}, not with {form!r}")
+    return found[0], *found.groups()
 
-    Raises LookupError in an edition without answers.
+
+def stub(source):
+    """What a reader starts from: signature, docstring and `raise NotImplementedError`."""
+    lines, node = source.splitlines(), ast.parse(source).body[0]
+    functions = [n for n in node.body if isinstance(n, ast.FunctionDef)]
+    if not isinstance(node, ast.ClassDef):
+        return "\n".join(_stubbed(node, lines)) + "\n"
+    head = lines[: node.body[0].end_lineno]  # with the docstring
+    return "\n".join(head + [x for each in functions for x in ["", *_stubbed(each, lines)]]) + "\n"
+
+
+def _stubbed(node, lines):
+    """The first lines of a function, and what a stub does."""
+    documented = ast.get_docstring(node) is not None
+    end = node.body[0].end_lineno if documented else node.body[0].lineno - 1
+    return [*lines[node.lineno - 1 : end], " " * node.col_offset + "    raise NotImplementedError"]
+
+
+def mistakes(text, reference):
+    """The mistakes that a text describes. Raises ValueError for one that is not whole."""
+    for name, lines in _entries(text, whole=False):
+        says = next((i for i, line in enumerate(lines) if line.startswith("says:")), None)
+        if not says or says + 1 == len(lines):
+            raise ValueError(f"the mistake {name!r} needs edits, a line `says: …` and a reason")
+        why = " ".join(" ".join(lines[says + 1 :]).split())
+        yield WrongAnswer(
+            name, tuple(_edits(lines[:says])), lines[says][5:].strip(), why, reference
+        )
+
+
+def _edits(lines):
+    """The edits that lines describe: (old, new)."""
+    found = []
+    for line in lines:
+        if line.startswith("    ") and found and found[-1][1] in ("", None):
+            found[-1][2].append(line[4:])
+            continue
+        old, new = re.split(r" =>(?: |$)", line, maxsplit=1)
+        found.append((old, new, []))
+    return [(old, "\n".join(more) if more else new) for old, new, more in found]
+
+
+def _entries(text, whole=True):
+    """(heading, the indented lines below it); with `whole` these as one text."""
+    found = []
+    for line in text.strip("\n").splitlines():
+        if line.startswith("    "):
+            found[-1][1].append(line[4:])
+        elif line.strip():
+            found.append((line.strip(), []))
+    return [(head, " ".join(" ".join(x).split())) for head, x in found] if whole else found
+
+
+def edited(source, old, new):
+    """The source of a function with one edit; `…` is its whole body.
+
+    Raises ValueError where the source does not hold `old` exactly once.
     """
-    if id not in answers():
-        raise LookupError(f"exercise {id} cannot be graded without its answer")
-    return answers()[id].reference
-
-
-def _modules(package):
-    package = importlib.import_module(package)
-    names = sorted(found.name for found in pkgutil.iter_modules(package.__path__))
-    return [importlib.import_module(f"{package.__name__}.{name}") for name in names]
+    if old.strip() == "…":
+        node = ast.parse(source).body[0]
+        start = int(ast.get_docstring(node) is not None and len(node.body) > 1)
+        lines = source.splitlines()
+        head = lines[: node.body[start].lineno - 1]
+        return "\n".join([*head, textwrap.indent(textwrap.dedent(new), "    ")]) + "\n"
+    if source.count(old) != 1:
+        raise ValueError(f"{old!r} is {source.count(old)} times in\n{source}")
+    if "\n" in new:
+        line = source[: source.index(old)].rpartition("\n")[2]
+        indent = line[: len(line) - len(line.lstrip())]
+        first, rest = textwrap.dedent(new).split("\n", 1)
+        new = f"{first}\n{textwrap.indent(rest, indent)}"
+    return source.replace(old, new)

@@ -8,14 +8,12 @@ new one would have loaded, and nothing of another chapter's. For Linux, where th
 import contextlib
 import multiprocessing
 import os
-import pkgutil
 import sys
 from importlib.metadata import EntryPoint
 from multiprocessing.context import ForkServerProcess
 
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
 
-EXERCISES = os.path.join(os.path.dirname(__file__), "exercises")
 LOADED = [
     "ipykernel.kernelapp",
     "matplotlib.pyplot",
@@ -24,8 +22,7 @@ LOADED = [
     "ipywidgets",
     "tinytf_course",
     "tinytf.viz",
-    # all of them by a chapter's first `check`
-    *(f"tinytf_course.exercises.{module.name}" for module in pkgutil.iter_modules([EXERCISES])),
+    "tinytf_course.check",  # by a chapter's first `check`
 ]
 
 

@@ -12,7 +12,7 @@ from test_exercises import EXERCISES, by_id
 from tinytf_course import check
 from tinytf_course.check import UNTOUCHED, Verdict, _crash, diagnose, grade
 from tinytf_course.expect import agrees, gradients, numbers
-from tinytf_course.grading import Answers, Exercise, WrongAnswer, hint
+from tinytf_course.grading import Exercise, hint, mistakes
 from tinytf_course.places import COURSE
 
 SPLIT = next(exercise for exercise in EXERCISES if exercise.id == "06.1")
@@ -215,7 +215,7 @@ def test_an_input_destroyed_is_told():
 
 def double(x):
     """Twice x."""
-    raise NotImplementedError
+    return 2 * x
 
 
 def _small(answer):
@@ -234,26 +234,29 @@ def _graph(answer):
     gradients(answer, lambda x: x + x, torch.tensor([3.0]))
 
 
-MISTAKES = (
-    WrongAnswer("squared", lambda x: x**2, "you get [9]", "Squares are no doubles."),
-    WrongAnswer("detached", lambda x: 2 * x.detach(), "no gradient", "Nothing learns."),
-    WrongAnswer("first row", lambda x: 2 * x[:1], "the shape is", "There are more."),
-)
+MISTAKES = tuple(mistakes(
+    """
+squared
+    2 * x => x**2
+    says: you get [9]
+    Squares are not doubles.
+detached
+    2 * x => 2 * x.detach()
+    says: no gradient
+    Nothing learns.
+first row
+    2 * x => 2 * x[:1]
+    says: the shape is
+    There are more.
+""", double))  # fmt: skip
 
 
 @pytest.fixture
-def doubled(monkeypatch):
+def doubled():
     """An exercise of its own, with three mistakes."""
-    exercise = Exercise("99.9", "doubling", 1, 5, "Double it.", "Add.", double,
-                        (_small, _large, _graph))  # fmt: skip
-    of = {"99.9": Answers(lambda x: 2 * x, MISTAKES)}
-    module = sys.modules["tinytf_course.check"]
-    _mistakes = module._mistakes
-    monkeypatch.setattr(module, "exercises", lambda: {"99.9": exercise})
-    monkeypatch.setattr(sys.modules["tinytf_course.grading"], "answers", lambda: of)
-    module._mistakes.cache_clear()
-    yield exercise
-    _mistakes.cache_clear()
+    tests = (_small, _large, _graph)
+    return Exercise("99.9", "doubling", 1, 5, "Double it.", ("Add.",), double, "", tests,
+                    reference=double, wrong=MISTAKES)  # fmt: skip
 
 
 def test_a_mistake_is_named_by_the_tests_that_fail(doubled):
@@ -304,7 +307,10 @@ def test_words_are_evidence_where_results_are_not(doubled, monkeypatch):
 
 
 def test_not_yet_is_not_wrong(doubled):
-    assert grade(doubled, double).reason == "still to be written"
+    def unwritten(x):
+        raise NotImplementedError
+
+    assert grade(doubled, unwritten).reason == "still to be written"
     assert grade(doubled, lambda x: None).reason == "it returns nothing so far"
     assert grade(doubled, lambda x: ...).not_yet
     assert grade(doubled, 3).reason == "the answer is a int; pass the function itself"

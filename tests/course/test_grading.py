@@ -1,10 +1,11 @@
-"""What an exercise is made of."""
+"""What an exercise is made of, and how its file is read."""
 
 from dataclasses import replace
 
-from test_exercises import EXERCISES
+import pytest
 
-from tinytf_course.grading import Exercise, answers, exercises, hint
+from tinytf_course import grading
+from tinytf_course.grading import Exercise, edited, exercises, find, hint, mistakes, stub
 
 
 def split(x, num_heads):
@@ -12,31 +13,99 @@ def split(x, num_heads):
 
     And more.
     """
+    width = x.size(-1) // num_heads
+    return x.unflatten(-1, (num_heads, width))
+
+
+STUB = """def split(x, num_heads):
+    \"\"\"One line.
+
+    And more.
+    \"\"\"
     raise NotImplementedError
+"""
+MADE = Exercise("99.1", "splitting", 2, 5, "Write it.", ("Think.", "More."), split, STUB, ())
 
 
-MADE = Exercise("99.1", "splitting", 2, 5, "Write it.", "Think.", split, ())
+def test_a_stub_is_cut_from_the_reference():
+    assert stub(grading.inspect.getsource(split)) == STUB
+    text = 'class A(nn.Module):\n    """What."""\n\n    def f(self):\n        return 1\n'
+    assert stub(text).endswith("\n\n    def f(self):\n        raise NotImplementedError\n")
 
 
-def test_a_stub_is_what_stands_in_the_file():
-    assert MADE.name == "split"
-    assert MADE.stub == (
-        'def split(x, num_heads):\n    """One line.\n\n    And more.\n    """\n'
-        "    raise NotImplementedError\n"
+def test_what_a_chapter_prints():
+    assert (MADE.name, MADE.stars, MADE.points, MADE.solution) == ("split", "★★☆", 4, "")
+    text = MADE.markdown()
+    assert text.startswith("### Exercise 99.1 · splitting\n\n★★☆ · about 5 minutes\n\nWrite it.\n")
+    assert "<summary>Second hint</summary>\n\nMore." in text
+    assert "Solution" not in text
+    assert (
+        "return x.unflatten(-1, (num_heads, width))\n```"
+        in replace(MADE, reference=split).markdown()
     )
-    assert MADE.stars == "★★☆"
 
 
-def test_an_exercise_without_answers_has_none():
-    assert MADE.answers is None
-    assert MADE.reference is None
-    assert (MADE.wrong, MADE.solution) == ((), "")
-    assert "Solution" not in MADE.markdown()
+def test_one_file_is_read_for_one_exercise():
+    for id in ("05.1", "10.1"):
+        assert find(id) is exercises()[id]
+    with pytest.raises(KeyError, match=r"there are 00\.1, "):
+        find("99.9")
+    assert list(exercises()) == sorted(exercises())
 
 
-def test_each_exercise_has_its_answers():
-    assert exercises().keys() == answers().keys()
-    assert "Solution" in EXERCISES[0].markdown()
+def test_a_file_that_begins_otherwise_is_named(tmp_path, monkeypatch):
+    (tmp_path / "ch99").mkdir()
+    (tmp_path / "ch99" / "split.py").write_text('"""99.1 splitting"""\n')
+    monkeypatch.setattr(grading, "FOLDER", tmp_path)
+    with pytest.raises(ValueError, match="split.py begins with"):
+        grading.files.__wrapped__()
+
+
+def test_a_mistake_edits_the_reference():
+    (two, body) = mistakes(
+        """
+two heads, always
+    x.size(-1) // num_heads => x.size(-1) // 2
+    (num_heads, => (2,
+    says: a
+    Because
+    of this.
+all at once
+    … =>
+        if num_heads:
+            return x
+    says: b
+    Because.
+""",
+        split,
+    )
+    assert two.edits == (("x.size(-1) // num_heads", "x.size(-1) // 2"), ("(num_heads,", "(2,"))
+    assert (two.message, two.why) == ("a", "Because of this.")
+    assert body.answer(3, 1) == 3
+    assert body.answer(3, 0) is None
+    x = grading.importlib.import_module("torch").ones(1, 6)
+    assert two.answer(x, 3).shape == (1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name\n    a => b\n    says: it\n", "'name' needs edits"),
+        ("name\n    says: it\n    Why.\n", "'name' needs edits"),
+        ("name\n    a => b\n    Why.\n", "'name' needs edits"),
+    ],
+)
+def test_a_mistake_that_is_not_whole_is_named(text, message):
+    with pytest.raises(ValueError, match=message):
+        tuple(mistakes(text, split))
+
+
+def test_an_edit_fits_once():
+    assert edited("def f(x):\n    return x + 1\n", "x + 1", "x") == "def f(x):\n    return x\n"
+    with pytest.raises(ValueError, match="'x' is 2 times in"):
+        edited("def f(x):\n    return x\n", "x", "y")
+    lines = edited("def f(x):\n    return x + 1\n", "return x + 1", "x = 2\nreturn x")
+    assert lines == "def f(x):\n    x = 2\n    return x\n"
 
 
 def test_a_test_carries_its_hint():
@@ -45,4 +114,3 @@ def test_a_test_carries_its_hint():
         """it holds"""
 
     assert test.hint == "Look."
-    assert replace(MADE, tests=(test,)).tests[0].hint == "Look."

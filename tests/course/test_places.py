@@ -29,7 +29,7 @@ def test_places_are_as_the_repository_names_them():
 
 
 def test_what_a_chapter_teaches_with_is_no_machinery():
-    machinery = ["", ".check", ".release.judge", ".answers.ch05", ".studiesx"]
+    machinery = ["", ".check", ".release.judge", ".exercises.ch05.lookup", ".studiesx"]
     assert all(is_machinery(places.NAME + inside) for inside in machinery)
     content = [f"{places.NAME}.studies", f"{places.NAME}.phrasebook.lexicon", "tinytf.masks", "x"]
     assert not any(map(is_machinery, content))

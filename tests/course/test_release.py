@@ -26,8 +26,8 @@ def test_one_kind_at_a_time_and_a_chapter_that_exists(tmp_path, capsys):
 
 
 def test_an_edition_without_answers_makes_no_other(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(students, "answers", dict)
-    monkeypatch.setattr(assignments, "answers", dict)
+    monkeypatch.setattr(students, "has_answers", lambda: False)
+    monkeypatch.setattr(assignments, "has_answers", lambda: False)
     for kind in ("students", "nbgrader"):
         assert main(["release", f"--{kind}", str(tmp_path / "x"), "05"]) == 1
         assert "student edition" in capsys.readouterr().err

@@ -1,1 +1,1 @@
-"""The exercises, a module per chapter. Each module lists its own in EXERCISES."""
+"""The exercises, a folder a chapter, a file each; `tinytf_course.grading` says how to write one."""

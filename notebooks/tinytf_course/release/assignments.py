@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from tinytf_course import copies
-from tinytf_course.grading import answers, exercises
+from tinytf_course.grading import exercises, has_answers
 from tinytf_course.outline import CHAPTERS
 from tinytf_course.places import is_machinery
 
@@ -38,7 +38,7 @@ def nbgrader_course(folder, notebooks):
     edition has no answers.
     """
     folder = Path(folder)
-    if not answers():
+    if not has_answers():
         raise ValueError("this is a student edition: release from the full course")
     points = {}
     for notebook in notebooks:

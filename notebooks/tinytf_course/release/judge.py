@@ -70,9 +70,9 @@ def _judge():
 def main():
     """Judge the jobs of each line of stdin, one process each; print a line of verdicts."""
     from tinytf_course.check import _load_meta_device
-    from tinytf_course.grading import answers, exercises
+    from tinytf_course.grading import exercises
 
-    _load_meta_device(), exercises(), answers()  # before the forks, once for all
+    _load_meta_device(), exercises()  # before the forks, once for all
     for line in sys.stdin:
         print(json.dumps([_alone(job) for job in json.loads(line)]), flush=True)
 
@@ -205,9 +205,8 @@ def _define(statements, names):
 def _forged(exercise, grade):
     """What the grader now wrongly accepts, in words; an empty string if it still grades."""
     wrong = [
-        exercise.function,
         lambda *_, **__: None,
-        *(each.answer for each in exercise.wrong[:2]),
+        *(each.answer for each in exercise.wrong[:3]),
     ]
     if any(grade(exercise, answer, TO_GRADE, until_wrong=True).passed for answer in wrong):
         return "makes the grader accept wrong answers"

@@ -35,7 +35,7 @@ def recorded(exercise, tensors):
         "difficulty": exercise.difficulty,
         "minutes": exercise.minutes,
         "statement": exercise.statement,
-        "hint": exercise.hint,
+        "hints": exercise.hints,
         "stub": exercise.stub,
         "id_of_file": f"<exercise {exercise.id}>",
         "changes": list(exercise.changes),

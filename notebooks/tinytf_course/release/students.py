@@ -8,14 +8,14 @@ from pathlib import Path
 from safetensors.torch import save
 
 from tinytf_course import copies
-from tinytf_course.grading import answers, exercises
+from tinytf_course.grading import exercises, has_answers
 from tinytf_course.places import COURSE, PACKAGE, ROOT, place_of
 from tinytf_course.release.recording import recorded
 
 __all__ = ["LEFT_OUT", "student_edition", "without_answers", "write_cases"]
 
 # Folders of the course that only the teacher has: references, oracles, the judge.
-LEFT_OUT = ("answers", "exercises", "notes", "release")
+LEFT_OUT = ("exercises", "notes", "release")
 _FOLDED = re.compile(r"<details>\s*<summary>(.*?)</summary>.*?</details>\n?", re.DOTALL)
 _GIVES_AWAY = re.compile(r"solution|answer|way to think", re.IGNORECASE)
 
@@ -41,7 +41,7 @@ def student_edition(folder, notebooks):
     holds something, or where this edition has no answers itself.
     """
     folder = Path(folder).resolve()
-    if not answers():
+    if not has_answers():
         raise ValueError("this is a student edition itself: release from the full course")
     if folder.exists() and any(folder.iterdir()):
         raise ValueError(f"{folder} is not empty: name a new folder")

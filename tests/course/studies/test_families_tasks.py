@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from tinytf.decoding.search import greedy
 from tinytf.text.words import BOS, EOS
-from tinytf_course.answers.ch22 import my_fill
+from tinytf_course.exercises.ch22.fill import my_fill
 from tinytf_course.phrasebook import Phrasebook
 from tinytf_course.phrasebook.lexicon import MASSES, NOUNS
 from tinytf_course.studies import families as lab

@@ -1,1 +1,0 @@
-"""References, named mistakes and harmless mutants, a module a chapter; left out for students."""

@@ -1,0 +1,246 @@
+"""02.3 where attention looks (★☆☆, 8 minutes)
+
+Write `my_alignment_shares(weights, gold)`, which grades one attention map. Of the target words that
+have a gold link, which share has its largest weight *on* a linked source word, else *beside* one
+(one position to the left or right of any), or else *elsewhere*? `weights` has the shape `(T, S)`,
+and `gold` is a list of links `(source index, target index)`. Return the tuple `(on, beside,
+elsewhere)`.
+
+Hint: Collect the linked source words of each target word first, then take an argmax for each.
+"""
+
+import torch
+
+from tinytf_course.expect import expect, numbers, same, short, tensor
+
+
+def my_alignment_shares(weights, gold):
+    """How often the largest weight is on a gold word, beside one, or elsewhere.
+
+    weights is (T, S), gold a list of links (source index, target index). A target word with links
+    counts once: "on" if its largest weight is on a linked source word, else "beside" if it is on
+    a neighbour of one, else "elsewhere". Returns the three shares (on, beside, elsewhere).
+    """
+    linked = {}
+    for source, target in gold:
+        linked.setdefault(target, []).append(source)
+    on = beside = 0
+    for target, sources in linked.items():
+        best = int(weights[target].argmax())
+        distance = min(abs(best - source) for source in sources)
+        on += distance == 0
+        beside += distance == 1
+    count = len(linked)
+    return on / count, beside / count, (count - on - beside) / count
+
+
+def _shares_slowly(weights, gold):
+    """Target word by target word; a word without a link is passed over."""
+    counts = [0, 0, 0]
+    for t, row in enumerate(weights.tolist()):
+        linked = [source for source, target in gold if target == t]
+        if linked:
+            best = row.index(max(row))
+            near = min(abs(best - source) for source in linked)
+            counts[min(near, 2)] += 1
+    return [count / sum(counts) for count in counts]
+
+
+def _shares(answer, weights, gold, expected=None, note=""):
+    where = f"for weights={short(weights)} and gold={gold}"
+    if weights.numel() > 12:
+        where = f"for a map of {len(weights)} target words and gold={gold}"
+    got = answer(weights, gold)
+    if isinstance(got, torch.Tensor) and got.dim():
+        got = got.tolist()
+    expect(
+        isinstance(got, tuple | list) and len(got) == 3,
+        f"{where}, you return {short(got)}, expected the 3 shares (on, beside, elsewhere)",
+    )
+    got = torch.stack([tensor(part, where).double() for part in got])
+    expected = _shares_slowly(weights, gold) if expected is None else expected
+    same(got, torch.tensor(expected, dtype=torch.float64), where, 1e-6, note)
+
+
+def _row(*weights):
+    return torch.tensor([weights])
+
+
+def test_shares_one_word(answer):
+    """one word: on its link, one place beside it on either side, or two away"""
+    gold = [(2, 0)]
+    _shares(answer, _row(0.1, 0.1, 0.5, 0.2, 0.1), gold, [1, 0, 0])
+    _shares(answer, _row(0.1, 0.5, 0.1, 0.2, 0.1), gold, [0, 1, 0], "1 is beside 2.")
+    _shares(answer, _row(0.1, 0.1, 0.2, 0.5, 0.1), gold, [0, 1, 0], "3 is beside 2.")
+    _shares(answer, _row(0.5, 0.1, 0.2, 0.1, 0.1), gold, [0, 0, 1], "0 is two places from 2.")
+    _shares(answer, _row(0.1, 0.1, 0.2, 0.1, 0.5), gold, [0, 0, 1], "4 is two places from 2.")
+
+
+def test_shares_edges(answer):
+    """there is nothing beside the ends: the last word is not next to the first"""
+    _shares(answer, _row(0.1, 0.2, 0.7), [(0, 0)], [0, 0, 1], "2 is not beside 0.")
+    _shares(answer, _row(0.7, 0.2, 0.1), [(2, 0)], [0, 0, 1], "0 is not beside 2.")
+
+
+def test_shares_direction(answer):
+    """a row is a target word, and a link is (source, target)"""
+    weights = torch.tensor([[0.1, 0.2, 0.7], [0.1, 0.2, 0.7]])
+    note = "Row t belongs to target word t; links are (source, target)."
+    _shares(answer, weights, [(2, 0), (0, 1)], [0.5, 0, 0.5], note)
+    weights = torch.tensor([[0.1, 0.1, 0.8, 0], [0.8, 0.1, 0, 0.1], [0.1, 0.2, 0.1, 0.6]])
+    _shares(answer, weights, [(2, 0), (0, 1), (1, 2)], [2 / 3, 0, 1 / 3], note)
+
+
+def test_shares_neighbours(answer):
+    """of several linked words any is a hit, and a hit is nothing else"""
+    weights, note = (
+        _row(0.1, 0.1, 0.2, 0.6),
+        "3 is linked, and a hit is not beside the other link as well.",
+    )
+    _shares(answer, weights, [(2, 0), (3, 0)], [1, 0, 0], note)
+    _shares(answer, _row(0.1, 0.1, 0.6, 0.2), [(0, 0), (3, 0)], [0, 1, 0], "2 is beside 3.")
+    _shares(answer, _row(0.1, 0.1, 0.6, 0.2), [(3, 0), (0, 0)], [0, 1, 0], "2 is beside 3.")
+
+
+def test_shares_counted(answer):
+    """each linked target word counts once, a word without a link not at all"""
+    weights = torch.tensor([[0.9, 0.1], [0.8, 0.2]])
+    _shares(answer, weights, [(0, 1)], [1, 0, 0], "Target word 0 has no link: leave it out.")
+    _shares(answer, weights, [(0, 0), (1, 0), (1, 1)], [0.5, 0.5, 0],
+            "Two target words, though there are three links.")  # fmt: skip
+
+
+def test_shares_mass(answer):
+    """the largest weight decides, not how much lies there"""
+    _shares(answer, _row(0.3, 0.25, 0.25, 0.2), [(0, 0)], [1, 0, 0],
+            "0.3 is little, and the largest.")  # fmt: skip
+    close = torch.tensor([[0.4, 0.4 + 1e-10, 0.2]], dtype=torch.float64)
+    _shares(answer, close, [(1, 0)], [1, 0, 0], "The second weight is larger by 1e-10.")
+
+
+def test_shares_many(answer):
+    """it agrees with a count word by word"""
+    for seed, (rows, columns) in enumerate([(5, 7), (9, 6), (12, 12)]):
+        weights = numbers(rows, columns, seed=seed, dtype=torch.float64).softmax(dim=-1)
+        gold = [
+            (source, target)
+            for source in range(columns)
+            for target in range(rows)
+            if (3 * source + 5 * target + seed) % 7 == 0
+        ]
+        _shares(answer, weights, gold)
+
+
+def _within(reach=(1,), also_on=False, first=False, wrap=False):
+    """A `my_alignment_shares` that takes other places for neighbours."""
+
+    def shares(weights, gold):
+        linked = {}
+        for source, target in gold:
+            linked.setdefault(target, []).append(source)
+        on = beside = 0
+        for target, sources in linked.items():
+            best = int(weights[target].argmax())
+            sources = sources[:1] if first else sources
+            away = [best - source for source in sources]
+            away += [a % weights.size(1) for a in away] if wrap else []
+            away += [a - weights.size(1) for a in away] if wrap else []
+            hit = best in sources
+            on += hit
+            beside += (also_on or not hit) and any(a in reach for a in away)
+        count = len(linked)
+        return on / count, beside / count, (count - on - beside) / count
+
+    return shares
+
+
+MISTAKES = r"""
+counts links, not words
+    … =>
+        distances = [abs(int(weights[target].argmax()) - source) for source, target in gold]
+        on, beside = distances.count(0), distances.count(1)
+        return on / len(gold), beside / len(gold), (len(gold) - on - beside) / len(gold)
+    says: Two target words, though there are three links
+    A word with two links would count twice, and could never be right on both: collect the links
+    of each target word.
+counts unlinked words
+    … =>
+        shares, linked = my_alignment_shares(weights, gold), len({target for _, target in gold})
+        scale = linked / weights.size(0)
+        return shares[0] * scale, shares[1] * scale, 1 - (shares[0] + shares[1]) * scale
+    says: Target word 0 has no link
+    A target word with no gold link can be neither right nor wrong: leave it out.
+a hit beside another link counted twice
+    … =>
+        return _within((-1, 1), also_on=True)(weights, gold)
+    says: a hit is not beside the other link
+    Where two linked words stand side by side, the largest weight on one is beside the other
+    too. Ask for `beside` only of those that are not `on`.
+only the first link
+    … =>
+        return _within((-1, 1), first=True)(weights, gold)
+    says: 3 is linked
+    A target word may come from several source words; any of them is a hit.
+beside on the right only
+    … =>
+        return _within((1,))(weights, gold)
+    says: 1 is beside 2
+    A word has a neighbour on its left as well.
+beside on the left only
+    … =>
+        return _within((-1,))(weights, gold)
+    says: 3 is beside 2
+    A word has a neighbour on its right as well.
+two places count as beside
+    … =>
+        return _within((-2, -1, 1, 2))(weights, gold)
+    says: 0 is two places from 2
+    Beside is one place to the left or right, no more.
+round the corner
+    … =>
+        return _within((-1, 1), wrap=True)(weights, gold)
+    says: 2 is not beside 0
+    A sentence is no ring: `(best - source) % S` makes its ends neighbours.
+links read backwards
+    … =>
+        return my_alignment_shares(weights, [(t, s) for s, t in gold if s < len(weights)] or gold)
+    says: links are (source, target)
+    A link is (source index, target index), the order in which one reads and writes.
+map read by columns
+    … =>
+        square = max(weights.shape)
+        padded = torch.zeros(square, square, dtype=weights.dtype)
+        padded[: weights.size(0), : weights.size(1)] = weights
+        return my_alignment_shares(padded.T, gold)
+    says: you get
+    A row holds the weights of one target word and sums to 1; a column does not.
+averages the weight
+    … =>
+        linked = {}
+        for source, target in gold:
+            linked.setdefault(target, set()).add(source)
+        on = beside = 0.0
+        for target, sources in linked.items():
+            near = {s + k for s in sources for k in (-1, 1)} - sources
+            on += sum(weights[target, s].item() for s in sources)
+            beside += sum(weights[target, s].item() for s in near if 0 <= s < weights.size(1))
+        return on / len(linked), beside / len(linked), 1 - (on + beside) / len(linked)
+    says: you get
+    That is the mass on gold, a fine measure, but another one: a map can have its largest weight
+    on gold and most of its mass elsewhere.
+beside includes on
+    … =>
+        on, beside, elsewhere = my_alignment_shares(weights, gold)
+        return on, on + beside, elsewhere
+    says: you get
+    “Within one” holds both cases. Here they are apart.
+"""
+
+HARMLESS = r"""
+best = … => best = weights[target].argmax()
+    a tensor of one number counts as it
+best = … => …weights.detach()…
+    a place carries no gradient
+distance = … => …abs(source - best)…
+    a distance has no sign
+"""

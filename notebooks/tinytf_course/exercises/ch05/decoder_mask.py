@@ -1,0 +1,173 @@
+"""05.2 causal and padding mask together (★★☆, 10 minutes)
+
+Write `my_decoder_mask(ids, pad_id=0)`, which returns the mask of a decoder's self-attention for a
+batch of token ids of shape `(B, T)`. The mask is boolean, of shape `(B, 1, T, T)`, and `True` where
+the key is neither later than the query nor padding.
+
+Hint: Combine two masks that broadcast against each other: one has an axis of size 1 for the
+sentences, the other for the queries. Both have to be on the device of `ids`.
+"""
+
+import torch
+
+from tinytf_course.expect import agrees, expect, same, short, tensor, travels
+
+
+def my_decoder_mask(ids, pad_id=0):
+    """Which positions each position of a batch may attend to, (B, T) -> (B, 1, T, T).
+
+    True where the key is not padding and not later than the query.
+    """
+    T = ids.size(1)
+    causal = torch.ones(T, T, dtype=torch.bool, device=ids.device).tril()
+    return causal & (ids != pad_id)[:, None, None, :]
+
+
+IDS = torch.tensor([[5, 6, 7, 0], [0, 0, 8, 9]])
+_IDS = f"for ids={short(IDS)}"
+
+
+def test_mask_shape(answer):
+    """the mask is boolean, with an axis for the heads"""
+    got = tensor(answer(IDS), _IDS)
+    expect(got.dtype == torch.bool, f"{_IDS}, the dtype is {got.dtype}, expected torch.bool")
+    why = "a row for each query and a column for each key"
+    if got.dim() == 3:
+        why = (
+            "the scores are (B, H, T, T), and a three-axis mask lines its batch up with their heads"
+        )
+    message = f"{_IDS}, the shape is {tuple(got.shape)}, expected (2, 1, 4, 4): {why}"
+    expect(got.shape == (2, 1, 4, 4), message)
+
+
+def _cells(answer, wanted, note):
+    got = tensor(answer(IDS), _IDS).expand(2, 1, 4, 4)[:, 0]
+    for b in range(2):
+        for t in range(4):
+            for s in range(4):
+                if wanted(b, t, s) is not None:
+                    message = f"{_IDS}, sentence {b}, query {t} and key {s}: {bool(got[b, t, s])}; "
+                    expect(bool(got[b, t, s]) == wanted(b, t, s), message + note)
+
+
+def test_no_future(answer):
+    """no position attends to a later one"""
+    _cells(answer, lambda b, t, s: False if s > t else None, "a later key is hidden, so False")
+
+
+def test_sees_itself(answer):
+    """a real position attends to itself"""
+    real = (IDS != 0).tolist()
+    note = "a position may attend to itself, so True"
+    _cells(answer, lambda b, t, s: True if s == t and real[b][t] else None, note)
+
+
+def test_sees_past(answer):
+    """a position attends to the real positions before it"""
+    real = (IDS != 0).tolist()
+    note = "an earlier word may be attended to, so True"
+    _cells(answer, lambda b, t, s: True if s < t and real[b][s] else None, note)
+
+
+def test_no_padding(answer):
+    """no position attends to padding"""
+    real = (IDS != 0).tolist()
+    note = "padding is never attended to, so False"
+    _cells(answer, lambda b, t, s: None if real[b][s] else False, note)
+
+
+def test_other_pad(answer):
+    """the padding id is the argument"""
+    got = tensor(answer(torch.tensor([[0, 9]]), 9), "for ids=[[0, 9]], pad_id=9")
+    where, note = "for ids=[[0, 9]], pad_id=9, the four cells", "Here 9 is padding and 0 is a word."
+    same(got.reshape(-1), [True, False, True, False], where, note=note)
+
+
+def test_any_length(answer):
+    """any number of sentences of any length, down to a single word"""
+    for ids in (torch.tensor([[4]]), torch.tensor([[3, 0], [0, 3], [3, 4]]), IDS[:, :3]):
+        wanted = [
+            [[[s <= t and row[s] != 0 for s in range(len(row))] for t in range(len(row))]]
+            for row in ids.tolist()
+        ]
+        agrees(answer, torch.tensor(wanted), ids)
+
+
+def test_mask_elsewhere(answer):
+    """the mask is made where the ids are"""
+    travels(answer, IDS)
+
+
+def _triangle(ids, diagonal=0):
+    return torch.ones(ids.size(1), ids.size(1), dtype=torch.bool).tril(diagonal)
+
+
+def _real_keys(ids, pad_id):
+    return (ids != pad_id)[:, None, None, :]
+
+
+MISTAKES = r"""
+look-ahead inverted
+    … =>
+        return ~_triangle(ids) & _real_keys(ids, pad_id)
+    says: a later key is hidden
+    `triu(1)` marks the future; here it came in as what may be attended to. Such a model sees
+    only the future: training looks perfect, generation gets nothing right.
+padding forgotten
+    … =>
+        return _triangle(ids).expand(ids.size(0), 1, -1, -1)
+    says: padding is never attended to
+    Padding on the right lies in the future of every word, so the causal mask happens to hide
+    it. Padding on the left, or in the middle, is attended to.
+diagonal excluded
+    … =>
+        return _triangle(ids, -1) & _real_keys(ids, pad_id)
+    says: a position may attend to itself
+    `tril(-1)` hides the diagonal too. The input is already shifted by one, so a position may
+    see itself; otherwise the first one has nothing to see.
+no axis for the heads
+    … =>
+        return _triangle(ids) & (ids != pad_id)[:, None, :]
+    says: lines its batch up with their heads
+    Broadcasting aligns shapes from the right, so (B, T, T) meets (B, H, T, T) as (1, B, T, T).
+    It crashes, unless B equals H: then head h silently gets the mask of sentence h.
+True means hide
+    … =>
+        return ~(_triangle(ids) & _real_keys(ids, pad_id))
+    says: a later key is hidden
+    This is the opposite convention, that of `nn.MultiheadAttention`. In this course True means
+    “may attend”.
+the future in place of the past
+    … =>
+        return (
+            torch.ones(ids.size(1), ids.size(1), dtype=torch.bool).triu()
+            & _real_keys(ids, pad_id)
+        )
+    says: a later key is hidden
+    `triu` keeps what is above the diagonal, where the key is later than the query. What may be
+    seen lies below: `tril`.
+padding hides queries, not keys
+    … =>
+        return _triangle(ids) & (ids != pad_id)[:, None, :, None]
+    says: padding is never attended to
+    Padding has to be hidden as a key, along the last axis, where the softmax runs.
+padding hides queries too
+    … =>
+        return _triangle(ids) & _real_keys(ids, pad_id) & (ids != pad_id)[:, None, :, None]
+    says: an earlier word may be attended to
+    Hiding padding as a key is enough. What a padded query finds is never read, and an empty row
+    is a chance for NaN.
+"""
+
+HARMLESS = r"""
+causal = torch.ones(T, T, dtype=torch.bool, device=ids.device).tril() => causal = torch.ones(T, T, dtype=torch.bool, device=ids.device).tril().detach()
+    whole numbers and booleans carry no gradient
+return causal & (ids != pad_id)[:, None, None, :] => return (causal & (ids != pad_id)[:, None, None, :]).detach()
+    whole numbers and booleans carry no gradient
+return causal & (ids != pad_id)[:, None, None, :] => return causal.detach() & (ids != pad_id)[:, None, None, :]
+    whole numbers and booleans carry no gradient
+return causal & (ids != pad_id)[:, None, None, :] => return causal & (ids.detach() != pad_id)[:, None, None, :]
+    whole numbers and booleans carry no gradient
+return causal & (ids != pad_id)[:, None, None, :] => return causal & (ids.float() != pad_id)[:, None, None, :]
+    a vocabulary is below 2^24
+"""

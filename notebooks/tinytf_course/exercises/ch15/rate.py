@@ -1,0 +1,132 @@
+"""15.1 a schedule that waits (★☆☆, 10 minutes)
+
+The cosine has to know from its first step when it will end. Another schedule decides late: it rises
+in a straight line to `lr` over `warmup` steps (`lr` is reached at step `warmup`), stays there for
+as long as you like, and over the last `fall` steps falls in a straight line, to reach 0 at step
+`steps`. Afterwards it is 0. Write `my_rate(step, lr, warmup, steps, fall)`, with steps counted from
+1. `warmup` and `fall` are at least 1, and together at most `steps`.
+
+Hint: Three straight lines: the rate is the least of them, and never below 0.
+"""
+
+from tinytf_course.expect import same, tensor
+
+
+def my_rate(step, lr, warmup, steps, fall):
+    """The learning rate at `step`, counted from 1: rise, stay, fall, each in a straight line.
+
+    It rises for `warmup` steps to reach lr at step `warmup`, stays there, and falls over the last
+    `fall` steps to reach 0 at step `steps`. Afterwards it is 0.
+    """
+    rise, left = step / warmup, (steps - step) / fall
+    return lr * max(0.0, min(1.0, rise, left))
+
+
+def _rate_is(answer, expected, note, step, lr=0.5, warmup=10, steps=100, fall=20):
+    where = f"for step={step}, lr={lr}, warmup={warmup}, steps={steps}, fall={fall}"
+    got = tensor(answer(step, lr, warmup, steps, fall), where).double()
+    same(got, expected, where, note=note, tolerance=1e-9)
+
+
+def test_rises(answer):
+    """it rises in a straight line, and reaches lr at the end of the warm-up"""
+    _rate_is(answer, 0.05, "The first of ten steps: a tenth of the way.", 1)
+    _rate_is(answer, 0.2, "Four tenths of the way.", 4)
+    _rate_is(answer, 0.5, "The warm-up ends here.", 10)
+
+
+def test_stays(answer):
+    """it stays at lr until the fall begins"""
+    for step in (11, 50, 80):
+        _rate_is(answer, 0.5, "The fall begins after step 80.", step)
+
+
+def test_falls(answer):
+    """it falls in a straight line to 0 at the last step"""
+    _rate_is(answer, 0.475, "One of twenty steps down.", 81)
+    _rate_is(answer, 0.25, "Half of the way down.", 90)
+    _rate_is(answer, 0.025, "One step before the last.", 99)
+    _rate_is(answer, 0.0, "The last step.", 100)
+
+
+def test_over(answer):
+    """after the last step it is 0, and never negative"""
+    for step in (101, 150):
+        _rate_is(answer, 0.0, "Training is over.", step)
+
+
+def test_other_settings(answer):
+    """any settings: one step of warm-up, a fall of one step, no plateau between"""
+    _rate_is(answer, 0.3, "A warm-up of one step is none.", 1, 0.3, 1, 8, 2)
+    _rate_is(answer, 0.3, "A fall of one step.", 7, 0.3, 2, 8, 1)
+    _rate_is(answer, 0.0, "A fall of one step.", 8, 0.3, 2, 8, 1)
+    for step in range(1, 13):  # rises for 5 steps, stays for none, falls for 7
+        wanted = 0.007 * (step / 5 if step <= 5 else (12 - step) / 7)
+        _rate_is(answer, wanted, "There is no plateau here.", step, 0.007, 5, 12, 7)
+
+
+def _three_parts(up, down, after=lambda lr: 0.0):
+    """A `my_rate` of three branches; `up` and `down` give the share of lr."""
+
+    def rate(step, lr, warmup, steps, fall):
+        if step > steps:
+            return after(lr)
+        if step <= warmup:
+            return lr * up(step, warmup)
+        if step > steps - fall:
+            return lr * down(steps - step, fall)
+        return lr
+
+    return rate
+
+
+MISTAKES = r"""
+starts at 0
+    … =>
+        return _three_parts(lambda s, w: (s - 1) / w, lambda left, f: left / f)(step, lr, warmup, steps, fall)
+    says: The first of ten steps
+    Steps count from 1. A first step of rate 0 does nothing, and lr comes a step late.
+divided in whole numbers
+    … =>
+        return lr * max(0, min(1, step // warmup, (steps - step) // fall))
+    says: One of twenty steps down
+    `//` rounds down: until the end of the warm-up the rate is 0, and in the fall it is 0 again.
+    `/` gives the share of the way.
+arrives a step late
+    … =>
+        return _three_parts(lambda s, w: s / (w + 1), lambda left, f: left / f)(step, lr, warmup, steps, fall)
+    says: The first of ten steps
+    Divided by warmup + 1, the rise ends just below lr.
+never reaches 0
+    … =>
+        return _three_parts(lambda s, w: s / w, lambda left, f: (left + 1) / f)(step, lr, warmup, steps, fall)
+    says: One of twenty steps down
+    The fall begins a step late, and at the last step something is left of the rate.
+negative after the end
+    … =>
+        return lr * min(1.0, step / warmup, (steps - step) / fall)
+    says: Training is over
+    The falling line goes on below 0, and a negative rate climbs. Keep it at 0.
+lr again after the end
+    … =>
+        return _three_parts(lambda s, w: s / w, lambda left, f: left / f, after=lambda lr: lr)(step, lr, warmup, steps, fall)
+    says: Training is over
+    After the last step the rate springs back to lr.
+no plateau
+    … =>
+        return lr * max(0.0, min(step / warmup, (steps - step) / (steps - warmup)))
+    says: The fall begins after step 80
+    It falls from the end of the warm-up on; `fall` says how many steps the fall takes.
+the fall takes `steps`
+    … =>
+        return lr * max(0.0, min(1.0, step / warmup, (steps + fall - step) / fall))
+    says: One of twenty steps down
+    The fall is part of the `steps`, the last of them: it begins after `steps - fall`.
+"""
+
+HARMLESS = r"""
+… => rise, left = ((steps - step) / fall, step / warmup)
+    the least has no order
+… => …max(-0.0, …
+    as a number, -0.0 equals 0.0
+"""

@@ -1,0 +1,342 @@
+"""20.1 repair a top-p (★★★, 12 minutes)
+
+Code like this is passed around as top-p, and with a single text it seems to work. In a batch of
+eight, the first text turns into nonsense, and the others read as if there were no filter.
+
+```python
+def my_top_p(logits, p):
+    ranked, order = logits.sort(dim=-1, descending=True)
+    out = ranked.softmax(dim=-1).cumsum(dim=-1) > p
+    logits[0, order[out]] = -math.inf
+    return logits
+```
+
+Repair it, and add one argument. `my_top_p(logits, p, least=1)` keeps, in each row of `logits` (B,
+V), the fewest tokens whose probabilities sum to p or more, and gives all others `-inf`. A set that
+holds exactly p is complete. The first `least` tokens of the ranking, from the likeliest down, stay
+in any case, even if fewer hold p.
+
+Hint: The code has three faults. Which rows lose tokens? Which token is the first to be dropped?
+What becomes of the caller's `logits`?
+
+Hint: Sort each row and sum. A token is ruled out if the likelier ones alone hold p already and it
+is not one of the first `least`. This is known in sorted order, and `scatter` takes it back to the
+tokens' own positions, in every row.
+"""
+
+import math
+
+import torch
+
+from tinytf_course.expect import agrees, expect, gradients, numbers, same, tensor
+from tinytf_course.words import given, short
+
+
+def my_top_p(logits, p, least=1):
+    """Keep the fewest tokens that hold p, but `least` or more, in each row of logits (B, V).
+
+    The others get -inf.
+    """
+    ranked, order = logits.sort(dim=-1, descending=True)
+    probs = ranked.softmax(dim=-1)
+    before = probs.cumsum(dim=-1) - probs  # what the likelier ones hold without this token
+    enough = before >= p
+    enough[:, :least] = False
+    out = torch.zeros_like(enough).scatter(-1, order, enough)
+    return logits.masked_fill(out, -math.inf)
+
+
+INF = math.inf
+P = torch.tensor([[0.125, 0.5, 0.25, 0.125], [0.0625, 0.1875, 0.125, 0.625]])
+LOGITS = P.log()
+_P = f"for rows of probability {short(P)}"
+
+
+def _kept(answer, p, expected, note, rows=slice(None)):
+    where = f"{_P if rows == slice(None) else 'for a row of probability ' + short(P[rows])}, p={p}"
+    got = tensor(answer(LOGITS[rows], p), where)
+    expect(got.dim() == 2 and got.size(1) == 4, f"{where}, the shape is {tuple(got.shape)}")
+    kept = [row.isfinite().nonzero()[:, 0].tolist() for row in got]
+    expect(kept == expected, f"{where}, you keep the tokens {kept}, expected {expected}. {note}")
+
+
+def _ranked(logits):
+    """The ids of a row from the likeliest on; of equals the lowest id first."""
+    row = logits.tolist()
+    return sorted(range(len(row)), key=lambda i: (-row[i], i))
+
+
+def _p_by_rank(logits, p, least=1):
+    """Row by row, token by token from the likeliest on, summed in float64."""
+    stay = torch.zeros(logits.shape, dtype=torch.bool)
+    for b, row in enumerate(logits.detach()):
+        probs, held = row.double().softmax(-1).tolist(), 0.0
+        for number, i in enumerate(_ranked(row)):
+            if held >= p and number >= least:
+                break
+            stay[b, i] = True
+            held += probs[i]
+    return torch.where(stay, logits, -INF)
+
+
+def _p_agrees(answer, logits, *arguments, note=""):
+    """The tokens kept, as ids, against the oracle."""
+    where = given(answer, (logits, *arguments))
+    got = tensor(answer(logits, *arguments), where)
+    message = f"{where}, the shape is {tuple(got.shape)}, expected {tuple(logits.shape)}"
+    expect(got.shape == logits.shape, message)
+    wanted = _p_by_rank(logits, *arguments).isfinite()
+    for b, (mine, theirs) in enumerate(zip(got.isfinite(), wanted, strict=True)):
+        kept, expected = (row.nonzero()[:, 0].tolist() for row in (mine, theirs))
+        message = f"{where}, in row {b} you keep the tokens {short(kept)}"
+        expect(kept == expected, f"{message}, expected {short(expected)}. {note}")
+
+
+def _p_counts(answer, logits, p, count, note):
+    """How many tokens of one row are kept, where it is open which."""
+    where = f"{given(answer, (logits, p))}"
+    kept = int(tensor(answer(logits, p), where).isfinite().sum())
+    expect(kept == count, f"{where}, you keep {kept} tokens, expected {count}. {note}")
+
+
+def test_p_one_row(answer):
+    """in one row, it keeps what it takes to reach p"""
+    _kept(answer, 0.7, [[1, 2]], "0.5 + 0.25 reaches 0.7, and fewer do not.", slice(0, 1))
+
+
+def test_p_rows(answer):
+    """each row has a nucleus of its own"""
+    note = "Row 1 is surer, and needs its best token only."
+    _kept(answer, 0.6, [[1, 2], [3]], note)
+
+
+def test_p_exact(answer):
+    """exactly p is enough"""
+    where = "for a row of four equal logits, p=0.5"
+    got = tensor(answer(torch.zeros(1, 4), 0.5), where)
+    kept = int(got.isfinite().sum())
+    message = f"{where}, you keep {kept} tokens, expected 2: two of them hold exactly 0.5"
+    expect(got.shape == (1, 4) and kept == 2, message)
+
+
+def test_p_never_empty(answer):
+    """a small p leaves the likeliest token"""
+    _kept(answer, 0.1, [[1], [3]], "There must be something to draw from.")
+
+
+def test_p_least(answer):
+    """at least as many as asked stay, the likeliest"""
+    where = f"{_P}, p=0.1, least=2"
+    got = tensor(answer(LOGITS, 0.1, 2), where)
+    kept = [row.isfinite().nonzero()[:, 0].tolist() for row in got]
+    message = f"{where}, you keep the tokens {kept}, expected [[1, 2], [1, 3]]"
+    expect(
+        kept == [[1, 2], [1, 3]], f"{message}. Two are asked for, and in each row its likeliest."
+    )
+
+
+def test_p_least_is_no_extra(answer):
+    """a nucleus that has as many already stays as it is"""
+    row = LOGITS[:1]
+    note = "0.5 + 0.25 reaches 0.7, and these are two: `least` asks for no more than `p` does."
+    _p_agrees(answer, row, 0.7, 2, note=note)
+    _p_agrees(answer, row, 0.8, 2, note="It takes three to reach 0.8, and two are asked for.")
+    _p_agrees(answer, row, 0.8, 3, note="It takes three to reach 0.8, and three are asked for.")
+
+
+def test_p_least_row_by_row(answer):
+    """whether `least` matters is each row's own affair"""
+    note = "Row 0 needs two for 0.6 anyway; row 1 needs one, and two are asked for."
+    _p_agrees(answer, LOGITS, 0.6, 2, note=note)
+    note = "Row 0 needs one, and two are asked for; row 1 needs two for 0.6 anyway."
+    _p_agrees(answer, LOGITS.flip(0), 0.6, 2, note=note)
+    three = torch.tensor([[0.7, 0.2, 0.1], [0.4, 0.3, 0.3], [0.1, 0.1, 0.8]]).log()
+    _p_agrees(answer, three, 0.75, 2, note="Row 1 needs three for 0.75, the others two or one.")
+
+
+def test_p_all(answer):
+    """p = 1 keeps all, p = 0 the `least` likeliest, and never are there more than all"""
+    even = torch.zeros(2, 4)
+    _p_agrees(answer, even, 1.0)
+    _p_agrees(answer, LOGITS, 0.0, note="One stays at least, even for p = 0.")
+    _p_agrees(answer, LOGITS, 0.0, 1)
+    _p_agrees(answer, LOGITS, 0.3, 4)
+    _p_agrees(answer, LOGITS, 0.9, 9, note="There are no more than four.")
+    _p_agrees(answer, torch.tensor([[3.0], [-2.0]]), 0.5, 1)
+
+
+def test_p_many(answer):
+    """in larger vocabularies, for any p and `least`, however far apart the logits"""
+    for seed, (rows, size, p, least) in enumerate(
+        [(3, 7, 0.5, 1), (2, 40, 0.9, 3), (5, 40, 0.35, 12), (4, 9, 0.97, 1), (3, 30, 0.8, 6)]
+    ):
+        _p_agrees(answer, numbers(rows, size, seed=seed, scale=2), p, least)
+    far = numbers(3, 6, seed=7, scale=300, shift=1000)
+    _p_agrees(answer, far, 0.9, 1, note="`exp(1000)` is infinite; `softmax` is not.")
+    _p_agrees(answer, far, 0.9, 2, note="The second likeliest stays, at probability 0 even.")
+
+
+def test_p_values(answer):
+    """what stays keeps its logit"""
+    expected = torch.where(torch.tensor([[False, True, True, False]]), LOGITS[:1], -INF)
+    same(answer(LOGITS[:1], 0.7), expected, f"for the logits {short(LOGITS[:1])}, p=0.7")
+
+
+def test_p_kinds(answer):
+    """and its dtype and its gradient"""
+    for dtype in (torch.float64, torch.float16):
+        few = torch.tensor([[0.1, 3.0, 1.0, 2.0], [4.0, 0.5, 2.0, 3.0]], dtype=dtype)
+        agrees(answer, _p_by_rank, few, 0.8)
+        agrees(answer, _p_by_rank, few, 0.8, 3)
+    near = torch.tensor([[0.0, 0.0, 0.0, 1e-10]], dtype=torch.float64)
+    note = "Token 3 holds a quarter and 1.9e-11, in float64."
+    agrees(answer, _p_by_rank, near, 0.25 + 1e-11, note=note)
+    _p_counts(answer, near, 0.25 + 3e-11, 2, note)
+    gradients(answer, _p_by_rank, numbers(3, 5, seed=4), 0.7, 2)
+
+
+def _out(logits, hide):
+    return logits.masked_fill(hide, -INF)
+
+
+def _in_the_graph_no_more(keep):
+    """A rule whose result is cut off from the graph."""
+    return lambda logits, *arguments: keep(logits, *arguments).detach()
+
+
+def _nucleus(
+    enough=lambda total, p: total >= p, shift=True, back="scatter", order=True, spare=True
+):
+    def answer(logits, p, least=1):
+        ranked, ids = logits.sort(dim=-1, descending=True)
+        if not order:
+            ranked, ids = logits, torch.arange(logits.size(-1)).expand_as(logits)
+        out = enough(ranked.softmax(-1).cumsum(-1), p)
+        if shift:
+            out = torch.cat([torch.zeros_like(out[:, :1]), out[:, :-1]], dim=1)
+        if spare:
+            out[:, :least] = False
+        if back == "row 0":
+            logits[0, ids[out]] = -INF
+            return logits
+        if back == "scatter":
+            out = torch.zeros_like(out).scatter(1, ids, out)
+        return _out(logits, out)
+
+    return answer
+
+
+MISTAKES = r"""
+all rows' tokens removed from row 0
+    … =>
+        return _nucleus(enough=lambda total, p: total > p, back="row 0")(logits, p, least)
+    says: Row 1 is surer
+    Indexing with a mask flattens it: row 0 loses what any row rules out, the others keep
+    everything. With one row it works.
+one token too many at a tie
+    … =>
+        return _nucleus(enough=lambda total, p: total > p)(logits, p, least)
+    says: you keep 3 tokens, expected 2
+    With `>` a set that holds exactly p is not yet complete, and one more comes in.
+the token that reaches p is lost
+    … =>
+        return _nucleus(shift=False)(logits, p, least)
+    says: 0.5 + 0.25 reaches 0.7
+    The running sum counts the token itself. It is out only if the sum *before* it has reached
+    p; else the set holds less than p, and may be empty.
+not sorted
+    … =>
+        return _nucleus(order=False)(logits, p, least)
+    says: 0.5 + 0.25 reaches 0.7
+    A running sum in the order of the ids keeps the first tokens of the vocabulary, not the
+    likeliest.
+the mask left in sorted order
+    … =>
+        return _nucleus(back="none")(logits, p, least)
+    says: 0.5 + 0.25 reaches 0.7
+    Column j of the sorted mask is the j-th likeliest token, not token j. Scatter it.
+a threshold on each probability
+    … =>
+        return _out(logits, logits.softmax(-1) < 1 - p)
+    says: p=0.1, you keep the tokens
+    p is a share of the sum, not a bound for each token.
+least forgotten
+    … =>
+        return _nucleus(spare=False)(logits, p, least)
+    says: Two are asked for
+    Where one token alone holds p, the others went, whatever `least` says.
+the lowest ids spared
+    … =>
+        return (
+                                       my_top_p(logits, p).where(
+                torch.arange(logits.size(-1)) >= least, logits
+            )
+        )
+    says: 0.5 + 0.25 reaches 0.7
+    `[:, :least]` was applied after the mask had gone back to the tokens' own places: do it in
+    sorted order.
+returns probabilities
+    … =>
+        return my_top_p(logits, p).softmax(-1).where(my_top_p(logits, p) > -INF, -INF)
+    says: for the logits
+    Return logits, so that the next rule, or the draw, can go on from them.
+moved by `least`
+    … =>
+        ranked, order = logits.sort(dim=-1, descending=True)
+        out = (ranked.softmax(-1).cumsum(-1) >= p).roll(least, -1)
+        out[:, :least] = False
+        return _out(logits, torch.zeros_like(out).scatter(-1, order, out))
+    says: `least` asks for no more than `p` does
+    The mask was moved by `least` places instead of one: a nucleus that has enough gets `least -
+    1` tokens more. Move by one, then spare the first `least`.
+row 0 decides about `least`
+    … =>
+        nucleus = my_top_p(logits, p)
+        if int(nucleus[0].isfinite().sum()) >= least:
+            return nucleus
+        return _out(logits, logits < logits.topk(least).values[:, -1:])
+    says: row 1 needs one, and two are asked for
+    Some rows have enough tokens and others have not: decide in every row.
+all rows get `least` if one needs it
+    … =>
+        nucleus = my_top_p(logits, p)
+        if bool((nucleus.isfinite().sum(-1) >= least).all()):
+            return nucleus
+        return _out(logits, logits < logits.topk(least).values[:, -1:])
+    says: Row 1 needs three
+    A row whose nucleus is larger than `least` keeps its nucleus.
+cut off from the graph
+    … =>
+        return _in_the_graph_no_more(my_top_p)(logits, p, least)
+    says: no gradient reaches `logits`
+    What stays is the logit itself: `masked_fill` and `where` let gradients through.
+"""
+
+HARMLESS = r"""
+probs = … => ….detach()…
+    places and masks carry no gradient
+before = … => ….detach()…
+    places and masks carry no gradient
+enough… => …detach()…
+    places and masks carry no gradient
+out = … => ….detach()…
+    places and masks carry no gradient
+return … => …out.detach()…
+    places and masks carry no gradient
+ranked, order = … => ranked, order = logits.detach().sort(…
+    places and masks carry no gradient
+ranked, order = … => ranked, order = logits.sort(descending=True)
+    -1 is the default
+… => …dim=1…
+    there are two axes: 1 is the last
+out = … => ….scatter(1, …
+    there are two axes: 1 is the last
+… => ….double()
+    only compared, and no less exactly
+before = … => before = probs.cumsum(dim=-1) - probs.float()
+    wrong by 1e-8 at most
+out = … => out = enough.scatter(…
+    every place is written over
+out = … => out = torch.ones_like(…
+    every place is written over
+"""

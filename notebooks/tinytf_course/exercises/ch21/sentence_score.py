@@ -1,0 +1,276 @@
+"""21.2 how likely is a sentence? (★★☆, 10 minutes)
+
+Write `my_sentence_score(logits_of, ids, mask_id, asked)`, which returns the pseudo-log-likelihood
+of one sentence in nats, as a tensor. `ids` (S,) is the sentence with its special tokens, `asked`
+(S,) is True at the words to be predicted, each of them masked by itself, and `logits_of` maps ids
+(B, S) to logits (B, S, V). Call `logits_of` once, on a batch with one row for each predicted word.
+
+Hint: The rule in detail: `asked` is True at one word or more. Logits may be of any size, and the
+result has their dtype.
+
+Hint: Repeat the sentence once for each position in `asked.nonzero()`. In row i one position is
+masked. At which position do you read row i's logits, and for which word?
+"""
+
+import torch
+
+from tinytf_course.expect import expect, numbers, same
+from tinytf_course.grading import hint
+from tinytf_course.words import described, short
+
+
+def my_sentence_score(logits_of, ids, mask_id, asked):
+    """Return a sentence's pseudo-log-likelihood under a masked language model, in nats.
+
+    Each word where asked (S,) is True is predicted with only this word masked by mask_id and all
+    other ids (S,) left as they are. logits_of maps ids (B, S) to logits (B, S, V).
+    """
+    places = asked.nonzero().flatten()  # (n,)
+    rows = torch.arange(len(places))
+    read = ids.repeat(len(places), 1)  # (S,) -> (n, S)
+    read[rows, places] = mask_id
+    log_p = logits_of(read)[rows, places].log_softmax(dim=-1)  # (n, S, V) -> (n, V)
+    return log_p[rows, ids[places]].sum()
+
+
+_VOCABULARY = 7  # the words; the mask has the next id
+
+
+class _Reader:
+    """A model in which every word moves the logits at every place, as in BERT."""
+
+    __name__ = "logits_of"
+
+    def __init__(self, length, seed=0, scale=1.0, dtype=torch.float32):
+        self.said = scale * numbers(_VOCABULARY + 1, _VOCABULARY, seed=seed, dtype=dtype)
+        self.reach = numbers(length, length, seed=seed + 50, dtype=dtype)
+        self.sizes = []
+
+    def __call__(self, ids):
+        """Logits (B, S, V) for ids (B, S)."""
+        self.sizes.append(tuple(ids.shape))
+        return self.reach @ self.said[ids]
+
+
+def _one_by_one(model, ids, asked):
+    """Ask for one word after the other, in float64."""
+    said, reach = model.said.double(), model.reach.double()
+    total = torch.zeros((), dtype=torch.float64)
+    for place in asked.nonzero().flatten().tolist():
+        read = ids.clone()
+        read[place] = _VOCABULARY
+        logits = (reach @ said[read])[place]
+        total = total + logits[ids[place]] - logits.logsumexp(dim=0)
+    return total.to(model.said.dtype)
+
+
+def _scored(answer, ids, asked, note="", **how):
+    """Expect the sum for these words; the model that was asked."""
+    ids, asked = torch.tensor(ids), torch.tensor(asked, dtype=torch.bool)
+    model, reading = _Reader(len(ids), **how), _Reader(len(ids), **how)
+    where = f"for ids={short(ids)}, asked={short(asked.long())} and mask_id={_VOCABULARY}"
+    if how.get("scale", 1.0) > 1:
+        where += " and logits in the thousands"
+    got = answer(reading, ids, _VOCABULARY, asked)
+    tensor = isinstance(got, torch.Tensor)
+    expect(tensor, f"{where}, you return {described(got)}, expected a tensor")
+    same(got, _one_by_one(model, ids, asked), where, note=note, dtype=True)
+    return where, reading
+
+
+def test_one_word(answer):
+    """one word is hidden, and the log-probability of what stood there is found"""
+    note = "Place 1 alone is asked, where a 4 stood; the model reads the mask there."
+    _scored(answer, [1, 4, 2], [0, 1, 0], note)
+
+
+def test_others_in_sight(answer):
+    """all other words are in sight, those that are asked for, too"""
+    note = "While place 1 is asked for, place 2 shows its word, and the other way round."
+    _scored(answer, [1, 4, 3, 2], [0, 1, 1, 0], note)
+
+
+def test_sum_of_all(answer):
+    """all that are asked count, and once each, also a word that comes again"""
+    note = "The 4 stands at two places, and each is asked for by itself."
+    _scored(answer, [1, 4, 3, 4, 2], [0, 1, 1, 1, 0], note)
+    _scored(answer, [1, 4, 3, 4, 5, 2], [0, 0, 1, 1, 0, 0])
+    _scored(answer, [5, 5], [1, 1])
+
+
+def test_one_call(answer):
+    """the model is called once, with a row for each word that is asked"""
+    where, reading = _scored(answer, [1, 4, 3, 5, 2], [0, 1, 1, 1, 0])
+    calls = [f"{rows} rows" if rows > 1 else "one row" for rows, *_ in reading.sizes]
+    message = f"{where}, the model is called {len(calls)} times, with {', '.join(calls)}"
+    expect(len(calls) == 1, f"{message}; expected one call, with 3 rows")
+    rows = reading.sizes[0][0]
+    expect(rows == 3, f"{where}, the model reads {rows} rows, expected 3: a row for each word")
+
+
+@hint("`log_softmax` never makes a probability, so none can become 0.")
+def test_large(answer):
+    """logits may be of any size"""
+    for seed in (1, 2):
+        _scored(answer, [1, 4, 3, 2], [0, 1, 1, 0], "No probability is 0.", seed=seed, scale=3e3)
+
+
+def test_any_sentence(answer):
+    """any sentence, any words asked, in float64, too"""
+    for size, seed in ((1, 3), (3, 4), (8, 5), (15, 6)):
+        draws = torch.Generator().manual_seed(seed)
+        ids = torch.randint(_VOCABULARY, (size,), generator=draws)
+        asked = torch.rand(size, generator=draws) < 0.6
+        asked[-1] = True
+        _scored(answer, ids.tolist(), asked.tolist(), seed=seed)
+        _scored(answer, ids.tolist(), asked.tolist(), seed=seed, dtype=torch.float64)
+
+
+def _scores(hide=None, wanted=None, odds=None, total=torch.sum, which=None):
+    """A `my_sentence_score` with one thing done otherwise."""
+
+    def score(logits_of, ids, mask_id, asked):
+        asked = which(asked) if which else asked
+        places = asked.nonzero().flatten()
+        rows = torch.arange(len(places))
+        read = ids.repeat(len(places), 1)
+        if hide:
+            hide(read, rows, places, mask_id)
+        else:
+            read[rows, places] = mask_id
+        logits = logits_of(read)[rows, places]
+        log_p = odds(logits) if odds else logits.log_softmax(dim=-1)
+        right = wanted(ids, places) if wanted else ids[places]
+        return total(log_p[rows, right])
+
+    return score
+
+
+def _hide_all(read, rows, places, mask_id):
+    read[:, places] = mask_id
+
+
+def _hide_behind(read, rows, places, mask_id):
+    for row, place in zip(rows, places):
+        read[row, place:] = mask_id
+
+
+def _first_of_each(ids, asked):
+    first = [i for i in range(len(ids)) if ids[i] not in ids[:i]]
+    return asked & torch.isin(torch.arange(len(ids)), torch.tensor(first))
+
+
+MISTAKES = r"""
+nothing hidden
+    … =>
+        return _scores(hide=lambda *_: None)(logits_of, ids, mask_id, asked)
+    says: Place 1 alone is asked
+    The word stands in the input: the model has only to copy it.
+all hidden at once
+    … =>
+        return _scores(hide=_hide_all)(logits_of, ids, mask_id, asked)
+    says: While place 1 is asked for, place 2 shows its word
+    Words that are asked for later help with this one: hide one a row.
+all that stands behind hidden, too
+    … =>
+        return _scores(hide=_hide_behind)(logits_of, ids, mask_id, asked)
+    says: Place 1 alone is asked
+    That is GPT's question. BERT reads both sides.
+always the first word of the vocabulary
+    … =>
+        return _scores(wanted=lambda ids, places: 0 * places)(logits_of, ids, mask_id, asked)
+    says: Place 1 alone is asked
+    What is wanted is the word that stood there, `ids[places]`.
+logits added up
+    … =>
+        return _scores(odds=lambda logits: logits)(logits_of, ids, mask_id, asked)
+    says: Place 1 alone is asked
+    A logit says nothing without the others: take `log_softmax` first.
+probabilities added up
+    … =>
+        return _scores(odds=lambda logits: logits.softmax(dim=-1))(logits_of, ids, mask_id, asked)
+    says: Place 1 alone is asked
+    Probabilities are multiplied, so their logarithms are added.
+the mean
+    … =>
+        return _scores(total=torch.mean)(logits_of, ids, mask_id, asked)
+    says: While place 1 is asked for, place 2 shows its word
+    The sum was asked for. (The mean compares sentences of different lengths.)
+the loss
+    … =>
+        return _scores(total=lambda log_p: -log_p.sum())(logits_of, ids, mask_id, asked)
+    says: Place 1 alone is asked
+    A loss is what one wants small; the likelier sentence has the larger sum.
+every place asked
+    … =>
+        return _scores(which=torch.ones_like)(logits_of, ids, mask_id, asked)
+    says: Place 1 alone is asked
+    The marks are no words of the sentence: sum where `asked` is True.
+each word once
+    … =>
+        return (
+                                                   my_sentence_score(
+                logits_of, ids, mask_id, _first_of_each(ids, asked)
+            )
+        )
+    says: each is asked for by itself
+    A word that comes again is asked for again: count places, not words.
+a call for each word
+    … =>
+        total = 0.0
+        for place in asked.nonzero().flatten().tolist():
+            read = ids.clone()
+            read[place] = mask_id
+            total = total + logits_of(read[None])[0, place].log_softmax(dim=-1)[ids[place]]
+        return total
+    says: expected one call, with 3 rows
+    The sum is right. One batch of n rows is a single pass through the model.
+a row for each place
+    … =>
+        rows = torch.arange(len(ids))
+        read = ids.repeat(len(ids), 1)
+        read[rows, rows] = mask_id
+        log_p = logits_of(read)[rows, rows].log_softmax(dim=-1)[rows, ids]
+        return log_p[asked].sum()
+    says: expected 3: a row for each word
+    The sum is right, but the model reads rows that nobody asked for.
+the logarithm of a probability of 0
+    … =>
+        return _scores(odds=lambda logits: logits.softmax(dim=-1).log())(logits_of, ids, mask_id, asked)
+    says: No probability is 0
+    `softmax` rounds a small probability to 0, and its logarithm is minus infinity.
+a plain number
+    … =>
+        return (lambda *given: my_sentence_score(*given).item())(logits_of, ids, mask_id, asked)
+    says: expected a tensor
+    `.item()` leaves torch: two scores can no longer be stacked or sent to a device.
+always float32
+    … =>
+        return (lambda *given: my_sentence_score(*given).float())(logits_of, ids, mask_id, asked)
+    says: expected float64
+    The result has the logits' dtype.
+hidden in the caller's sentence
+    … =>
+        score = my_sentence_score(logits_of, ids, mask_id, asked)
+        ids[asked] = mask_id
+        return score
+    says: your code changes the caller's `ids`
+    `ids[asked] = mask_id` writes into the caller's sentence; `repeat` makes a copy.
+"""
+
+HARMLESS = r"""
+… => ….detach()…
+    a score is read, and nothing is trained by it
+… => …len(rows)…
+    a row for each place
+… => …places.float()…
+    only how many there are is asked
+… => …asked.float()…
+    true is 1, and nothing else is not 0
+… => …[rows, asked]…
+    a mask picks the same places in the same order
+… => …ids[asked]…
+    a mask picks the same places in the same order
+… => …log_softmax(dim=1)
+    the second of two axes is the last
+"""

@@ -1,0 +1,254 @@
+"""22.1 what T5 reads and what it writes (★★☆, 10 minutes)
+
+Write `my_drop_spans(ids, noise, sentinels)`, which drops the tokens where `noise` is True. Each
+span of neighbouring dropped tokens is replaced by the next sentinel of the list. Return
+`(corrupted, target)`, two lists of ids; the target holds each sentinel followed by its span, and
+one more sentinel at the end.
+
+Hint: Go through the tokens and remember whether the previous one was dropped, because a new span
+begins only where this changes. A dropped token goes to the target, and a kept one to the corrupted
+text.
+"""
+
+import itertools
+
+import torch
+
+from tinytf_course.expect import expect, numbers
+from tinytf_course.words import described, given, short
+
+
+def whole_numbers(part, where):
+    """A list, tuple or tensor of whole numbers as a list of them, or a Mismatch."""
+    row = isinstance(part, list | tuple) or (isinstance(part, torch.Tensor) and part.dim() == 1)
+    expect(row, f"{where} you return {described(part)}, expected a list of whole numbers")
+    found = [x.item() if isinstance(x, torch.Tensor) and x.numel() == 1 else x for x in part]
+    for x in found:
+        whole = isinstance(x, int) and not isinstance(x, bool)
+        expect(whole, f"{where} you return a list that holds {short(x)}, expected whole numbers")
+    return found
+
+
+def two_lists(got, names, where):
+    """A pair of lists of whole numbers, or a Mismatch."""
+    pair = isinstance(got, list | tuple | torch.Tensor) and len(got) == 2
+    expect(pair, f"{where}, you return {described(got)}, expected two lists: {' and '.join(names)}")
+    return [whole_numbers(part, f"{where}, for {name}") for part, name in zip(got, names)]
+
+
+def my_drop_spans(ids, noise, sentinels):
+    """Turn ids (N,) into the input of T5's encoder and the target of its decoder.
+
+    noise (N,) is True at the tokens to drop, and sentinels is a list of ids in the order of use.
+    Returns the pair (corrupted, target), two lists of ids.
+    """
+    left, corrupted, target = list(sentinels), [], []
+    before = False
+    for token, dropped in zip(ids.tolist(), noise.tolist()):
+        if dropped and not before:  # a new span
+            mark = left.pop(0)
+            corrupted.append(mark)
+            target.append(mark)
+        (target if dropped else corrupted).append(token)
+        before = dropped
+    return corrupted, [*target, left[0]]
+
+
+IDS = torch.tensor([11, 12, 13, 14, 15, 16, 17])
+MARKS = [99, 40, 98, 3, 77]  # in no order: a sentinel is looked up, not computed
+
+
+def _by_runs(ids, noise, sentinels):
+    """Run by run of tokens dropped or kept."""
+    corrupted, target, marks = [], [], iter(sentinels)
+    runs = itertools.groupby(zip(ids.tolist(), noise.tolist(), strict=True), lambda pair: pair[1])
+    for dropped, run in runs:
+        tokens = [token for token, _ in run]
+        if dropped:
+            mark = next(marks)
+            corrupted, target = [*corrupted, mark], [*target, mark, *tokens]
+        else:
+            corrupted = corrupted + tokens
+    return corrupted, [*target, next(marks)]
+
+
+def _both(answer, ids, noise, sentinels=MARKS):
+    """The two lists of the answer, the two expected, and for what."""
+    ids, noise = torch.as_tensor(ids), torch.as_tensor(noise, dtype=torch.bool)
+    where = given(my_drop_spans, (ids, noise.long(), sentinels))
+    got = two_lists(answer(ids, noise, sentinels), ("corrupted", "target"), where)
+    return got, _by_runs(ids, noise, sentinels), where
+
+
+_CASES = (([11, 12, 13], [0, 1, 0]), (IDS, [0, 1, 1, 0, 0, 1, 0]))
+
+
+def test_reads(answer):
+    """the encoder reads one sentinel for each span"""
+    for case in _CASES:
+        (got, _), (expected, _), where = _both(answer, *case)
+        expect(got == expected, f"{where}, corrupted is {got}, expected {expected}")
+
+
+def test_writes(answer):
+    """the decoder writes the spans behind their sentinels, and one sentinel more"""
+    for case in _CASES:
+        (_, got), (_, expected), where = _both(answer, *case)
+        expect(got == expected, f"{where}, the target is {got}, expected {expected}")
+
+
+def _lists(answer, ids, noise, sentinels=MARKS):
+    got, expected, where = _both(answer, ids, noise, sentinels)
+    for mine, right, name in zip(got, expected, ("corrupted", "target"), strict=True):
+        expect(mine == right, f"{where}, {name} is {short(mine)}, expected {short(right)}")
+
+
+def test_edges(answer):
+    """spans may stand at either end"""
+    _lists(answer, [11, 12], [1, 0])
+    _lists(answer, [11, 12], [0, 1])
+    _lists(answer, IDS, [1, 0, 1, 1, 0, 1, 1])
+
+
+def test_all_or_none(answer):
+    """everything may be dropped, or nothing"""
+    _lists(answer, [11], [1])
+    _lists(answer, [11], [0])
+    _lists(answer, [11, 12, 13], [1, 1, 1])
+    _lists(answer, [11, 12, 13], [0, 0, 0])
+
+
+def test_repeats(answer):
+    """a token may stand in the row twice, dropped here and kept there"""
+    _lists(answer, [5, 5, 5], [0, 1, 0])
+    _lists(answer, [5, 6, 5, 6, 6, 5], [1, 0, 0, 0, 1, 1])
+
+
+def test_no_more_sentinels(answer):
+    """there may be just as many sentinels as it takes"""
+    _lists(answer, [11, 12, 13, 14], [0, 1, 0, 1], [30, 20, 10])
+
+
+def test_any_noise(answer):
+    """for any row and any noise"""
+    for seed in range(6):
+        row = numbers(3, 25, seed=seed)
+        _lists(answer, (row[0].abs() * 5).long(), row[1] > 0, list(range(50, 90, 2)))
+
+
+def _walk(span=True, final=True, target_marks=True, same_mark=False, leave=True, original=False):
+    def answer(ids, noise, sentinels):
+        corrupted, target, used, before = [], [], 0, False
+        for token, dropped in zip(ids.tolist(), noise.tolist(), strict=True):
+            if dropped and not (span and before):
+                mark = sentinels[0 if same_mark else used]
+                used += 1
+                corrupted += [mark] if leave else []
+                target += [mark] if target_marks else []
+            (target if dropped else corrupted).append(token)
+            before = dropped
+        target += [sentinels[0 if same_mark else used]] if final else []
+        return corrupted, ids.tolist() if original else target
+
+    return answer
+
+
+MISTAKES = r"""
+the whole text as target
+    … =>
+        return _walk(original=True)(ids, noise, sentinels)
+    says: the target is [11, 12, 13], expected [99, 12, 40]
+    To write the original again is BART's task. T5 writes the dropped spans alone, which makes
+    its targets short.
+a sentinel for each token
+    … =>
+        return _walk(span=False)(ids, noise, sentinels)
+    says: corrupted is [11, 99, 40, 14
+    A span has one sentinel however long it is, so the model has to find out how many tokens are
+    missing.
+no sentinel at the end
+    … =>
+        return _walk(final=False)(ids, noise, sentinels)
+    says: the target is [99, 12], expected [99, 12, 40]
+    The last sentinel says that the last span is over. (T5's code leaves it out where the text
+    ends in a span; the paper has it.)
+no sentinels in the target
+    … =>
+        return _walk(target_marks=False)(ids, noise, sentinels)
+    says: the target is [12, 40], expected
+    Nobody could tell which words belong in which gap: each span follows its sentinel.
+one sentinel for all
+    … =>
+        return _walk(same_mark=True)(ids, noise, sentinels)
+    says: corrupted is [11, 99, 14, 15, 99, 17]
+    That is a mask. Sentinels differ, so that the target can name its gaps.
+gaps closed
+    … =>
+        return _walk(leave=False)(ids, noise, sentinels)
+    says: corrupted is [11, 13], expected [11, 99, 13]
+    That is token deletion, one of BART's noises. T5 leaves a sentinel in each gap.
+a first span without a sentinel
+    … =>
+        first = noise.clone()
+        first[0] = False
+        first[1:] &= ~noise[:-1]
+        corrupted, target, used = [], [], 0
+        for token, dropped, begins in zip(ids.tolist(), noise.tolist(), first.tolist(), strict=True):
+            if begins:
+                corrupted.append(sentinels[used])
+                target.append(sentinels[used])
+                used += 1
+            (target if dropped else corrupted).append(token)
+        return corrupted, [*target, sentinels[used]]
+    says: noise=[1, 0], sentinels=[99, 40, 98, 3, 77], corrupted is [12]
+    A span may begin at the first token, where there is no neighbour to differ from.
+sentinels counted down from the first
+    … =>
+        count = len(sentinels)
+        return my_drop_spans(ids, noise, [sentinels[0] - i for i in range(count)])
+    says: corrupted is [11, 99, 14, 15, 98, 17]
+    T5's own sentinels do count down, but which ids they are is what the list says.
+looked up by the word
+    … =>
+        gone = ids[noise].tolist()
+        return my_drop_spans(ids, torch.tensor([token in gone for token in ids.tolist()]), sentinels)
+    says: ids=[5, 5, 5]
+    A word may stand in the row twice: `noise` says which places are dropped, not words.
+no last sentinel behind a span at the end
+    … =>
+        corrupted, target = my_drop_spans(ids, noise, sentinels)
+        return corrupted, target[:-1] if noise[-1] else target
+    says: noise=[0, 1], sentinels=[99, 40, 98, 3, 77], target is [99, 12], expected
+    That is what T5's own code does. The paper's figure has a last sentinel always, and so has
+    this exercise.
+a sentinel skipped
+    … =>
+        corrupted, target = my_drop_spans(ids, noise, sentinels)
+        return corrupted, [*target[:-1], sentinels[sentinels.index(target[-1]) + 1]]
+    says: the target is [99, 12, 98], expected
+    The last sentinel is the next one that is free: count those that are used, from 0.
+the caller's sentinels used up
+    … =>
+        corrupted, target, before = [], [], False
+        for token, dropped in zip(ids.tolist(), noise.tolist(), strict=True):
+            if dropped and not before:
+                corrupted.append(sentinels[0])
+                target.append(sentinels.pop(0))
+            (target if dropped else corrupted).append(token)
+            before = dropped
+        return corrupted, [*target, sentinels[0]]
+    says: your code changes the caller's `sentinels`
+    `pop` takes them out of the caller's own list, and the next row finds none. Copy it first,
+    or count.
+"""
+
+HARMLESS = r"""
+… => ….detach()…
+    ids and noise carry no gradient
+… => for token, dropped in zip(ids, noise.tolist()):
+    a tensor of one whole number is a number, too
+… => for token, dropped in zip(ids.tolist(), noise):
+    a tensor of one boolean decides as well
+… => …noise.float().tolist()…
+    1.0 is as true as True
+"""

@@ -1,0 +1,233 @@
+"""22.3 both sides of a blank, from a model that sees one (★★★, 15 minutes)
+
+Write `my_fill(log_probs, ids, at)`, which returns the probability of every word at position `at`,
+given all other words of the row, from a decoder-only model. `log_probs(ids)` has shape (T, V), and
+its row t holds the log-probability of each word after `ids[: t + 1]`. Return a tensor (V,) that
+sums to 1.
+
+Hint: By Bayes' rule, P(word | left, right) is proportional to P(word | left) · P(right | left,
+word), which is the model's probability of the whole row with that word in it. Score V rows.
+"""
+
+import math
+
+import torch
+
+from tinytf_course.expect import expect, numbers, same
+from tinytf_course.grading import hint
+from tinytf_course.words import short
+
+
+def my_fill(log_probs, ids, at):
+    """Return the probability of each word at position `at` of ids (T,), given all other words.
+
+    log_probs(ids) of a decoder-only model has shape (T, V): row t is the log-probability of each
+    word after ids[: t + 1]. The id at `at` (1 or more) is to be ignored. Returns (V,).
+    """
+    scores = []
+    for word in range(log_probs(ids).size(-1)):
+        row = ids.clone()
+        row[at] = word
+        said = log_probs(row)
+        scores.append(sum(said[t - 1, row[t]] for t in range(at, len(row))))
+    return torch.stack(scores).softmax(-1)
+
+
+class Language:
+    """A little language: what comes next depends on all words before it, the last one most."""
+
+    def __init__(self, words, seed, dtype=torch.float32, strength=2.0):
+        self.words, self.__name__ = words, f"a model of {words} words"
+        self.tables = numbers(2, words, words, seed=seed, scale=strength, dtype=dtype)
+
+    def __call__(self, ids):
+        """The log-probability of each word after each part of the row: (T,) -> (T, V)."""
+        expect(isinstance(ids, torch.Tensor) and not ids.is_floating_point() and ids.dim() > 0,
+               f"log_probs gets {short(ids)}, expected a row of ids, a tensor (T,)")  # fmt: skip
+        last, earlier = self.tables
+        said = last[ids] + earlier[ids].cumsum(-2).sin()
+        return said.log_softmax(-1)
+
+
+def _by_bayes(log_probs, ids, at):
+    """The share of each row among all rows with another word at `at`, in float64."""
+    wholes = []
+    for word in range(log_probs.words):
+        row = torch.cat([ids[:at], torch.tensor([word]), ids[at + 1 :]])
+        said = log_probs(row).double()
+        wholes.append(said[:-1].gather(1, row[1:, None]).sum())  # the first word is in every row
+    wholes = torch.stack(wholes)
+    return (wholes - wholes.logsumexp(0)).exp()
+
+
+_TWO, _FIVE = Language(2, seed=1), Language(5, seed=2)
+ROW = torch.tensor([0, 3, 1, 4, 2, 2, 1])
+
+
+def _fills(answer, model, ids, at, note="", where=None):
+    ids = torch.as_tensor(ids)
+    where = where or f"for {model.__name__}, ids={short(ids)}, at={at}"
+    got = answer(model, ids, at)
+    tolerance = 1e-3 if len(ids) > 100 else 1e-5
+    same(got, _by_bayes(model, ids, at).float(), where, tolerance, note)
+
+
+def test_last(answer):
+    """at the end the left side is all there is"""
+    _fills(answer, _TWO, [0, 1], 1, "Nothing follows: it is what the model says after [0].")
+    _fills(answer, _FIVE, ROW, 6)
+
+
+_SUM = "Sum log P(word | words before it) over the blank and all that follows; then normalise."
+
+
+def test_in_the_middle(answer):
+    """in the middle both sides count"""
+    _fills(answer, _TWO, [0, 1, 0], 1, _SUM)
+    _fills(answer, _FIVE, ROW, 5, _SUM)
+
+
+def test_early(answer):
+    """all that follows counts, not the next words alone"""
+    _fills(answer, _TWO, [0, 1, 0, 0], 1, _SUM)
+    _fills(answer, _FIVE, ROW, 1, _SUM)
+
+
+def test_unseen(answer):
+    """what stands at the blank does not matter"""
+    for word in (1, 0, 4):
+        row = torch.tensor([0, 3, word, 4, 2, 2, 1])
+        note = f"The {word} at the blank was to be guessed: it must not be read."
+        _fills(answer, _FIVE, row, 2, note)
+
+
+def test_any_sizes(answer):
+    """for more words than places, and for one word, in float64"""
+    _fills(answer, Language(11, seed=3), [7, 3, 2], 1)
+    _fills(answer, Language(1, seed=4), [0, 0, 0], 1, "The only word there is has probability 1.")
+    _fills(answer, Language(6, seed=5, dtype=torch.float64), [5, 1, 0, 3], 2)
+
+
+@hint("How large is a product of 400 probabilities?")
+def test_long_row(answer):
+    """a long row does not lose its digits"""
+    for length in (60, 400):
+        row = (numbers(length, seed=6).abs() * 2.5).long().clamp_max(4)
+        words = "The whole row's probability is below the smallest float32."
+        note = f"{words} Keep to logarithms to the end."
+        where = f"for {_SURE.__name__} and a row of {length} of them, at=3"
+        _fills(answer, _SURE, row, 3, note, where)
+
+
+_SURE = Language(5, seed=7, strength=6.0)  # and often surprised: some words cost it 20 nats
+
+
+def _scored(begin=lambda at: at, shift=1, end=lambda row, at: len(row), mean=False, product=False):
+    """A `my_fill` with one thing wrong."""
+
+    def answer(log_probs, ids, at):
+        scores = []
+        for word in range(log_probs(ids).size(-1)):
+            row = ids.clone()
+            row[at] = word
+            said = log_probs(row)
+            steps = [said[t - shift, row[t]] for t in range(begin(at), end(row, at))]
+            whole = math.prod(s.exp() for s in steps) if product else sum(steps)
+            scores.append(whole / (len(steps) if mean else 1))
+        scores = torch.stack([torch.as_tensor(s, dtype=torch.float32) for s in scores])
+        return scores / scores.sum() if product else scores.softmax(-1)
+
+    return answer
+
+
+MISTAKES = r"""
+the left side alone
+    … =>
+        return log_probs(ids)[at - 1].exp()
+    says: ids=[0, 1, 0], at=1, you get
+    That is what the model says when it comes to the blank. Words to the right were not asked,
+    or were scored once, after the same word for every candidate.
+the right side alone
+    … =>
+        return _scored(begin=lambda at: at + 1)(log_probs, ids, at)
+    says: ids=[0, 1], at=1, you get [0.5, 0.5]
+    The word's own probability after what is left of it belongs to the product.
+the next word alone
+    … =>
+        return _scored(end=lambda row, at: min(len(row), at + 2))(log_probs, ids, at)
+    says: ids=[0, 1, 0, 0], at=1, you get
+    The sum stops before the end of the row: words further right depend on the blank too.
+one place off
+    … =>
+        return _scored(shift=0)(log_probs, ids, at)
+    says: ids=[0, 1], at=1, you get
+    Row t speaks of the word *after* place t: the word at t is scored by row t - 1.
+the mean instead of the sum
+    … =>
+        return _scored(mean=True)(log_probs, ids, at)
+    says: ids=[0, 1, 0], at=1, you get
+    A mean of logarithms is a root of the product: it flattens the odds. Bayes' rule has the
+    product.
+logarithms returned
+    … =>
+        return my_fill(log_probs, ids, at).log()
+    says: ids=[0, 1], at=1, you get [-
+    Probabilities are asked for: softmax, not log_softmax.
+not normalised
+    … =>
+        rows = [ids.index_fill(0, torch.tensor(at), w) for w in range(log_probs(ids).size(-1))]
+        sums = [sum(log_probs(row)[t - 1, row[t]] for t in range(at, len(row))) for row in rows]
+        return torch.stack(sums).exp()
+    says: ids=[0, 1, 0], at=1, you get
+    These are probabilities of whole rows. Divided by their sum they are odds of words.
+the word's place read from the row
+    … =>
+        return log_probs(ids)[at].exp()
+    says: ids=[0, 1], at=1, you get
+    Row `at` has read what stands at the blank, which is to be found out.
+probabilities multiplied
+    … =>
+        return _scored(product=True)(log_probs, ids, at)
+    says: a row of 60 of them, at=3
+    A product of many probabilities is smaller than the smallest float, and 0/0 is NaN. Add
+    logarithms, and let softmax subtract the largest.
+five words always
+    … =>
+        return _scored()(lambda row: log_probs(row)[:, :5], ids, at)
+    says: for a model of 11 words
+    How many words there are is what the model says: the last axis of its scores.
+words up to the largest in the row
+    … =>
+        return (
+                                       _scored()(
+                lambda row: log_probs(row)[:, : int(ids.max()) + 1], ids, at
+            )
+        )
+    says: the shape is (8,), expected (11,)
+    The word that is missing may be none of those in the row: ask about all V.
+the row overwritten
+    … =>
+        scores = []
+        for word in range(log_probs(ids).size(-1)):
+            ids[at] = word
+            said = log_probs(ids)
+            scores.append(said[at - 1 : -1].gather(1, ids[at:, None]).sum())
+        return torch.stack(scores).softmax(-1)
+    says: your code changes the caller's `ids`
+    `ids[at] = word` writes into the caller's row. Take a copy, `ids.clone()`.
+"""
+
+HARMLESS = r"""
+… => ….detach()…
+    nothing is trained by what is guessed
+… => ….double()…
+    float64 holds whatever the model says
+… => ….float()…
+    seven digits of a probability are enough
+… => …log_probs(ids).size(1)):
+    (T, V) has two axes, and the last is 1
+… => return torch.stack(scores).softmax(-0)
+    (V,) has one axis, first and last
+… => …for t in range(at, len(said)))))
+    the model says a row for each id
+"""

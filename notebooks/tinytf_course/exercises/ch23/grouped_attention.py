@@ -1,0 +1,284 @@
+"""23.1 grouped queries without copying keys (★★★, 15 minutes)
+
+Write `my_grouped_attention(q, k, v)`, scaled dot-product attention without a mask, for q of shape
+`(B, H, T, D)` and k and v of shape `(B, G, S, D)`, where H is a multiple of G. Query heads 0 to H/G
+- 1 use key head 0, the next H/G use key head 1, and so on. A solution that repeats keys and values
+is correct, but try to write one that does not.
+
+Hint: For a key head it makes no difference whether its queries come from one head or from several.
+Which two axes of q could you merge, so that q has an axis of length G where k has one?
+"""
+
+import itertools
+import math
+
+import torch
+
+from tinytf_course.expect import agrees, gradients, numbers, precise, same, travels
+
+
+def my_grouped_attention(q, k, v):
+    """Attend with H query heads to G key heads: q (B, H, T, D), k and v (B, G, S, D).
+
+    Query heads 0 to H/G - 1 use key head 0, the next H/G use key head 1, and so on. There is no
+    mask. Returns (B, H, T, D).
+    """
+    folded = q.reshape(len(q), k.size(1), -1, q.size(-1))  # (B, H, T, D) -> (B, G, H/G T, D)
+    weights = (folded @ k.mT / math.sqrt(q.size(-1))).softmax(dim=-1)
+    return (weights @ v).view(q.shape)
+
+
+def _head_by_head(q, k, v):
+    """Each sentence, query head and position by itself, in float64."""
+    group, out = q.size(1) // k.size(1), torch.zeros(q.shape, dtype=torch.float64)
+    rows = [x.double() for x in (q, k, v)]
+    for b, h, t in itertools.product(*map(range, q.shape[:3])):
+        asks, keys, values = rows[0][b, h, t], rows[1][b, h // group], rows[2][b, h // group]
+        scores = torch.stack([(asks * key).sum() / q.size(-1) ** 0.5 for key in keys])
+        shares = (scores - scores.max()).exp()
+        out[b, h, t] = sum(w * value for w, value in zip(shares / shares.sum(), values))
+    return out.to(q.dtype)
+
+
+def _across(*numbers):
+    """One sentence, one position, D = 1: a number for each head."""
+    return torch.tensor(numbers)[None, :, None, None]
+
+
+def test_groups_read(answer):
+    """each query head uses the key head of its group"""
+    note = "Heads 0 to 2 use key head 0, heads 3 to 5 key head 1."
+    where = "for 6 query heads, and 2 key heads of one key each, whose values are 10 and 20"
+    got = answer(torch.ones(1, 6, 1, 1), torch.ones(1, 2, 1, 1), _across(10.0, 20.0))
+    same(got, _across(*[10.0] * 3, *[20.0] * 3), where, note=note)
+
+
+def test_one_query(answer):
+    """a query's scores are divided by √D, and make weights of its keys"""
+    q = torch.tensor([2.0, 0, 0, 0]).view(1, 1, 1, 4)
+    k = torch.tensor([[3.0, 0, 0, 0], [1.0, 0, 0, 0]]).view(1, 1, 2, 4)
+    v = torch.tensor([[0.0, 0, 0, 0], [1.0, 2, 3, 4]]).view(1, 1, 2, 4)
+    where = "for one head and q=[2, 0, 0, 0], k=[[3, 0, 0, 0], [1, 0, 0, 0]]"
+    note = "The scores are 6 and 2, divided by √4: 3 and 1; the weights 0.881 and 0.119."
+    agrees(answer, _head_by_head, q, k, v, where=f"{where}, v=[[0, 0, 0, 0], [1, 2, 3, 4]]",
+           note=note)  # fmt: skip
+
+
+def test_own_questions(answer):
+    """the heads of a group share keys, and each has a query of its own"""
+    k, v = (torch.tensor(x).view(1, 1, 2, 1) for x in ([[1.0], [-1.0]], [[10.0], [20.0]]))
+    where = "for 3 query heads, q=3, 0 and -3, and one key head with keys 1, -1, values 10, 20"
+    note = "Head 0 reads the first value, nearly 10; head 1 both, 15; head 2 the second, nearly 20."
+    agrees(answer, _head_by_head, _across(3.0, 0.0, -3.0), k, v, where=where, note=note)
+
+
+def test_own_places(answer):
+    """head h at position t gets the output of its own query"""
+    q = torch.tensor([[3.0, -3.0, 0.0], [1.0, -1.0, 2.0]]).view(1, 2, 3, 1)
+    k, v = (torch.tensor(x).view(1, 1, 2, 1) for x in ([[1.0], [-1.0]], [[10.0], [20.0]]))
+    where = "for 2 query heads and 3 positions, q=[[3, -3, 0], [1, -1, 2]], keys 1, -1, values "
+    agrees(answer, _head_by_head, q, k, v, where=where + "10, 20")
+
+
+def test_own_sentences(answer):
+    """each sentence uses its own keys"""
+    q, k = torch.ones(2, 2, 1, 1), torch.ones(2, 1, 1, 1)
+    v = torch.tensor([5.0, 7.0]).view(2, 1, 1, 1)
+    where = "for 2 sentences, 2 query heads, and a key head whose value is 5 and 7"
+    agrees(answer, _head_by_head, q, k, v, where=where, note="5, 5 and 7, 7.")
+
+
+def _drawn(heads, groups, sentences=2, queries=3, keys=5, width=8, seed=1):
+    """q, k and v at random; q as `split_heads` hands it over: positions came before heads."""
+    q = numbers(sentences, queries, heads, width, seed=seed, scale=1.5).transpose(1, 2)
+    return q, *numbers(2, sentences, groups, keys, width, seed=seed + 1)
+
+
+def test_any_groups(answer):
+    """for any number of groups and heads, keys and queries"""
+    agrees(answer, _head_by_head, *_drawn(4, 2, 1, 1, 2, 1), note="4 query heads, 2 key heads.")
+    agrees(
+        answer, _head_by_head, *_drawn(6, 6), note="A key head for each: chapter 06's attention."
+    )
+    agrees(answer, _head_by_head, *_drawn(6, 1), note="One for all: multi-query attention.")
+    agrees(answer, _head_by_head, *_drawn(6, 2), note="6 query heads, 2 key heads.")
+    agrees(answer, _head_by_head, *_drawn(4, 2, 3, 7, 2, 5), note="4 query heads, 2 key heads.")
+    agrees(answer, _head_by_head, *_drawn(1, 1, 1, 1, 1, 1), note="One of everything.")
+
+
+def test_any_scores(answer):
+    """large scores do not overflow, and dtypes are kept"""
+    q, k, v = _drawn(4, 2, width=4)
+    where = "for scores in the hundreds"
+    agrees(answer, _head_by_head, q * 100, k * 10, v, tolerance=1e-4, where=where)
+    precise(answer, _head_by_head, q, k, v, dtype=torch.float64)
+    precise(answer, _head_by_head, q, k, v, dtype=torch.bfloat16)
+
+
+def test_learns(answer):
+    """gradients reach q, k and v, on any device"""
+    gradients(answer, _head_by_head, *_drawn(2, 1, 1, 1, 2, 1))
+    gradients(answer, _head_by_head, *_drawn(6, 2))
+    travels(answer, *_drawn(6, 2))
+
+
+def _attend(q, k, v, scale=None):
+    scores = q @ k.mT / (math.sqrt(q.size(-1)) if scale is None else scale)
+    return scores.softmax(dim=-1) @ v
+
+
+def _right(x, heads):
+    return x.repeat_interleave(heads // x.size(1), dim=1)
+
+
+def _repeated(prepare, scale=lambda q, k: math.sqrt(q.size(-1))):
+    """Attention after the key heads were brought to the number of the query heads."""
+    return lambda q, k, v: _attend(q, *(prepare(x, q.size(1)) for x in (k, v)), scale(q, k))
+
+
+def _turns(x, heads):
+    return x.repeat(1, heads // x.size(1), 1, 1)
+
+
+def _first(x, heads):
+    return x[:, :1].expand(-1, heads, -1, -1)
+
+
+def _mean(x, heads):
+    return x.mean(1, keepdim=True).expand(-1, heads, -1, -1)
+
+
+MISTAKES = r"""
+key heads by turns
+    … =>
+        return _repeated(_turns)(q, k, v)
+    says: Heads 0 to 2 use key head 0
+    `repeat` gives heads 0 1 0 1 …, whereas `repeat_interleave` gives 0 0 … 1 1. A trained model
+    would attend to the wrong keys, in the right shape.
+values by turns
+    … =>
+        return _attend(q, _right(k, q.size(1)), _turns(v, q.size(1)))
+    says: 2 key heads of one key each
+    A head needs the values that belong to its keys, so both are shared in the same way.
+the first key head for all
+    … =>
+        return _repeated(_first)(q, k, v)
+    says: heads 3 to 5 key head 1
+    That is multi-query attention, whatever the number of key heads.
+key heads averaged
+    … =>
+        return _repeated(_mean)(q, k, v)
+    says: Heads 0 to 2 use key head 0
+    Averaging is how the key heads of a trained model are *converted* to fewer, once, before
+    further training (Ainslie et al. 2023). It is not how groups use them.
+as many heads in a group as there are groups
+    … =>
+        heads = torch.arange(q.size(1)) // k.size(1) % k.size(1)
+        return _attend(q, k[:, heads], v[:, heads])
+    says: heads 3 to 5 key head 1
+    G is the number of groups, and each of them has H / G query heads.
+queries averaged
+    … =>
+        group = q.size(1) // k.size(1)
+        pooled = q.unflatten(1, (-1, group)).mean(2)
+        return _attend(pooled, k, v).repeat_interleave(group, dim=1)
+    says: Head 0 reads the first value
+    The heads of a group share keys and values, but each has a query of its own.
+heads and positions mixed
+    … =>
+        folded = q.transpose(1, 2).reshape(len(q), k.size(1), -1, q.size(-1))
+        return _attend(folded, k, v).view(q.shape)
+    says: for 2 query heads and 3 positions
+    The queries were merged along positions first, so heads got the queries of other heads.
+not scaled
+    … =>
+        return _repeated(_right, lambda q, k: 1.0)(q, k, v)
+    says: divided by √4
+    The scores are divided by √D.
+scaled by the whole width
+    … =>
+        return _repeated(_right, lambda q, k: math.sqrt(q.size(-1) * q.size(1)))(q, k, v)
+    says: Head 0 reads the first value
+    D is the width of one head, not of all.
+scaled by the length of the list
+    … =>
+        folded = q.reshape(len(q), k.size(1), -1, q.size(-1))
+        return _attend(folded, k, v, math.sqrt(folded.size(-2))).view(q.shape)
+    says: divided by √4
+    Merging axes makes more queries, not wider ones, so scores are divided by √D as before.
+softmax over queries
+    … =>
+        k, v = (_right(x, q.size(1)) for x in (k, v))
+        return (q @ k.mT / math.sqrt(q.size(-1))).softmax(dim=-2) @ v
+    says: divided by √4
+    The weights of each query sum to 1 over the keys, which are the last axis.
+values read from the keys
+    … =>
+        return my_grouped_attention(q, k, k)
+    says: whose values are 10 and 20
+    The weights are right, but they average `v`, not `k`.
+the first sentence's keys for all
+    … =>
+        return _attend(q, *(_right(x[:1], q.size(1)) for x in (k, v)))
+    says: whose value is 5 and 7
+    The batch is the first axis of keys and values, too.
+exp without the largest score
+    … =>
+        k, v = (_right(x, q.size(1)) for x in (k, v))
+        weights = (q @ k.mT / math.sqrt(q.size(-1))).exp()
+        return weights / weights.sum(-1, keepdim=True) @ v
+    says: for scores in the hundreds
+    exp(100) is more than float32 holds. `softmax` subtracts the largest score first.
+a view of what is not in order
+    … =>
+        folded = q.view(len(q), k.size(1), -1, q.size(-1))
+        return _attend(folded, k, v).view(q.shape)
+    says: raises RuntimeError
+    q comes from `transpose`, so its numbers are not in memory in the order of its axes.
+    `reshape` copies them where it must, whereas `view` raises an error.
+float32 comes out
+    … =>
+        return my_grouped_attention(q.float(), k.float(), v.float())
+    says: the dtype is float32, expected float64
+    `.float()` gives float32, whatever came in. Return the dtype of q.
+cut off from the graph
+    … =>
+        return torch.no_grad()(my_grouped_attention)(q, k, v)
+    says: no gradient reaches `q`
+    The numbers are right, but nothing could be trained. Leave `no_grad` and `detach` out.
+q overwritten
+    … =>
+        q /= math.sqrt(q.size(-1))
+        return _attend(q, *(_right(x, q.size(1)) for x in (k, v)), scale=1.0)
+    says: your code changes the caller's `q`
+    `q /= …` changes the caller's tensor, and `backward` then finds numbers that the forward
+    pass did not use. `q / …` makes a new tensor.
+keys cut off from the graph
+    … =>
+        return my_grouped_attention(q, k.detach(), v.detach())
+    says: no gradient reaches `k`
+    The numbers are right, but the projections of keys and values could never be trained.
+"""
+
+HARMLESS = r"""
+… => return (weights @ v).reshape(q.shape)
+    as good as `view`, and more patient
+folded = … => …len(k)…
+    q, k and v have the same sentences
+folded = … => …len(v)…
+    q, k and v have the same sentences
+folded = … => …len(q.detach())…
+    only the length is asked
+folded = … => …len(q.float())…
+    only the length is asked
+folded = … => …v.size(1)…
+    keys and values have as many heads
+folded = … => …, k.size(-1))
+    queries, keys and values are equally wide
+folded = … => …, v.size(-1))
+    queries, keys and values are equally wide
+weights = … => …math.sqrt(k.size(-1))…
+    queries, keys and values are equally wide
+weights = … => …math.sqrt(v.size(-1))…
+    queries, keys and values are equally wide
+"""

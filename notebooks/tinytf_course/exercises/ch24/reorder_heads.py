@@ -1,0 +1,342 @@
+"""24.1 heads in another order (★★☆, 12 minutes)
+
+Put the heads of every attention module in a `Transformer` into another order without changing what
+the model computes. Write `my_reorder_heads(state, num_heads, order)`, which takes the model's
+tensors by name and returns them with the old head `order[j]` as the new head j. Recall that an
+`nn.Linear` stores its weight as (outputs, inputs), and that a head consists of `d_model /
+num_heads` neighbouring numbers of each query, key and value (chapter 6).
+
+Hint: `part, kind = name.split('.')[-2:]` gives the layer's name and whether the tensor is its
+weight or its bias. Which layers write the heads, and which one reads them? `unflatten` splits an
+axis into (heads, numbers).
+"""
+
+import functools
+
+import torch
+
+from tinytf.support.randomness import seeded
+from tinytf.transformer import Transformer, TransformerConfig
+from tinytf_course.expect import expect, numbers, same
+from tinytf_course.words import described, short
+
+
+def my_reorder_heads(state, num_heads, order):
+    """Return a Transformer's tensors, by name, with the heads of every attention reordered.
+
+    state maps names to tensors, as `model.state_dict()` does; order is a permutation of
+    0..num_heads-1, and head order[j] becomes head j. A head is d_model / num_heads neighbouring
+    numbers of a query, key or value; they stay together and in their order. Returns a new
+    dictionary with the same names and dtypes.
+    """
+    new = {}
+    for name, old in state.items():
+        part, kind = name.split(".")[-2:]
+        if part in ("w_q", "w_k", "w_v"):  # rows, and biases: (H D, ...) -> (H, D, ...)
+            new[name] = old.unflatten(0, (num_heads, -1))[order].flatten(0, 1)
+        elif part == "w_o" and kind == "weight":  # columns: (C, H D) -> (C, H, D)
+            new[name] = old.unflatten(1, (num_heads, -1))[:, order].flatten(1)
+        else:
+            new[name] = old  # the stream's, or inside the feed-forward network
+    return new
+
+
+ORDER = torch.tensor([1, 2, 0])
+
+
+def _model(norm="pre", layers=2, heads=3, dtype=torch.float32, **changes):
+    """A small model whose sizes are all different, and whose weights are no 0 and no 1."""
+    sizes = {"src_vocab_size": 9, "tgt_vocab_size": 8, "d_ff": 10} | changes
+    config = TransformerConfig(
+        d_model=12, num_heads=heads, num_layers=layers, max_len=5, dropout=0.0, norm=norm, **sizes
+    )
+    with seeded(0):
+        model = Transformer(config).to(dtype).eval()
+        for seed, parameter in enumerate(model.parameters()):
+            drawn = numbers(*parameter.shape, seed=seed, scale=0.5, dtype=dtype)
+            parameter.data = drawn
+    return model
+
+
+def _told(model):
+    """Tensors whose numbers tell where they were: the row, and a hundredth more by column."""
+    state = {}
+    for name, tensor in model.state_dict().items():
+        rows = torch.arange(float(len(tensor)))
+        columns = torch.arange(float(tensor.size(-1))) / 100
+        state[name] = rows if tensor.dim() == 1 else rows[:, None] + columns
+    return state
+
+
+def _moved(tensor, axis, heads, order):
+    """A tensor whose blocks along this axis are in their new order."""
+    if axis is None:
+        return tensor
+    blocks = tensor.chunk(heads, axis)
+    return torch.cat([blocks[i] for i in order.tolist()], axis)
+
+
+def _parts(model):
+    """For each tensor what kind of thing it is, and the axis along which it has heads."""
+    found = {}
+    for name, _ in model.state_dict().items():
+        part, kind = name.split(".")[-2:]
+        if part in ("w_q", "w_k", "w_v"):
+            found[name] = kind, 0
+        elif part == "w_o" and kind == "weight":
+            found[name] = "collector", 1
+        else:
+            found[name] = "other", None
+    return found
+
+
+def _answered(answer, state, heads, order, where):
+    got = answer(state, heads, order)
+    expect(isinstance(got, dict), f"{where}, you return {described(got)}, expected a dict")
+    lost = [name for name in state if name not in got]
+    expect(not lost, f"{where}, {len(lost)} names are missing, such as {lost[:1]}")
+    extra = [name for name in got if name not in state]
+    expect(not extra, f"{where}, {len(extra)} names are too many, such as {extra[:1]}")
+    return got
+
+
+@functools.cache
+def _kinds():
+    """A model's tensors, and for each its kind and where it has heads."""
+    model = _model()
+    return _told(model), _parts(model)
+
+
+def _check(answer, kind, note):
+    """Expect every tensor of this kind to be in order."""
+    state, parts = _kinds()
+    where = f"for three heads of 4 and order={short(ORDER)}"
+    got = _answered(answer, state, 3, ORDER, where)
+    for name in state:
+        its, axis = parts[name]
+        if its == kind:
+            expected = _moved(state[name], axis, 3, ORDER)
+            same(got[name], expected, f"in {name}, {where}", note=note, dtype=True)
+
+
+def test_rows(answer):
+    """w_q, w_k and w_v write each head at its new position"""
+    _check(answer, "weight", "Rows 0 to 3 write head 0, and rows 4 to 7 head 1, expected first.")
+
+
+def test_biases(answer):
+    """each head's biases move with it"""
+    _check(
+        answer, "bias", "Numbers 0 to 3 are added to head 0, and 4 to 7 to head 1, expected first."
+    )
+
+
+def test_columns(answer):
+    """w_o reads each head at its new position"""
+    _check(answer, "collector", "It reads the heads: columns 0 to 3 head 0, columns 4 to 7 head 1.")
+
+
+def test_others(answer):
+    """all other tensors stay as they are"""
+    _check(answer, "other", "It neither writes heads nor reads them.")
+
+
+_SIZES = {
+    "a post-norm model": {"norm": "post"},
+    "a model of one layer with 4 heads": {"layers": 1, "heads": 4},
+    "a model with one table for both languages": {"tgt_vocab_size": 9, "share_embeddings": True},
+    "a model with heads of one number": {"heads": 12},
+    "a model with one head, and d_ff=12": {"heads": 1, "d_ff": 12},
+}  # fmt: skip
+
+
+def _scores(model):
+    """A model's logits for two sentences, one of them padded."""
+    src, tgt = torch.tensor([[5, 3, 1, 4], [2, 1, 0, 0]]), torch.tensor([[1, 4, 3], [1, 2, 5]])
+    with torch.no_grad():
+        return model(src, tgt)
+
+
+@functools.cache
+def _running(name):
+    """A model in float64, its tensors, and its logits."""
+    model = _model(dtype=torch.float64, **_SIZES[name])
+    state = {part: tensor.clone() for part, tensor in model.state_dict().items()}
+    return model, state, _scores(model)
+
+
+def test_computes(answer):
+    """the model computes the same"""
+    for name in _SIZES:
+        model, state, expected = _running(name)
+        heads = model.config.num_heads
+        order = torch.arange(heads).roll(1)
+        where = f"for {name}, order={short(order)}"
+        got = _answered(answer, state, heads, order, where)
+        for part, tensor in got.items():
+            wanted = tuple(state[part].shape)
+            says = f"{where}, {part} is {described(tensor)}, expected the shape {wanted}"
+            expect(isinstance(tensor, torch.Tensor) and tensor.shape == wanted, says)
+            words = f"{where}, {part} is {tensor.dtype} now, and was torch.float64"
+            expect(tensor.dtype == torch.float64, words)
+            if heads > 1 and part.endswith("self_attention.w_q.weight"):
+                stays = torch.equal(tensor, state[part])
+                expect(not stays, f"{where}, {part} is as it was, expected its heads to move")
+        model.load_state_dict(got)
+        same(_scores(model), expected, f"{where}, the logits")
+
+
+def _variant(change):
+    """One thing wrong: `change(part, old, num_heads, order)` gives a tensor, or None."""
+
+    def reorder(state, num_heads, order):
+        new = my_reorder_heads(state, num_heads, order)
+        for name, old in state.items():
+            other = change(name.split(".")[-2], old, num_heads, order)
+            new[name] = new[name] if other is None else other
+        return new
+
+    return reorder
+
+
+def _left(*parts):
+    """Leaves the tensors whose names hold one of these as they were."""
+
+    def reorder(state, num_heads, order):
+        new = my_reorder_heads(state, num_heads, order)
+        return {k: v if any(p in k for p in parts) else new[k] for k, v in state.items()}
+
+    return reorder
+
+
+def _blocks(old, num_heads, order):
+    return old.unflatten(0, (num_heads, -1))[order].flatten(0, 1)
+
+
+def _across(old, num_heads, order):
+    return old.unflatten(1, (num_heads, -1))[:, order].flatten(1)
+
+
+def _makes(part, old, dim=None):
+    return part in ("w_q", "w_k", "w_v") and dim in (None, old.dim())
+
+
+def _strided(part, old, num_heads, order):
+    if _makes(part, old):
+        return old.unflatten(0, (-1, num_heads))[:, order].flatten(0, 1)
+    if part == "w_o" and old.dim() == 2:
+        return old.unflatten(1, (-1, num_heads))[:, :, order].flatten(1)
+    return None
+
+
+def _single(part, old, num_heads, order):
+    """Takes the first rows as the heads: as many rows as there are heads move."""
+    if not _makes(part, old) and not (part == "w_o" and old.dim() == 2):
+        return None
+    places = torch.arange(old.size(-1))
+    places[: len(order)] = torch.as_tensor(order)
+    return old[:, places] if part == "w_o" else old[places]
+
+
+MISTAKES = r"""
+biases forgotten
+    … =>
+        return _variant(lambda part, old, *_: old if _makes(part, old, 1) else None)(state, num_heads, order)
+    says: w_q.bias
+    A query is a product plus a bias. Part of the bias belongs to each head and has to move with
+    it.
+w_o forgotten
+    … =>
+        return _left("w_o")(state, num_heads, order)
+    says: It reads the heads
+    `w_o` still reads each head at its old position. The whole convention has to change.
+rows of w_o for its columns
+    … =>
+        return _variant( lambda part, old, n, order: ( _blocks(old, n, order) if part == "w_o" and old.dim() == 2 else None ) )(state, num_heads, order)
+    says: It reads the heads
+    `nn.Linear` stores (outputs, inputs): `w_o` reads the heads, so they are its columns. Its
+    rows are features of the stream.
+the bias of w_o too
+    … =>
+        return _variant( lambda part, old, n, order: ( _blocks(old, n, order) if part == "w_o" and old.dim() == 1 else None ) )(state, num_heads, order)
+    says: w_o.bias
+    The bias of `w_o` is added to the stream, after the heads have been mixed.
+columns for rows
+    … =>
+        return _variant( lambda part, old, n, order: _across(old, n, order) if _makes(part, old, 2) else None )(state, num_heads, order)
+    says: w_q.weight
+    `nn.Linear` stores (outputs, inputs): `w_q` writes the heads, so they are its rows. Its
+    columns read the stream.
+the inverse order
+    … =>
+        return (lambda state, n, order: my_reorder_heads(state, n, order.argsort()))(state, num_heads, order)
+    says: Rows 0 to 3 write head 0
+    Head order[j] becomes head j: that is `heads[order]`. `order.argsort()` undoes it.
+heads taken apart
+    … =>
+        return _variant(_strided)(state, num_heads, order)
+    says: Rows 0 to 3 write head 0
+    A head's numbers are neighbours: split into (num_heads, D), not (D, num_heads).
+single numbers for heads
+    … =>
+        return _variant(_single)(state, num_heads, order)
+    says: Rows 0 to 3 write head 0
+    `order` counts heads. Each is D rows, which move together.
+values forgotten
+    … =>
+        return _left("w_v")(state, num_heads, order)
+    says: in encoder.layers.0.self_attention.w_v.weight
+    A head has queries, keys and values, and all three have to move alike.
+queries only
+    … =>
+        return _left("w_k", "w_v", "w_o")(state, num_heads, order)
+    says: in encoder.layers.0.self_attention.w_k.weight
+    Each query would meet the keys of another head.
+keys forgotten
+    … =>
+        return _left("w_k")(state, num_heads, order)
+    says: in encoder.layers.0.self_attention.w_k.weight
+    Each query would meet the keys of another head.
+cross-attention forgotten
+    … =>
+        return _left("cross_attention")(state, num_heads, order)
+    says: in decoder.layers.0.cross_attention.w_q.weight
+    Cross-attention has heads, too.
+the encoder only
+    … =>
+        return _left("decoder")(state, num_heads, order)
+    says: in decoder.layers.0.self_attention.w_q.weight
+    The decoder's attentions have heads, too.
+the first layer only
+    … =>
+        return _left(".layers.1.")(state, num_heads, order)
+    says: layers.1.
+    Every layer has heads.
+nothing moves
+    … =>
+        return (lambda state, n, order: dict(state))(state, num_heads, order)
+    says: Rows 0 to 3 write head 0
+    The model computes the same, but its heads are where they were.
+float32 comes out
+    … =>
+        return (lambda state, n, order: { k: v.float() for k, v in my_reorder_heads(state, n, order).items() })(state, num_heads, order)
+    says: is torch.float32 now, and was torch.float64
+    Only the order should change: keep the dtype of each tensor.
+the caller's tensors overwritten
+    … =>
+        for name, tensor in my_reorder_heads(state, num_heads, order).items():
+            state[name].copy_(tensor)
+        return state
+    says: your code changes the caller's `state
+    `copy_` changes the model to which these tensors belong. Make a new dictionary of new
+    tensors.
+"""
+
+HARMLESS = r"""
+… => ….detach()…
+    places and what a state holds carry no gradient
+… => if part in ('w_k', 'w_q', 'w_v'):
+    any of the three is found
+… => if part in ('w_q', 'w_v', 'w_k'):
+    any of the three is found
+"""

@@ -1,0 +1,389 @@
+"""27.1 a softmax that never sees all scores (★★★, 15 minutes)
+
+Write `my_streamed_attention(q, blocks)`, which, like a fused kernel, computes attention without
+ever holding all scores. `blocks` is an iterator over pairs `(k, v)`, each of shape `(n, D)`, and
+every block is overwritten by the next. Return the attention of `q`, of shape `(T, D)`, over all
+keys, scaled as usual.
+
+<details><summary>The conditions in detail</summary>
+
+The scores may have any size and sign. The result has the dtype of `q` and is on its device. Keep no
+copies of the blocks and no table of all scores, because there may be far too many of them.
+
+</details>
+
+Hint: Carry three things along: the largest score so far, the sum of exp(score - largest), and the
+weighted sum of the values. When a larger score comes, multiply both old sums by exp(old largest -
+new largest).
+"""
+
+import math
+import weakref
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from tinytf_course.expect import expect, numbers, same, tensor, travels
+from tinytf_course.grading import hint
+
+
+class _Held(TorchDispatchMode):
+    """A block that counts the numbers that stand in memory for what is computed in it.
+
+    `peak` is the most at one time; what was there before is not counted.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.now = self.peak = 0
+        self._given, self._made = {}, {}
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        """Compute, and count what is new."""
+        for storage in _storages((args, kwargs)):
+            if storage._cdata not in self._made:
+                self._given[storage._cdata] = storage
+        result = function(*args, **(kwargs or {}))
+        for x in tree_leaves(result):
+            for storage in _storages(x):
+                self._count(storage, storage.nbytes() // x.element_size())
+        return result
+
+    def _count(self, storage, size):
+        key = storage._cdata
+        if key not in self._given and key not in self._made:
+            self._made[key] = size
+            self.now += size
+            self.peak = max(self.peak, self.now)
+            weakref.finalize(storage, self._drop, key)
+
+    def _drop(self, key):
+        self.now -= self._made.pop(key)
+
+
+def _storages(value):
+    return [x.untyped_storage() for x in tree_leaves(value) if isinstance(x, torch.Tensor)]
+
+
+def my_streamed_attention(q, blocks):
+    """Return attention over keys and values that come in blocks, each overwritten by the next.
+
+    q is (T, D). `blocks` gives pairs (k, v), each (n, D), once. Returns (T, D), equal to attention
+    over all keys at once, however large or small the scores are.
+    """
+    largest = q.new_full((len(q), 1), -torch.inf)
+    total, mixed = q.new_zeros(len(q), 1), torch.zeros_like(q)
+    for k, v in blocks:
+        scores = q @ k.T / q.size(-1) ** 0.5
+        new = torch.maximum(largest, scores.amax(dim=-1, keepdim=True))
+        weights, old = (scores - new).exp(), (largest - new).exp()
+        total = total * old + weights.sum(dim=-1, keepdim=True)
+        mixed = mixed * old + weights @ v
+        largest = new
+    return mixed / total
+
+
+def _passing(k, v, sizes):
+    """Blocks that share one memory, as those of a kernel do: each overwrites the one before."""
+    room = [x.new_empty(max(sizes), x.size(-1)) for x in (k, v)]
+    return _overwritten(room, zip(k.split(sizes), v.split(sizes), strict=True))
+
+
+def _overwritten(room, blocks):
+    for block in blocks:
+        for place, part in zip(room, block, strict=True):
+            place[: len(part)].copy_(part)
+        yield tuple(place[: len(part)] for place, part in zip(room, block, strict=True))
+
+
+def _at_once(q, k, v):
+    """Query by query over all keys, in float64."""
+    out = []
+    for row in q.double():
+        scores = (k.double() * row).sum(-1) / q.size(-1) ** 0.5
+        weights = (scores - scores.logsumexp(0)).exp()
+        out.append(sum(w * value for w, value in zip(weights, v.double(), strict=True)))
+    return torch.stack(out).to(q.dtype)
+
+
+def _streams(answer, q, k, v, sizes, note="", where="", tolerance=None):
+    many = sizes if len(sizes) < 6 else [*sizes[:3], "…"]
+    where = where or (
+        f"for q of shape {tuple(q.shape)}, keys of width {k.size(-1)} in blocks of "
+        f"{', '.join(map(str, many))}"
+    )
+    got = tensor(answer(q, _passing(k, v, sizes)), where)
+    expected = _at_once(q, k, v)
+    message = f"{where}, the shape is {tuple(got.shape)}, expected {tuple(expected.shape)}"
+    expect(got.shape == expected.shape, message)
+    message = f"{where}, the result is not finite: exp(100) overflows float32, and exp(-200) is 0, "
+    message += "so that 0 may be divided by 0. Where does your largest start?"
+    expect(bool(got.isfinite().all()), message)
+    same(got, expected, where, tolerance, note, dtype=True)
+
+
+def _drawn(queries, keys, width, seed=1, dtype=torch.float32):
+    """q, k and v at random."""
+    q = numbers(queries, width, seed=seed, dtype=dtype)
+    return q, *numbers(2, keys, width, seed=seed + 1, dtype=dtype)
+
+
+def _column(*values):
+    return torch.tensor(values)[:, None]
+
+
+_LN3 = math.log(3)
+
+
+def test_single(answer):
+    """one block gives plain attention"""
+    note = "Its weights are 1/4 and 3/4."
+    where = "for q=[[1]] and a block of two keys, scores 0 and ln 3, values 10 and 20"
+    _streams(answer, _column(1.0), _column(0.0, _LN3), _column(10.0, 20.0), [2], note, where)
+    q = torch.tensor([[2.0, 0, 0, 0]])
+    k = torch.tensor([[0.0, 0, 0, 0], [_LN3, 0, 0, 0]])
+    note = "The score is 2 · ln 3 / √4, the weights 1/4 and 3/4."
+    where = "for q=[[2, 0, 0, 0]] and a block of keys [0, 0, 0, 0] and [ln 3, 0, 0, 0]"
+    _streams(answer, q, k, torch.eye(4)[:2] * 4, [2], note, where)
+    _streams(answer, *_drawn(3, 4, 5), [4])
+
+
+def test_several(answer):
+    """several blocks give the same as all keys at once"""
+    note = "All keys share one softmax: their weights are 1/4 and 3/4."
+    for k, v, says in (((0.0, _LN3), (10.0, 20.0), "0, then ln 3, values 10, 20"),
+                       ((_LN3, 0.0), (20.0, 10.0), "ln 3, then 0, values 20, 10")):  # fmt: skip
+        where = f"for q=[[1]] and two blocks of one key, scores {says}"
+        _streams(answer, _column(1.0), _column(*k), _column(*v), [1, 1], note, where)
+    note = "All keys share one softmax."
+    _streams(answer, *_drawn(3, 8, 5), [4, 4], note)
+    _streams(answer, *_drawn(2, 9, 4, seed=5), [1, 5, 3], note)
+    _streams(answer, *_drawn(4, 30, 3, seed=7), [1] * 30, note)
+
+
+def test_large(answer):
+    """scores of hundreds do not overflow"""
+    where = "for q=[[1]] and two blocks of one key, scores 200, then 100"
+    _streams(answer, _column(1.0), _column(200.0, 100.0), _column(1.0, 2.0), [1, 1], where=where)
+    q, k, v = _drawn(3, 7, 4, seed=3)
+    where = "for blocks of 3, 2 and 2 keys, with scores in the hundreds"
+    _streams(answer, q * 20, k * 20, v, [3, 2, 2], where=where, tolerance=1e-4)
+
+
+def test_negative(answer):
+    """scores that are all far below 0 are not lost"""
+    note = "The weights are 1/4 and 3/4."
+    where = "for q=[[1]] and two blocks of one key, scores -300, then -300 + ln 3"
+    _streams(answer, _column(1.0), _column(-300.0, -300 + _LN3), _column(10.0, 20.0), [1, 1], note,
+             where, 1e-4)  # fmt: skip
+    k, v = numbers(2, 7, 4, seed=4)
+    q, k = torch.ones(2, 4) * 1e4, -200.0 - 8 * k.abs()
+    where = "for blocks of 3 and 4 keys, with all scores below -3,000,000"
+    _streams(answer, q, k, v, [3, 4], "The largest of them is below 0 too.", where, 1e-4)
+
+
+def test_kept_kinds(answer):
+    """the result has the dtype of q, and is where q is"""
+    _streams(answer, *_drawn(2, 5, 3, dtype=torch.float64), [2, 3], where="for float64")
+    half = [x.half() for x in _drawn(2, 5, 3)]
+    _streams(answer, *half, [2, 3], where="for float16", tolerance=1e-2)
+    q, k, v = _drawn(2, 5, 3)
+    travels(lambda q, k, v: answer(q, iter([(k, v)])), q, k, v, where="for a block of 5 keys")
+
+
+@hint("What do you need to know of a block that is gone?")
+def test_no_copies(answer):
+    """it never holds all scores, nor all keys or values"""
+    q, k, v = _drawn(3, 120, 4, seed=9)
+    room, sizes = [torch.empty(3, 4) for _ in "kv"], [3] * 40
+    blocks = list(zip(k.split(sizes), v.split(sizes), strict=True))
+    with _Held() as held:
+        answer(q, _overwritten(room, blocks))
+    most = held.peak - q.numel()  # the answer gets a copy
+    words = "for 3 queries, D=4, and 40 blocks of 3 keys, you hold more than 200 numbers at one "
+    words += "time: all scores are 360, all keys 480. Carry a sum, not blocks"
+    expect(most <= 200, words)
+
+
+def _streamed(
+    scale=lambda q, k: math.sqrt(q.size(-1)), rescale=True, output=True, safe=True, mean=False,
+    start=-math.inf, grow=torch.maximum,
+):  # fmt: skip
+    """`my_streamed_attention` with one step left out."""
+
+    def attend(q, blocks):
+        largest, count = q.new_full((len(q), 1), start if safe else 0.0), 0
+        total, mixed, means = q.new_zeros(len(q), 1), torch.zeros_like(q), torch.zeros_like(q)
+        for k, v in blocks:
+            scores = q @ k.T / scale(q, k)
+            new = grow(largest, scores.amax(-1, keepdim=True)) if safe else largest
+            weights, old = (scores - new).exp(), (largest - new).exp()
+            total = total * (old if rescale else 1) + weights.sum(-1, keepdim=True)
+            mixed = mixed * (old if output else 1) + weights @ v
+            largest, count = new, count + 1
+            means = means + scores.softmax(-1) @ v
+        return means / count if mean else mixed / total
+
+    return attend
+
+
+def _carried(factor=lambda old, new: (old - new).exp(), divide=True):
+    """`my_streamed_attention` with another factor, or without an end."""
+
+    def attend(q, blocks):
+        largest = q.new_full((len(q), 1), -math.inf)
+        total, mixed = q.new_zeros(len(q), 1), torch.zeros_like(q)
+        for k, v in blocks:
+            scores = q @ k.T / math.sqrt(q.size(-1))
+            new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+            weights, old = (scores - new).exp(), factor(largest, new)
+            total = total * old + weights.sum(-1, keepdim=True)
+            mixed = mixed * old + weights @ v
+            largest = new
+        return mixed / total if divide else mixed
+
+    return attend
+
+
+MISTAKES = r"""
+the blocks collected
+    … =>
+        k, v = (torch.cat(parts) for parts in zip(*list(blocks), strict=True))
+        return (q @ k.T / math.sqrt(q.size(-1))).softmax(-1) @ v
+    says: All keys share one softmax
+    By the time you join them, all hold the last block. In a kernel, too, the memory of a block
+    is used again.
+everything kept to the end
+    … =>
+        return my_streamed_attention(q, [(k.clone(), v.clone()) for k, v in blocks])
+    says: all scores are 360, all keys 480
+    The result is right, but copies of all blocks, or a table of all scores, grow with the text:
+    streaming is there to avoid them. Two numbers and a weighted sum for each query are enough.
+the old sum not brought down
+    … =>
+        return _streamed(rescale=False)(q, blocks)
+    says: scores 0, then ln 3
+    The old sum was taken against a smaller maximum: multiply it by exp(old - new).
+the old mix not brought down
+    … =>
+        return _streamed(output=False)(q, blocks)
+    says: scores 0, then ln 3
+    The weighted sum of the values needs the same factor as the sum.
+neither brought down
+    … =>
+        return _carried(factor=lambda old, new: 1)(q, blocks)
+    says: scores 0, then ln 3
+    Both sums were taken against a smaller largest score: both need the factor exp(old - new).
+the factor upside down
+    … =>
+        return _carried(factor=lambda old, new: (new - old).exp())(q, blocks)
+    says: the result is not finite
+    Both sums have to become smaller when a larger score comes: exp(old - new).
+not divided in the end
+    … =>
+        return _carried(divide=False)(q, blocks)
+    says: Its weights are 1/4 and 3/4
+    The result is the weighted sum divided by the total.
+no largest score
+    … =>
+        return _streamed(safe=False)(q, blocks)
+    says: the result is not finite
+    exp of a score of 100 is more than float32 holds. Subtract the largest score so far.
+the largest starts at 0
+    … =>
+        return _streamed(start=0.0)(q, blocks)
+    says: Where does your largest start
+    If all scores are far below 0, every exp(score - 0) is 0. Start at -inf.
+the largest starts at a low number
+    … =>
+        return _streamed(start=-10_000.0)(q, blocks)
+    says: with all scores below -3,000,000
+    A score may be lower than any number that you choose, except -∞.
+the largest of this block alone
+    … =>
+        return _streamed(grow=lambda old, new: new)(q, blocks)
+    says: scores 200, then 100
+    When a block's largest is smaller than one before, the old sums are multiplied by exp of
+    something large: keep the larger of the two.
+one largest score for all queries
+    … =>
+        largest, total, mixed = q.new_tensor(-math.inf), q.new_zeros(len(q), 1), torch.zeros_like(q)
+        for k, v in blocks:
+            scores = q @ k.T / math.sqrt(q.size(-1))
+            new = torch.maximum(largest, scores.max())
+            weights, old = (scores - new).exp(), (largest - new).exp()
+            total, mixed = total * old + weights.sum(-1, keepdim=True), mixed * old + weights @ v
+            largest = new
+        return mixed / total
+    says: with scores in the hundreds
+    Where one query's scores are hundreds above another's, the other's are all rounded to 0.
+    Each query has a largest score of its own.
+a softmax for each block
+    … =>
+        return _streamed(mean=True)(q, blocks)
+    says: All keys share one softmax
+    Averaging the blocks' results gives each block the same weight.
+the first block used up
+    … =>
+        next(blocks)
+        return my_streamed_attention(q, blocks)
+    says:
+    `next(blocks)` takes a block away, even if you only want its shape: it comes once.
+only the last block
+    … =>
+        for k, v in blocks:
+            mixed = (q @ k.T / math.sqrt(q.size(-1))).softmax(-1) @ v
+        return mixed
+    says: All keys share one softmax
+    The contribution of earlier blocks is lost: overwritten, or multiplied by exp(-∞ - new),
+    since the largest stays where it started.
+no scale
+    … =>
+        return _streamed(scale=lambda q, k: 1)(q, blocks)
+    says: 2 · ln 3 / √4
+    Divide the scores by √D, as usual.
+divided by D
+    … =>
+        return _streamed(scale=lambda q, k: q.size(-1))(q, blocks)
+    says: 2 · ln 3 / √4
+    Divide by the square root of D, as usual.
+scaled by the block's length
+    … =>
+        return _streamed(scale=lambda q, k: math.sqrt(len(k)))(q, blocks)
+    says: for q=[[1]] and a block of two keys
+    D is the width of a key, not the number of keys in a block.
+float32 on the CPU
+    … =>
+        largest, total = torch.full((len(q), 1), -math.inf), torch.zeros(len(q), 1)
+        mixed = torch.zeros(q.shape)
+        for k, v in blocks:
+            scores = q @ k.T / math.sqrt(q.size(-1))
+            new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+            weights, old = (scores - new).exp(), (largest - new).exp()
+            total = total * old + weights.sum(-1, keepdim=True)
+            mixed = mixed * old + weights.to(v.dtype) @ v
+            largest = new
+        return mixed / total
+    says: for float16, the dtype is float32, expected float16
+    `torch.zeros(...)` is float32 and on the CPU, whatever q is: `q.new_zeros(...)`.
+"""
+
+HARMLESS = r"""
+… => ….detach()…
+    blocks that are overwritten leave no way back
+total, mixed = … => total, mixed = …
+    at the first block what it starts from is multiplied by exp(-∞) = 0
+largest = … => largest = q.new_full((len(q), 1), -torch.inf).half()
+    -∞ is the same in every dtype
+largest = … => …len(q.float())…
+    only the length is asked
+… => …q.size(1)…
+    q has two axes, and the last is 1
+… => …amax(dim=1, keepdim=True))
+    scores have two axes, and the last is 1
+… => …sum(dim=1, keepdim=True)
+    weights have two axes, and the last is 1
+… => …largest.__isub__(new)…
+    it is a tensor of its own, and is not read again
+"""

@@ -1,0 +1,323 @@
+"""28.4 two tokens must match (★★★, 15 minutes)
+
+In `7 3 5 3 7 3`, two different tokens have followed a 3, so an induction head is torn between them.
+A cleverer head would match the last *two* tokens and attend only to what followed `7 3`. Write
+`my_matched_score(weights, ids, match)`, which scores the heads for this: it is the induction score
+for a head that matches the last `match` tokens. With `match=1` it equals `induction_score`.
+
+Hint: In detail: `weights` is (B, H, T, T), `ids` is (B, T), and the result is (H,). Key s is wanted
+by query t if match ≤ s ≤ t and the `match` tokens before s equal, in their order, the last `match`
+tokens up to and including t: ids[s − match] to ids[s − 1] equal ids[t − match + 1] to ids[t]. The
+weights of several wanted keys are added. The score is the mean of this sum over all queries of the
+batch that want at least one key, each counting once, and NaN if there is none.
+
+Hint: `same = ids[:, :, None] == ids[:, None, :]` says whether the tokens at t and s are equal. The
+last two match where it is true at [t, s] and at [t − 1, s − 1]: shift the table by one along both
+axes, with False in the first row and column. Three match where it is true at [t, s], and the last
+two match at [t − 1, s − 1].
+"""
+
+import math
+
+import torch
+
+from tinytf_course.expect import agrees, expect, gradients, numbers, precise, tensor, travels
+
+
+def my_matched_score(weights, ids, match):
+    """Score heads for what followed the last `match` tokens: (B, H, T, T) -> (H,)."""
+    same = ids[:, :, None] == ids[:, None, :]  # (B, T, T)
+    matched = same
+    for _ in range(match - 1):
+        before = torch.zeros_like(same)
+        before[:, 1:, 1:] = matched[:, :-1, :-1]
+        matched = same & before
+    wanted = torch.zeros_like(same)
+    wanted[:, :, 1:] = matched[:, :, :-1]
+    wanted = wanted.tril()
+    sums = (weights * wanted[:, None]).sum(dim=-1)  # (B, H, T)
+    return sums.sum(dim=(0, 2)) / wanted.any(dim=-1).sum()
+
+
+def _s_by_loop(weights, ids, match):
+    """Query by query, key by key."""
+    total, count = weights.new_zeros(weights.size(1)), 0
+    for row, tokens in enumerate(ids.tolist()):
+        for t in range(len(tokens)):
+            last = tokens[max(0, t - match + 1) : t + 1]
+            keys = [s for s in range(match, t + 1) if tokens[s - match : s] == last]
+            if keys:
+                count += 1
+                total = total + sum(weights[row, :, t, s] for s in keys)
+    return total / count if count else total * math.nan
+
+
+def _patterns(ids, seed=0, dtype=torch.float32):
+    """Random causal weights of three heads for these ids."""
+    scores = numbers(len(ids), 3, ids.size(1), ids.size(1), seed=seed, scale=2.0, dtype=dtype)
+    future = torch.ones(ids.size(1), ids.size(1), dtype=torch.bool).triu(1)
+    return scores.masked_fill(future, -torch.inf).softmax(dim=-1)
+
+
+TWICE = torch.tensor([[7, 3, 5, 3, 7, 3]])
+
+
+def test_s_small(answer):
+    """of 7 3 5 3 7 3, the last 3 looks for what followed 7 3, key 2, not for what followed 5 3"""
+    weights = torch.zeros(1, 3, 6, 6)
+    weights[0, 0, 5, 2], weights[0, 0, 5, 4] = 0.75, 0.25  # what followed 7 3, and 5 3
+    weights[0, 1, 5, 4] = 1.0
+    weights[0, 2, 5, 1], weights[0, 2, 3, 2] = 1.0, 1.0  # the same token; one back
+    note = (
+        "Query 5 has read 7 3: key 2 stands behind a 7 3 and is wanted; key 4 stands behind 5 3. "
+        "The other queries want none."
+    )
+    agrees(answer, _s_by_loop, weights, TWICE, 2, note=note)
+
+
+def test_s_one(answer):
+    """with match=1 it is the induction score"""
+    weights = torch.zeros(1, 3, 4, 4)
+    weights[0, 0, 2, 1], weights[0, 0, 3, 2] = 0.75, 0.25  # what followed
+    weights[0, 1, 2, 0], weights[0, 1, 3, 1] = 1.0, 1.0  # the same token
+    weights[0, 2, 1, 0], weights[0, 2, 2, 1], weights[0, 2, 3, 2] = 1.0, 0.5, 0.5  # one back
+    note = "Key 1 follows the first 7 and key 2 the first 3; queries 0 and 1 look for nothing."
+    agrees(answer, _s_by_loop, weights, torch.tensor([[7, 3, 7, 3]]), 1, note=note)
+
+
+def test_s_order(answer):
+    """the tokens must match in their order, each of them"""
+    ids = torch.tensor([[1, 2, 9, 2, 1, 8, 1, 2]])
+    note = "Query 7 has read 1 2: key 2 stands behind 1 2, key 5 behind 2 1."
+    agrees(answer, _s_by_loop, _patterns(ids, 3), ids, 2, note=note)
+    ids = torch.tensor([[4, 1, 2, 9, 4, 6, 2]])
+    note = "Of 4 6 2 and 4 1 2 the middle differs."
+    expect_none(answer, ids, 3, note)
+    ids = torch.tensor([[4, 1, 2, 9, 5, 1, 2, 8, 6, 1, 2, 4, 1, 2], [3, 1, 3, 2] * 3 + [3, 1]])
+    for match in (3, 2, 4):
+        agrees(answer, _s_by_loop, _patterns(ids, 4), ids, match)
+
+
+def expect_none(answer, ids, match, note=""):
+    """Expect NaN for each of three heads."""
+    got = tensor(answer(_patterns(ids), ids, match), f"for ids {ids.tolist()}, match={match}")
+    said = f"for ids {ids.tolist()}, match={match}, your scores are {got.tolist()}, expected NaN"
+    expect(got.shape == (3,) and bool(got.isnan().all()), f"{said} for each of 3 heads. {note}")
+
+
+def test_s_several(answer):
+    """what has occurred several times has several keys, and their weights are added"""
+    ids = torch.tensor([[4, 4, 4, 4, 9, 4, 4]])
+    note = "Query 6 has read 4 4: it looks for the keys 2, 3 and 4, which stand behind a 4 4."
+    agrees(answer, _s_by_loop, _patterns(ids), ids, 2, note=note)
+
+
+def test_s_batch(answer):
+    """rows that repeat differently; each query counts once, whichever row it is in"""
+    ids = torch.tensor([[1, 2, 1, 2, 1, 2], [5, 6, 7, 8, 5, 6], [3, 3, 0, 1, 2, 4]])
+    for match in (2, 1, 3):
+        agrees(answer, _s_by_loop, _patterns(ids, 1), ids, match)
+        agrees(answer, _s_by_loop, _patterns(ids.flip(0), 2), ids.flip(0), match)
+    agrees(answer, _s_by_loop, _patterns(ids[:2] * 0, 3), ids[:2] * 0, 2)
+    near = torch.tensor([[2**24, 5, 2**24 + 1, 5, 2**24, 5]])  # the same in float32
+    agrees(answer, _s_by_loop, _patterns(near, 9), near, 2, note="Ids are whole numbers.")
+    some = torch.tensor([[1, 2, 3, 4, 5], [8, 8, 9, 8, 8]])
+    agrees(answer, _s_by_loop, _patterns(some, 4), some, 2, note="In row 0 nothing is met again.")
+
+
+def test_s_past(answer):
+    """only keys up to the query count, if weights are later, too"""
+    ids = torch.tensor([[2, 5, 2, 5, 2, 5], [0, 0, 0, 1, 0, 0]])
+    weights = numbers(2, 3, 6, 6, seed=8).softmax(dim=-1)
+    note = "These weights see the future; what *followed* lies in the past, at the query at most."
+    for match in (2, 1):
+        agrees(answer, _s_by_loop, weights, ids, match, note=note)
+
+
+def test_s_none(answer):
+    """where nothing that long is repeated, every head's score is NaN"""
+    expect_none(answer, torch.tensor([[3, 1, 2]]), 1)
+    expect_none(answer, torch.tensor([[3, 1, 3, 2, 3]]), 2)
+    expect_none(answer, torch.tensor([[3, 3]]), 2)
+    expect_none(answer, torch.tensor([[3, 3, 3]]), 5, "The text is shorter than 5.")
+    expect_none(answer, torch.tensor([[3]]), 1)
+
+
+def test_s_kinds(answer):
+    """in other dtypes, with gradients, on other devices"""
+    ids = torch.tensor([[1, 2, 1, 2, 1], [0, 4, 4, 0, 4]])
+    agrees(answer, _s_by_loop, _patterns(ids, 5, torch.float64), ids.int(), 2)
+    precise(answer, _s_by_loop, _patterns(ids, 6), ids, 2, dtype=torch.float16, tolerance=2e-3)
+    gradients(answer, _s_by_loop, _patterns(ids, 7), ids, 2)
+    travels(answer, _patterns(ids, 7), ids, 2)
+    weights, before, kept = _patterns(ids, 8), _patterns(ids, 8), ids.clone()
+    answer(weights, ids, 2)
+    expect(torch.equal(weights, before), "you change the caller's weights")
+    expect(torch.equal(ids, kept), "you change the caller's ids")
+
+
+def _score(shift=1, past=True, count="queries", wrap=False, newest=False, how="run"):
+    def moved(table, by):
+        if wrap:
+            return table.roll((by, by), dims=(1, 2))
+        out = torch.zeros_like(table)
+        out[:, by:, by:] = table[:, :-by, :-by]
+        return out
+
+    def answer(weights, ids, match):
+        same = ids[:, :, None] == ids[:, None, :]
+        matched = same
+        if how == "run":
+            for _ in range(match - 1):
+                matched = same & moved(matched, 1)
+        if how == "ends" and match > 1:
+            matched = same & moved(same, match - 1)
+        if how == "one more":
+            for _ in range(match):
+                matched = same & moved(matched, 1)
+        if how == "any":
+            earlier = same
+            for _ in range(match - 1):
+                earlier = moved(earlier, 1)
+                matched = matched | earlier
+        wanted = torch.zeros_like(same)
+        if shift == 0:
+            wanted = matched.tril(-1)
+        else:
+            wanted[:, :, shift:] = matched[:, :, :-shift]
+        wanted = wanted.tril() if past else wanted
+        if newest:
+            later = wanted.flip(-1).cumsum(-1).flip(-1)
+            wanted = wanted & (later == 1)
+        sums = (weights * wanted[:, None]).sum(dim=-1)
+        there = wanted.any(dim=-1)
+        if count == "all":
+            return sums.mean(dim=(0, 2))
+        if count == "links":
+            return sums.sum(dim=(0, 2)) / wanted.sum()
+        if count == "rows":
+            return (sums.sum(dim=2) / there.sum(dim=1)[:, None]).mean(dim=0)
+        return sums.sum(dim=(0, 2)) / there.sum()
+
+    return answer
+
+
+MISTAKES = r"""
+match is not looked at
+    … =>
+        return _score(how="last")(weights, ids, match)
+    says: key 4 stands behind 5 3
+    Then it is the induction score, whatever match says.
+one of them matches
+    … =>
+        return _score(how="any")(weights, ids, match)
+    says: key 4 stands behind 5 3
+    All of the last tokens must match, not one of them.
+the first and the last match
+    … =>
+        return _score(how="ends")(weights, ids, match)
+    says: the middle differs
+    Of three tokens the middle one must match, too.
+one too many match
+    … =>
+        return _score(how="one more")(weights, ids, match)
+    says: expected
+    A loop from match=1 goes match − 1 times: the first token is matched before it.
+the table is rolled
+    … =>
+        return _score(wrap=True)(weights, ids, match)
+    says: expected
+    What leaves at the end of a rolled table comes in at the front, and matches there.
+the token itself
+    … =>
+        return _score(shift=0)(weights, ids, match)
+    says: key 2 stands behind a 7 3
+    That finds heads that look at the same token; what followed is the one behind it.
+two further
+    … =>
+        return _score(shift=2)(weights, ids, match)
+    says: key 2 stands behind a 7 3
+    The key that follows is one further, not two.
+queries that look for nothing count
+    … =>
+        return _score(count="all")(weights, ids, match)
+    says: The other queries want none
+    They add 0 to the sum and 1 to the count.
+the mean over links
+    … =>
+        return _score(count="links")(weights, ids, match)
+    says: expected
+    A query with three keys has one weight of at most 1 to give.
+only the latest
+    … =>
+        return _score(newest=True)(weights, ids, match)
+    says: expected
+    If it was met several times, each place behind it is wanted.
+rows count alike
+    … =>
+        return _score(count="rows")(weights, ids, match)
+    says: expected
+    Rows with few queries then count for more, and a row with none makes all NaN.
+the future counts
+    … =>
+        return _score(past=False)(weights, ids, match)
+    says: expected
+    A key behind the query follows nothing that was read.
+"""
+
+HARMLESS = r"""
+same = … => …detach()…
+    marks and ids carry no gradient
+matched = … => …detach()…
+    marks and ids carry no gradient
+before = … => …detach()…
+    marks and ids carry no gradient
+before[:, 1:, 1:] = … => …detach()…
+    marks and ids carry no gradient
+wanted = … => …detach()…
+    marks and ids carry no gradient
+wanted[:, :, 1:] = … => …detach()…
+    marks and ids carry no gradient
+… => …wanted.detach()…
+    marks and ids carry no gradient
+matched = … => ….half()
+    marks of 0 and 1, exact in any dtype
+matched = … => ….float()
+    marks of 0 and 1, exact in any dtype
+matched = … => ….double()
+    marks of 0 and 1, exact in any dtype
+before[:, 1:, 1:] = … => ….half()
+    marks of 0 and 1, exact in any dtype
+before[:, 1:, 1:] = … => ….float()…
+    marks of 0 and 1, exact in any dtype
+before[:, 1:, 1:] = … => …matched.float()…
+    marks of 0 and 1, exact in any dtype
+before[:, 1:, 1:] = … => ….double()
+    marks of 0 and 1, exact in any dtype
+wanted = … => ….half()
+    marks of 0 and 1, exact in any dtype
+wanted[:, :, 1:] = … => ….half()
+    marks of 0 and 1, exact in any dtype
+wanted[:, :, 1:] = … => ….float()
+    marks of 0 and 1, exact in any dtype
+wanted[:, :, 1:] = … => …matched.float()…
+    marks of 0 and 1, exact in any dtype
+wanted[:, :, 1:] = … => ….double()
+    marks of 0 and 1, exact in any dtype
+return … => …wanted.float()…
+    marks of 0 and 1, exact in any dtype
+… => …torch.zeros_like(matched)
+    matched and same have one shape
+matched = … => matched = matched & before
+    two runs, one place apart, make one longer
+wanted = … => wanted = wanted.tril_()
+    it is our own tensor, made above
+sums = … => ….sum(dim=-2)
+    queries first or keys first, both are summed
+return … => …sum(dim=(2, 0))…
+    the same two axes, in another order
+return … => …any(dim=1)…
+    as many keys are wanted as queries want: each repeat makes one of both
+return … => …any(dim=-2)…
+    as many keys are wanted as queries want: each repeat makes one of both
+"""

@@ -1,0 +1,202 @@
+"""28.2 a text on which only induction scores (★★☆, 10 minutes)
+
+A score is only as good as the text on which it is measured. Write `my_probe_texts(n, length,
+draws)`, which draws n texts of `length` tokens on which an induction head scores 1 and every other
+kind of head stays below 0.4. In at least half of the positions there must be something to find,
+that is, a key whose preceding token equals the query's token.
+
+The other heads attend a fixed number of positions back or to a fixed position, spread their weight
+over all tokens or over those equal to the query's, or have memorised from other texts of yours
+which token usually follows which.
+
+Hint: In detail: return ids of shape (n, length) in int64, from 0 to 63, drawn with the generator
+`draws`. n may be 1, and `length` is 40 to 64. The scores are measured on 64 texts of 48 tokens.
+
+Hint: Repeat a stretch of different tokens. What must differ from text to text so that no fixed
+distance works, and what so that nothing can be memorised? `torch.rand(n, 64,
+generator=draws).argsort(dim=-1)` shuffles 64 tokens n times.
+"""
+
+import torch
+
+from tinytf_course.expect import expect
+
+
+def my_probe_texts(n, length, draws):
+    """Draw n texts of tokens 0 to 63, (n, length), on which only an induction head scores."""
+    order = torch.rand(n, 64, generator=draws).argsort(dim=-1)  # (n, 64): each its own
+    period = torch.randint(8, 21, (n, 1), generator=draws)
+    return order.gather(1, torch.arange(length) % period)
+
+
+N, LENGTH = 64, 48
+_P = f"for n={N}, length={LENGTH}"
+
+
+def _texts(answer, seed, n=N, length=LENGTH):
+    said = f"for n={n}, length={length} and a generator with seed {seed}"
+    ids = answer(n, length, torch.Generator().manual_seed(seed))
+    expect(isinstance(ids, torch.Tensor), f"{said}, you return no tensor")
+    shape, wanted = tuple(ids.shape), (n, length)
+    expect(shape == wanted, f"{said}, your texts have shape {shape}, expected {wanted}")
+    expect(ids.dtype == torch.int64, f"{said}, your ids are {ids.dtype}, expected torch.int64")
+    low, high = int(ids.min()), int(ids.max())
+    expect(low >= 0 and high < 64, f"{said}, ids go from {low} to {high}, expected 0 to 63")
+    return ids
+
+
+def _wanted(ids):
+    """Whether the key follows an earlier occurrence of the query's token, (n, T, T)."""
+    wanted = torch.zeros(*ids.shape, ids.size(1), dtype=torch.bool)
+    wanted[:, :, 1:] = ids[:, :, None] == ids[:, None, :-1]
+    return wanted.tril()
+
+
+def _scores(weights, ids):
+    """The induction score of one head, weights (n, T, T)."""
+    wanted = _wanted(ids)
+    return float((weights * wanted).sum() / wanted.any(dim=-1).sum().clamp(min=1))
+
+
+def _spread(chosen):
+    """Weights that are even over the chosen keys, with nothing where there are none."""
+    return chosen / chosen.sum(dim=-1, keepdim=True).clamp(min=1)
+
+
+def test_p_shape(answer):
+    """n texts of tokens 0 to 63, drawn with the given generator"""
+    for n, length in ((3, 40), (1, 64), (100, 40), (N, LENGTH)):
+        first = _texts(answer, 1, n, length)
+        again = _texts(answer, 1, n, length)
+        expect(torch.equal(first, again), "the same seed gives other texts: draw with `draws`")
+    other = _texts(answer, 2)
+    expect(not torch.equal(first, other), "another seed gives the same texts: draw with `draws`")
+
+
+def test_p_enough(answer):
+    """in at least half of the positions there is something to find"""
+    for length in (LENGTH, 40, 64):
+        share = _wanted(_texts(answer, 3, N, length)).any(dim=-1).float().mean().item()
+        where = f"for n={N}, length={length}"
+        expect(
+            share >= 0.5,
+            f"{where}, in {share:.2f} of the places a key is wanted, expected 0.5 or more",
+        )
+
+
+def test_p_distance(answer):
+    """a head that attends a fixed number of positions back, or to a fixed one, scores under 0.4"""
+    wanted = _wanted(_texts(answer, 4))
+    asking = wanted.any(dim=-1).sum().clamp(min=1)
+    for d in range(LENGTH):
+        score = float(wanted.diagonal(-d, 1, 2).sum() / asking)
+        expect(score < 0.4, f"{_P}, a head that always looks {d} back scores {score:.2f}")
+        score = float(wanted[:, :, d].sum() / asking)
+        expect(score < 0.4, f"{_P}, a head that always looks at place {d} scores {score:.2f}")
+
+
+def test_p_even(answer):
+    """a head that spreads its weight, over all or over the same token, scores under 0.4"""
+    ids = _texts(answer, 5)
+    everywhere = torch.ones(N, LENGTH, LENGTH).tril()
+    score = _scores(_spread(everywhere), ids)
+    expect(score < 0.4, f"{_P}, a head that spreads its weight evenly scores {score:.2f}")
+    same = (ids[:, :, None] == ids[:, None, :]).float().tril()
+    score = _scores(_spread(same), ids)
+    expect(score < 0.4, f"{_P}, a head that looks at the query's own token scores {score:.2f}")
+
+
+def test_p_order(answer):
+    """a head that has memorised which token follows which scores under 0.4"""
+    learned = torch.zeros(64, 64)
+    for ids in (_texts(answer, 6), _texts(answer, 7)):
+        learned.index_put_((ids[:, :-1], ids[:, 1:]), torch.tensor(1.0), accumulate=True)
+    follower = learned.argmax(dim=-1)  # (64,)
+    ids = _texts(answer, 8)
+    knows = (follower[ids][:, :, None] == ids[:, None, :]).float().tril()
+    score = _scores(_spread(knows), ids)
+    expect(
+        score < 0.4,
+        f"{_P}, a head that has learned from other texts which token mostly follows which scores "
+        f"{score:.2f}: it need not look for what followed here",
+    )
+
+
+def _probe(own_order=True, own_period=True, tokens=64):
+    def answer(n, length, draws):
+        order = torch.rand(n, tokens, generator=draws).argsort(dim=-1)
+        if not own_order:
+            order = torch.arange(64).expand(n, -1)
+        period = torch.randint(8, 21, (n, 1), generator=draws)
+        if not own_period:
+            period = torch.full((n, 1), 16)
+        return order.gather(1, torch.arange(length) % period)
+
+    return answer
+
+
+MISTAKES = r"""
+one period for all
+    … =>
+        return _probe(own_period=False)(n, length, draws)
+    says: 15 back
+    One distance serves all texts, and a head that knows no token scores 1.
+one order for all
+    … =>
+        return _probe(own_order=False)(n, length, draws)
+    says: which token mostly follows which
+    If 7 always follows 6, who has learned that need not look for the 6 before.
+nothing comes again
+    … =>
+        return torch.rand(n, 64, generator=draws).argsort(-1)[:, :length]
+    says: expected 0.5 or more
+    Where no token is met twice, nothing followed.
+two tokens
+    … =>
+        return torch.randint(0, 2, (n, length), generator=draws)
+    says: spreads its weight evenly
+    Half of all keys are then wanted, and who looks everywhere finds them.
+one token
+    … =>
+        return (
+                                     torch.randint(0, 64, (n, 1), generator=draws).repeat(
+                1, length
+            )
+        )
+    says: 0 back
+    Every key is then wanted, and any head scores.
+too many tokens
+    … =>
+        return _probe(tokens=100)(n, length, draws)
+    says: expected 0 to 63
+    The vocabulary has 64 tokens.
+drawn with the global generator
+    … =>
+        return my_probe_texts(n, length, None)
+    says: draw with `draws`
+    A study is repeated by its seed, and the seed is in `draws`.
+floats
+    … =>
+        return (lambda *given: my_probe_texts(*given).float())(n, length, draws)
+    says: expected torch.int64
+    An embedding looks up whole numbers.
+"""
+
+HARMLESS = r"""
+… => ….detach()…
+    whole numbers have no graph
+… => …torch.rand(n, 63,…
+    63 tokens to shuffle serve as well as 64
+… => ….argsort()
+    the last axis is the default
+… => ….argsort(dim=1)
+    of two axes, 1 is the last
+… => …torch.randint(8, 20,…
+    a longest period of 19 serves as well
+… => …torch.randint(8, 22,…
+    so does one of 21
+… => …torch.randint(7, 21,…
+    a shortest period of 7 serves as well
+… => …torch.randint(9, 21,…
+    so does one of 9
+"""

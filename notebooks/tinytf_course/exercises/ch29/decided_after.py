@@ -1,0 +1,141 @@
+"""29.1 decided, and not taken back (★★☆, 8 minutes)
+
+When is a prediction *decided*? Not when it first appears, because a guess may be given up again. We
+call it decided after the first level from which on the most likely token is the final one and stays
+so. Write `my_decided_after(logits)`, which takes the lens at L levels, `logits` of shape (L, B, T,
+V), the last of them being the model's own logits. Return a tensor of shape (B, T) with the number
+of that level for each position, counted from 0. If the levels predict 2, 2, 0, 2, 2, the answer is
+3.
+
+Hint: `logits.argmax(dim=-1)` is what each level predicts, (L, B, T). Start at the last level and go
+down as long as the level below predicts the same token. A loop over levels is fine: keep a mask of
+the positions that have agreed so far.
+"""
+
+import torch
+
+from tinytf_course.expect import agrees, expect, numbers, same, tensor
+
+
+def my_decided_after(logits):
+    """Find the level from which on each position's most likely token is the final one.
+
+    logits is (L, B, T, V). Returns the numbers of the levels (B, T), counted from 0.
+    """
+    says = logits.argmax(dim=-1)  # (L, B, T)
+    agreed = torch.ones_like(says[-1], dtype=torch.bool)
+    layer = torch.full_like(says[-1], len(says))
+    for level in reversed(says):
+        agreed = agreed & (level == says[-1])
+        layer = layer - agreed.long()
+    return layer
+
+
+def _logits(guesses, size=5):
+    """Logits (L, B, T, V) whose likeliest tokens are `guesses` (L, B, T)."""
+    guesses = torch.tensor(guesses)
+    return torch.nn.functional.one_hot(guesses, size).float() * 2 - 1
+
+
+def _walk_down(logits):
+    """Place by place, from the last layer down as long as the guess stays."""
+    likeliest = logits.argmax(dim=-1).tolist()
+    rows = []
+    for b in range(logits.size(1)):
+        rows.append([])
+        for t in range(logits.size(2)):
+            layer = len(likeliest) - 1
+            while layer > 0 and likeliest[layer - 1][b][t] == likeliest[-1][b][t]:
+                layer -= 1
+            rows[-1].append(layer)
+    return torch.tensor(rows).view(logits.shape[1:3])
+
+
+def test_d_one(answer):
+    """one position that is decided after layer 2"""
+    where = "for one place at which five layers say 1, 3, 4, 4, 4"
+    same(answer(_logits([[[1]], [[3]], [[4]], [[4]], [[4]]])), [[2]], where)
+
+
+def test_d_back(answer):
+    """a guess that was given up and comes back counts from its return"""
+    where = "for one place at which five layers say 2, 2, 0, 2, 2"
+    note = "The third layer said something else: the answer stands from layer 3 on."
+    same(answer(_logits([[[2]], [[2]], [[0]], [[2]], [[2]]])), [[3]], where, note=note)
+
+
+def test_d_ends(answer):
+    """decided at once, or only in the end"""
+    where = "for two places at which three layers say 1, 1, 1 and 1, 1, 3"
+    same(answer(_logits([[[1, 1]], [[1, 1]], [[1, 3]]])), [[0, 2]], where)
+    agrees(answer, _walk_down, numbers(1, 2, 3, 4, seed=1), note="One layer is the final one.")
+
+
+def test_d_places(answer):
+    """every position by itself, in every row"""
+    for seed, shape in enumerate([(4, 3, 2, 2), (7, 2, 5, 3), (3, 1, 6, 2), (5, 4, 1, 2)]):
+        agrees(answer, _walk_down, numbers(*shape, seed=seed))
+
+
+def test_d_kinds(answer):
+    """in half and double precision, for large logits, for no positions"""
+    near = torch.tensor([[0.0, 1e-12], [0.0, 1e-12], [1e-12, 0.0]], dtype=torch.float64)
+    agrees(answer, _walk_down, near[[0, 2, 1], None, None] + 1)
+    agrees(answer, _walk_down, numbers(4, 2, 3, 2, seed=5, dtype=torch.float16))
+    agrees(answer, _walk_down, numbers(4, 2, 3, 2, seed=6, scale=1e4, shift=-1e5))
+    empty = answer(torch.zeros(3, 2, 0, 4))
+    got = tuple(tensor(empty, "for no places").shape)
+    expect(got == (2, 0), f"for logits of shape (3, 2, 0, 4), you return {got}, expected (2, 0)")
+
+
+def _levels_that_agree(logits):
+    says = logits.argmax(dim=-1)
+    return len(says) - (says == says[-1]).sum(dim=0)
+
+
+MISTAKES = r"""
+the first time it is guessed
+    … =>
+        says = logits.argmax(dim=-1)
+        return (says == says[-1]).int().argmax(dim=0)
+    says: The third layer said something else
+    A guess that is given up again decides nothing. Go down from the last level, and stop where
+    a level says something else.
+counted over all levels
+    … =>
+        return _levels_that_agree(logits)
+    says: The third layer said something else
+    Levels that agree are counted wherever they stand. Only those count that agree without a gap
+    up to the last.
+the number of agreeing levels
+    … =>
+        return (lambda z: z.size(0) - my_decided_after(z))(logits)
+    says: say 1, 3, 4, 4, 4
+    That is how many levels agree at the end. Asked is the number of the first of them.
+one level too far
+    … =>
+        return my_decided_after(logits) - 1
+    says: say 1, 3, 4, 4, 4
+    That level still says something else: the one above it is the first that agrees.
+"""
+
+HARMLESS = r"""
+… => ….detach()…
+    ids and layers carry no gradient
+agreed = … => agreed = torch.ones_like(says[-1])
+    `&` of 1 and True is 1
+agreed = … => agreed &= …
+    the mask is the answer's own
+layer = … => layer -= …
+    the numbers are the answer's own
+layer = … => ….float().long()
+    0 and 1 are exact in float32
+… => …says.float()…
+    ids below 2^24 are exact in float32
+… => …level.float()…
+    ids below 2^24 are exact in float32
+layer = … => …len(logits))
+    there is one guess a layer
+… => …says[-0]…
+    only the shape and dtype are taken
+"""

@@ -1,0 +1,200 @@
+"""29.4 repair a probe that has seen the test (★★★, 12 minutes)
+
+The accuracy of this probe is too good to be true. It should be a linear probe fitted by least
+squares to one-hot classes, but it has four faults: the states that it scores, the states over which
+it takes the mean, a forgotten `ridge`, and a missing offset.
+
+```python
+def my_probe(x, y, test_x, ridge):
+    mean = torch.cat([x, test_x]).mean(dim=0)
+    x = x - mean
+    wanted = torch.nn.functional.one_hot(y).to(x)
+    weights = torch.linalg.solve(x.T @ x, x.T @ wanted)
+    return x @ weights
+```
+
+Repair it. `my_probe(x, y, test_x, ridge)` is fitted to states `x` (N, C) of classes `y` (N,) and to
+nothing else, and returns the scores (M, classes) of the states `test_x` (M, C). It minimises the
+sum of the squared errors plus `ridge` times the sum of the squared weights. Each class has an
+offset, to which the ridge does not apply.
+
+Hint: In detail: classes are numbered from 0 to the largest in `y`, and `ridge` is above 0. The
+scores are in x's dtype, and gradients reach `x` and `test_x`.
+
+Hint: If the mean is subtracted from the states, the best offset is the mean of the one-hot classes,
+that is, the classes' shares. The weights solve (xᵀx + ridge · 1) W = xᵀ wanted. Subtract the same
+mean from test_x.
+"""
+
+import torch
+
+from tinytf_course.expect import agrees, expect, gradients, numbers, same, tensor
+from tinytf_course.words import short
+
+
+def my_probe(x, y, test_x, ridge):
+    """Fit a linear probe to states x (N, C) of classes y (N,); score the states test_x (M, C).
+
+    Returns (M, classes).
+    """
+    wanted = torch.nn.functional.one_hot(y).to(x)
+    mean, shares = x.mean(dim=0), wanted.mean(dim=0)
+    x = x - mean
+    held = ridge * torch.eye(x.size(1)).to(x)
+    weights = torch.linalg.solve(x.T @ x + held, x.T @ wanted)
+    return (test_x - mean) @ weights + shares
+
+
+STATES = torch.tensor([[0.0], [2.0], [4.0]])
+CLASSES = torch.tensor([0, 0, 1])
+_LINE = f"for x={short(STATES)}, y={short(CLASSES)}"
+
+
+def _least_squares(x, y, test_x, ridge):
+    """With a column of ones that is not held down, as one system of equations."""
+    wide = x.dtype if x.dtype == torch.float64 else torch.float32
+    ones = torch.cat([x, torch.ones_like(x[:, :1])], dim=1).to(wide)
+    wanted = torch.stack([(y == k).to(wide) for k in range(int(y.max()) + 1)], dim=1)
+    held = torch.diag(torch.tensor([ridge] * x.size(1) + [0.0], dtype=wide))
+    weights = torch.linalg.inv(ones.T @ ones + held) @ (ones.T @ wanted)
+    asked = torch.cat([test_x, torch.ones_like(test_x[:, :1])], dim=1).to(wide)
+    return (asked @ weights).to(x.dtype)
+
+
+def _fitted_to(y):
+    return lambda x, _, test_x, ridge: _least_squares(x, y, test_x, ridge)
+
+
+def test_p_test_states(answer):
+    """it scores the states of the test"""
+    test = torch.tensor([[2.0]])
+    where = f"{_LINE}, test_x={short(test)}, ridge=2"
+    got = tensor(answer(STATES, CLASSES, test, 2.0), where)
+    note = "One state is asked about, and there are two classes."
+    expect(
+        tuple(got.shape) == (1, 2), f"{where}, the shape is {tuple(got.shape)}, not (1, 2). {note}"
+    )
+
+
+def test_p_mean(answer):
+    """at the mean of the known states, the scores are the classes' shares"""
+    test = torch.tensor([[2.0]])
+    where = f"{_LINE}, test_x={short(test)}, ridge=2"
+    note = "2 is the mean of x; the offset is not held down, so there the scores are the shares."
+    same(answer(STATES, CLASSES, test, 2.0), [[2 / 3, 1 / 3]], where, 1e-4, note)
+
+
+def test_p_slope(answer):
+    """elsewhere it follows a slope, which the ridge keeps small"""
+    test = torch.tensor([[7.0], [2.0]])
+    for ridge, score in ((2.0, 1 / 3 + 1.0), (32.0, 1 / 3 + 0.25)):
+        where = f"{_LINE}, test_x={short(test)}, ridge={ridge:g}"
+        got = tensor(answer(STATES, CLASSES, test, ridge), where)
+        note = f"The slope is Σ(x − 2)(y − 1/3) / (Σ(x − 2)² + ridge) = 2 / (8 + {ridge:g})."
+        expect(got.dim() == 2 and len(got) == 2, f"{where}, the shape is {tuple(got.shape)}")
+        same(got[0, 1], score, f"{where}, for the first state's score of class 1", 1e-4, note)
+
+
+def test_p_blind(answer):
+    """a state's score does not depend on the other states of the test"""
+    test = torch.tensor([[7.0], [2.0]])
+    where = f"{_LINE}, ridge=2, for the state 7"
+    alone = tensor(answer(STATES, CLASSES, test[:1], 2.0), where)
+    beside = tensor(answer(STATES, CLASSES, torch.tensor([[7.0], [900.0]]), 2.0), where)
+    expect(alone.shape == (1, 2) and beside.shape == (2, 2), f"{where}, the shapes are wrong")
+    note = "The test states must not take part in the fit, nor in the mean."
+    same(beside[0], alone[0], f"{where} beside the state 900", 1e-4, note)
+
+
+def test_p_many(answer):
+    """for many features and classes, for few states and many"""
+    cases = [(30, 4, 3, 0.5), (6, 9, 2, 1.0), (12, 3, 5, 20.0), (40, 7, 4, 0.1), (5, 2, 1, 1.0)]
+    for seed, (n, c, classes, ridge) in enumerate(cases):
+        x = numbers(n, c, seed=seed, shift=0.5, dtype=torch.float64)
+        y = torch.arange(n).mul(7).add(seed) % classes
+        test = numbers(4, c, seed=seed + 20, dtype=torch.float64)
+        agrees(answer, _least_squares, x, y, test, ridge, tolerance=1e-11)
+    missing = torch.tensor([0, 3, 3, 0, 1])  # nobody is of class 2
+    x = numbers(5, 2, seed=3, dtype=torch.float64)
+    agrees(answer, _least_squares, x, missing, x[:2] + 1, 0.3, tolerance=1e-11)
+
+
+def test_p_kinds(answer):
+    """in float32 too, exactly in float64, and the caller's states stay as they are"""
+    far = numbers(7, 2, seed=8, scale=1e-6, dtype=torch.float64)
+    agrees(answer, _least_squares, far, torch.arange(7) % 2, far[:3] * 5, 1e-12, tolerance=1e-7)
+    y = torch.arange(8) % 3
+    gradients(answer, _fitted_to(y), numbers(8, 2, seed=4), y, numbers(3, 2, seed=5), 0.5)
+    x, test = numbers(20, 3, seed=1), numbers(6, 3, seed=2)
+    y, kept, asked = torch.arange(20) % 3, x.clone(), test.clone()
+    agrees(answer, _least_squares, x, y, test, 0.7, tolerance=1e-4)
+    same(x, kept, "after the call, for the caller's x")
+    same(test, asked, "after the call, for the caller's test_x")
+
+
+def _probe(mean_of="x", ridge=True, offset=True, score="test"):
+    def answer(x, y, test_x, weight):
+        wanted = torch.nn.functional.one_hot(y).to(x)
+        mean = (x if mean_of == "x" else torch.cat([x, test_x])).mean(dim=0)
+        near, asked = x - mean, test_x - mean
+        held = (weight if ridge else 1e-9) * torch.eye(x.size(1)).to(x)
+        weights = torch.linalg.pinv(near.T @ near + held) @ near.T @ wanted
+        shares = wanted.mean(dim=0) if offset else 0.0
+        return (asked if score == "test" else near) @ weights + shares
+
+    return answer
+
+
+MISTAKES = r"""
+graded on its training states
+    … =>
+        return _probe(score="x")(x, y, test_x, ridge)
+    says: One state is asked about
+    It scores x, the states it was fitted to. Those it knows. Score test_x.
+the mean has seen the test states
+    … =>
+        return _probe(mean_of="both")(x, y, test_x, ridge)
+    says: must not take part
+    Take the mean of x alone.
+no ridge
+    … =>
+        return _probe(ridge=False)(x, y, test_x, ridge)
+    says: The slope is
+    Add `ridge` to the diagonal of xᵀx.
+no offset
+    … =>
+        return _probe(offset=False)(x, y, test_x, ridge)
+    says: the scores are the shares
+    At the mean state the best guess is the classes' shares, not 0.
+the offset is held down
+    … =>
+        x, test_x = (torch.cat([s, torch.ones_like(s[:, :1])], dim=1) for s in (x, test_x))
+        wanted = torch.nn.functional.one_hot(y).to(x)
+        held = ridge * torch.eye(x.size(1)).to(x)
+        return test_x @ torch.linalg.solve(x.T @ x + held, x.T @ wanted)
+    says: the scores are the shares
+    A column of ones is a way to have an offset, but its weight must not be held down.
+"""
+
+HARMLESS = r"""
+wanted = … => ….detach()…
+    classes carry no gradient at all
+wanted = … => …(test_x)
+    both kinds of states have one dtype
+wanted = … => …(x.detach())
+    only the dtype is taken of it
+held = … => ….detach()…
+    a constant carries no gradient at all
+held = … => …torch.eye(test_x.size(1))…
+    both kinds of states have one width
+held = … => …(test_x)
+    both kinds of states have one dtype
+weights = … => …held.detach()…
+    a constant carries no gradient at all
+weights = … => …wanted.detach()…
+    classes carry no gradient at all
+mean, shares = … => …wanted.detach()…
+    classes carry no gradient at all
+return … => …shares.detach()…
+    classes carry no gradient at all
+"""

@@ -1,0 +1,365 @@
+"""30.1 a check of padding (★★☆, 12 minutes)
+
+Write `my_pads_move(read, src, pad)`, which returns True if an encoder is faulty and False if it is
+healthy. It is faulty if appending more padding to `src` changes an output at a real token by more
+than rounding can explain. `read` runs the encoder: it maps ids `(B, S)` to outputs `(B, S, C)`. The
+docstring says how small rounding is.
+
+Hint: Run `read` twice, with a change that must not matter. Which positions can be compared?
+
+Hint: `F.pad(src, (0, 3), value=pad)` appends three columns. Compare `before[real]` with `after[:,
+:S][real]`.
+
+Hint: Measure the largest change relative to the largest output, and acquit only if it is small: no
+comparison with NaN is true.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+from tinytf.support.randomness import seeded
+from tinytf_course.clinic.patients import healthy, load
+from tinytf_course.expect import expect, numbers
+from tinytf_course.grading import hint
+from tinytf_course.words import short
+
+
+def my_pads_move(read, src, pad):
+    """Return True if more padding changes an output of `read` at a real token, else False.
+
+    read maps ids (B, S) to outputs (B, S, C) of any size, for any S. The rows of src (B, S) are
+    filled up with `pad` on the right. What `read` returns at the padding doesn't matter, even NaN.
+
+    A change of up to a ten-thousandth of the largest output at a real token is rounding. A faulty
+    encoder changes some output by at least a fiftieth of that when three columns are appended, or
+    returns a value that is not finite.
+    """
+    real = src != pad
+    before = read(src)[real]
+    after = read(F.pad(src, (0, 3), value=pad))[:, : src.size(1)][real]
+    gap = (after - before).abs().max()
+    return not bool(gap <= 1e-3 * before.abs().max())  # so that NaN is ill
+
+
+TABLE = numbers(12, 5, seed=1)
+SRC = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 3, 0, 0], [5, 5, 4, 11, 0]])
+
+
+def _reader(weigh, scale=1.0, pad=0):
+    """An encoder in small: each token's vector, and a mean of all of them, weighed by `weigh`."""
+
+    def read(src):
+        x = TABLE.to(src.device)[src]
+        weights = weigh(src != pad).to(x.dtype)  # (B, S)
+        mean = (weights[..., None] * x).sum(1) / weights.sum(1)[:, None]
+        return scale * (x + mean[:, None])
+
+    return read
+
+
+def _masked(real):
+    return real.float()
+
+
+def _verdict(answer, read, ill, words, src=SRC, pad=0):
+    got = answer(read, src, pad)
+    where = f"{words}, with src of shape {tuple(src.shape)}, pad={pad}"
+    plain = isinstance(got, bool) or (
+        isinstance(got, torch.Tensor) and got.numel() == 1 and got.dtype == torch.bool
+    )
+    kind = f"{tuple(got.shape)}" if isinstance(got, torch.Tensor) else type(got).__name__
+    expect(plain, f"{where}, you return {short(got)} ({kind}), expected True or False")
+    expect(bool(got) == ill, f"{where}, you return {bool(got)}, expected {ill}")
+
+
+def test_two(answer):
+    """an encoder that attends to padding is found, and one that masks it is not"""
+    _verdict(answer, _reader(_masked), False, "an encoder that masks its padding")
+    _verdict(answer, _reader(torch.ones_like), True, "an encoder that attends to its padding")
+
+
+def test_twenty(answer):
+    """twenty healthy encoders are acquitted, and their faulty twins found"""
+    for seed in range(20):
+        draws = torch.Generator().manual_seed(seed)
+        rows, width = 2 + seed % 4, 4 + seed % 5
+        src = torch.randint(3, 12, (rows, width), generator=draws)
+        lengths = torch.randint(1, width + 1, (rows, 1), generator=draws)
+        src = src.masked_fill(torch.arange(width) >= lengths, 0)
+        scale = 10.0 ** (seed % 7 - 3)
+        _verdict(answer, _reader(_masked, scale), False, f"healthy encoder {seed}", src)
+        _verdict(answer, _reader(torch.ones_like, scale), True, f"its faulty twin {seed}", src)
+
+
+def test_programs(answer):
+    """the translator of this chapter is acquitted, untrained, with five seeds"""
+    program = load(healthy("translator"))
+    for seed in range(5):
+        with seeded(seed):
+            model = program.make_model(seed).eval()
+            batch = program.batch(torch.Generator().manual_seed(seed), 6)
+
+        def read(src, model=model):
+            with torch.no_grad():
+                return model.encode(src)[0]
+
+        _verdict(answer, read, False, f"the translator with seed {seed}", batch["src"], program.PAD)
+
+
+@hint("Outputs at padded positions don't matter: leave them out of the comparison.")
+def test_pads_do_not_count(answer):
+    """what an encoder returns at the padding itself does not matter"""
+
+    def read(src):
+        out = _reader(_masked)(src)
+        return torch.where((src == 0)[..., None], out + src.size(1), out)
+
+    _verdict(answer, read, False, "an encoder whose outputs vary at the padded positions")
+
+    def huge(src):
+        return _reader(torch.ones_like)(src).masked_fill((src == 0)[..., None], 1e6)
+
+    _verdict(answer, huge, True, "a faulty encoder with a million at the padded positions")
+
+    def no_number(src):
+        return _reader(_masked)(src).masked_fill((src == 0)[..., None], math.nan)
+
+    _verdict(answer, no_number, False, "a healthy encoder with NaN at the padded positions")
+
+
+def test_any_pad(answer):
+    """the id of the padding is the argument `pad`, whatever its value"""
+    src = SRC.masked_fill(SRC == 0, 9)
+    src[1, 1] = 2
+    _verdict(answer, _reader(_masked, pad=9), False, "a healthy encoder", src, 9)
+    _verdict(answer, _reader(torch.ones_like, pad=9), True, "a faulty encoder", src, 9)
+    zero = torch.tensor([[0, 4, 0, 6], [3, 0, 9, 9]])
+    _verdict(answer, _reader(_masked, pad=9), False, "an encoder for which 0 is a token", zero, 9)
+
+    def last_row(src):  # only the token 0, a real one here, is changed by the padding
+        out = _reader(_masked, pad=9)(src)
+        return out + ((src == 0) * 0.5 * src.size(1))[..., None]
+
+    _verdict(answer, last_row, True, "an encoder that is faulty only at the token 0", zero, 9)
+
+
+def test_one_place(answer):
+    """one component at one position of one row is enough"""
+    src = SRC.repeat(20, 1)  # a mean over all of them would not notice
+    for b, t, c in ((0, 0, 0), (0, 4, 4), (1, 2, 1), (2, 0, 3), (2, 3, 2)):
+        for sign in (1, -1):
+
+            def read(src, b=b, t=t, c=c, sign=sign):
+                out = _reader(_masked)(src)
+                out[b, t, c] += sign * 0.01 * out.abs().max() * (src.size(1) - 5)
+                return out
+
+            words = f"an encoder that is faulty in row {b}, at position {t}, in component {c}"
+            _verdict(answer, read, True, words, src)
+
+    def late(src):
+        out = _reader(_masked)(src)
+        return out + 0.021 * out.abs().max() * (src.size(1) > 7)
+
+    words = "an encoder that a third column of padding moves by 0.021 of the largest output"
+    _verdict(answer, late, True, words, SRC)
+
+
+def test_sums_to_zero(answer):
+    """changes up and down don't cancel"""
+
+    def read(src):
+        out = _reader(_masked)(src)
+        swing = torch.tensor([1.0, -1.0, 1.0, -1.0, 0.0]) * (src.size(1) - 5)
+        return out + 0.3 * swing
+
+    _verdict(answer, read, True, "an encoder whose changes sum to 0")
+
+
+@hint("A NaN is neither above a limit nor below it: every comparison with it is False.")
+def test_no_number(answer):
+    """an output that is not finite is a fault"""
+
+    def read(src):
+        out = _reader(_masked)(src)
+        return out if src.size(1) == 5 else out + math.nan
+
+    _verdict(answer, read, True, "an encoder that gives NaN when there is more padding")
+
+    def one(src):
+        out = _reader(_masked)(src)
+        if src.size(1) > 5:
+            out[1, 0, 0] = math.nan
+        return out
+
+    _verdict(answer, one, True, "an encoder that gives a single NaN when there is more padding")
+
+
+@hint("Rounding grows with the numbers: compare with the size of the outputs.")
+def test_rounding(answer):
+    """rounding is not a fault, and a small change of small outputs is one"""
+    for scale in (1e-12, 1e-8, 1.0, 1e6):
+
+        def rounded(src, scale=scale):
+            return _reader(_masked, scale)(src) + scale * 1e-5 * (src.size(1) - 5) / 3
+
+        def ill(src, scale=scale):
+            return _reader(_masked, scale)(src) + scale * 0.2 * (src.size(1) > 5)
+
+        size = f"outputs of size {scale:g}"
+        _verdict(answer, rounded, False, f"an encoder with rounding, {size}")
+        _verdict(answer, ill, True, f"a faulty encoder, {size}")
+    _verdict(
+        answer, lambda src: -_reader(_masked)(src).abs() - 1, False, "outputs that are all negative"
+    )
+    _verdict(answer, lambda src: 0 * _reader(_masked)(src), False, "outputs that are all 0")
+
+    def near_zero(src):  # beside large numbers a small one, and rounding of the large ones' size
+        out = _reader(_masked)(src)
+        out[..., 0] = 1e-3 * out[..., 0] + 9e-5 * out.abs().max() * (src.size(1) > 5)
+        return out
+
+    words = "an encoder that rounds by 0.00009 of the largest output, at small outputs as well"
+    _verdict(answer, near_zero, False, words)
+    small = SRC[:1, :3]
+    _verdict(answer, _reader(_masked), False, "nothing padded at first, healthy", small)
+    _verdict(answer, _reader(torch.ones_like), True, "nothing padded at first, faulty", small)
+
+
+def test_no_gradient_needed(answer):
+    """outputs that require a gradient are handled, too"""
+    weight = torch.ones((), requires_grad=True)
+    _verdict(
+        answer, lambda src: weight * _reader(_masked)(src), False, "a healthy encoder with weights"
+    )
+    _verdict(answer, lambda src: weight * _reader(torch.ones_like)(src), True, "a faulty one")
+
+
+def _gap(read, src, pad):
+    real = src != pad
+    before = read(src)[real]
+    after = read(F.pad(src, (0, 3), value=pad))[:, : src.size(1)][real]
+    return after - before, before.abs().max()
+
+
+MISTAKES = r"""
+the padding's own outputs compared
+    … =>
+        before = read(src)
+        after = read(F.pad(src, (0, 3), value=pad))[:, : src.size(1)]
+        return not bool((after - before).abs().max() <= 1e-3 * before.abs().max())
+    says: whose outputs vary at the padded positions
+    Outputs at padded positions are not used: compare the real tokens only.
+NaN passes
+    … =>
+        gap, largest = _gap(read, src, pad)
+        return bool(gap.abs().max() > 1e-3 * largest)
+    says: NaN when there is more padding
+    Every comparison with NaN is False, so `gap > limit` acquits it. Check whether the gap is at
+    most the limit, and return True if it is not.
+the mean of the changes
+    … =>
+        gap, largest = _gap(read, src, pad)
+        return not bool(gap.abs().mean() <= 1e-3 * largest)
+    says: that is faulty in row
+    A single change is averaged away among all outputs that stay. Take the largest.
+changes without their absolute value
+    … =>
+        gap, largest = _gap(read, src, pad)
+        return not bool(gap.max() <= 1e-3 * largest)
+    says: that is faulty in row
+    A change downwards is a change, too: take `.abs()` before the largest.
+one limit for outputs of every size
+    … =>
+        return not bool(_gap(read, src, pad)[0].abs().max() <= 1e-4)
+    says:
+    Rounding grows with the numbers. Measure the change as a share of the outputs.
+equal to the last bit
+    … =>
+        return bool((_gap(read, src, pad)[0] != 0).any())
+    says:
+    Sums of another length are rounded differently. A check with false alarms is switched off by
+    the first person it wakes up.
+changes added up
+    … =>
+        gap, largest = _gap(read, src, pad)
+        return not bool(gap.sum().abs() <= 1e-3 * largest)
+    says:
+    Changes up and down cancel in a sum. Take the largest absolute value.
+0 taken for the padding
+    … =>
+        before = read(src)[src != 0]
+        after = read(F.pad(src, (0, 3), value=pad))[:, : src.size(1)][src != 0]
+        return not bool((after - before).abs().max() <= 1e-3 * before.abs().max())
+    says: faulty only at the token 0
+    The id of the padding is the argument `pad`; elsewhere 0 can be a token.
+numpy asked for a tensor with a gradient
+    … =>
+        gap, largest = _gap(read, src, pad)
+        return not bool(abs(gap.numpy()).max() <= 1e-3 * largest)
+    says:
+    The outputs require a gradient: stay with tensors, or `detach()` first.
+the padding's outputs taken for the largest
+    … =>
+        gap, _ = _gap(read, src, pad)
+        return not bool(gap.abs().max() <= 1e-3 * read(src).abs().max())
+    says: a million at the padded positions
+    The largest output must be that of a real token: take it from `before[real]`, like the gap.
+the padding multiplied by 0
+    … =>
+        real = (src != pad)[..., None].float()
+        before = read(src) * real
+        after = read(F.pad(src, (0, 3), value=pad))[:, : src.size(1)] * real
+        return not bool((after - before).abs().max() <= 1e-3 * before.abs().max())
+    says: NaN at the padded positions
+    0 times NaN is NaN. Select the real tokens: `before[real]`.
+one pad appended
+    … =>
+        real = src != pad
+        before = read(src)[real]
+        after = read(F.pad(src, (0, 1), value=pad))[:, : src.size(1)][real]
+        return not bool((after - before).abs().max() <= 1e-3 * before.abs().max())
+    says: that a third column of padding moves
+    Some encoders show no change for one or two columns. The docstring promises one for three.
+each output measured by itself
+    … =>
+        real = src != pad
+        before = read(src)[real]
+        after = read(F.pad(src, (0, 3), value=pad))[:, : src.size(1)][real]
+        return not bool(((after - before).abs() <= 0.01 * before.abs()).all())
+    says: at small outputs as well
+    Rounding is a share of the largest number in the sum: a small output may change by much of
+    itself. Compare the largest gap with the largest output.
+the verdict turned round
+    … =>
+        return not my_pads_move(read, src, pad)
+    says: you return True, expected False
+    True means that the encoder is faulty.
+"""
+
+HARMLESS = r"""
+… => ….detach()…
+    a verdict carries no gradient
+… => ….float()…
+    the outputs are float32 already; the ids are small
+… => ….double()
+    more digits than needed change no verdict
+… => ….item()
+    a number in place of a tensor of one
+… => return not gap <= …
+    `not` of a tensor of one element is a bool as well
+… => …0.002 * …
+    any limit between a ten-thousandth and a fiftieth is right
+… => …(0, 4)…
+    the statement lets one append any number from three on
+… => …after.__isub__(before)…
+    `after` is a copy of the answer's own
+… => …real.size(1)…
+    the mask has the shape of the ids
+… => …before.abs_()…
+    `before` is a copy, and read no more
+… => …after.abs().max())
+    of a healthy encoder both outputs have the same size
+"""
