@@ -204,7 +204,7 @@ CHAPTERS = (  # in the order of reading
     Chapter(
         "21", "BERT",
         "What does an encoder learn from text without labels, and what is that worth for a task?",
-        47,
+        45,
         "residuals and norms (chapter 10), the encoder and its masked words (chapter 12), a "
         "training loop (chapter 15)",
         electives="who-moves-whom 4, sentence-score 12, oracle 5, classifier 4, how-large 1, "
@@ -215,11 +215,11 @@ CHAPTERS = (  # in the order of reading
         "22", "Three families",
         "Encoder-only, decoder-only or encoder-decoder: what does each learn from a text, and "
         "which task does it suit?",
-        43,
+        55,
         "the Transformer (chapter 14) and its training (chapter 15), GPT (chapter 18), masked "
         "words (chapter 21)",
-        electives="22.3 15, which-spans-intro 21, short-texts 16, bart 27, "
-        "examples-text 9, longer-intro 3, longer-text 3",
+        electives="which-spans-intro 23, short-texts 16, bart 27, examples-text 9, "
+        "longer-intro 3, longer-text 3",
     ),
     Chapter(
         "23", "The block today",

@@ -356,144 +356,7 @@ TILES = Answers(
 )
 
 
-# 27.3 repair the average
-
-
-def my_average(gradients, tokens):
-    """Return the gradient of the mean loss over all tokens of all processes.
-
-    gradients is a list of tensors of one shape, each the gradient of one process's mean loss;
-    tokens says over how many tokens each mean was taken. Returns a new tensor.
-    """
-    mean = torch.zeros_like(gradients[0])
-    for gradient, count in zip(gradients, tokens, strict=True):
-        mean += gradient * (count / sum(tokens))
-    return mean
-
-
-def _in_place(gradients, tokens):
-    total = gradients[0]
-    total *= tokens[0] / sum(tokens)
-    for gradient, count in zip(gradients[1:], tokens[1:], strict=True):
-        total += gradient * (count / sum(tokens))
-    return total
-
-
-def _on_the_cpu_in_float32(gradients, tokens):
-    mean = torch.zeros(gradients[0].shape)
-    for gradient, count in zip(gradients, tokens, strict=True):
-        mean += gradient * (count / sum(tokens))
-    return mean
-
-
-def _times_all_tokens(gradients, tokens):
-    mean = torch.zeros_like(gradients[0])
-    for gradient, count in zip(gradients, tokens, strict=True):
-        mean += gradient * count
-    return mean / sum(tokens)
-
-
-def _one_process(gradients, tokens):
-    return gradients[0] if len(gradients) == 1 else my_average(gradients, tokens)
-
-
-AVERAGE = Answers(
-    reference=my_average,
-    equivalent={
-        "… => ….detach()": "the gradients given here are part of no graph",
-        "… => …gradient.detach() * (count / sum(tokens))": (
-            "the gradients given here are part of no graph"
-        ),
-        "… => …zip(tokens, gradients, strict=True):": "a product of two is the same either way",
-        "… => …zip(gradients, tokens):": "both lists have one entry a process",
-        "… => …zip(gradients, tokens, strict=False):": "both lists have one entry a process",
-        "… => …zeros_like(gradients[-1])": "all gradients have one shape and kind",
-    },
-    wrong=(
-        WrongAnswer(
-            "the mean of the means",
-            lambda gradients, tokens: sum(gradients) / len(gradients),
-            "three have gradient 2 and one has 6",
-            "A process with one token then weighs as much as one with a thousand.",
-        ),
-        WrongAnswer(
-            "weighted and not divided",
-            lambda gradients, tokens: sum(g * n for g, n in zip(gradients, tokens, strict=True)),
-            "(2 + 6) / 2",
-            "These are the sums over all tokens: divide by how many tokens there are.",
-        ),
-        WrongAnswer(
-            "divided by the number of processes",
-            lambda gradients, tokens: (
-                sum(g * n for g, n in zip(gradients, tokens, strict=True)) / len(tokens)
-            ),
-            "(2 + 6) / 2",
-            "A mean over tokens is divided by tokens: sum(tokens).",
-        ),
-        WrongAnswer(
-            "divided and not weighted",
-            lambda gradients, tokens: sum(gradients) / sum(tokens),
-            "(2 + 6) / 2",
-            "Each gradient is a mean already: times its tokens it is a sum that may be divided.",
-        ),
-        WrongAnswer(
-            "the first not weighted",
-            lambda gradients, tokens: (
-                (gradients[0] + sum(g * n for g, n in zip(gradients[1:], tokens[1:], strict=True)))
-                / sum(tokens)
-            ),
-            "(2 + 6) / 2",
-            "The first process has tokens as well: its gradient needs its weight.",
-        ),
-        WrongAnswer(
-            "summed into the caller's first gradient",
-            _in_place,
-            "your code changes the caller's",
-            "`total = gradients[0]` is no copy: the sum is written into the first process's own "
-            "gradient.",
-        ),
-        WrongAnswer(
-            "the sum",
-            lambda gradients, tokens: sum(gradients) + 0,
-            "(2 + 6) / 2",
-            "An all-reduce adds up. One process would have computed the mean.",
-        ),
-        WrongAnswer(
-            "divided by the processes as well",
-            lambda gradients, tokens: my_average(gradients, tokens) / len(gradients),
-            "(2 + 6) / 2",
-            "The sums are divided by all tokens, once.",
-        ),
-        WrongAnswer(
-            "weighted the wrong way round",
-            lambda gradients, tokens: my_average(gradients, [1 / n for n in tokens]),
-            "three have gradient 2 and one has 6",
-            "A process with more tokens gets more weight.",
-        ),
-        WrongAnswer(
-            "float32 on the CPU",
-            _on_the_cpu_in_float32,
-            "the dtype is float32",
-            "`torch.zeros(shape)` is float32 and on the CPU, whatever the gradients are.",
-        ),
-        WrongAnswer(
-            "multiplied before it is divided",
-            _times_all_tokens,
-            "the mean is not",
-            "A gradient times its tokens may be too large for float16. Take the share first: "
-            "`gradient * (count / sum(tokens))`.",
-        ),
-        WrongAnswer(
-            "one process's own tensor",
-            _one_process,
-            "you return its own tensor",
-            "Changing the mean later would change the process's gradient.",
-        ),
-    ),
-)
-
-
-# 27.4 batches by length
+# 27.3 batches by length
 
 
 def my_batches(lengths, size):
@@ -639,9 +502,146 @@ BUCKETS = Answers(
     ),
 )
 
+
+# 27.4 repair the average
+
+
+def my_average(gradients, tokens):
+    """Return the gradient of the mean loss over all tokens of all processes.
+
+    gradients is a list of tensors of one shape, each the gradient of one process's mean loss;
+    tokens holds the number of tokens of each mean. Returns a new tensor.
+    """
+    mean = torch.zeros_like(gradients[0])
+    for gradient, count in zip(gradients, tokens, strict=True):
+        mean += gradient * (count / sum(tokens))
+    return mean
+
+
+def _in_place(gradients, tokens):
+    total = gradients[0]
+    total *= tokens[0] / sum(tokens)
+    for gradient, count in zip(gradients[1:], tokens[1:], strict=True):
+        total += gradient * (count / sum(tokens))
+    return total
+
+
+def _on_the_cpu_in_float32(gradients, tokens):
+    mean = torch.zeros(gradients[0].shape)
+    for gradient, count in zip(gradients, tokens, strict=True):
+        mean += gradient * (count / sum(tokens))
+    return mean
+
+
+def _times_all_tokens(gradients, tokens):
+    mean = torch.zeros_like(gradients[0])
+    for gradient, count in zip(gradients, tokens, strict=True):
+        mean += gradient * count
+    return mean / sum(tokens)
+
+
+def _one_process(gradients, tokens):
+    return gradients[0] if len(gradients) == 1 else my_average(gradients, tokens)
+
+
+AVERAGE = Answers(
+    reference=my_average,
+    equivalent={
+        "… => ….detach()": "the gradients given here are part of no graph",
+        "… => …gradient.detach() * (count / sum(tokens))": (
+            "the gradients given here are part of no graph"
+        ),
+        "… => …zip(tokens, gradients, strict=True):": "a product of two is the same either way",
+        "… => …zip(gradients, tokens):": "both lists have one entry a process",
+        "… => …zip(gradients, tokens, strict=False):": "both lists have one entry a process",
+        "… => …zeros_like(gradients[-1])": "all gradients have one shape and kind",
+    },
+    wrong=(
+        WrongAnswer(
+            "the mean of the means",
+            lambda gradients, tokens: sum(gradients) / len(gradients),
+            "three have gradient 2 and one has 6",
+            "A process with one token then weighs as much as one with a thousand.",
+        ),
+        WrongAnswer(
+            "weighted and not divided",
+            lambda gradients, tokens: sum(g * n for g, n in zip(gradients, tokens, strict=True)),
+            "(2 + 6) / 2",
+            "These are the sums over all tokens: divide by how many tokens there are.",
+        ),
+        WrongAnswer(
+            "divided by the number of processes",
+            lambda gradients, tokens: (
+                sum(g * n for g, n in zip(gradients, tokens, strict=True)) / len(tokens)
+            ),
+            "(2 + 6) / 2",
+            "A mean over tokens is divided by tokens: sum(tokens).",
+        ),
+        WrongAnswer(
+            "divided and not weighted",
+            lambda gradients, tokens: sum(gradients) / sum(tokens),
+            "(2 + 6) / 2",
+            "Each gradient is a mean already: times its tokens it is a sum that may be divided.",
+        ),
+        WrongAnswer(
+            "the first not weighted",
+            lambda gradients, tokens: (
+                (gradients[0] + sum(g * n for g, n in zip(gradients[1:], tokens[1:], strict=True)))
+                / sum(tokens)
+            ),
+            "(2 + 6) / 2",
+            "The first process has tokens as well: its gradient needs its weight.",
+        ),
+        WrongAnswer(
+            "summed into the caller's first gradient",
+            _in_place,
+            "your code changes the caller's",
+            "`total = gradients[0]` is no copy: the sum is written into the first process's own "
+            "gradient.",
+        ),
+        WrongAnswer(
+            "the sum",
+            lambda gradients, tokens: sum(gradients) + 0,
+            "(2 + 6) / 2",
+            "An all-reduce adds up. One process would have computed the mean.",
+        ),
+        WrongAnswer(
+            "divided by the processes as well",
+            lambda gradients, tokens: my_average(gradients, tokens) / len(gradients),
+            "(2 + 6) / 2",
+            "The sums are divided by all tokens, once.",
+        ),
+        WrongAnswer(
+            "weighted the wrong way round",
+            lambda gradients, tokens: my_average(gradients, [1 / n for n in tokens]),
+            "three have gradient 2 and one has 6",
+            "A process with more tokens gets more weight.",
+        ),
+        WrongAnswer(
+            "float32 on the CPU",
+            _on_the_cpu_in_float32,
+            "the dtype is float32",
+            "`torch.zeros(shape)` is float32 and on the CPU, whatever the gradients are.",
+        ),
+        WrongAnswer(
+            "multiplied before it is divided",
+            _times_all_tokens,
+            "the mean is not",
+            "A gradient times its tokens may be too large for float16. Take the share first: "
+            "`gradient * (count / sum(tokens))`.",
+        ),
+        WrongAnswer(
+            "one process's own tensor",
+            _one_process,
+            "you return its own tensor",
+            "Changing the mean later would change the process's gradient.",
+        ),
+    ),
+)
+
 ANSWERS = {
     "27.1": STREAM,
     "27.2": TILES,
-    "27.3": AVERAGE,
-    "27.4": BUCKETS,
+    "27.3": BUCKETS,
+    "27.4": AVERAGE,
 }

@@ -255,104 +255,7 @@ TILES = Exercise(
 )
 
 
-# 27.3 repair the average
-
-
-def my_average(gradients, tokens):
-    """Return the gradient of the mean loss over all tokens of all processes.
-
-    gradients is a list of tensors of one shape, each the gradient of one process's mean loss;
-    tokens says over how many tokens each mean was taken. Returns a new tensor.
-    """
-    raise NotImplementedError
-
-
-def _token_by_token(gradients, tokens):
-    """Every token brings its process's gradient, in float64."""
-    rows = [g.double() for g, n in zip(gradients, tokens, strict=True) for _ in range(n)]
-    return (sum(rows) / len(rows)).to(gradients[0].dtype)
-
-
-def _averages(answer, gradients, tokens, **more):
-    agrees(answer, _token_by_token, gradients, tokens, **more)
-
-
-def _equal_shares(answer):
-    """equal shares count equally"""
-    pair = [torch.tensor([2.0]), torch.tensor([6.0])]
-    _averages(answer, pair, [3, 3], note="(2 + 6) / 2.")
-    alone = torch.tensor([2.0, -4.0])
-    _averages(answer, [alone], [5], note="There is no other process to average with.")
-    alone = torch.nn.Parameter(alone, requires_grad=False)  # of which an answer gets no copy
-    got = answer([alone], [5])
-    message = "for one process, you return its own tensor, expected a new one: return a copy"
-    expect(got is not alone and got.data_ptr() != alone.data_ptr(), message)
-
-
-def _unequal_shares(answer):
-    """a process with three times the tokens counts three times"""
-    pair = [torch.tensor([2.0]), torch.tensor([6.0])]
-    _averages(answer, pair, [3, 1], note="Of four tokens, three have gradient 2 and one has 6.")
-    _averages(answer, pair, [1, 3], note="Of four tokens, one has gradient 2 and three have 6.")
-    three = [torch.tensor([1.0]), torch.tensor([0.0]), torch.tensor([10.0])]
-    _averages(
-        answer,
-        three,
-        [2, 7, 1],
-        note="Of ten tokens, two have gradient 1, seven have 0, one has 10.",
-    )
-
-
-def _matrices(answer):
-    """gradients have any shape"""
-    drawn = numbers(3, 4, 2, seed=1)
-    _averages(answer, list(drawn), [5, 1, 2], where="for three gradients of (4, 2)")
-    _averages(answer, list(drawn[:, 0, 0]), [4, 4, 9], where="for three gradients of one number")
-
-
-def _kinds_of_gradients(answer):
-    """the result has the gradients' dtype, and is where they are"""
-    drawn = numbers(2, 3, 2, seed=2, dtype=torch.float64)
-    _averages(answer, list(drawn), [1, 4], where="for gradients in float64")
-    half = [torch.tensor([400.0], dtype=torch.float16), torch.tensor([-80.0], dtype=torch.float16)]
-    note = "In float16, 400 · 900 is infinite; the mean is not."
-    _averages(answer, half, [900, 100], where="for [400] and [-80] in float16", note=note)
-    travels(answer, list(drawn.float()), [1, 4], where="for two gradients of (3, 2)")
-
-
-AVERAGE = Exercise(
-    id="27.3",
-    title="repair the average",
-    difficulty=2,
-    minutes=8,
-    statement=(
-        "Each process has computed the gradient of *its own* mean loss. The function below "
-        "should turn these into the gradient of the mean over all tokens of all processes. Two "
-        "things in it are wrong, and one of them harms the caller.\n\n"
-        "```python\n"
-        "def my_average(gradients, tokens):\n"
-        "    total = gradients[0]\n"
-        "    for gradient in gradients[1:]:\n"
-        "        total += gradient\n"
-        "    return total / len(gradients)\n"
-        "```\n\n"
-        "Write it correctly. `gradients` is a list of tensors of one shape, and `tokens` says "
-        "how many tokens each process had, which is at least one.\n\n"
-        "<details><summary>The result in detail</summary>\n\n"
-        "Return a new tensor with the dtype and the device of the gradients. This includes "
-        "float16, in which a gradient times its number of tokens may exceed the largest number.\n\n"
-        "</details>"
-    ),
-    hint=(
-        "A process's mean times its number of tokens is its sum. What do the sums have to be "
-        "divided by?"
-    ),
-    function=my_average,
-    tests=(_equal_shares, _unequal_shares, _matrices, _kinds_of_gradients),
-)
-
-
-# 27.4 batches by length
+# 27.3 batches by length
 
 
 def my_batches(lengths, size):
@@ -434,7 +337,7 @@ def _little(answer):
 
 
 BUCKETS = Exercise(
-    id="27.4",
+    id="27.3",
     title="batches by length",
     difficulty=2,
     minutes=10,
@@ -451,4 +354,100 @@ BUCKETS = Exercise(
 )
 
 
-EXERCISES = (STREAM, TILES, AVERAGE, BUCKETS)
+# 27.4 repair the average
+
+
+def my_average(gradients, tokens):
+    """Return the gradient of the mean loss over all tokens of all processes.
+
+    gradients is a list of tensors of one shape, each the gradient of one process's mean loss;
+    tokens holds the number of tokens of each mean. Returns a new tensor.
+    """
+    raise NotImplementedError
+
+
+def _token_by_token(gradients, tokens):
+    """Every token brings its process's gradient, in float64."""
+    rows = [g.double() for g, n in zip(gradients, tokens, strict=True) for _ in range(n)]
+    return (sum(rows) / len(rows)).to(gradients[0].dtype)
+
+
+def _averages(answer, gradients, tokens, **more):
+    agrees(answer, _token_by_token, gradients, tokens, **more)
+
+
+def _equal_shares(answer):
+    """equal shares count equally"""
+    pair = [torch.tensor([2.0]), torch.tensor([6.0])]
+    _averages(answer, pair, [3, 3], note="(2 + 6) / 2.")
+    alone = torch.tensor([2.0, -4.0])
+    _averages(answer, [alone], [5], note="There is no other process to average with.")
+    alone = torch.nn.Parameter(alone, requires_grad=False)  # of which an answer gets no copy
+    got = answer([alone], [5])
+    message = "for one process, you return its own tensor, expected a new one: return a copy"
+    expect(got is not alone and got.data_ptr() != alone.data_ptr(), message)
+
+
+def _unequal_shares(answer):
+    """a process with three times the tokens counts three times"""
+    pair = [torch.tensor([2.0]), torch.tensor([6.0])]
+    _averages(answer, pair, [3, 1], note="Of four tokens, three have gradient 2 and one has 6.")
+    _averages(answer, pair, [1, 3], note="Of four tokens, one has gradient 2 and three have 6.")
+    three = [torch.tensor([1.0]), torch.tensor([0.0]), torch.tensor([10.0])]
+    _averages(
+        answer,
+        three,
+        [2, 7, 1],
+        note="Of ten tokens, two have gradient 1, seven have 0, one has 10.",
+    )
+
+
+def _matrices(answer):
+    """gradients have any shape"""
+    drawn = numbers(3, 4, 2, seed=1)
+    _averages(answer, list(drawn), [5, 1, 2], where="for three gradients of (4, 2)")
+    _averages(answer, list(drawn[:, 0, 0]), [4, 4, 9], where="for three gradients of one number")
+
+
+def _kinds_of_gradients(answer):
+    """the result has the gradients' dtype, and is where they are"""
+    drawn = numbers(2, 3, 2, seed=2, dtype=torch.float64)
+    _averages(answer, list(drawn), [1, 4], where="for gradients in float64")
+    half = [torch.tensor([400.0], dtype=torch.float16), torch.tensor([-80.0], dtype=torch.float16)]
+    note = "In float16, 400 · 900 is infinite; the mean is not."
+    _averages(answer, half, [900, 100], where="for [400] and [-80] in float16", note=note)
+    travels(answer, list(drawn.float()), [1, 4], where="for two gradients of (3, 2)")
+
+
+AVERAGE = Exercise(
+    id="27.4",
+    title="repair the average",
+    difficulty=2,
+    minutes=8,
+    statement=(
+        "Each process has computed the gradient of *its own* mean loss. The function below "
+        "should turn these into the gradient of the mean over all tokens of all processes. Two "
+        "things in it are wrong, and one of them harms the caller.\n\n"
+        "```python\n"
+        "def my_average(gradients, tokens):\n"
+        "    total = gradients[0]\n"
+        "    for gradient in gradients[1:]:\n"
+        "        total += gradient\n"
+        "    return total / len(gradients)\n"
+        "```\n\n"
+        "Write it correctly. `gradients` is a list of tensors of one shape, and `tokens` holds "
+        "the number of tokens of each process, which is at least one.\n\n"
+        "<details><summary>The result in detail</summary>\n\n"
+        "Return a new tensor with the dtype and the device of the gradients. This includes "
+        "float16, in which a gradient times its number of tokens may exceed the largest number.\n\n"
+        "</details>"
+    ),
+    hint=(
+        "A process's mean times its number of tokens is its sum. What do the sums have to be "
+        "divided by?"
+    ),
+    function=my_average,
+    tests=(_equal_shares, _unequal_shares, _matrices, _kinds_of_gradients),
+)
+
+EXERCISES = (STREAM, TILES, BUCKETS, AVERAGE)
