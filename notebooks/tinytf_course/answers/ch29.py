@@ -47,25 +47,25 @@ DECIDED = Answers(
     wrong=(
         WrongAnswer(
             "the first time it is guessed", _first_guessed,
-            "The third layer said something else",
-            "A guess that is given up again decides nothing. Go down from the last level, and stop "
-            "where a level says something else.",
+            "Level 2 predicts something else",
+            "A guess that is given up again is not decided. Go down from the last level, and stop "
+            "where a level predicts something else.",
         ),
         WrongAnswer(
             "counted over all levels", lambda logits: _levels_that_agree(logits),
-            "The third layer said something else",
-            "Levels that agree are counted wherever they stand. Only those count that agree "
-            "without a gap up to the last.",
+            "Level 2 predicts something else",
+            "This counts all levels that agree. Only those that agree without a gap up to the "
+            "last count.",
         ),
         WrongAnswer(
             "the number of agreeing levels", lambda z: z.size(0) - my_decided_after(z),
-            "say 1, 3, 4, 4, 4",
-            "That is how many levels agree at the end. Asked is the number of the first of them.",
+            "predict 1, 3, 4, 4, 4",
+            "That is how many levels agree at the end. Return the number of the first of them.",
         ),
         WrongAnswer(
             "one level too far", lambda logits: my_decided_after(logits) - 1,
-            "say 1, 3, 4, 4, 4",
-            "That level still says something else: the one above it is the first that agrees.",
+            "predict 1, 3, 4, 4, 4",
+            "That level still predicts something else. The one above it is the first that agrees.",
         ),
     ),
 )  # fmt: skip
@@ -154,8 +154,8 @@ TRANSPLANT = Answers(
     },
     wrong=(
         WrongAnswer(
-            "it leaks into the other rows", _leaks, "a patch that leaks",
-            "`[:, at]` patches each row at the places of all rows. Pair rows and places: "
+            "it leaks into the other rows", _leaks, "so the patch leaks",
+            "`[:, at]` patches each row at the positions of all rows. Pair rows and positions: "
             "`[rows, at]`.",
         ),
         WrongAnswer(
@@ -167,20 +167,20 @@ TRANSPLANT = Answers(
             "Every row has its own values: `values[rows, at]`.",
         ),
         WrongAnswer(
-            "from the place on", _all_later, "a patch that leaks",
-            "One vector is exchanged, not all that follow.",
+            "from the position on", _all_later, "so the patch leaks",
+            "Only one vector is replaced, not all that follow.",
         ),
         WrongAnswer(
             "no gradient to the values", _detached, "no gradient reaches `values`",
-            "Nothing asks for `detach` here.",
+            "Gradients must reach `values`, so don't detach them.",
         ),
         WrongAnswer(
-            "blended by 0 and 1", _blended, "that holds infinity",
-            "0 times infinity is NaN, and 0 times NaN, too. Write the row in, or choose by "
+            "blended by 0 and 1", _blended, "with infinity at",
+            "0 times infinity is NaN, and so is 0 times NaN. Assign the vector, or choose with "
             "`torch.where`.",
         ),
         WrongAnswer(
-            "the difference added", _difference_added, "but for ±1e9",
+            "the difference added", _difference_added, "except for ±1e9",
             "x + (v - x) is v only on paper: beside a huge x the digits of v are rounded away.",
         ),
     ),
@@ -241,21 +241,21 @@ DONORS = Answers(
         WrongAnswer(
             "the control takes the same word",
             _donors(lambda a, w, c, i, j: (a[i] == a[j]) == c and (c or w[i] != w[j])),
-            "nothing strange would be put",
-            "With the same adjective the patch puts in nearly what was there: a control that can't "
-            "fail. It has to have another one.",
+            "nothing foreign ",
+            "With the same adjective, the patch puts in nearly what was there, so the control "
+            "can't fail. The donor must have another adjective.",
         ),
         WrongAnswer(
             "the experiment takes the same word",
             _donors(lambda a, w, c, i, j: (a[i] == a[j]) == c and (not c or w[i] != w[j])),
-            "can mean either noun",
-            "The donor's adjective has to be another one in the experiment too, or the two differ "
-            "in more than one thing.",
+            "can point to either noun",
+            "The donor must have another adjective in the experiment as well, or experiment and "
+            "control differ in more than one thing.",
         ),
         WrongAnswer(
             "experiment and control exchanged", lambda a, w, c: my_donors(a, w, not c),
             "control=False",
-            "The experiment's donors mean another noun, the control's the same.",
+            "In the experiment the donor's answer differs, and in the control it is the same.",
         ),
         WrongAnswer(
             "it stops at the end", _donors(_right, around=False), "control=False",
@@ -321,11 +321,11 @@ PROBE = Answers(
     },
     wrong=(
         WrongAnswer(
-            "graded on its training states", _probe(score="x"), "One state is asked about",
-            "It scores x, the states it was fitted to. Those it knows. Score test_x.",
+            "scored on its training states", _probe(score="x"), "There is one test state",
+            "It scores x, the states to which it was fitted. Score test_x.",
         ),
         WrongAnswer(
-            "the mean has seen the test states", _probe(mean_of="both"), "must not take part",
+            "the mean has seen the test states", _probe(mean_of="both"), "must not be used",
             "Take the mean of x alone.",
         ),
         WrongAnswer(
@@ -338,7 +338,7 @@ PROBE = Answers(
         ),
         WrongAnswer(
             "the offset is held down", _held_offset, "the scores are the shares",
-            "A column of ones is a way to have an offset, but its weight must not be held down.",
+            "A column of ones can serve as the offset, but the ridge must not apply to its weight.",
         ),
     ),
 )  # fmt: skip
@@ -457,25 +457,24 @@ CULPRIT = Answers(
     wrong=(
         WrongAnswer(
             "the first that differs", _differs_first, "is not it",
-            "That accuses right where there is one bug and its module is in the list. A patch "
-            "also says when it is not so.",
+            "That finds the bug only if there is a single one and its module is in the list. A "
+            "patch also shows if that is not so.",
         ),
         WrongAnswer(
-            "the last that heals", _last, "Whatever comes later",
-            "Everything through which the whole answer passes heals it, the bug before it "
-            "included.",
+            "the last that heals", _last, "Later modules heal",
+            "Every later module through which the whole answer passes heals it as well.",
         ),
         WrongAnswer(
-            "never asked whether anything is wrong", _without_asking, "There is nothing to heal",
-            "A model that is well is \"healed\" by every patch.",
+            "it never tests whether anything is wrong", _without_asking, "There is nothing to heal",
+            "If nothing is wrong, every patch seems to heal the model.",
         ),
         WrongAnswer(
-            "the nearest", _moved_most, "Its parts compute what",
+            "the patch that comes nearest", _moved_most, "Its parts compute the right",
             "Some patch always comes nearest; the question is whether the answer is healed.",
         ),
         WrongAnswer(
             "weights are compared", _by_weights, "computes another function",
-            "A bug in the code is in no weight. Exchange what the module puts out.",
+            "A bug in the code changes no weight. Replace the module's output.",
         ),
         WrongAnswer(
             "a hook is left", _leaves_hooks, "a hook is left",

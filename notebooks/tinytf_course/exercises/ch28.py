@@ -68,7 +68,7 @@ def _o_one(answer):
     """it returns the output of one module"""
     model = _Sum()
     got = answer(model, ["right"], X, Y)
-    same(got, {"right": _expected_outputs(model)["right"]}, f"{_W}, asked for `right`")
+    same(got, {"right": _expected_outputs(model)["right"]}, f"{_W}, and names=['right']")
 
 
 def _o_several(answer):
@@ -79,8 +79,8 @@ def _o_several(answer):
     expect(isinstance(got, dict), f"{_W}, you return {type(got).__name__}, expected a dict")
     expect(
         set(got) == set(wanted),
-        f"{_W}, asked for three modules, you return the names {sorted(got)}: a function made in a "
-        "loop reads the loop's name when it is *called*, and by then that is the last one",
+        f"{_W}, and three names, you return the names {sorted(got)}: a function defined in a loop "
+        "looks up the loop's variable only when it is called, and by then that is the last name",
     )
     for name, value in wanted.items():
         same(got[name], value, f"{_W}, under the name `{name}`", dtype=True)
@@ -100,8 +100,8 @@ def _o_detached(answer):
     for name, value in answer(_Sum(), ["left", "last.0"], X, Y).items():
         expect(
             not value.requires_grad,
-            f"{_W}, what you keep of `{name}` requires a gradient: it holds the graph of the whole "
-            "pass in memory",
+            f"{_W}, the stored output of `{name}` requires a gradient, so it keeps the graph of "
+            "the whole pass in memory",
         )
 
 
@@ -128,7 +128,9 @@ def _o_others_stay(answer):
     doubled = 2 * _expected_outputs(_Sum())["right"]
     same(got["right"], doubled, f"{_W}, with an earlier hook that doubles `right`")
     handle.remove()
-    message = f"{_W}, the handle of an earlier hook no longer removes it: leave `_forward_hooks` be"
+    message = (
+        f"{_W}, the handle of an earlier hook no longer removes it: don't edit `_forward_hooks`"
+    )
     expect(not model.left._forward_hooks, message)
     whole = []
     model.register_forward_hook(lambda module, inputs, out: whole.append(module))
@@ -146,13 +148,13 @@ def _o_graph(answer):
     answer(model, ["left"], X, Y)
     expect(
         handed_on[-1].requires_grad,
-        f"{_W}, you run it without gradients, and what it hands on has no graph",
+        f"{_W}, the model's own output has no graph: don't run the model under `no_grad`",
     )
     handed_on[-1].sum().backward()
     expect(
         model.left.weight.grad is not None,
-        f"{_W}, asked for `left`, no gradient reaches `left` any more: detach what you keep, and "
-        "nothing else",
+        f"{_W}, and names=['left'], gradients no longer reach `left`: detach only the outputs "
+        "that you store",
     )
 
 
@@ -165,10 +167,12 @@ def _o_fails(answer):
     except ArithmeticError:
         pass
     else:
-        expect(False, f"{_W}, the model raises ArithmeticError, and you hide it")
+        expect(
+            False, f"{_W}, the model raises ArithmeticError, but your function does not pass it on"
+        )
     expect(
         _hooks(model) == before,
-        f"{_W}, the model fails, and your hooks stay: `finally` is for that",
+        f"{_W}, the model raises an error and your hooks stay: remove them in a `finally`",
     )
 
 
@@ -177,12 +181,12 @@ def _o_wrong_name(answer):
     model = _Sum()
     before = _hooks(model)
     try:
-        answer(model, ["left", "nobody"], X, Y)
+        answer(model, ["left", "missing"], X, Y)
     except AttributeError:
         pass
     else:
-        expect(False, f"{_W}, asked for `nobody`, you raise nothing")
-    expect(_hooks(model) == before, f"{_W}, asked for `left` and `nobody`, a hook stays on `left`")
+        expect(False, f"{_W}, and the unknown name `missing`, your function raises no error")
+    expect(_hooks(model) == before, f"{_W}, and names=['left', 'missing'], a hook stays on `left`")
 
 
 def _o_mode(answer):
@@ -233,7 +237,7 @@ LEAKS = Exercise(
 )  # fmt: skip
 
 
-# 28.2 a text on which nobody else scores
+# 28.2 a text on which only induction scores
 
 
 def my_probe_texts(n, length, draws):
@@ -248,7 +252,9 @@ _P = f"for n={N}, length={LENGTH}"
 def _texts(answer, seed, n=N, length=LENGTH):
     said = f"for n={n}, length={length} and a generator with seed {seed}"
     ids = answer(n, length, torch.Generator().manual_seed(seed))
-    expect(isinstance(ids, torch.Tensor), f"{said}, you return no tensor")
+    expect(
+        isinstance(ids, torch.Tensor), f"{said}, you return {type(ids).__name__}, expected a tensor"
+    )
     shape, wanted = tuple(ids.shape), (n, length)
     expect(shape == wanted, f"{said}, your texts have shape {shape}, expected {wanted}")
     expect(ids.dtype == torch.int64, f"{said}, your ids are {ids.dtype}, expected torch.int64")
@@ -292,7 +298,7 @@ def _p_enough(answer):
         where = f"for n={N}, length={length}"
         expect(
             share >= 0.5,
-            f"{where}, in {share:.2f} of the places a key is wanted, expected 0.5 or more",
+            f"{where}, only {share:.0%} of the positions have something to find, expected half",
         )
 
 
@@ -302,9 +308,11 @@ def _p_distance(answer):
     asking = wanted.any(dim=-1).sum().clamp(min=1)
     for d in range(LENGTH):
         score = float(wanted.diagonal(-d, 1, 2).sum() / asking)
-        expect(score < 0.4, f"{_P}, a head that always looks {d} back scores {score:.2f}")
+        expect(
+            score < 0.4, f"{_P}, a head that always attends {d} positions back scores {score:.2f}"
+        )
         score = float(wanted[:, :, d].sum() / asking)
-        expect(score < 0.4, f"{_P}, a head that always looks at place {d} scores {score:.2f}")
+        expect(score < 0.4, f"{_P}, a head that always attends to position {d} scores {score:.2f}")
 
 
 def _p_even(answer):
@@ -315,7 +323,9 @@ def _p_even(answer):
     expect(score < 0.4, f"{_P}, a head that spreads its weight evenly scores {score:.2f}")
     same = (ids[:, :, None] == ids[:, None, :]).float().tril()
     score = _scores(_spread(same), ids)
-    expect(score < 0.4, f"{_P}, a head that looks at the query's own token scores {score:.2f}")
+    expect(
+        score < 0.4, f"{_P}, a head that attends to tokens equal to the query's scores {score:.2f}"
+    )
 
 
 def _p_order(answer):
@@ -329,8 +339,8 @@ def _p_order(answer):
     score = _scores(_spread(knows), ids)
     expect(
         score < 0.4,
-        f"{_P}, a head that has learned from other texts which token mostly follows which scores "
-        f"{score:.2f}: it need not look for what followed here",
+        f"{_P}, a head that has memorised from other texts which token mostly follows which scores "
+        f"{score:.2f}, without looking for what followed in this text",
     )
 
 
@@ -426,7 +436,7 @@ def _m_sizes(answer):
     holes = torch.tensor([[False, True, True], [False, False, True], [False, False, False]])
     agrees(answer, _m_by_loop, numbers(3, 2, 3, 2, seed=5), holes, 0)
     spoilt = numbers(3, 2, 3, 2, seed=5).masked_fill(~holes[:, None, :, None], math.nan)
-    note = "Padded places hold NaN here, and 0 times NaN is NaN."
+    note = "Padded positions hold NaN here, and 0 times NaN is NaN."
     agrees(lambda *given: answer(*given)[:, 0], lambda *given: _m_by_loop(*given)[:, 0],
            spoilt, holes, 0, note=note)  # fmt: skip
 
@@ -498,14 +508,14 @@ TWICE = torch.tensor([[7, 3, 5, 3, 7, 3]])
 
 
 def _s_small(answer):
-    """of 7 3 5 3 7 3, the last 3 looks for what followed 7 3, key 2, not for what followed 5 3"""
+    """in 7 3 5 3 7 3, the last query wants key 2, which follows 7 3, and not key 4"""
     weights = torch.zeros(1, 3, 6, 6)
     weights[0, 0, 5, 2], weights[0, 0, 5, 4] = 0.75, 0.25  # what followed 7 3, and 5 3
     weights[0, 1, 5, 4] = 1.0
     weights[0, 2, 5, 1], weights[0, 2, 3, 2] = 1.0, 1.0  # the same token; one back
     note = (
-        "Query 5 has read 7 3: key 2 stands behind a 7 3 and is wanted; key 4 stands behind 5 3. "
-        "The other queries want none."
+        "The last two tokens up to query 5 are 7 3. Key 2 follows 7 3 and is wanted, and key 4 "
+        "follows 5 3. The other queries want no key."
     )
     agrees(answer, _s_by_loop, weights, TWICE, 2, note=note)
 
@@ -516,17 +526,17 @@ def _s_one(answer):
     weights[0, 0, 2, 1], weights[0, 0, 3, 2] = 0.75, 0.25  # what followed
     weights[0, 1, 2, 0], weights[0, 1, 3, 1] = 1.0, 1.0  # the same token
     weights[0, 2, 1, 0], weights[0, 2, 2, 1], weights[0, 2, 3, 2] = 1.0, 0.5, 0.5  # one back
-    note = "Key 1 follows the first 7 and key 2 the first 3; queries 0 and 1 look for nothing."
+    note = "Key 1 follows the first 7 and key 2 the first 3. Queries 0 and 1 want no key."
     agrees(answer, _s_by_loop, weights, torch.tensor([[7, 3, 7, 3]]), 1, note=note)
 
 
 def _s_order(answer):
     """the tokens must match in their order, each of them"""
     ids = torch.tensor([[1, 2, 9, 2, 1, 8, 1, 2]])
-    note = "Query 7 has read 1 2: key 2 stands behind 1 2, key 5 behind 2 1."
+    note = "The last two tokens up to query 7 are 1 2. Key 2 follows 1 2, and key 5 follows 2 1."
     agrees(answer, _s_by_loop, _patterns(ids, 3), ids, 2, note=note)
     ids = torch.tensor([[4, 1, 2, 9, 4, 6, 2]])
-    note = "Of 4 6 2 and 4 1 2 the middle differs."
+    note = "In 4 6 2 and 4 1 2, the middle tokens differ."
     expect_none(answer, ids, 3, note)
     ids = torch.tensor([[4, 1, 2, 9, 5, 1, 2, 8, 6, 1, 2, 4, 1, 2], [3, 1, 3, 2] * 3 + [3, 1]])
     for match in (3, 2, 4):
@@ -543,7 +553,7 @@ def expect_none(answer, ids, match, note=""):
 def _s_several(answer):
     """what has occurred several times has several keys, and their weights are added"""
     ids = torch.tensor([[4, 4, 4, 4, 9, 4, 4]])
-    note = "Query 6 has read 4 4: it looks for the keys 2, 3 and 4, which stand behind a 4 4."
+    note = "The last two tokens up to query 6 are 4 4. It wants keys 2, 3 and 4, which follow 4 4."
     agrees(answer, _s_by_loop, _patterns(ids), ids, 2, note=note)
 
 
@@ -555,16 +565,16 @@ def _s_batch(answer):
         agrees(answer, _s_by_loop, _patterns(ids.flip(0), 2), ids.flip(0), match)
     agrees(answer, _s_by_loop, _patterns(ids[:2] * 0, 3), ids[:2] * 0, 2)
     near = torch.tensor([[2**24, 5, 2**24 + 1, 5, 2**24, 5]])  # the same in float32
-    agrees(answer, _s_by_loop, _patterns(near, 9), near, 2, note="Ids are whole numbers.")
+    agrees(answer, _s_by_loop, _patterns(near, 9), near, 2, note="Compare the ids as integers.")
     some = torch.tensor([[1, 2, 3, 4, 5], [8, 8, 9, 8, 8]])
-    agrees(answer, _s_by_loop, _patterns(some, 4), some, 2, note="In row 0 nothing is met again.")
+    agrees(answer, _s_by_loop, _patterns(some, 4), some, 2, note="In row 0 no token occurs twice.")
 
 
 def _s_past(answer):
-    """only keys up to the query count, if weights are later, too"""
+    """only keys up to the query count, even if later keys have weight"""
     ids = torch.tensor([[2, 5, 2, 5, 2, 5], [0, 0, 0, 1, 0, 0]])
     weights = numbers(2, 3, 6, 6, seed=8).softmax(dim=-1)
-    note = "These weights see the future; what *followed* lies in the past, at the query at most."
+    note = "Some of these weights are on keys after the query, which are never wanted."
     for match in (2, 1):
         agrees(answer, _s_by_loop, weights, ids, match, note=note)
 
@@ -643,11 +653,11 @@ def _model(heads, groups, rescued=()):
     """A model that fails where all heads of a group are gone, unless a set of `rescued` is, too."""
 
     def works(removed):
-        where = f"your answer asks about {removed!r}"
-        expect(not isinstance(removed, str), f"{where}: give a list of heads, with one in it too")
+        where = f"your answer calls works({removed!r})"
+        expect(not isinstance(removed, str), f"{where}: pass a list, even for a single head")
         gone = list(removed)
         unknown = [head for head in gone if head not in heads]
-        expect(not unknown, f"{where}, and {unknown} are no heads of this model, {heads}")
+        expect(not unknown, f"{where}, but {unknown} are not among the model's heads, {heads}")
         expect(len(set(gone)) == len(gone), f"{where}, which names a head twice")
         lost = any(set(group) <= set(gone) for group in groups)
         return not lost or any(set(group) <= set(gone) for group in rescued)
@@ -658,12 +668,12 @@ def _model(heads, groups, rescued=()):
 def _asked(answer, heads, groups, expected, note="", rescued=()):
     said = f"for a model with the heads {heads}"
     if groups:
-        said += ", which fails where " + " or ".join(f"all of {list(g)}" for g in groups) + " are"
+        said += ", which fails if " + " or ".join(f"all of {list(g)}" for g in groups) + " are"
     else:
-        said += ", which never fails, whatever is"
+        said += ", which never fails, whichever heads are"
     said += " removed"
     if rescued:
-        said += f", but not where {list(rescued[0])} is, too"
+        said += f", but not if {list(rescued[0])} is removed as well"
     got = answer(list(heads), _model(heads, groups, rescued))
     note = f" {note}" if note else ""
     expect(got == expected, f"{said}, you return {got!r}, expected {expected!r}.{note}")
@@ -676,8 +686,8 @@ def _b_one(answer):
 
 
 def _b_pair(answer):
-    """two that back each other up are found together, and no other"""
-    note = "Each of the two alone can go."
+    """two heads that back each other up are found together, and no other head"""
+    note = "Each of the two alone can be removed."
     _asked(answer, FOUR, [["0.1", "1.1"]], ["0.1", "1.1"], note)
     _asked(answer, FOUR, [["0.0", "1.0"]], ["0.0", "1.0"], note)
 
@@ -693,7 +703,7 @@ def _b_many(answer):
 
 def _b_smallest(answer):
     """of several sets, the smallest"""
-    note = "Three would do as well; two are fewer."
+    note = "A set of three makes the model fail, too, but the set of two is smaller."
     _asked(answer, FOUR, [["0.0", "0.1", "1.0"], ["1.0", "1.1"]], ["1.0", "1.1"], note)
     five = ["a", "b", "c", "d", "e"]
     _asked(answer, five, [["a", "b", "c"], ["b", "d", "e"], ["c", "e"]], ["c", "e"], note)
@@ -701,14 +711,14 @@ def _b_smallest(answer):
 
 def _b_ties(answer):
     """of several of one size, the first in the order of the list"""
-    note = "As `itertools.combinations` goes: those with the first head come first."
+    note = "In the order of `itertools.combinations`, sets with the first head come first."
     _asked(answer, FOUR, [["0.1", "1.0"], ["0.0", "1.1"]], ["0.0", "1.1"], note)
     _asked(answer, ["z", "y", "x", "a"], [["y", "a"], ["y", "x"]], ["y", "x"], note)
 
 
 def _b_back_again(answer):
-    """even if the answer comes back when still more heads are removed"""
-    note = "Head 1.1 speaks against the answer: without it the rest is enough again."
+    """even if the answer is right again when still more heads are removed"""
+    note = "Head 1.1 works against the right answer, so without it the others are enough again."
     _asked(answer, FOUR, [["0.0", "1.0"]], ["0.0", "1.0"], note, rescued=[["1.1"]])
     _asked(answer, FOUR, [["0.1"]], ["0.1"], note, rescued=[["1.1"]])
 
@@ -717,7 +727,13 @@ def _b_none(answer):
     """None if the model works without all of them, and [] if it fails with all"""
     _asked(answer, FOUR, [], None)
     _asked(answer, [], [], None)
-    _asked(answer, FOUR, [[]], [], "It fails as it is: no head need go.")
+    _asked(
+        answer,
+        FOUR,
+        [[]],
+        [],
+        "The model fails with all heads in place, so the smallest set is empty.",
+    )
 
 
 BACKUP = Exercise(

@@ -27,7 +27,7 @@ def _logits(guesses, size=5):
 
 
 def _walk_down(logits):
-    """Place by place, from the last layer down as long as the guess stays."""
+    """Position by position, from the last level down as long as the guess stays."""
     likeliest = logits.argmax(dim=-1).tolist()
     rows = []
     for b in range(logits.size(1)):
@@ -41,23 +41,23 @@ def _walk_down(logits):
 
 
 def _d_one(answer):
-    """one position that is decided after layer 2"""
-    where = "for one place at which five layers say 1, 3, 4, 4, 4"
+    """one position that is decided after level 2"""
+    where = "for one position at which five levels predict 1, 3, 4, 4, 4"
     same(answer(_logits([[[1]], [[3]], [[4]], [[4]], [[4]]])), [[2]], where)
 
 
 def _d_back(answer):
-    """a guess that was given up and comes back counts from its return"""
-    where = "for one place at which five layers say 2, 2, 0, 2, 2"
-    note = "The third layer said something else: the answer stands from layer 3 on."
+    """a guess that is given up and comes back counts from its return"""
+    where = "for one position at which five levels predict 2, 2, 0, 2, 2"
+    note = "Level 2 predicts something else, so the prediction stays the same only from level 3 on."
     same(answer(_logits([[[2]], [[2]], [[0]], [[2]], [[2]]])), [[3]], where, note=note)
 
 
 def _d_ends(answer):
-    """decided at once, or only in the end"""
-    where = "for two places at which three layers say 1, 1, 1 and 1, 1, 3"
+    """decided at the first level, or only at the last"""
+    where = "for two positions at which three levels predict 1, 1, 1 and 1, 1, 3"
     same(answer(_logits([[[1, 1]], [[1, 1]], [[1, 3]]])), [[0, 2]], where)
-    agrees(answer, _walk_down, numbers(1, 2, 3, 4, seed=1), note="One layer is the final one.")
+    agrees(answer, _walk_down, numbers(1, 2, 3, 4, seed=1), note="A single level is the final one.")
 
 
 def _d_places(answer):
@@ -73,7 +73,7 @@ def _d_kinds(answer):
     agrees(answer, _walk_down, numbers(4, 2, 3, 2, seed=5, dtype=torch.float16))
     agrees(answer, _walk_down, numbers(4, 2, 3, 2, seed=6, scale=1e4, shift=-1e5))
     empty = answer(torch.zeros(3, 2, 0, 4))
-    got = tuple(tensor(empty, "for no places").shape)
+    got = tuple(tensor(empty, "for no positions").shape)
     expect(got == (2, 0), f"for logits of shape (3, 2, 0, 4), you return {got}, expected (2, 0)")
 
 
@@ -150,7 +150,7 @@ def _t_own_place(answer):
 def _t_nothing_else(answer):
     """nothing else changes, in any row"""
     got = tensor(answer(VALUES, AT)(X.clone()), _PATCH)
-    note = "`x[:, at]` takes every place in `at` from every row: a patch that leaks."
+    note = "`x[:, at]` picks every position of `at` in every row, so the patch leaks."
     same(got[..., 0], [[1, 0, 0], [0, 0, 6]], _PATCH, note=note)
 
 
@@ -159,7 +159,7 @@ def _t_callers_own(answer):
     x, values = numbers(2, 3, 2, seed=1), numbers(2, 3, 2, seed=2)
     before, kept = x.clone(), values.clone()
     out = tensor(answer(values, AT)(x), "for random x")
-    note = "What a module computed may be another run's record, or wanted for the gradient."
+    note = "The caller's tensor may be the record of another run, or be needed for the gradient."
     same(x, before, "after the patch, for the caller's x", note=note)
     same(values, kept, "after the patch, for the caller's values", note=note)
     expect(out.data_ptr() != x.data_ptr(), "the result is the caller's x itself: return a copy")
@@ -196,17 +196,17 @@ def _t_kinds(answer):
     gradients(run, _patched, numbers(3, 4, 2, seed=3), at, numbers(3, 4, 2, seed=4))
 
 
-@hint("Write the row in, or choose with `where`: 0 times infinity is NaN.")
+@hint("Assign the vector, or choose with `where`: 0 times infinity is NaN.")
 def _t_exact(answer):
-    """what stays and what comes is exact, beside huge numbers and infinities, too"""
+    """what is kept and what is put in is exact, even beside huge numbers and infinities"""
     x = X.clone()
     x[0, 0], x[1, 2] = 1e9, -1e9
     got = tensor(answer(VALUES, AT)(x), _PATCH)[..., 0]
-    same(got, [[1, 0, 0], [0, 0, 6]], f"{_PATCH} but for ±1e9 at the places patched")
+    same(got, [[1, 0, 0], [0, 0, 6]], f"{_PATCH} except for ±1e9 at the patched positions")
     x, values = X.clone(), VALUES.clone()
     x[0, 0], x[0, 1], values[1, 1] = math.nan, math.inf, math.inf
     got = tensor(answer(values, AT)(x), _PATCH)[..., 0]
-    where = "for x that holds infinity at (0, 1) and NaN at (0, 0), the place of row 0's patch"
+    where = "for x with infinity at (0, 1) and NaN at (0, 0), the position patched in row 0"
     same(got, [[1, math.inf, 0], [0, 0, 6]], where)
 
 
@@ -285,7 +285,7 @@ def _next_that_fits(answers, words, control):
 
 def _c_experiment(answer):
     """in the experiment, `it` refers to the other noun in the donor"""
-    note = "Sentence 0 means noun 0: the next that means noun 1 is sentence 2."
+    note = "In sentence 0 the answer is 0. The next sentence whose answer is 1 is sentence 2."
     where = f"{_FIVE}, control=False"
     same(answer(ANSWERS, WORDS, False), [2, 2, 3, 4, 0], where, note=note)
 
@@ -293,8 +293,8 @@ def _c_experiment(answer):
 def _c_control(answer):
     """in the control, it refers to the same noun, with another word"""
     note = (
-        "Sentence 1 has the answer of sentence 0, but its word too: nothing strange would be put "
-        "in. Sentence 3 is the next with another word."
+        "Sentence 1 has the same answer as sentence 0, but also the same word, so nothing foreign "
+        "would be put in. The next sentence with another word is sentence 3."
     )
     where = f"{_FIVE}, control=True"
     same(answer(ANSWERS, WORDS, True), [3, 3, 4, 0, 2], where, note=note)
@@ -303,7 +303,7 @@ def _c_control(answer):
 def _c_other_word(answer):
     """with another word in the experiment as well"""
     answers, words = torch.tensor([0, 1, 1]), torch.tensor([5, 5, 6])
-    note = "`wide` can mean either noun, in different sentences: a donor has another word."
+    note = "The same word can point to either noun, but a donor must have another word."
     agrees(answer, _next_that_fits, answers, words, False, note=note)
 
 
@@ -328,7 +328,10 @@ def _c_many(answer):
         for control in (True, False):
             agrees(answer, _next_that_fits, answers, words, control)
     got = answer(ANSWERS, WORDS, True)
-    expect(isinstance(got, torch.Tensor), f"{_FIVE}, you return {type(got).__name__}, no tensor")
+    expect(
+        isinstance(got, torch.Tensor),
+        f"{_FIVE}, you return {type(got).__name__}, expected a tensor",
+    )
     expect(got.dtype == torch.int64, f"{_FIVE}, the dtype is {got.dtype}, expected torch.int64")
 
 
@@ -403,21 +406,24 @@ def _fitted_to(y):
 
 
 def _p_test_states(answer):
-    """it scores the states of the test"""
+    """it scores the test states"""
     test = torch.tensor([[2.0]])
     where = f"{_LINE}, test_x={short(test)}, ridge=2"
     got = tensor(answer(STATES, CLASSES, test, 2.0), where)
-    note = "One state is asked about, and there are two classes."
+    note = "There is one test state, and there are two classes."
     expect(
-        tuple(got.shape) == (1, 2), f"{where}, the shape is {tuple(got.shape)}, not (1, 2). {note}"
+        tuple(got.shape) == (1, 2),
+        f"{where}, the shape is {tuple(got.shape)}, expected (1, 2). {note}",
     )
 
 
 def _p_mean(answer):
-    """at the mean of the known states, the scores are the classes' shares"""
+    """at the mean of the training states, the scores are the classes' shares"""
     test = torch.tensor([[2.0]])
     where = f"{_LINE}, test_x={short(test)}, ridge=2"
-    note = "2 is the mean of x; the offset is not held down, so there the scores are the shares."
+    note = (
+        "2 is the mean of x. The ridge does not apply to the offset, so the scores are the shares."
+    )
     same(answer(STATES, CLASSES, test, 2.0), [[2 / 3, 1 / 3]], where, 1e-4, note)
 
 
@@ -433,13 +439,13 @@ def _p_slope(answer):
 
 
 def _p_blind(answer):
-    """a state's score does not depend on the other states of the test"""
+    """a state's score does not depend on the other test states"""
     test = torch.tensor([[7.0], [2.0]])
     where = f"{_LINE}, ridge=2, for the state 7"
     alone = tensor(answer(STATES, CLASSES, test[:1], 2.0), where)
     beside = tensor(answer(STATES, CLASSES, torch.tensor([[7.0], [900.0]]), 2.0), where)
     expect(alone.shape == (1, 2) and beside.shape == (2, 2), f"{where}, the shapes are wrong")
-    note = "The test states must not take part in the fit, nor in the mean."
+    note = "The test states must not be used in the fit or in the mean."
     same(beside[0], alone[0], f"{where} beside the state 900", 1e-4, note)
 
 
@@ -451,7 +457,7 @@ def _p_many(answer):
         y = torch.arange(n).mul(7).add(seed) % classes
         test = numbers(4, c, seed=seed + 20, dtype=torch.float64)
         agrees(answer, _least_squares, x, y, test, ridge, tolerance=1e-11)
-    missing = torch.tensor([0, 3, 3, 0, 1])  # nobody is of class 2
+    missing = torch.tensor([0, 3, 3, 0, 1])  # no state has class 2
     x = numbers(5, 2, seed=3, dtype=torch.float64)
     agrees(answer, _least_squares, x, missing, x[:2] + 1, 0.3, tolerance=1e-11)
 
@@ -526,7 +532,7 @@ class _Block(nn.Module):
 
 
 class _Linear(nn.Linear):
-    """A map whose code forgets its bias if it is `broken`; the weights tell nothing."""
+    """A linear layer whose code forgets its bias if `broken`; its weights don't show it."""
 
     def __init__(self, width, out, seed, broken=False):
         super().__init__(width, out)
@@ -616,14 +622,17 @@ def _found(answer, said, broken, names, expected, note="", good=None, x=XS):
     expect(got == expected, f"{where}, you return {got!r}, expected {expected!r}.{note}")
     for which, model, (hooks, kept, modes) in zip(("good", "broken"), (good, broken), before):
         hooks_now, kept_now, modes_now = _state(model)
-        expect(hooks_now == hooks, f"{where}, a hook is left in `{which}`, or taken away")
+        expect(
+            hooks_now == hooks,
+            f"{where}, a hook is left in `{which}`, or one of the caller's has been removed",
+        )
         alike = all(torch.equal(kept_now[name], value) for name, value in kept.items())
         expect(alike, f"{where}, you change the weights of `{which}`")
         expect(modes_now == modes, f"{where}, you change the mode of `{which}`")
 
 
 def _k_one(answer):
-    """and one in its code"""
+    """a bug in one module's code is found"""
     _found(answer, "first.act computes another function", _Small(first="act"), NAMES, "first.act")
     _found(answer, "second.w_1 forgets its bias", _Small(second="w_1"), NAMES[2:], "second.w_1")
 
@@ -639,55 +648,55 @@ def _k_weights(answer):
     broken = _Small()
     broken.first.w_1.weight.data[1, 2] = math.inf
     _found(answer, "one weight of first.w_1 is infinite", broken, NAMES, "first.w_1",
-           "Ask whether the good output heals `broken`: it does.")  # fmt: skip
+           "Test whether the good output heals `broken`; here it does.")  # fmt: skip
 
 
 def _k_first(answer):
-    """after the bug every module heals it; the first is the culprit"""
-    note = "Whatever comes later is computed from it, and heals the answer, too."
+    """every module after the bug heals the answer, and the first of them is the culprit"""
+    note = "Later modules heal the answer as well, because their outputs are computed from it."
     _found(answer, "first.act computes another function", _Small(first="act"), WHOLE, "first", note)
     _found(answer, "the norm has another eps", _Small(norm=True), WHOLE, "norm", note)
 
 
 def _k_residual(answer):
     """the culprit may be a whole block, where none of its parts is"""
-    note = "Its parts compute what they should; the sum around them is missing."
+    note = "Its parts compute the right outputs, but the residual addition around them is missing."
     said = "the second block forgets to add its input"
     _found(answer, said, _Small(second="residual"), [*NAMES[3:], *WHOLE[1:]], "second", note)
     _found(answer, said, _Small(second="residual"), NAMES[4:], None, note)
 
 
 def _k_between(answer):
-    """what differs is not yet what is broken: only what heals counts"""
+    """a module whose output differs need not be the culprit: only healing counts"""
     note = (
-        "It puts out something else than in the good model, but with the good output in its place "
-        "the answer is still wrong."
+        "Its output differs from that in the good model, but with the good output in its place the "
+        "answer is still wrong."
     )
     said = "something is added between the two blocks"
     _found(answer, said, _Small(wrong=0.3), [*NAMES[3:], *WHOLE[1:]], "second",
            f"second.w_1 is not it. {note}")  # fmt: skip
-    said = "first.w_1 and second.act are broken, both"
+    said = "both first.w_1 and second.act are broken"
     two = _Small(first="w_1", second="act")
     _found(answer, said, two, NAMES, None, f"first.w_1 is not it. {note}")
     good, broken = (nn.Sequential(_Adds(more), _Twice()) for more in (0.0, 0.3))
-    _found(answer, "0 adds 0.3, and 1 adds to its input what 1.part makes of it", broken,
-           ["1.part"], None, "1.part puts out the tensor that it is given: a hook that writes into "
-           "it changes what 1 adds to, too. Return another tensor.", good)  # fmt: skip
+    _found(answer, "0 adds 0.3, and 1 adds to its input the output of 1.part", broken,
+           ["1.part"], None, "1.part returns its input unchanged, so a hook that writes into "
+           "that tensor also changes what 1 adds to it. Return another tensor.", good)  # fmt: skip
 
 
 def _k_none(answer):
     """None where the models agree already"""
-    note = "There is nothing to heal: any patch would seem to do it."
+    note = "There is nothing to heal, so any patch would seem to work."
     _found(answer, "nothing is wrong", _Small(), NAMES, None, note)
     positive = numbers(2, 3, 4, seed=3).abs() * 9 + 20
     good, broken = nn.Sequential(nn.LeakyReLU(0.1)), nn.Sequential(nn.ReLU())
-    _found(answer, "the difference does not show for this x", broken, ["0"], None, note, good,
+    _found(answer, "the bug makes no difference for this x", broken, ["0"], None, note, good,
            positive)  # fmt: skip
 
 
 def _k_exact(answer):
-    """equal means within 1e-4, and nothing else"""
-    note = "Equal means: within 1e-4, everywhere, however large the answer is."
+    """equal means within 1e-4"""
+    note = "Equal means within 1e-4 everywhere, however large the answer is."
     for shift, expected in ((3e-3, "output"), (1.5e-4, "output"), (5e-5, None)):
         good, broken = _Small().double(), _Small().double()
         for model, more in ((good, 0), (broken, shift)):
@@ -696,7 +705,9 @@ def _k_exact(answer):
         _found(answer, said, broken, WHOLE, expected, note, good, XS.double())
     for said, gap in GAPS.items():
         good, broken = (nn.Sequential(nn.Identity(), _Adds(more)) for more in (0.0, gap))
-        _found(answer, f"1 is to return its input, and {said}", broken, ["0", "1"], "1", note, good)
+        _found(
+            answer, f"1 should return its input, but {said}", broken, ["0", "1"], "1", note, good
+        )
     good = nn.Sequential(_Adds(0.0), _Adds(0.0))
     broken = nn.Sequential(_Adds(0.3), _Adds(5e-5))
     _found(answer, "0 adds 0.3 and 1 adds 5e-5", broken, ["0", "1"], "0", note, good)
