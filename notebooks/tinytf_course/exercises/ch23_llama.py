@@ -306,7 +306,7 @@ GROUPED = Exercise(
     id="23.1",
     title="grouped queries without copying keys",
     difficulty=3,
-    minutes=15,
+    minutes=18,
     statement=(
         "Write `my_grouped_attention(q, k, v)`, scaled dot-product attention without a mask, for q "
         "of shape `(B, H, T, D)` and k and v of shape `(B, G, S, D)`, where H is a multiple of G. "
@@ -397,7 +397,7 @@ INTO_GROUPS = Exercise(
     id="23.4",
     title="put trained heads into groups",
     difficulty=2,
-    minutes=8,
+    minutes=10,
     statement=(
         "Ainslie et al. (2023) convert a trained model to groups by initialising the key head of a "
         "group with the *mean* of its old heads. Write `my_grouped_map(weight, num_heads, "
