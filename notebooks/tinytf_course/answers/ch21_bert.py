@@ -59,7 +59,7 @@ PAIR = Answers(
                 lambda f, s: [0] * (f + 2) + [1] * (s + 2),
             ),
             "the ids are [1, 7, 2, 1, 8, 2]",
-            "There is one [CLS]: it stands for the whole input.",
+            "There is one [CLS], which represents the whole input.",
         ),
         WrongAnswer(
             "no [SEP] between",
@@ -68,13 +68,13 @@ PAIR = Answers(
                 lambda f, s: [0] * (f + 1) + [1] * (s + 1),
             ),
             "the ids are [1, 7, 8, 2]",
-            "A [SEP] stands between the two.",
+            "A [SEP] separates the two.",
         ),
         WrongAnswer(
             "marks swapped",
             _paired(lambda f, s, cls, sep: [sep, *f, cls, *s, cls]),
             "the ids are [2, 7, 1, 8, 1]",
-            "[CLS] begins, [SEP] separates.",
+            "[CLS] comes first, and a [SEP] ends each sentence.",
         ),
         WrongAnswer(
             "marks typed in",
@@ -110,7 +110,7 @@ PAIR = Answers(
             "one segment for all",
             _paired(segments=lambda f, s: [0] * (f + s + 3)),
             "the segments are [0, 0, 0, 0, 0]",
-            "Then nothing but the [SEP] says where the second sentence begins.",
+            "Then only the [SEP] shows where the second sentence begins.",
         ),
         WrongAnswer(
             "segments 1 and 2",
@@ -125,7 +125,7 @@ PAIR = Answers(
                 [0, *[0] * len(first), 0, *[int(t not in first) for t in second], 1],
             ),
             "first=[7, 8], second=[8]",
-            "A word may stand in both sentences: count places, do not ask which words they hold.",
+            "A word may occur in both sentences: count positions instead of looking up words.",
         ),
         WrongAnswer(
             "the caller's lists changed",
@@ -258,14 +258,14 @@ SPAN = Answers(
             "two argmaxes",
             _two_argmaxes,
             "From 0 to 1 is 3 + 5",
-            "Each end is best by itself, but together they may be no span at all: an answer needs "
+            "Each end is best by itself, but together they may not form a span: an answer needs "
             "first <= last.",
         ),
         WrongAnswer(
             "two argmaxes, put in order",
             _sorted,
             "From 0 to 1 is 3 + 5",
-            "Turning a span round gives a start to what was scored as an end.",
+            "If the two are swapped, the span begins where an end was scored.",
         ),
         WrongAnswer(
             "the start first, then the best end after it",
@@ -282,13 +282,13 @@ SPAN = Answers(
         WrongAnswer(
             "allowed not used",
             _search(possible=lambda i, j, a: i <= j),
-            "Of 1 and 2, the places that are allowed",
-            "The question's words score too, but the answer is in the text.",
+            "At 1 and 2, the allowed positions",
+            "The question's words have scores, too, but the answer is in the text.",
         ),
         WrongAnswer(
             "only the start is checked",
             _search(possible=lambda i, j, a: i <= j and a[i]),
-            "Of 1 and 2, the places that are allowed",
+            "At 1 and 2, the allowed positions",
             "The end must be allowed as well.",
         ),
         WrongAnswer(
@@ -313,7 +313,7 @@ SPAN = Answers(
             "every word between must be allowed",
             _search(possible=lambda i, j, a: i <= j and bool(a[i : j + 1].all())),
             "Only the two ends have to be allowed",
-            "`allowed` says where an answer may begin or end, nothing about what lies between.",
+            "`allowed` marks where an answer may begin or end; what lies between may be anything.",
         ),
         WrongAnswer(
             "the end first",
@@ -325,21 +325,20 @@ SPAN = Answers(
             "the word after the last",
             _last_excluded,
             "The last word is part of the answer",
-            "Return the last word's own place, not Python's end of a slice.",
+            "Return the last word's own position, not Python's end of a slice.",
         ),
         WrongAnswer(
             "at most four words",
             _at_most(4),
-            "nothing was said about how long",
-            "Programs for BERT often stop at some length, 30 tokens say, and drop every longer "
-            "answer without a word. Here an answer may be as long as it likes.",
+            "the length of an answer is not limited",
+            "Programs for BERT often stop at some length, for example 30 tokens, and silently "
+            "drop every longer answer. Here an answer may have any length.",
         ),
         WrongAnswer(
             "at most 30 words",
             _at_most(30),
             "From 0 to 39 is 3 + 2",
-            "Hugging Face's example has such a limit, `max_answer_length`; nobody asked for one "
-            "here.",
+            "Hugging Face's example has such a limit, `max_answer_length`; here there is none.",
         ),
         WrongAnswer(
             "a low number for -∞",
@@ -358,7 +357,7 @@ SPAN = Answers(
             _best_few,
             "From 30 to 30 is 0.5",
             "A list of the 20 best starts and ends, as in Hugging Face's example, is quick and "
-            "may miss the best pair: good starts may all stand behind good ends.",
+            "may miss the best pair: all good starts may come after all good ends.",
         ),
         WrongAnswer(
             "the scores overwritten",
@@ -465,64 +464,64 @@ SCORE = Answers(
         WrongAnswer(
             "nothing hidden",
             _scores(hide=lambda *_: None),
-            "Place 1 alone is asked",
-            "The word stands in the input: the model has only to copy it.",
+            "Only position 1 is predicted",
+            "The word is in the input, so the model only has to copy it.",
         ),
         WrongAnswer(
             "all hidden at once",
             _scores(hide=_hide_all),
-            "While place 1 is asked for, place 2 shows its word",
-            "Words that are asked for later help with this one: hide one a row.",
+            "While position 1 is predicted, position 2 shows its word",
+            "Words that are predicted later help with this one: mask one word per row.",
         ),
         WrongAnswer(
-            "all that stands behind hidden, too",
+            "all later words hidden, too",
             _scores(hide=_hide_behind),
-            "Place 1 alone is asked",
-            "That is GPT's question. BERT reads both sides.",
+            "Only position 1 is predicted",
+            "That is GPT's task. BERT sees both sides.",
         ),
         WrongAnswer(
             "always the first word of the vocabulary",
             _scores(wanted=lambda ids, places: 0 * places),
-            "Place 1 alone is asked",
-            "What is wanted is the word that stood there, `ids[places]`.",
+            "Only position 1 is predicted",
+            "The target is the original word, `ids[places]`.",
         ),
         WrongAnswer(
             "logits added up",
             _scores(odds=lambda logits: logits),
-            "Place 1 alone is asked",
-            "A logit says nothing without the others: take `log_softmax` first.",
+            "Only position 1 is predicted",
+            "A logit means nothing without the others: take `log_softmax` first.",
         ),
         WrongAnswer(
             "probabilities added up",
             _scores(odds=lambda logits: logits.softmax(dim=-1)),
-            "Place 1 alone is asked",
+            "Only position 1 is predicted",
             "Probabilities are multiplied, so their logarithms are added.",
         ),
         WrongAnswer(
             "the mean",
             _scores(total=torch.mean),
-            "While place 1 is asked for, place 2 shows its word",
-            "The sum was asked for. (The mean compares sentences of different lengths.)",
+            "While position 1 is predicted, position 2 shows its word",
+            "Return the sum. (The mean compares sentences of different lengths.)",
         ),
         WrongAnswer(
             "the loss",
             _scores(total=lambda log_p: -log_p.sum()),
-            "Place 1 alone is asked",
-            "A loss is what one wants small; the likelier sentence has the larger sum.",
+            "Only position 1 is predicted",
+            "A loss should be small, whereas the likelier sentence has the larger sum.",
         ),
         WrongAnswer(
-            "every place asked",
+            "every position predicted",
             _scores(which=torch.ones_like),
-            "Place 1 alone is asked",
-            "The marks are no words of the sentence: sum where `asked` is True.",
+            "Only position 1 is predicted",
+            "[CLS] and [SEP] are not words of the sentence: sum where `asked` is True.",
         ),
         WrongAnswer(
             "each word once",
             lambda logits_of, ids, mask_id, asked: my_sentence_score(
                 logits_of, ids, mask_id, _first_of_each(ids, asked)
             ),
-            "each is asked for by itself",
-            "A word that comes again is asked for again: count places, not words.",
+            "each is predicted by itself",
+            "A word that occurs twice is predicted twice: count positions, not words.",
         ),
         WrongAnswer(
             "a call for each word",
@@ -531,10 +530,10 @@ SCORE = Answers(
             "The sum is right. One batch of n rows is a single pass through the model.",
         ),
         WrongAnswer(
-            "a row for each place",
+            "a row for each position",
             _row_for_every_place,
             "expected 3: a row for each word",
-            "The sum is right, but the model reads rows that nobody asked for.",
+            "The sum is right, but the model gets rows that are not needed.",
         ),
         WrongAnswer(
             "the logarithm of a probability of 0",

@@ -108,7 +108,7 @@ DROP_SPANS = Answers(
             "the whole text as target",
             _walk(original=True),
             "the target is [11, 12, 13], expected [99, 12, 40]",
-            "To write the original again is BART's task. T5 writes the dropped spans alone, which "
+            "Writing the whole text again is BART's task. T5 writes only the dropped spans, which "
             "makes its targets short.",
         ),
         WrongAnswer(
@@ -122,20 +122,21 @@ DROP_SPANS = Answers(
             "no sentinel at the end",
             _walk(final=False),
             "the target is [99, 12], expected [99, 12, 40]",
-            "The last sentinel says that the last span is over. (T5's code leaves it out where "
+            "The last sentinel marks the end of the last span. (T5's code leaves it out where "
             "the text ends in a span; the paper has it.)",
         ),
         WrongAnswer(
             "no sentinels in the target",
             _walk(target_marks=False),
             "the target is [12, 40], expected",
-            "Nobody could tell which words belong in which gap: each span follows its sentinel.",
+            "It would be unclear which words belong in which gap: put each span after its "
+            "sentinel.",
         ),
         WrongAnswer(
             "one sentinel for all",
             _walk(same_mark=True),
             "corrupted is [11, 99, 14, 15, 99, 17]",
-            "That is a mask. Sentinels differ, so that the target can name its gaps.",
+            "That is a mask. Sentinels differ, so that the target can refer to each gap.",
         ),
         WrongAnswer(
             "gaps closed",
@@ -153,33 +154,33 @@ DROP_SPANS = Answers(
             "sentinels counted down from the first",
             _computed_marks,
             "corrupted is [11, 99, 14, 15, 98, 17]",
-            "T5's own sentinels do count down, but which ids they are is what the list says.",
+            "T5's own sentinels do count down, but here the list gives their ids.",
         ),
         WrongAnswer(
             "looked up by the word",
             _by_value,
             "ids=[5, 5, 5]",
-            "A word may stand in the row twice: `noise` says which places are dropped, not words.",
+            "A word may occur twice: `noise` marks the positions that are dropped, not the words.",
         ),
         WrongAnswer(
-            "no last sentinel behind a span at the end",
+            "no last sentinel after a span at the end",
             _silent_at_the_end,
             "noise=[0, 1], sentinels=[99, 40, 98, 3, 77], target is [99, 12], expected",
-            "That is what T5's own code does. The paper's figure has a last sentinel always, and "
-            "so has this exercise.",
+            "That is what T5's own code does. The paper's figure always has a last sentinel, and "
+            "so does this exercise.",
         ),
         WrongAnswer(
             "a sentinel skipped",
             _one_to_spare,
             "the target is [99, 12, 98], expected",
-            "The last sentinel is the next one that is free: count those that are used, from 0.",
+            "The last sentinel is the next unused one: count those that are used, from 0.",
         ),
         WrongAnswer(
             "the caller's sentinels used up",
             _popped,
             "your code changes the caller's `sentinels`",
-            "`pop` takes them out of the caller's own list, and the next row finds none. Copy it "
-            "first, or count.",
+            "`pop` takes them out of the caller's own list, and none are left for the next row. "
+            "Copy it first, or count.",
         ),
     ),
 )
@@ -241,7 +242,7 @@ def _searched(ids, spans, mask_id):
 
 
 def _never_before_the_end(ids, spans, mask_id):
-    """Asks at each token whether a span starts there: behind the last token nobody asks."""
+    """Checks at each token whether a span starts there, but not after the last token."""
     return my_infill(ids, [s for s in spans if s[0] < len(ids)], mask_id)
 
 
@@ -265,7 +266,7 @@ INFILL = Answers(
             "A span of length 0 inserts a mask: the model must also learn that nothing is missing.",
         ),
         WrongAnswer(
-            "places shift",
+            "positions shift",
             _shifting,
             "spans=[(1, 3), (5, 1)], mask_id=50, you get [11, 50, 15, 16, 17, 50]",
             "Each replacement makes the list shorter, and the next start points too far right. "
@@ -275,7 +276,7 @@ INFILL = Answers(
             "at least one token a span",
             lambda ids, spans, mask_id: my_infill(ids, [(s, max(n, 1)) for s, n in spans], mask_id),
             "spans=[(1, 0)], mask_id=50, you get [11, 50], expected [11, 50, 12]",
-            "Where the length is 0 no token may go.",
+            "If the length is 0, no token may be dropped.",
         ),
         WrongAnswer(
             "a token too many",
@@ -293,7 +294,7 @@ INFILL = Answers(
             "masks side by side made one",
             _merged,
             "spans=[(0, 1), (1, 1)], mask_id=50, you get [50], expected [50, 50]",
-            "Each span has a mask of its own, also where two of them touch.",
+            "Each span has a mask of its own, even where two of them touch.",
         ),
         WrongAnswer(
             "the length read as the end",
@@ -308,16 +309,16 @@ INFILL = Answers(
             "After the last span the text goes on.",
         ),
         WrongAnswer(
-            "no mask at the first place",
+            "no mask at the first position",
             lambda ids, spans, mask_id: my_infill(ids, [s for s in spans if s[0]], mask_id),
             "spans=[(0, 0)], mask_id=50, you get [11], expected [50, 11]",
-            "A span may begin at place 0: test for the length, not for the start.",
+            "A span may begin at position 0: test for the length, not for the start.",
         ),
         WrongAnswer(
-            "no mask behind the last token",
+            "no mask after the last token",
             _never_before_the_end,
             "spans=[(1, 0)], mask_id=50, you get [11], expected [11, 50]",
-            "A span of length 0 may stand behind the last token, at place N, too.",
+            "A span of length 0 may come after the last token, at position N.",
         ),
         WrongAnswer(
             "masked first, then runs made one",
@@ -335,7 +336,7 @@ INFILL = Answers(
             "masks of the row made one with a span's",
             _cut_by_value,
             "ids=[50, 11, 50, 11]",
-            "A row may hold masks before: work with places, not with what stands there.",
+            "The row may contain masks already: work with positions, not with the ids there.",
         ),
     ),
 )
@@ -354,8 +355,8 @@ def my_fill(log_probs, ids, at):
     for word in range(log_probs(ids).size(-1)):
         row = ids.clone()
         row[at] = word
-        said = log_probs(row)
-        scores.append(sum(said[t - 1, row[t]] for t in range(at, len(row))))
+        log_p = log_probs(row)
+        scores.append(sum(log_p[t - 1, row[t]] for t in range(at, len(row))))
     return torch.stack(scores).softmax(-1)
 
 
@@ -396,25 +397,25 @@ FILL = Answers(
     reference=my_fill,
     equivalent={
         "… => ….detach()…": "nothing is trained by what is guessed",
-        "… => ….double()…": "float64 holds whatever the model says",
+        "… => ….double()…": "float64 can represent the model's whole output",
         "… => ….float()…": "seven digits of a probability are enough",
         "… => …log_probs(ids).size(1)):": "(T, V) has two axes, and the last is 1",
         "… => return torch.stack(scores).softmax(-0)": "(V,) has one axis, first and last",
-        "… => …for t in range(at, len(said)))))": "the model says a row for each id",
+        "… => …for t in range(at, len(log_p)))))": "the model returns a row for each id",
     },
     wrong=(
         WrongAnswer(
             "the left side alone",
             lambda log_probs, ids, at: log_probs(ids)[at - 1].exp(),
             "ids=[0, 1, 0], at=1, you get",
-            "That is what the model says when it comes to the blank. Words to the right were not "
-            "asked, or were scored once, after the same word for every candidate.",
+            "That is the model's prediction at the blank. The words to the right were not scored, "
+            "or were scored only once, after the same word for every candidate.",
         ),
         WrongAnswer(
             "the right side alone",
             _scored(begin=lambda at: at + 1),
             "ids=[0, 1], at=1, you get [0.5, 0.5]",
-            "The word's own probability after what is left of it belongs to the product.",
+            "The word's own probability, given the left side, is part of the product.",
         ),
         WrongAnswer(
             "the next word alone",
@@ -423,10 +424,10 @@ FILL = Answers(
             "The sum stops before the end of the row: words further right depend on the blank too.",
         ),
         WrongAnswer(
-            "one place off",
+            "one position off",
             _scored(shift=0),
             "ids=[0, 1], at=1, you get",
-            "Row t speaks of the word *after* place t: the word at t is scored by row t - 1.",
+            "Row t is about the word *after* position t: the word at t is scored by row t - 1.",
         ),
         WrongAnswer(
             "the mean instead of the sum",
@@ -439,24 +440,25 @@ FILL = Answers(
             "logarithms returned",
             lambda log_probs, ids, at: my_fill(log_probs, ids, at).log(),
             "ids=[0, 1], at=1, you get [-",
-            "Probabilities are asked for: softmax, not log_softmax.",
+            "Return probabilities: softmax, not log_softmax.",
         ),
         WrongAnswer(
             "not normalised",
             _not_normalised,
             "ids=[0, 1, 0], at=1, you get",
-            "These are probabilities of whole rows. Divided by their sum they are odds of words.",
+            "These are probabilities of whole rows. Divided by their sum, they become "
+            "probabilities of words.",
         ),
         WrongAnswer(
-            "the word's place read from the row",
+            "the word's own row read",
             lambda log_probs, ids, at: log_probs(ids)[at].exp(),
             "ids=[0, 1], at=1, you get",
-            "Row `at` has read what stands at the blank, which is to be found out.",
+            "Row `at` already depends on the id at the blank, which is to be predicted.",
         ),
         WrongAnswer(
             "probabilities multiplied",
             _scored(product=True),
-            "a row of 60 of them, at=3",
+            "a row of 60 tokens, at=3",
             "A product of many probabilities is smaller than the smallest float, and 0/0 is NaN. "
             "Add logarithms, and let softmax subtract the largest.",
         ),
@@ -464,7 +466,7 @@ FILL = Answers(
             "five words always",
             lambda log_probs, ids, at: _scored()(lambda row: log_probs(row)[:, :5], ids, at),
             "for a model of 11 words",
-            "How many words there are is what the model says: the last axis of its scores.",
+            "The number of words is the size of the last axis of the model's output.",
         ),
         WrongAnswer(
             "words up to the largest in the row",
@@ -472,7 +474,7 @@ FILL = Answers(
                 lambda row: log_probs(row)[:, : int(ids.max()) + 1], ids, at
             ),
             "the shape is (8,), expected (11,)",
-            "The word that is missing may be none of those in the row: ask about all V.",
+            "The missing word may not be among those in the row: score all V.",
         ),
         WrongAnswer(
             "the row overwritten",

@@ -52,7 +52,7 @@ def _pair(answer, *arguments):
 
 
 def _ids(answer):
-    """one [CLS] begins, and a [SEP] ends each sentence"""
+    """the input begins with one [CLS], and each sentence ends with a [SEP]"""
     for sentences in (([7], [8]), ([7, 8, 9], [11, 12, 13, 14, 15])):
         (ids, _), (expected, _), where = _pair(answer, *sentences)
         note = f"expected {expected}: [CLS] is 1, [SEP] is 2"
@@ -60,7 +60,7 @@ def _ids(answer):
 
 
 def _marks(answer):
-    """the marks have the ids that are given"""
+    """[CLS] and [SEP] get the ids that are passed in"""
     got, expected, where = _pair(answer, [4], [5, 6], 101, 102)
     for mine, right, name in zip(got, expected, ("ids", "segments"), strict=True):
         expect(mine == right, f"{where}, the {name} are {mine}, expected {right}")
@@ -71,12 +71,12 @@ def _segments(answer):
     for sentences in (([7], [8]), ([7, 8, 9], [11, 12, 13, 14, 15])):
         (ids, got), (_, expected), where = _pair(answer, *sentences)
         message = f"{where}, there are {len(got)} segments for {len(ids)} ids: every id has one, "
-        expect(len(got) == len(ids), message + "the marks too")
+        expect(len(got) == len(ids), message + "[CLS] and [SEP] included")
         expect(got == expected, f"{where}, the segments are {got}, expected {expected}")
 
 
 def _any_sentences(answer):
-    """a word may stand in both, twice in one, and a sentence may be the longer one"""
+    """a word may occur in both sentences or twice in one, and either may be the longer one"""
     for sentences in (([7, 8], [8]), ([5, 9, 5, 5], [5, 9]), ([3], []), ([6] * 30, [6] * 20)):
         got, expected, where = _pair(answer, *sentences)
         for mine, right, name in zip(got, expected, ("ids", "segments"), strict=True):
@@ -130,7 +130,7 @@ def _spans(answer, start, end, allowed=None, note="", where=None):
     first, last = whole_numbers(got, f"{where},")
     says = f"{where}, you return ({first}, {last})"
     inside = 0 <= first < len(start) and 0 <= last < len(start)
-    expect(inside, f"{says}, but places are 0 to {len(start) - 1}. {note}")
+    expect(inside, f"{says}, but positions are 0 to {len(start) - 1}. {note}")
     expect(first <= last, f"{says}: it ends before it begins. {note}")
     may = bool(allowed[first] and allowed[last])
     expect(may, f"{says}: its ends are not both allowed. {note}")
@@ -145,7 +145,7 @@ def _row(*scores):
 
 
 def _both_fit(answer):
-    """the best start and the best end, where these fit"""
+    """the best start and the best end, where they form a span"""
     _spans(answer, _row(0, 5, 0), _row(0, 0, 4), note="The last word is part of the answer.")
     _spans(answer, _row(5, 0, 1, 0), _row(0, 0, 0, 4))
 
@@ -163,8 +163,8 @@ def _one_word(answer):
 
 
 def _where_allowed(answer):
-    """both ends stand where an answer may be"""
-    note = "Of 1 and 2, the places that are allowed, all scores are negative."
+    """both ends are at allowed positions"""
+    note = "At 1 and 2, the allowed positions, all scores are negative."
     text = torch.tensor([False, True, True, False])
     _spans(answer, _row(9, -2, -4, 0), _row(-4, -4, -3, 8), text, note)
     _spans(answer, _row(9, -2, -4, 0), _row(9, -4, -3, 0), text, note)
@@ -174,10 +174,10 @@ _LOW = torch.tensor([-7e4, -6e4, 0.0])
 _NOT_LAST = torch.tensor([True, True, False])
 
 
-@hint("Which number is below every score there may be?")
+@hint("Which number is below every possible score?")
 def _far_below(answer):
     """scores may be far below 0"""
-    note = "A place that is not allowed loses to any score: -10,000 is not low enough."
+    note = "A position that is not allowed must lose to any score: -10,000 is not low enough."
     _spans(answer, _LOW, _LOW, _NOT_LAST, note)
 
 
@@ -188,13 +188,13 @@ def _far_apart(answer):
     _spans(answer, _row(-3000, -1100, 0), _row(0, -1100, -3000), note=note)
 
 
-@hint("Which number is below every score there may be?")
+@hint("Which number is below every possible score?")
 def _any_numbers(answer):
-    """however far below 0, and however close, in float64"""
+    """scores in float64 may be far below 0, or very close together"""
     low, note = _LOW.double() * 1e7, "-1,000,000,000 is not low enough."
     _spans(answer, low, low, _NOT_LAST, note)
     one, more = torch.tensor([[1, 1], [1, 1 + 1e-9]], dtype=torch.float64)
-    note = "The second score is larger by 1e-9, which float64 can tell."
+    note = "The second score is larger by 1e-9, which float64 can represent."
     _spans(answer, more, one, note=note, where="for start=[1, 1 + 1e-9] and end=[1, 1]")
     _spans(answer, one, more, note=note, where="for start=[1, 1] and end=[1, 1 + 1e-9]")
     where = "for start=[1 + 1e-9, 1] and end=[1, 1 + 1e-9]"
@@ -208,7 +208,7 @@ def _sums(answer):
 
 
 def _hole(answer):
-    """between its ends an answer may hold a word that can't be an end"""
+    """between its ends, an answer may contain a word that can't be an end"""
     hole = torch.tensor([True, False, True])
     note = "From 0 to 2 is 7 + 8 = 15. Only the two ends have to be allowed."
     _spans(answer, _row(7, 0, 0), _row(0, 0, 8), hole, note)
@@ -219,13 +219,13 @@ def _long(answer):
     for size in (6, 40, 200):
         start, end = torch.zeros(2, size)
         start[0], end[-1] = 3.0, 2.0
-        note = f"From 0 to {size - 1} is 3 + 2 = 5: nothing was said about how long it may be."
+        note = f"From 0 to {size - 1} is 3 + 2 = 5: the length of an answer is not limited."
         where = f"for {size} words, start[0] = 3, end[{size - 1}] = 2, and 0 everywhere else"
         _spans(answer, start, end, note=note, where=where)
 
 
 def _crossed(answer):
-    """good starts may stand behind all good ends"""
+    """all good starts may come after all good ends"""
     _spans(answer, _row(0, 2, 3), _row(3, 2, 0), note="From 1 to 1 is 2 + 2 = 4.")
     start = torch.arange(60.0)
     start[30] += 0.5
@@ -234,7 +234,7 @@ def _crossed(answer):
 
 
 def _any_scores(answer):
-    """for any scores, drawn at random, and any text"""
+    """for random scores and any allowed positions"""
     for size, seed in ((2, 1), (5, 2), (11, 3), (30, 4)):
         for shift in (0.0, -20.0):
             start, end = numbers(2, size, seed=seed, scale=3.0, shift=shift)
@@ -294,7 +294,7 @@ _VOCABULARY = 7  # the words; the mask has the next id
 
 
 class _Reader:
-    """A model in which every word moves the logits at every place, as in BERT."""
+    """A model in which every word moves the logits at every position, as in BERT."""
 
     __name__ = "logits_of"
 
@@ -310,7 +310,7 @@ class _Reader:
 
 
 def _one_by_one(model, ids, asked):
-    """Ask for one word after the other, in float64."""
+    """Predict one word after the other, in float64."""
     said, reach = model.said.double(), model.reach.double()
     total = torch.zeros((), dtype=torch.float64)
     for place in asked.nonzero().flatten().tolist():
@@ -322,7 +322,7 @@ def _one_by_one(model, ids, asked):
 
 
 def _scored(answer, ids, asked, note="", **how):
-    """Expect the sum for these words; the model that was asked."""
+    """Expect the sum for these words; returns the case in words and the model that was called."""
     ids, asked = torch.tensor(ids), torch.tensor(asked, dtype=torch.bool)
     model, reading = _Reader(len(ids), **how), _Reader(len(ids), **how)
     where = f"for ids={short(ids)}, asked={short(asked.long())} and mask_id={_VOCABULARY}"
@@ -336,36 +336,36 @@ def _scored(answer, ids, asked, note="", **how):
 
 
 def _one_word(answer):
-    """one word is hidden, and the log-probability of what stood there is found"""
-    note = "Place 1 alone is asked, where a 4 stood; the model reads the mask there."
+    """one word is masked, and its log-probability is returned"""
+    note = "Only position 1 is predicted: its word is 4, and the model's input has the mask there."
     _scored(answer, [1, 4, 2], [0, 1, 0], note)
 
 
 def _others_in_sight(answer):
-    """all other words are in sight, those that are asked for, too"""
-    note = "While place 1 is asked for, place 2 shows its word, and the other way round."
+    """all other words are visible, including those that other rows predict"""
+    note = "While position 1 is predicted, position 2 shows its word, and the other way round."
     _scored(answer, [1, 4, 3, 2], [0, 1, 1, 0], note)
 
 
 def _sum_of_all(answer):
-    """all that are asked count, and once each, also a word that comes again"""
-    note = "The 4 stands at two places, and each is asked for by itself."
+    """every word to be predicted counts once, even if the same word occurs twice"""
+    note = "The 4 occurs at two positions, and each is predicted by itself."
     _scored(answer, [1, 4, 3, 4, 2], [0, 1, 1, 1, 0], note)
     _scored(answer, [1, 4, 3, 4, 5, 2], [0, 0, 1, 1, 0, 0])
     _scored(answer, [5, 5], [1, 1])
 
 
 def _one_call(answer):
-    """the model is called once, with a row for each word that is asked"""
+    """the model is called once, with a row for each word to be predicted"""
     where, reading = _scored(answer, [1, 4, 3, 5, 2], [0, 1, 1, 1, 0])
     calls = [f"{rows} rows" if rows > 1 else "one row" for rows, *_ in reading.sizes]
     message = f"{where}, the model is called {len(calls)} times, with {', '.join(calls)}"
     expect(len(calls) == 1, f"{message}; expected one call, with 3 rows")
     rows = reading.sizes[0][0]
-    expect(rows == 3, f"{where}, the model reads {rows} rows, expected 3: a row for each word")
+    expect(rows == 3, f"{where}, the model gets {rows} rows, expected 3: a row for each word")
 
 
-@hint("`log_softmax` never makes a probability, so none can become 0.")
+@hint("`log_softmax` never computes a probability, so none can be rounded to 0.")
 def _large(answer):
     """logits may be of any size"""
     for seed in (1, 2):
@@ -373,7 +373,7 @@ def _large(answer):
 
 
 def _any_sentence(answer):
-    """any sentence, any words asked, in float64, too"""
+    """any sentence and any words to be predicted, also in float64"""
     for size, seed in ((1, 3), (3, 4), (8, 5), (15, 6)):
         draws = torch.Generator().manual_seed(seed)
         ids = torch.randint(_VOCABULARY, (size,), generator=draws)

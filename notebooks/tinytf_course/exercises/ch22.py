@@ -1,4 +1,4 @@
-"""Exercises of chapter 22, Three families: what noise leaves and asks, both sides of a blank."""
+"""Exercises of chapter 22, Three families: corrupted texts, and both sides of a blank."""
 
 import itertools
 
@@ -51,14 +51,14 @@ _CASES = (([11, 12, 13], [0, 1, 0]), (IDS, [0, 1, 1, 0, 0, 1, 0]))
 
 
 def _reads(answer):
-    """the encoder reads one sentinel for each span"""
+    """the encoder's input has one sentinel for each span"""
     for case in _CASES:
         (got, _), (expected, _), where = _both(answer, *case)
         expect(got == expected, f"{where}, corrupted is {got}, expected {expected}")
 
 
 def _writes(answer):
-    """the decoder writes the spans behind their sentinels, and one sentinel more"""
+    """the target has each span after its sentinel, and one more sentinel at the end"""
     for case in _CASES:
         (_, got), (_, expected), where = _both(answer, *case)
         expect(got == expected, f"{where}, the target is {got}, expected {expected}")
@@ -71,7 +71,7 @@ def _lists(answer, ids, noise, sentinels=MARKS):
 
 
 def _edges(answer):
-    """spans may stand at either end"""
+    """spans may be at either end of the text"""
     _lists(answer, [11, 12], [1, 0])
     _lists(answer, [11, 12], [0, 1])
     _lists(answer, IDS, [1, 0, 1, 1, 0, 1, 1])
@@ -86,13 +86,13 @@ def _all_or_none(answer):
 
 
 def _repeats(answer):
-    """a token may stand in the row twice, dropped here and kept there"""
+    """a token may occur twice, dropped at one position and kept at another"""
     _lists(answer, [5, 5, 5], [0, 1, 0])
     _lists(answer, [5, 6, 5, 6, 6, 5], [1, 0, 0, 0, 1, 1])
 
 
 def _no_more_sentinels(answer):
-    """there may be just as many sentinels as it takes"""
+    """there may be exactly as many sentinels as needed"""
     _lists(answer, [11, 12, 13, 14], [0, 1, 0, 1], [30, 20, 10])
 
 
@@ -137,7 +137,7 @@ def my_infill(ids, spans, mask_id):
 
 
 def _from_the_right(ids, spans, mask_id):
-    """Cut and insert from the last span to the first, so that no place shifts."""
+    """Cut and insert from the last span to the first, so that no position shifts."""
     row = ids.tolist()
     for start, length in reversed(spans):
         del row[start : start + length]
@@ -164,7 +164,7 @@ def _any_length(answer):
 
 
 def _empty(answer):
-    """a span of length 0 inserts a mask where nothing was"""
+    """a span of length 0 inserts a mask where nothing was dropped"""
     _infills(answer, [11, 12], [(1, 0)])
     _infills(answer, IDS, [(1, 2), (4, 0), (5, 1)])
 
@@ -172,25 +172,25 @@ def _empty(answer):
 def _ends(answer):
     """masks may come first and last"""
     _infills(answer, [11], [(0, 0)])
-    _infills(answer, [11], [(1, 0)], note="Place 1 is behind the last token.")
+    _infills(answer, [11], [(1, 0)], note="Position 1 is after the last token.")
     _infills(answer, [11, 12], [(0, 2)], note="All that is left is a mask.")
     _infills(answer, IDS, [(0, 2), (4, 3)])
 
 
 def _no_span(answer):
-    """without a span the row stays as it is"""
+    """without a span the row stays unchanged"""
     _infills(answer, [11, 12], [])
 
 
 def _touching(answer):
-    """spans that touch have a mask each"""
+    """spans that touch get a mask each"""
     _infills(answer, [11, 12], [(0, 1), (1, 1)])
     _infills(answer, IDS, [(1, 2), (3, 0), (3, 1)])
     _infills(answer, [11, 12], [(1, 0), (1, 0)], note="Two masks go in before 12.")
 
 
 def _masked_before(answer):
-    """a row may hold masks, and a word twice"""
+    """the row may already contain masks, and a word may occur twice"""
     _infills(answer, [50, 11, 50, 11], [(1, 1)])
     _infills(answer, [4, 4, 5, 4, 5, 5], [(1, 2), (4, 1)], 5)
 
@@ -268,8 +268,8 @@ def _fills(answer, model, ids, at, note="", where=None):
 
 
 def _last(answer):
-    """at the end the left side is all there is"""
-    _fills(answer, _TWO, [0, 1], 1, "Nothing follows: it is what the model says after [0].")
+    """at the end of the row there is only the left side"""
+    _fills(answer, _TWO, [0, 1], 1, "Nothing follows, so this is the model's prediction after [0].")
     _fills(answer, _FIVE, ROW, 6)
 
 
@@ -283,34 +283,34 @@ def _in_the_middle(answer):
 
 
 def _early(answer):
-    """all that follows counts, not the next words alone"""
+    """everything that follows counts, not only the next word"""
     _fills(answer, _TWO, [0, 1, 0, 0], 1, _SUM)
     _fills(answer, _FIVE, ROW, 1, _SUM)
 
 
 def _unseen(answer):
-    """what stands at the blank does not matter"""
+    """the id at the blank does not matter"""
     for word in (1, 0, 4):
         row = torch.tensor([0, 3, word, 4, 2, 2, 1])
-        note = f"The {word} at the blank was to be guessed: it must not be read."
+        note = f"The {word} at the blank is to be predicted, so it must not be used."
         _fills(answer, _FIVE, row, 2, note)
 
 
 def _any_sizes(answer):
-    """for more words than places, and for one word, in float64"""
+    """for a vocabulary larger than the row, for a vocabulary of one word, and in float64"""
     _fills(answer, Language(11, seed=3), [7, 3, 2], 1)
-    _fills(answer, Language(1, seed=4), [0, 0, 0], 1, "The only word there is has probability 1.")
+    _fills(answer, Language(1, seed=4), [0, 0, 0], 1, "The only word has probability 1.")
     _fills(answer, Language(6, seed=5, dtype=torch.float64), [5, 1, 0, 3], 2)
 
 
 @hint("How large is a product of 400 probabilities?")
 def _long_row(answer):
-    """a long row does not lose its digits"""
+    """a long row loses no precision"""
     for length in (60, 400):
         row = (numbers(length, seed=6).abs() * 2.5).long().clamp_max(4)
         words = "The whole row's probability is below the smallest float32."
-        note = f"{words} Keep to logarithms to the end."
-        where = f"for {_SURE.__name__} and a row of {length} of them, at=3"
+        note = f"{words} Add logarithms until the softmax."
+        where = f"for {_SURE.__name__} and a row of {length} tokens, at=3"
         _fills(answer, _SURE, row, 3, note, where)
 
 
@@ -331,7 +331,8 @@ FILL = Exercise(
     hint=(
         "By Bayes' rule, P(word | left, right) is proportional to P(word | left) · "
         "P(right | left, word), which is the model's probability of the whole row with that word "
-        "in it. Score V rows."
+        "in it, up to a factor that all words share. Score V rows. The log-probability of "
+        "`row[t]` is in row `t - 1` of `log_probs(row)`; at which t does the sum begin?"
     ),
     function=my_fill,
     tests=(_last, _in_the_middle, _early, _unseen, _any_sizes, _long_row),
