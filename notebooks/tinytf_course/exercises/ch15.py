@@ -75,14 +75,14 @@ SCHEDULE = Exercise(
     difficulty=1,
     minutes=10,
     statement=(
-        "The cosine has to know from its first step when it will end. Another schedule decides "
-        "late: it rises in a straight line to `lr` over `warmup` steps (`lr` is reached at step "
-        "`warmup`), stays there for as long as you like, and over the last `fall` steps falls in a "
-        "straight line, to reach 0 at step `steps`. Afterwards it is 0. Write "
-        "`my_rate(step, lr, warmup, steps, fall)`, with steps counted from 1. `warmup` and `fall` "
-        "are at least 1, and together at most `steps`."
+        "The cosine schedule has to know from the first step when training will end. The schedule"
+        " called *warmup-stable-decay* decides late: it rises linearly to `lr` over `warmup` "
+        "steps (`lr` is reached at step `warmup`), stays there for as long as you like, and falls"
+        " linearly over the last `fall` steps, to reach 0 at step `steps`. Afterwards it is 0. "
+        "Write `my_rate(step, lr, warmup, steps, fall)`, with steps counted from 1. `warmup` and "
+        "`fall` are at least 1, and together at most `steps`."
     ),
-    hint="Three straight lines: the rate is the least of them, and never below 0.",
+    hint="Three straight lines: the learning rate is the smallest of them, and never below 0.",
     function=my_rate,
     tests=(_rises, _stays, _falls, _over, _other_settings),
 )
@@ -238,12 +238,17 @@ ACCUMULATION = Exercise(
     difficulty=2,
     minutes=12,
     statement=(
-        "Write `accumulated_step(optimizer, batches, loss_and_tokens)`: one step of the optimizer "
-        "on several small batches, equal to a step on all of them as one batch. "
-        "`loss_and_tokens(batch)` gives the summed loss and the number of tokens, which differs "
-        "from batch to batch. Call `backward` batch by batch: that is what saves the memory."
+        "*Gradient accumulation* makes a batch size possible that would not fit into memory. "
+        "Write `accumulated_step(optimizer, batches, loss_and_tokens)`, which takes one step of "
+        "the optimizer on several small batches, equal to a step on all of them as one batch. "
+        "`loss_and_tokens(batch)` returns the summed loss and the number of tokens, which differs"
+        " from batch to batch. Call `backward` batch by batch, because that is what saves the "
+        "memory."
     ),
-    hint="`backward` adds to `.grad`. Clear once, add up all batches, divide once by all tokens.",
+    hint=(
+        "`backward` adds to `.grad`. Clear the gradients once, add up over all batches, and "
+        "divide once by the number of all tokens."
+    ),
     function=accumulated_step,
     changes=("optimizer",),
     tests=(_one_batch, _even, _uneven, _starts_clean, _every_group, _frees, _any_optimizer),
