@@ -204,7 +204,7 @@ CHAPTERS = (  # in the order of reading
     Chapter(
         "21", "BERT",
         "What does an encoder learn from text without labels, and what is that worth for a task?",
-        47,
+        45,
         "residuals and norms (chapter 10), the encoder and its masked words (chapter 12), a "
         "training loop (chapter 15)",
         electives="who-moves-whom 4, sentence-score 12, oracle 5, classifier 4, how-large 1, "
@@ -215,11 +215,11 @@ CHAPTERS = (  # in the order of reading
         "22", "Three families",
         "Encoder-only, decoder-only or encoder-decoder: what does each learn from a text, and "
         "which task does it suit?",
-        43,
+        55,
         "the Transformer (chapter 14) and its training (chapter 15), GPT (chapter 18), masked "
         "words (chapter 21)",
-        electives="22.3 15, which-spans-intro 21, short-texts 16, bart 27, "
-        "examples-text 9, longer-intro 3, longer-text 3",
+        electives="which-spans-intro 23, short-texts 16, bart 27, examples-text 9, "
+        "longer-intro 3, longer-text 3",
     ),
     Chapter(
         "23", "The block today",
@@ -256,20 +256,20 @@ CHAPTERS = (  # in the order of reading
         "ddp-text 4, ring-heading 7, dividing 5, many-gpus 8, ladder-text 5",
     ),
     Chapter(
-        "28", "Looking inside", "Which head does what, and how do we know?", 53,
+        "28", "Looking inside", "Which head does what, and how do we know?", 50,
         "heads (chapter 6), cross-attention (7), RoPE (9), the Transformer (14), GPT (18)",
         electives="hook-text 4, 28.1 10, instrument-text 12, by-the-mean-text 2, 28.3 10, "
-        "apart-text 5, see-them 2, dependence-text 2, 28.2 10, circuit-text 25, five-seeds-text 4, "
+        "apart-text 5, see-them 5, dependence-text 2, 28.2 10, circuit-text 25, five-seeds-text 4, "
         "one-learns-text 3, learned-text 5, by-place-text 12, weights-and-values 4, oracle-text 2, "
         "first-text 3, five-text 5, how-many-text 3, points-text 7",
     ),
     Chapter(
-        "29", "Following an answer", "Where in a model is an answer decided?", 42,
+        "29", "Following an answer", "Where in a model is an answer decided?", 45,
         "the residual stream and its norms (chapter 10), the encoder and its probes (12), the "
         "decoder (13), and `record` and `replace` (28)",
-        electives="noun-swap-text 3, control-heading 3, 29.3 10, writer-lens-text 8, "
-        "decided-heading 3, 29.1 8, no-norm-text 3, tuned-text 16, adding 15, attention-text 5, "
-        "units-heading 3, superposition-text 9, five-text 5, counts-text 19",
+        electives="fit-probe-text 4, noun-swap-text 3, control-heading 3, 29.3 10, "
+        "writer-lens-text 8, decided-heading 3, 29.1 8, no-norm-text 3, tuned-text 16, adding 15, "
+        "attention-text 5, units-heading 3, superposition-text 9, five-text 5, counts-text 19",
     ),
     Chapter(
         "30", "The bug clinic",

@@ -29,10 +29,10 @@ def tag_loss(logits: Tensor, tags: Tensor) -> Tensor:
     logits (B, S, tags), tags (B, S), below 0 where a token has none (padding, special tokens).
     Raises ValueError if no token has a tag.
     """
-    said = tags >= 0
-    if not said.any():
+    known = tags >= 0
+    if not known.any():
         raise ValueError("no token has a tag: tags are all below 0")
-    return F.cross_entropy(logits[said], tags[said])
+    return F.cross_entropy(logits[known], tags[known])
 
 
 def span_loss(logits: Tensor, start: Tensor, end: Tensor) -> Tensor:

@@ -60,7 +60,7 @@ def heatmap(weights, queries=None, keys=None, ax=None, *, mask=None, scale="atte
     ax.set_aspect("equal")
     _name_axis(ax.xaxis, key_names, columns)
     _name_axis(ax.yaxis, query_names, rows)
-    set_axes(ax, **{"xlabel": "key: looked at", "ylabel": "query: looking"} | look)
+    set_axes(ax, **{"xlabel": "key", "ylabel": "query"} | look)
     _bare(ax)
     if annotate is None:
         annotate = max(rows, columns) <= 10
@@ -105,8 +105,8 @@ def head_grid(
         ax.tick_params(labelsize=points, labelleft=left, labelbottom=bottom)
     for ax in axes[heads:]:
         ax.set_visible(False)
-    figure.supxlabel("key: looked at", fontsize=12)
-    figure.supylabel("query: looking", fontsize=12)
+    figure.supxlabel("key", fontsize=12)
+    figure.supylabel("query", fontsize=12)
     if title:
         figure.suptitle(title, fontweight=plt.rcParams["axes.titleweight"], fontsize=14)
     _colorbar(figure, axes[0].collections[0], list(axes[:heads]), "attention weight", shrink=0.8)
@@ -120,7 +120,7 @@ def alignment_grid(weights, gold, source, target, ax=None, *, pinyin=None, **loo
     pinyin: the target words' sounds. look: as for `heatmap`.
     """
     weights = as_array(weights, "weights", ndim=2)
-    names = {"xlabel": "source word: looked at", "ylabel": "target word: written"}
+    names = {"xlabel": "source word", "ylabel": "target word"}
     ax = heatmap(weights, sounded(target, pinyin), source, ax, **names | look)
     for s, t in check_links(gold, source=weights.shape[1], target=weights.shape[0]):
         _cell(ax, t, s, inset=0.04, facecolor="none", edgecolor=GOLD, linewidth=2.6, zorder=4)

@@ -225,7 +225,7 @@ def _still_html(example, start, title):
         f'<table style="border-collapse:collapse;margin:0;background:#ffffff"><thead><tr>'
         f'<td style="background:#ffffff"></td>{header}</tr></thead><tbody>{body}</tbody></table>'
         f'<p style="color:{INK};margin:6px 0 0">{NAMES[kind]}, layer {layer}, '
-        f"{which}: each row is a word that looks and sums to 1 over the words looked at.{note} "
+        f"{which}: the weights of each row sum to 1.{note} "
         "Trust or re-run this notebook to explore the other heads.</p>"
     )
 

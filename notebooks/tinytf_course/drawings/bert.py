@@ -120,8 +120,8 @@ def draw_bert():
     first, tables, *after = d.columns(
         [("ids\nwhich word", "(B, S)", "input"), ("positions\n0, 1, 2, …", "(B, S)", "input"),
          ("segments\nwhich sentence", "(B, S)", "input")],
-        [("a table of its own", "(B, S, C)", role)
-         for role in ("embedding", "position", "embedding")],
+        [("word rows", "(B, S, C)", "embedding"), ("position rows", "(B, S, C)", "position"),
+         ("segment rows", "(B, S, C)", "embedding")],
         [("+", "(B, S, C)", "residual")],
         [("norm", "(B, S, C)", "norm")],
         [("encoder\nwithout a\ncausal mask", None, "encoder")],
@@ -157,7 +157,7 @@ def draw_two_steps():
         read = d.box(x, 0.9, f"{data}\n{example}", role="input", size=(6.6, None))
         body = d.box(x, 3.0, "BERT's body", "(B, S) -> (B, S, C)", role="encoder", size=(6.6, 1.7))
         top = d.box(x, 4.85, head, role="attention" if bodies else "output", size=(3.4, None))
-        says = d.box(x, 6.2, f"{asks}  {answer}", role="loss", size=(6.6, None))
+        says = d.box(x, 6.2, f'{asks}  "{answer}"', role="loss", size=(6.6, None))
         d.arrow(read, body)
         d.arrow(body, top)
         d.arrow(top, says)
@@ -203,7 +203,7 @@ def draw_heads():
     """Draw one body with the heads that its tasks put on it; returns the Axes."""
     d = Diagram(
         16.6, 6.0,
-        alt="One BERT computes a state for each token. Three heads read them: a classifier reads "
+        alt="One BERT computes a state for each token. Three heads get them: a classifier gets "
         "the state of [CLS] alone, through a pooler; a tagger reads each word's state; a span "
         "finder gives each word two scores, for the first and for the last word of an answer.",
     )  # fmt: skip
@@ -216,8 +216,8 @@ def draw_heads():
     states = d.box(3.5, 3.4, "states", "(B, S, C)", role="output", size=(6.6, None))
     heads = (
         (5.2, "pooler and linear layer\non [CLS] alone", "a class for the text", "(B, classes)"),
-        (3.4, "linear layer\non each word", "a tag for each word", "(B, S, tags)"),
-        (1.6, "linear layer\non each word", "first and last word", "(B, S, 2)"),
+        (3.4, "linear layer\non each word, 3 tags", "a tag for each word", "(B, S, 3)"),
+        (1.6, "linear layer\non each word, 2 scores", "first and last word", "(B, S, 2)"),
     )
     for y, says, made, shape in heads:
         head = d.box(10.0, y, says, role="attention", size=(3.4, None))

@@ -2,6 +2,7 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.patches import Patch
 
 from tinytf.viz.axes import set_axes
 from tinytf.viz.spoken import alt
@@ -9,8 +10,7 @@ from tinytf.viz.style import COLOURS, CYCLE, GOLD, INK, MASKED, PAPER, new_axes
 
 from .diagram import Diagram
 
-ALARM = "#fbdcb8"
-QUIET_CELL = "#f5f9fd"
+CELLS = {"alarm": "#f2a65a", "silent": PAPER, "not for it": MASKED}
 
 
 def draw_two_ways():
@@ -23,8 +23,8 @@ def draw_two_ways():
     )  # fmt: skip
     batch = d.box(1.4, 2.2, "a batch", "(B, T)", role="input")
     change = d.box(5.0, 3.5, "a change that\nmust not matter", role="loss", size=(2.9, 0.95))
-    one = d.box(9.3, 3.5, "the program", "unopened", role="plain", size=(2.5, 0.95))
-    two = d.box(9.3, 0.9, "the program", "unopened", role="plain", size=(2.5, 0.95))
+    one = d.box(9.3, 3.5, "the program", role="plain", size=(2.5, 0.95))
+    two = d.box(9.3, 0.9, "the program", role="plain", size=(2.5, 0.95))
     gap = d.box(13.3, 2.2, "how far\napart?", role="weights", size=(1.9, 0.95))
     out = d.box(16.3, 2.2, "0, or not", "one number", role="output")
     d.arrow(batch, change)
@@ -59,38 +59,41 @@ def draw_where_checks_stand(checks):
 
 
 def alarm_map(found, limits, ax=None, *, order=None):
-    """Draw programs against checks: an orange cell is an alarm, a grey one does not apply.
+    """Draw programs against checks: an orange cell is an alarm, a white one is silent.
 
     found: {program: {check: number, or None where it does not apply}}; limits: {check: the largest
-    number that is no alarm}. order: {program: its group}, a line between groups. Raises ValueError
-    if there are no programs. Returns the Axes.
+    number that is no alarm}; grey where one does not apply. order: {program: its group}, a line
+    between groups. Raises ValueError if there are no programs. Returns the Axes.
     """
     if not found:
         raise ValueError("there are no programs to show")
-    names, checks = list(found), list(limits)
-    ax = new_axes(ax, (2.6 + 0.4 * len(checks), 1.9 + 0.27 * len(names)))
+    names, checks, heard = list(found), list(limits), {}
+    ax = new_axes(ax, (max(6, 2.6 + 0.3 * len(checks)), 3.1 + 0.27 * len(names)))
     for row, name in enumerate(names):
         for column, check in enumerate(checks):
             number = found[name][check]
-            alarm = number is not None and not number <= limits[check]
-            fill = MASKED if number is None else ALARM if alarm else QUIET_CELL
-            ax.add_patch(
-                plt.Rectangle((column - 0.46, row - 0.44), 0.92, 0.88, facecolor=fill,
-                              edgecolor=GOLD if alarm else PAPER, linewidth=1.2 if alarm else 0)
-            )  # fmt: skip
-            if alarm:
-                ax.text(column, row, _brief(number), ha="center", va="center", size=8, color=INK)
+            kind = (
+                "not for it" if number is None else "silent" if number <= limits[check] else "alarm"
+            )
+            ax.add_patch(plt.Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=CELLS[kind],
+                                       edgecolor="#b6bdc6", linewidth=0.6))  # fmt: skip
+            if kind == "alarm":
+                heard.setdefault(name.replace("_", " "), []).append(check)
         if order and row and order[name] != order[names[row - 1]]:
-            ax.axhline(row - 0.5, color=INK, linewidth=1)
+            ax.axhline(row - 0.5, color=INK, linewidth=2)
     ax.set(xlim=(-0.5, len(checks) - 0.5), ylim=(len(names) - 0.5, -0.5))
-    ax.set_xticks(range(len(checks)), checks, rotation=40, ha="left")
+    ax.set_xticks(range(len(checks)), checks, rotation=90)
     ax.set_yticks(range(len(names)), [name.replace("_", " ") for name in names])
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     ax.grid(False)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    return ax
+    told = {"alarm": "alarm", "silent": "silent", "not for it": "does not apply"}
+    keys = [Patch(facecolor=CELLS[kind], edgecolor="#b6bdc6", label=told[kind]) for kind in told]
+    ax.legend(handles=keys, loc="upper center", bbox_to_anchor=(0.5, -0.01), ncol=3, frameon=False)
+    listed = "; ".join(f"{name}: {', '.join(which)}" for name, which in heard.items())
+    return alt(ax, f"{len(names)} programs against {len(checks)} checks. Alarms: {listed}.")
 
 
 def loudest(found, limits, complaint, *, most=8):
@@ -144,11 +147,3 @@ def margins(healthy, ill, limits, ax=None):
     set_axes(ax, xlabel="result of the check, as a multiple of its limit")
     ax.legend(loc="lower right")
     return ax
-
-
-def _brief(number):
-    if number >= 1000:
-        return "∞"
-    if number >= 10:
-        return f"{number:.0f}"
-    return f"{number:.2f}".lstrip("0") if number >= 0.005 else "≈0"

@@ -80,7 +80,7 @@ def roofline(points, rate, bandwidth, ax=None, *, colors=None, title=None):
         if intensity > ridge:  # the roof is above, and names of neighbours must not meet
             spot = {"xytext": (0, -13), "ha": "center", "va": "top"}
             if fast.index(name) % 2:
-                spot = {"xytext": (-11, 0), "ha": "right", "va": "center"}
+                spot = {"xytext": (11, 0), "ha": "left", "va": "center"}
         ax.annotate(label(name), (intensity, speed / 1e9), textcoords="offset points", **spot,
                     color=color, fontsize=11.5, zorder=4,
                     bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})  # fmt: skip

@@ -123,7 +123,8 @@ def draw_kept():
         alt="The two halves of a layer as chains of boxes. Attention keeps its norm's input, the "
         "normed vector, q, k, v and the weighted sum: 6 d numbers a token. The feed-forward "
         "network keeps its norm's input, the normed vector, the hidden units before and after the "
-        "activation: 10 d. The sums and the outputs of the last linear layers keep nothing.",
+        "activation: 10 d. The outputs of the last linear layers keep nothing, and each sum is "
+        "counted as the next norm's input.",
     )  # fmt: skip
     chains = (
         (3.9, "attention: 6 d a token", (
@@ -162,11 +163,11 @@ def draw_wait(prompt, written):
     width = first + step * (written - 1) + 1.6
     d = Diagram(
         width, 4.4,
-        alt=f"A line of time. First one long call reads {prompt} tokens at once: the time to the "
-        f"first token. Then {written - 1} short calls follow, one token in and one out each: the "
+        alt=f"A line of time. First one long pass reads {prompt} tokens at once: the time to the "
+        f"first token. Then {written - 1} short passes follow, one token in and one out each: the "
         "time per token.",
     )  # fmt: skip
-    d.text(0.6, 3.95, "a call reads", size=10, align="left")
+    d.text(0.6, 3.95, "a pass reads", size=10, align="left")
     x = 0.6
     for number in range(written):
         wide = first if number == 0 else step

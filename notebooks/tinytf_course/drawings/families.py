@@ -20,7 +20,8 @@ def spoiled_rows(rows, ax=None, *, length=None, title=None):
     places = [place for row in rows.values() for _, place in row if place is not None]
     last = (length or max(places, default=0) + 1) - 1
     width = {
-        name: [0.42 + 0.13 * len(label(word)) for word, _ in row] for name, row in rows.items()
+        name: [0.42 + (0.16 if place is None else 0.13) * len(label(word)) for word, place in row]
+        for name, row in rows.items()
     }
     longest = max(sum(w) for w in width.values())
     ax = new_axes(ax, (12.5, 0.35 + 0.5 * len(rows)))
@@ -83,7 +84,7 @@ def draw_three_questions(words, hidden, span):
         d.arrow(before, after)
     read = row(0.8, "encoder input", kept, "encoder")
     says = row(2.0, "decoder target", target, "output", offset=first)
-    d.arrow(read[first], says[0])
+    d.arrow(read[first], says[0], dashed=True)  # the same gap
     return d.ax
 
 
@@ -128,7 +129,7 @@ def draw_rescoring(left, candidates, right, chances):
     Axes.
     """
     d = Diagram(
-        17.5, 1.15 * len(candidates) + 1.6,
+        17.0, 1.15 * len(candidates) + 2.2,
         alt=f"A blank between {left!r} and {right!r}. "
         + " ".join(
             f"{word}: {a:.3f} after the left, times {b:.2g} for the right, is {c:.0%} of the sum."
@@ -136,16 +137,17 @@ def draw_rescoring(left, candidates, right, chances):
         ),
     )  # fmt: skip
     high = 1.15 * len(candidates) + 0.9
-    heads = (8.1, "P(word | left)"), (12.4, "P(right | left, word)"), (16.0, "share of the sum")
+    d.text(0.2, high + 0.75, f"{left} ___ {right}", align="left", size=12)
+    heads = (2.0, "word"), (6.0, "P(word | left)"), (10.8, "P(right | left, word)"), (
+        15.0, "share of the sum")  # fmt: skip
     for x, text in heads:
         d.text(x, high, text, size=10)
     for i, (word, (a, b, c)) in enumerate(zip(candidates, chances, strict=True)):
         y = high - 0.85 - 1.15 * i
-        d.text(0.2, y, f"{left} …", align="left", size=10)
-        blank = d.box(5.6, y, word, role="output", size=(2.0, 0.7))
-        before = d.box(8.1, y, f"{a:.3f}", role="decoder", size=(1.8, 0.7))
-        after = d.box(12.4, y, f"{b:.2g}", role="decoder", size=(1.8, 0.7))
-        share = d.box(16.0, y, f"{c:.0%}", role="weights", size=(1.8, 0.7))
+        blank = d.box(2.0, y, word, role="output", size=(2.4, 0.7))
+        before = d.box(6.0, y, f"{a:.3f}", role="decoder", size=(2.4, 0.7))
+        after = d.box(10.8, y, f"{b:.0e}", role="decoder", size=(2.4, 0.7))
+        share = d.box(15.0, y, f"{c:.0%}", role="weights", size=(2.4, 0.7))
         d.arrow(blank, before)
         d.arrow(before, after, "×")
         d.arrow(after, share)

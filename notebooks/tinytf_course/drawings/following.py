@@ -66,8 +66,8 @@ def draw_patch(word, other):
         14.2, 6.6,
         f"Three runs, each of five vectors through three rows. The clean run reads {word}, the "
         f"corrupted one {other}. The third run reads {other} too, but one vector in its middle row "
-        "is that of the clean run. An arrow leads there. All three end in a number: how much the "
-        "first noun is preferred.",
+        "is that of the clean run, and what is computed from it above has a third colour. An arrow "
+        "leads there. All three end in a number: how much the first noun is preferred.",
     )  # fmt: skip
     runs = (
         ("clean", word, "value", "1"), ("corrupted, patched", other, "mask", "?"),
@@ -82,14 +82,16 @@ def draw_patch(word, other):
                 x, y = left + place * 0.75, 1.3 + row * 1.25
                 changed = place == 4 or (row > 0 and place == 3)
                 inside = row == 1 and place == 4
-                paint = "value" if run == 1 and inside else role if changed else "plain"
+                paint = role if changed else "plain"
+                if run == 1 and changed and (inside or row == 2):  # put in, or computed from it
+                    paint = "value" if inside else "query"
                 box = d.box(x, y, " ", role=paint, size=(0.55, 0.7), faint=not changed)
                 if inside:
                     taken[run] = box
         d.text(left + 1.5, 0.5, f"… too {last}", size=SMALL)
         d.arrow((left + 1.5, 4.3), (left + 1.5, 4.9))
         d.text(left + 1.5, 5.3, f"score {score}")
-    d.arrow(taken[0].right, taken[1].left, "put in", bend=0.25, role="value")
+    d.arrow(taken[0].bottom, taken[1].bottom, "put in", bend=0.12, role="value")
     return d.ax
 
 
@@ -110,7 +112,7 @@ def draw_route():
     first = d.box(10.6, 3.0, "cross-attention 0", shape="which of the two?", role="query")
     second = d.box(5.6, 3.0, "cross-attention 1", shape="its Chinese name", role="value")
     said = d.box(2.0, 5.3, "猫", shape="the noun, repeated", role="output")
-    d.arrow(places["tired"].top, first.bottom, "“the first one”", role="query")
+    d.arrow(places["tired"].top, first.bottom, "which noun", role="query")
     d.arrow(first, second, "as its query", role="query")
     d.arrow(places["the cat"].top, second.bottom, "cat", bend=0.1, role="value")
     d.arrow(second.top, said.right, role="value")

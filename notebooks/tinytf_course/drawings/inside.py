@@ -23,11 +23,11 @@ def draw_hook():
     x = d.box(1.2, 2.9, "input", shape="(B, T, C)", role="input")
     module = d.box(4.0, 2.9, "a module", shape="forward", role="feedforward")
     hook = d.box(7.6, 2.9, "hook(module, inputs, out)", shape="called each time", role="mask")
-    after = d.box(12.0, 2.9, "the next module", shape="unchanged", role="decoder")
+    after = d.box(12.0, 2.9, "the next module", role="decoder")
     record = d.box(7.6, 0.7, "record[name]", shape="read", role="output")
     d.arrow(x, module)
     d.arrow(module, hook, "out")
-    d.arrow(hook, after, "changed?")
+    d.arrow(hook, after, "goes on")
     d.arrow(hook, record, "detached")
     return d.ax
 
@@ -39,7 +39,7 @@ def draw_probe():
         "An attention layer computes q, k and v, calls the function in layer.attention, and "
         "projects the result by W_O. The fused kernel never stores the weights, so no module has "
         "them as its output. We put our own function in its place, which computes the weights, "
-        "keeps them, and multiplies them by the values.",
+        "passes them through change, and multiplies them by the values.",
     )  # fmt: skip
     x = d.box(1.0, 2.5, "x", shape="(B, T, C)", role="input")
     qkv = d.box(3.7, 2.5, "q, k, v", shape="(B, H, T, D)", role="query")
@@ -52,7 +52,7 @@ def draw_probe():
     d.arrow(qkv, fused, dashed=True)
     d.arrow(fused, out, dashed=True)
     d.arrow(qkv, (frame.left[0], 1.2))
-    d.arrow(w, mix)
+    d.arrow(w, mix, "change")
     d.arrow((frame.right[0], 1.2), out)
     return d.ax
 

@@ -39,10 +39,11 @@ def draw_swaps(done=()):
     )  # fmt: skip
     old = _block(d, 1.1, 5.2, [one for _, one, _ in SWAPS], [n in done for n in range(1, 6)])
     new = _block(d, 18.1, 14.0, [it for _, _, it in SWAPS], [n not in done for n in range(1, 6)])
-    for number, before, after in zip((1, 1, 2, 3, 4, 4, 5), old, new, strict=True):
+    pairs = zip((1, 1, 2, 3, 4, 4, 5), old, new, strict=True)
+    for place, (number, before, after) in enumerate(pairs):
         (x, y), (to_x, to_y) = before.right, after.left
         d.arrow((x, y), (to_x, to_y), dashed=number not in done)
-        way = 0.3 if number == 2 else 0.5  # it crosses the arrow of swap 1 half-way
+        way = {0: 0.4, 2: 0.3}.get(place, 0.5)  # these two arrows cross half-way
         d.text(
             x + way * (to_x - x), y + way * (to_y - y), f"swap {number}", size=SMALL, backed=True
         )
@@ -76,7 +77,7 @@ def _block(d, stream, x, parts, pale):
         d.arrow(norms[0], maps[0])
         d.arrow(places, (stream + 0.25, 1.4))
     d.arrow(norms[1], maps[1])
-    tags = [d.box(x, box.y + 0.78, bias, size=(3.6, 0.5), faint=pale[3]) for box in maps]
+    tags = [d.box(x, box.y + 0.78, bias, size=(4.2, 0.5), faint=pale[3]) for box in maps]
     d.frame([*norms, *maps, *tags, *([places] if inside else []), Box(stream, ATTENDS, 0.6, 1)])
     d.arrow(start, (stream, 10.7), role="residual")
     for height in (ATTENDS, FORWARD, *(() if inside else (1.4,))):
@@ -91,6 +92,7 @@ def draw_sharing(num_heads=8, key_heads=(8, 2, 1)):
     Returns the list of Axes.
     """
     figure, axes = plt.subplots(1, len(key_heads), figsize=(13, 2.6), layout="constrained")
+    figure.get_layout_engine().set(wspace=0.06)
     names = {num_heads: "multi-head: one each", 1: "multi-query: one for all"}
     for ax, keys in zip(axes, key_heads, strict=True):
         head_groups(num_heads, keys, ax, title=names.get(keys, f"grouped: {keys} groups"))
@@ -106,7 +108,8 @@ def draw_sharing(num_heads=8, key_heads=(8, 2, 1)):
 def draw_row_order(width=8):
     """Draw the rows of one head's map in two orders, who is turned with whom; returns the Axes.
 
-    Raises ValueError for an odd width.
+    The boxes carry our numbers, and below the second line stand theirs. Raises ValueError for an
+    odd width.
     """
     if width % 2:
         raise ValueError(f"rows are turned in pairs: a width of {width} is odd")
@@ -115,7 +118,8 @@ def draw_row_order(width=8):
         3.6 + step * width, 4.6,
         alt=f"Two rows of {width} boxes. Above, ours: boxes 0 and 1 are a pair, 2 and 3 the next, "
         f"and so on. Below, theirs: the first of each pair stand in the left half, the second in "
-        f"the right, so that a pair stands {half} apart. Arrows lead from each box to its place.",
+        f"the right, so that a pair stands {half} apart. Arrows lead from each box to its place. "
+        "Boxes carry our numbers; theirs, from left to right, stand below.",
     )  # fmt: skip
     order = [*range(0, width, 2), *range(1, width, 2)]
     d.text(1.5, 3.4, "ours:\nneighbours")
@@ -129,11 +133,10 @@ def draw_row_order(width=8):
         role = roles[row // 2 % len(roles)]
         below = d.box(3.4 + step * place, 1.2, f"row {row}", role=role, size=(1.3, 0.7))
         d.arrow(places[row].bottom, below.top, role=role)
+        d.text(below.x, 0.45, f"their {place}", size=9)
     for pair in range(half):
         here = [places[2 * pair], places[2 * pair + 1]]
         d.text((here[0].x + here[1].x) / 2, 4.15, f"pair {pair}", size=9)
-        d.text(3.4 + step * pair, 0.45, f"pair {pair}", size=9)
-        d.text(3.4 + step * (pair + half), 0.45, f"pair {pair}", size=9)
     return d.ax
 
 
@@ -157,19 +160,20 @@ def draw_experts(scores=(0.3, 2.0, -0.6, 0.1, -1.2, 1.0, -0.2, 0.4)):
         f"the highest scores, and the output is {said}. The other experts are pale.",
     )  # fmt: skip
     token = d.box(middle, 0.5, "token x", role="input", size=(2.0, 0.7))
-    router = d.box(1.3, 2.0, "router", role="weights", size=(1.9, 0.8))
+    router = d.box(1.3, 2.8, "router", role="weights", size=(1.9, 0.8))
     total = d.box(middle, 6.0, "output y", role="output", size=(2.2, 0.7))
     d.arrow(token.left, router.bottom)
     for e, score in enumerate(scores):
         x, chosen = first + step * e, e in two
         expert = d.box(x, 3.7, f"expert {e}", role="feedforward", size=(1.5, 0.9), faint=not chosen)
-        d.text(x, 2.0, f"{score:.1f}", backed=True)
+        number = f"{score:.1f}".replace("-", "−")
+        d.text(x, 2.8, rf"$\mathbf{{{number}}}$" if chosen else number)
         if chosen:
-            d.arrow(token.top, expert.bottom)
+            d.arrow(token.top, (x, 2.5))
             d.arrow(expert.top, total.bottom)
             d.text((x + middle) / 2, 4.95, f"· {gates[two.index(e)]:.2f}", size=TEXT, backed=True)
-    d.arrow(router, (first - 0.55, 2.0))
-    d.text((router.right[0] + first - 0.55) / 2, 2.3, "scores", size=SMALL)
+    d.arrow(router, (first - 0.55, 2.8))
+    d.text((router.right[0] + first - 0.55) / 2, 3.1, "scores", size=SMALL)
     return d.ax
 
 

@@ -40,7 +40,7 @@ def draw_carried(scores, tile):
         if before is not None:
             d.arrow(before, state, role="output")
             middle = (before.right[0] + state.left[0]) / 2
-            d.text(middle, 1.25, f"sum × e^({largest:g} − {new:g})", size=SMALL)
+            d.text(middle, 1.25, f"sum × exp({largest:g} − {new:g})", size=SMALL)
         said.append(f"after tile {i + 1} the largest is {new:g} and the sum {total:.3f}")
         largest, before = new, state
     alt(d.ax.figure, f"A row of {len(scores)} scores in {len(tiles)} tiles: {'; '.join(said)}. "
@@ -95,7 +95,7 @@ def draw_two_memories():
         alt="Two drawings of a large, slow memory above a small, fast one. Plainly: Q and K go "
         "down, the n by n scores come up, go down to the softmax, come up as n by n weights and "
         "go down again with V; the output comes up. In tiles: Q and the output travel once, K and "
-        "V once for each row of tiles; scores and state stay below.",
+        "V once for each row of tiles; tiles, scores and state are below.",
     )  # fmt: skip
     up, down = 4.4, 1.4
     for x, width, name in ((0.5, 10.3, "explicit attention"), (11.6, 5.3, "in tiles")):
@@ -108,15 +108,18 @@ def draw_two_memories():
     places = (1.5, 4.0, 6.3, 8.1, 9.8)
     kept = [d.box(x, up, *one[:2], role=one[2]) for x, one in zip(places, made, strict=True)]
     steps = [d.box(x, down, text, role="plain")
-             for x, text in ((2.6, "Q times K"), (5.2, "softmax"), (8.1, "times V"))]  # fmt: skip
-    for start, end in ((0, 0), (1, 1), (2, 2), (3, 2)):
-        d.arrow(kept[start].bottom, steps[end].top, role="mask" if 0 < start < 3 else None)
-    for start, end in ((0, 1), (1, 2), (2, 4)):
-        d.arrow(steps[start].top, kept[end].bottom, role="mask" if end < 3 else None)
+             for x, text in ((2.6, "Q times Kᵀ"), (5.2, "softmax"), (8.1, "times V"))]  # fmt: skip
+    for start, end, aside in ((0, 0, 0), (1, 1, 0), (2, 2, -0.4), (3, 2, 0)):
+        point = steps[end].x + aside, steps[end].top[1]
+        d.arrow(kept[start].bottom, point, role="mask" if 0 < start < 3 else None)
+    for start, end, aside in ((0, 1, 0), (1, 2, 0), (2, 4, 0.4)):
+        point = steps[start].x + aside, steps[start].top[1]
+        d.arrow(point, kept[end].bottom, role="mask" if end < 3 else None)
     q = d.box(12.6, up, "Q", "(n, D)", role="query")
     kv = d.box(14.2, up, "K, V", "(n, D)", role="key")
     out = d.box(15.8, up, "out", "(n, D)", role="output")
-    tile = d.box(14.2, down, "a tile of scores, the state", role="weights")
+    tile = d.box(14.2, down, "tiles of Q, K and V,\ntheir scores, the state", role="weights",
+                 size=(3.6, 1.1))  # fmt: skip
     for x, box, words in ((-1.4, q, "once"), (0, kv, "for each row\nof tiles")):
         d.arrow(box.bottom, (tile.x + x, tile.top[1]), words)
     d.arrow((tile.x + 1.4, tile.top[1]), out.bottom, "once")
@@ -223,7 +226,7 @@ def draw_format(exponent, fraction):
         worst = np.minimum(off.reshape(-1, 30).max(axis=1), 1)
         below.plot(sizes[::30], worst, label=format_, **style)
     below.set(xscale="log", yscale="log", ylim=(1e-4, 2), xlabel="the number",
-              ylabel="error of rounding, as a share")  # fmt: skip
+              ylabel="relative error of rounding")  # fmt: skip
     below.legend(loc="lower left")
     largest = (2 - 2.0**-fraction) * 2.0 ** (2 ** (exponent - 1) - 1)
     alt(figure, f"A number of 1 bit of sign, {exponent} of exponent and {fraction} of fraction. "

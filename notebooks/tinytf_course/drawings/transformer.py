@@ -184,12 +184,12 @@ def draw_training_step():
     d = Diagram(
         16, 4,
         alt="A circle: the model reads a batch, its logits and the labels give the loss, "
-        "the loss gives gradients, these are clipped, and AdamW, at the rate of the schedule, "
-        "moves the weights.",
+        "the loss gives gradients, these are clipped, and AdamW, at the learning rate of the "
+        "schedule, moves the weights.",
     )  # fmt: skip
     (batch, rate), (model, step), (loss, _), (gradients, clipped) = d.columns(
-        [("batch", "src, tgt_in, tgt_out", "input"), ("schedule", "the rate of this step", "key")],
-        [("model", "its weights", "decoder"), ("AdamW", "how far each weight goes", "feedforward")],
+        [("batch", "src, tgt_in, tgt_out", "input"), ("schedule", "learning rate", "key")],
+        [("model", "its weights", "decoder"), ("AdamW", "a step for each weight", "feedforward")],
         [("loss", "nats per token", "loss"), None],
         [("gradients", "one per weight", "query"), ("clipped", "length at most 1", "norm")],
     )

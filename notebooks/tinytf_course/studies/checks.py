@@ -4,7 +4,7 @@
 variants, and counts the alarms that should not be.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 
 from tinytf_course.clinic.checks import CHECKS, examine
@@ -56,13 +56,13 @@ def variant_rows(seeds: Iterable[int] = range(2)) -> list[dict]:
     ]  # fmt: skip
 
 
-def ward_table() -> dict[str, dict[str, float | None]]:
-    """Read what each check gave on each program: {name: {check: least of the seeds, or None}}."""
+def ward_table(of: Callable = min) -> dict[str, dict[str, float | None]]:
+    """Read what each check gave on each program: {name: {check: `of` the seeds, or None}}."""
     table = {}
     for row in read("clinic_checks")["rows"]:
         before = table.setdefault(row["name"], row["found"])
         table[row["name"]] = {
-            title: n if n is None or before.get(title) is None else min(n, before[title])
+            title: n if n is None or before.get(title) is None else of(n, before[title])
             for title, n in row["found"].items()
         }
     return table

@@ -34,7 +34,7 @@ __all__ = [
 
 
 SIZES = GPTConfig(vocab_size=8192, d_model=192, num_heads=6, num_layers=6, max_len=256)
-ROWS = 8  # sequences of 256 tokens a step: enough logits for the loss by parts
+ROWS = 8  # sequences of 256 tokens a step: enough logits for the loss in parts
 
 
 class Rung(NamedTuple):
@@ -53,7 +53,7 @@ RUNGS = {
     "plain": Rung(explicit_attention, fused_adamw=False, by_parts=False),
     "fused attention": Rung(fused_adamw=False, by_parts=False),
     "fused AdamW": Rung(by_parts=False),
-    "loss by parts": Rung(),
+    "loss in parts": Rung(),
     "bfloat16": Rung(by_parts=False, bfloat16=True),
     "compiled": Rung(compiled=True),
     "bfloat16, compiled": Rung(by_parts=False, bfloat16=True, compiled=True),
@@ -129,7 +129,7 @@ def shares(step: TrainingStep) -> dict[str, float]:
     with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
         for _ in range(3):
             step()
-    times = dict.fromkeys(("linear maps", "attention", "output and loss", "optimiser",
+    times = dict.fromkeys(("linear layers", "attention", "output and loss", "optimiser",
                            "compiled", "the rest"), 0.0)  # fmt: skip
     for event in profiler.events():
         times[_kind(event, step.model.config.vocab_size)] += event.self_cpu_time_total
@@ -148,7 +148,7 @@ def _kind(event: object, vocab_size: int) -> str:
         return "output and loss"
     if name in LINEAR:
         over_words = any(vocab_size in shape for shape in event.input_shapes if shape)
-        return "output and loss" if over_words else "linear maps"
+        return "output and loss" if over_words else "linear layers"
     if any(word in name for word in ATTENTION):
         return "attention"
     return "compiled" if any(word in name for word in COMPILED) else "the rest"

@@ -7,12 +7,14 @@ import matplotlib
 matplotlib.use("Agg")
 
 import pytest
+from matplotlib.colors import to_hex
 
 from tinytf.viz.spoken import spoken
 from tinytf.viz.style import GOLD
 from tinytf_course.clinic.checks import CHECKS
 from tinytf_course.clinic.patients import PATIENTS
 from tinytf_course.drawings.checks import (
+    CELLS,
     alarm_map,
     draw_two_ways,
     draw_where_checks_stand,
@@ -39,7 +41,10 @@ def test_an_alarm_is_filled_and_what_does_not_apply_is_blank():
     found = {"well": {"a": 0.0, "b": 1e-9}, "ill_one": {"a": 0.5, "b": None},
              "loud": {"a": math.inf, "b": 12.0}}  # fmt: skip
     ax = alarm_map(found, {"a": 0.1, "b": 0.1}, order={"well": 1, "ill_one": 1, "loud": 2})
-    assert [text.get_text() for text in ax.texts] == [".50", "∞", "12"]
+    drawn = [to_hex(cell.get_facecolor()) for cell in ax.patches]
+    assert drawn == [CELLS[kind] for kind in (
+        "silent", "silent", "alarm", "not for it", "alarm", "alarm")]  # fmt: skip
+    assert "ill one: a; loud: a, b" in spoken(ax.figure)
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["well", "ill one", "loud"]
     assert len(ax.lines) == 1
     with pytest.raises(ValueError, match="there are no programs"):

@@ -63,6 +63,6 @@ def test_the_first_token_waits_for_the_prefill():
     assert words(ax).count("step") == 3
     assert "prefill: 512 at once" in words(ax)
     assert {"time to first token", "per token", "token 4"} <= set(words(ax))
-    assert "3 short calls" in spoken(ax.figure)
+    assert "3 short passes" in spoken(ax.figure)
     with pytest.raises(ValueError, match="no two waits"):
         counting.draw_wait(prompt=5, written=1)

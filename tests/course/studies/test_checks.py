@@ -17,6 +17,7 @@ def test_the_table_keeps_the_least_of_the_seeds(monkeypatch):
     table = checks.ward_table()
     assert table["a"]["last step"] == 0.0
     assert checks.found_by(table) == {"a": []}
+    assert checks.found_by(checks.ward_table(max)) == {"a": ["last step"]}
     table["a"]["last step"] = 1.0
     assert checks.found_by(table) == {"a": ["last step"]}
     assert checks.found_in(table)["last step"] == ["a"]

@@ -38,7 +38,7 @@ def losses():
 def test_every_rung_computes_the_same(losses):
     plain = losses["plain"]
     assert plain[2] < plain[0]  # it learns
-    for name in ("fused attention", "fused AdamW", "loss by parts"):
+    for name in ("fused attention", "fused AdamW", "loss in parts"):
         assert losses[name] == pytest.approx(plain, abs=1e-5)
     assert losses["bfloat16"] == pytest.approx(plain, abs=0.02)
     assert losses["bfloat16"] != pytest.approx(plain, abs=1e-6)
@@ -55,12 +55,12 @@ def test_rungs_differ_in_one_thing():
         }
 
 
-@pytest.mark.parametrize("name", ["plain", "fused attention", "fused AdamW", "loss by parts"])
+@pytest.mark.parametrize("name", ["plain", "fused attention", "fused AdamW", "loss in parts"])
 def test_a_rung_does_what_it_says(name):
     step, rung = TrainingStep(name, config=TINY, rows=2), RUNGS[name]
     used = {layer.attention for layer in attention_layers(step.model).values()}
     assert used == {explicit_attention if name == "plain" else fused_attention}
-    assert step._loss is (next_token_loss if name == "loss by parts" else whole_loss)
+    assert step._loss is (next_token_loss if name == "loss in parts" else whole_loss)
     assert step.optimizer.defaults["fused"] == rung.fused_adamw == (name in [*RUNGS][2:])
 
 
@@ -80,9 +80,9 @@ def test_a_seed_decides_weights_and_batch():
     assert one() == same() != other()
 
 
-@pytest.mark.parametrize("rung", ["plain", "loss by parts"])
+@pytest.mark.parametrize("rung", ["plain", "loss in parts"])
 def test_shares_of_a_steps_time_add_up(rung):
     found = shares(TrainingStep(rung, config=TINY, rows=3))
     assert sum(found.values()) == pytest.approx(1, abs=0.01)
-    for kind in ("linear maps", "attention", "output and loss", "optimiser"):
+    for kind in ("linear layers", "attention", "output and loss", "optimiser"):
         assert found[kind] > 0

@@ -1,11 +1,9 @@
 """15.2 gradient accumulation (★★☆, 12 minutes)
 
-Write `accumulated_step(optimizer, batches, loss_and_tokens)`: one step of the optimizer on several
-small batches, equal to a step on all of them as one batch. `loss_and_tokens(batch)` gives the
-summed loss and the number of tokens, which differs from batch to batch. Call `backward` batch by
-batch: that is what saves the memory.
+*Gradient accumulation* makes a batch size possible that would not fit into memory. Write `accumulated_step(optimizer, batches, loss_and_tokens)`, which takes one step of the optimizer on several small batches, equal to a step on all of them as one batch. `loss_and_tokens(batch)` returns the summed loss and the number of tokens, which differs from batch to batch. Call `backward` batch by batch, because that is what saves the memory.
 
-Hint: `backward` adds to `.grad`. Clear once, add up all batches, divide once by all tokens.
+Hint: `backward` adds to `.grad`. Clear the gradients once, add up over all batches, and divide once
+by the number of all tokens.
 """
 
 import torch

@@ -1,12 +1,12 @@
 """15.1 a schedule that waits (★☆☆, 10 minutes)
 
-The cosine has to know from its first step when it will end. Another schedule decides late: it rises
-in a straight line to `lr` over `warmup` steps (`lr` is reached at step `warmup`), stays there for
-as long as you like, and over the last `fall` steps falls in a straight line, to reach 0 at step
-`steps`. Afterwards it is 0. Write `my_rate(step, lr, warmup, steps, fall)`, with steps counted from
-1. `warmup` and `fall` are at least 1, and together at most `steps`.
+The cosine schedule has to know from the first step when training will end. The schedule called
+*warmup-stable-decay* decides late: it rises linearly to `lr` over `warmup` steps (`lr` is reached
+at step `warmup`), stays there for as long as you like, and falls linearly over the last `fall`
+steps, to reach 0 at step `steps`. Afterwards it is 0. Write `my_rate(step, lr, warmup, steps,
+fall)`, with steps counted from 1. `warmup` and `fall` are at least 1, and together at most `steps`.
 
-Hint: Three straight lines: the rate is the least of them, and never below 0.
+Hint: Three straight lines: the learning rate is the smallest of them, and never below 0.
 """
 
 from tinytf_course.expect import same, tensor

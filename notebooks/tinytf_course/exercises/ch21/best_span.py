@@ -60,7 +60,7 @@ def _spans(answer, start, end, allowed=None, note="", where=None):
     first, last = whole_numbers(got, f"{where},")
     says = f"{where}, you return ({first}, {last})"
     inside = 0 <= first < len(start) and 0 <= last < len(start)
-    expect(inside, f"{says}, but places are 0 to {len(start) - 1}. {note}")
+    expect(inside, f"{says}, but positions are 0 to {len(start) - 1}. {note}")
     expect(first <= last, f"{says}: it ends before it begins. {note}")
     may = bool(allowed[first] and allowed[last])
     expect(may, f"{says}: its ends are not both allowed. {note}")
@@ -75,7 +75,7 @@ def _row(*scores):
 
 
 def test_both_fit(answer):
-    """the best start and the best end, where these fit"""
+    """the best start and the best end, where they form a span"""
     _spans(answer, _row(0, 5, 0), _row(0, 0, 4), note="The last word is part of the answer.")
     _spans(answer, _row(5, 0, 1, 0), _row(0, 0, 0, 4))
 
@@ -87,8 +87,8 @@ def test_in_order(answer):
 
 
 def test_where_allowed(answer):
-    """both ends stand where an answer may be"""
-    note = "Of 1 and 2, the places that are allowed, all scores are negative."
+    """both ends are at allowed positions"""
+    note = "At 1 and 2, the allowed positions, all scores are negative."
     text = torch.tensor([False, True, True, False])
     _spans(answer, _row(9, -2, -4, 0), _row(-4, -4, -3, 8), text, note)
     _spans(answer, _row(9, -2, -4, 0), _row(9, -4, -3, 0), text, note)
@@ -98,10 +98,10 @@ _LOW = torch.tensor([-7e4, -6e4, 0.0])
 _NOT_LAST = torch.tensor([True, True, False])
 
 
-@hint("Which number is below every score there may be?")
+@hint("Which number is below every possible score?")
 def test_far_below(answer):
     """scores may be far below 0"""
-    note = "A place that is not allowed loses to any score: -10,000 is not low enough."
+    note = "A position that is not allowed must lose to any score: -10,000 is not low enough."
     _spans(answer, _LOW, _LOW, _NOT_LAST, note)
 
 
@@ -112,13 +112,13 @@ def test_far_apart(answer):
     _spans(answer, _row(-3000, -1100, 0), _row(0, -1100, -3000), note=note)
 
 
-@hint("Which number is below every score there may be?")
+@hint("Which number is below every possible score?")
 def test_any_numbers(answer):
-    """however far below 0, and however close, in float64"""
+    """scores in float64 may be far below 0, or very close together"""
     low, note = _LOW.double() * 1e7, "-1,000,000,000 is not low enough."
     _spans(answer, low, low, _NOT_LAST, note)
     one, more = torch.tensor([[1, 1], [1, 1 + 1e-9]], dtype=torch.float64)
-    note = "The second score is larger by 1e-9, which float64 can tell."
+    note = "The second score is larger by 1e-9, which float64 can represent."
     _spans(answer, more, one, note=note, where="for start=[1, 1 + 1e-9] and end=[1, 1]")
     _spans(answer, one, more, note=note, where="for start=[1, 1] and end=[1, 1 + 1e-9]")
     where = "for start=[1 + 1e-9, 1] and end=[1, 1 + 1e-9]"
@@ -132,7 +132,7 @@ def test_sums(answer):
 
 
 def test_hole(answer):
-    """between its ends an answer may hold a word that can't be an end"""
+    """between its ends, an answer may contain a word that can't be an end"""
     hole = torch.tensor([True, False, True])
     note = "From 0 to 2 is 7 + 8 = 15. Only the two ends have to be allowed."
     _spans(answer, _row(7, 0, 0), _row(0, 0, 8), hole, note)
@@ -143,13 +143,13 @@ def test_long(answer):
     for size in (6, 40, 200):
         start, end = torch.zeros(2, size)
         start[0], end[-1] = 3.0, 2.0
-        note = f"From 0 to {size - 1} is 3 + 2 = 5: nothing was said about how long it may be."
+        note = f"From 0 to {size - 1} is 3 + 2 = 5: the length of an answer is not limited."
         where = f"for {size} words, start[0] = 3, end[{size - 1}] = 2, and 0 everywhere else"
         _spans(answer, start, end, note=note, where=where)
 
 
 def test_crossed(answer):
-    """good starts may stand behind all good ends"""
+    """all good starts may come after all good ends"""
     _spans(answer, _row(0, 2, 3), _row(3, 2, 0), note="From 1 to 1 is 2 + 2 = 4.")
     start = torch.arange(60.0)
     start[30] += 0.5
@@ -158,7 +158,7 @@ def test_crossed(answer):
 
 
 def test_any_scores(answer):
-    """for any scores, drawn at random, and any text"""
+    """for random scores and any allowed positions"""
     for size, seed in ((2, 1), (5, 2), (11, 3), (30, 4)):
         for shift in (0.0, -20.0):
             start, end = numbers(2, size, seed=seed, scale=3.0, shift=shift)
@@ -172,7 +172,7 @@ _VOCABULARY = 7  # the words; the mask has the next id
 
 
 class _Reader:
-    """A model in which every word moves the logits at every place, as in BERT."""
+    """A model in which every word moves the logits at every position, as in BERT."""
 
     __name__ = "logits_of"
 
@@ -188,7 +188,7 @@ class _Reader:
 
 
 def _one_by_one(model, ids, asked):
-    """Ask for one word after the other, in float64."""
+    """Predict one word after the other, in float64."""
     said, reach = model.said.double(), model.reach.double()
     total = torch.zeros((), dtype=torch.float64)
     for place in asked.nonzero().flatten().tolist():
@@ -200,7 +200,7 @@ def _one_by_one(model, ids, asked):
 
 
 def _scored(answer, ids, asked, note="", **how):
-    """Expect the sum for these words; the model that was asked."""
+    """Expect the sum for these words; returns the case in words and the model that was called."""
     ids, asked = torch.tensor(ids), torch.tensor(asked, dtype=torch.bool)
     model, reading = _Reader(len(ids), **how), _Reader(len(ids), **how)
     where = f"for ids={short(ids)}, asked={short(asked.long())} and mask_id={_VOCABULARY}"
@@ -214,8 +214,8 @@ def _scored(answer, ids, asked, note="", **how):
 
 
 def test_one_word(answer):
-    """one word is hidden, and the log-probability of what stood there is found"""
-    note = "Place 1 alone is asked, where a 4 stood; the model reads the mask there."
+    """one word is masked, and its log-probability is returned"""
+    note = "Only position 1 is predicted: its word is 4, and the model's input has the mask there."
     _scored(answer, [1, 4, 2], [0, 1, 0], note)
 
 
@@ -239,13 +239,13 @@ two argmaxes
         start, end = (x.masked_fill(hide, -torch.inf) for x in (start, end))
         return int(start.argmax()), int(end.argmax())
     says: From 0 to 1 is 3 + 5
-    Each end is best by itself, but together they may be no span at all: an answer needs first
-    <= last.
+    Each end is best by itself, but together they may not form a span: an answer needs first <=
+    last.
 two argmaxes, put in order
     … =>
         return tuple(sorted(_two_argmaxes(start, end, allowed)))
     says: From 0 to 1 is 3 + 5
-    Turning a span round gives a start to what was scored as an end.
+    If the two are swapped, the span begins where an end was scored.
 the start first, then the best end after it
     … =>
         first = int(start.masked_fill(~allowed, -torch.inf).argmax())
@@ -260,12 +260,12 @@ no answers of one word
 allowed not used
     … =>
         return _search(possible=lambda i, j, a: i <= j)(start, end, allowed)
-    says: Of 1 and 2, the places that are allowed
-    The question's words score too, but the answer is in the text.
+    says: At 1 and 2, the allowed positions
+    The question's words have scores, too, but the answer is in the text.
 only the start is checked
     … =>
         return _search(possible=lambda i, j, a: i <= j and a[i])(start, end, allowed)
-    says: Of 1 and 2, the places that are allowed
+    says: At 1 and 2, the allowed positions
     The end must be allowed as well.
 mask by multiplying
     … =>
@@ -290,7 +290,7 @@ every word between must be allowed
     … =>
         return _search(possible=lambda i, j, a: i <= j and bool(a[i : j + 1].all()))(start, end, allowed)
     says: Only the two ends have to be allowed
-    `allowed` says where an answer may begin or end, nothing about what lies between.
+    `allowed` marks where an answer may begin or end; what lies between may be anything.
 the end first
     … =>
         return my_best_span(start, end, allowed)[::-1]
@@ -301,18 +301,18 @@ the word after the last
         first, last = my_best_span(start, end, allowed)
         return first, last + 1
     says: The last word is part of the answer
-    Return the last word's own place, not Python's end of a slice.
+    Return the last word's own position, not Python's end of a slice.
 at most four words
     … =>
         return _at_most(4)(start, end, allowed)
-    says: nothing was said about how long
-    Programs for BERT often stop at some length, 30 tokens say, and drop every longer answer
-    without a word. Here an answer may be as long as it likes.
+    says: the length of an answer is not limited
+    Programs for BERT often stop at some length, for example 30 tokens, and silently drop every
+    longer answer. Here an answer may have any length.
 at most 30 words
     … =>
         return _at_most(30)(start, end, allowed)
     says: From 0 to 39 is 3 + 2
-    Hugging Face's example has such a limit, `max_answer_length`; nobody asked for one here.
+    Hugging Face's example has such a limit, `max_answer_length`; here there is none.
 a low number for -∞
     … =>
         possible = (allowed[:, None] & allowed[None, :]).triu()
@@ -339,7 +339,7 @@ only the best few starts and ends
         return _search(lambda i, j, a: i <= j and a[i] and a[j] and near[i, j])(start, end, allowed)
     says: From 30 to 30 is 0.5
     A list of the 20 best starts and ends, as in Hugging Face's example, is quick and may miss
-    the best pair: good starts may all stand behind good ends.
+    the best pair: all good starts may come after all good ends.
 the scores overwritten
     … =>
         start[~allowed] = end[~allowed] = -torch.inf

@@ -58,7 +58,7 @@ def _pair(answer, *arguments):
 
 
 def test_ids(answer):
-    """one [CLS] begins, and a [SEP] ends each sentence"""
+    """the input begins with one [CLS], and each sentence ends with a [SEP]"""
     for sentences in (([7], [8]), ([7, 8, 9], [11, 12, 13, 14, 15])):
         (ids, _), (expected, _), where = _pair(answer, *sentences)
         note = f"expected {expected}: [CLS] is 1, [SEP] is 2"
@@ -66,7 +66,7 @@ def test_ids(answer):
 
 
 def test_marks(answer):
-    """the marks have the ids that are given"""
+    """[CLS] and [SEP] get the ids that are passed in"""
     got, expected, where = _pair(answer, [4], [5, 6], 101, 102)
     for mine, right, name in zip(got, expected, ("ids", "segments"), strict=True):
         expect(mine == right, f"{where}, the {name} are {mine}, expected {right}")
@@ -77,12 +77,12 @@ def test_segments(answer):
     for sentences in (([7], [8]), ([7, 8, 9], [11, 12, 13, 14, 15])):
         (ids, got), (_, expected), where = _pair(answer, *sentences)
         message = f"{where}, there are {len(got)} segments for {len(ids)} ids: every id has one, "
-        expect(len(got) == len(ids), message + "the marks too")
+        expect(len(got) == len(ids), message + "[CLS] and [SEP] included")
         expect(got == expected, f"{where}, the segments are {got}, expected {expected}")
 
 
 def test_any_sentences(answer):
-    """a word may stand in both, twice in one, and a sentence may be the longer one"""
+    """a word may occur in both sentences or twice in one, and either may be the longer one"""
     for sentences in (([7, 8], [8]), ([5, 9, 5, 5], [5, 9]), ([3], []), ([6] * 30, [6] * 20)):
         got, expected, where = _pair(answer, *sentences)
         for mine, right, name in zip(got, expected, ("ids", "segments"), strict=True):
@@ -113,17 +113,17 @@ a [CLS] for each
     … =>
         return _paired( lambda f, s, cls, sep: [cls, *f, sep, cls, *s, sep], lambda f, s: [0] * (f + 2) + [1] * (s + 2), )(first, second, cls_id, sep_id)
     says: the ids are [1, 7, 2, 1, 8, 2]
-    There is one [CLS]: it stands for the whole input.
+    There is one [CLS], which represents the whole input.
 no [SEP] between
     … =>
         return _paired( lambda f, s, cls, sep: [cls, *f, *s, sep], lambda f, s: [0] * (f + 1) + [1] * (s + 1), )(first, second, cls_id, sep_id)
     says: the ids are [1, 7, 8, 2]
-    A [SEP] stands between the two.
+    A [SEP] separates the two.
 marks swapped
     … =>
         return _paired(lambda f, s, cls, sep: [sep, *f, cls, *s, cls])(first, second, cls_id, sep_id)
     says: the ids are [2, 7, 1, 8, 1]
-    [CLS] begins, [SEP] separates.
+    [CLS] comes first, and a [SEP] ends each sentence.
 marks typed in
     … =>
         return my_pair(first, second)
@@ -153,7 +153,7 @@ one segment for all
     … =>
         return _paired(segments=lambda f, s: [0] * (f + s + 3))(first, second, cls_id, sep_id)
     says: the segments are [0, 0, 0, 0, 0]
-    Then nothing but the [SEP] says where the second sentence begins.
+    Then only the [SEP] shows where the second sentence begins.
 segments 1 and 2
     … =>
         return _paired(segments=lambda f, s: [1] * (f + 2) + [2] * (s + 1))(first, second, cls_id, sep_id)
@@ -168,7 +168,7 @@ the segment looked up by the word
             )
         )
     says: first=[7, 8], second=[8]
-    A word may stand in both sentences: count places, do not ask which words they hold.
+    A word may occur in both sentences: count positions instead of looking up words.
 the caller's lists changed
     … =>
         first.insert(0, cls_id)

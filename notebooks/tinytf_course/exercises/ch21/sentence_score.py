@@ -37,7 +37,7 @@ _VOCABULARY = 7  # the words; the mask has the next id
 
 
 class _Reader:
-    """A model in which every word moves the logits at every place, as in BERT."""
+    """A model in which every word moves the logits at every position, as in BERT."""
 
     __name__ = "logits_of"
 
@@ -53,7 +53,7 @@ class _Reader:
 
 
 def _one_by_one(model, ids, asked):
-    """Ask for one word after the other, in float64."""
+    """Predict one word after the other, in float64."""
     said, reach = model.said.double(), model.reach.double()
     total = torch.zeros((), dtype=torch.float64)
     for place in asked.nonzero().flatten().tolist():
@@ -65,7 +65,7 @@ def _one_by_one(model, ids, asked):
 
 
 def _scored(answer, ids, asked, note="", **how):
-    """Expect the sum for these words; the model that was asked."""
+    """Expect the sum for these words; returns the case in words and the model that was called."""
     ids, asked = torch.tensor(ids), torch.tensor(asked, dtype=torch.bool)
     model, reading = _Reader(len(ids), **how), _Reader(len(ids), **how)
     where = f"for ids={short(ids)}, asked={short(asked.long())} and mask_id={_VOCABULARY}"
@@ -79,36 +79,36 @@ def _scored(answer, ids, asked, note="", **how):
 
 
 def test_one_word(answer):
-    """one word is hidden, and the log-probability of what stood there is found"""
-    note = "Place 1 alone is asked, where a 4 stood; the model reads the mask there."
+    """one word is masked, and its log-probability is returned"""
+    note = "Only position 1 is predicted: its word is 4, and the model's input has the mask there."
     _scored(answer, [1, 4, 2], [0, 1, 0], note)
 
 
 def test_others_in_sight(answer):
-    """all other words are in sight, those that are asked for, too"""
-    note = "While place 1 is asked for, place 2 shows its word, and the other way round."
+    """all other words are visible, including those that other rows predict"""
+    note = "While position 1 is predicted, position 2 shows its word, and the other way round."
     _scored(answer, [1, 4, 3, 2], [0, 1, 1, 0], note)
 
 
 def test_sum_of_all(answer):
-    """all that are asked count, and once each, also a word that comes again"""
-    note = "The 4 stands at two places, and each is asked for by itself."
+    """every word to be predicted counts once, even if the same word occurs twice"""
+    note = "The 4 occurs at two positions, and each is predicted by itself."
     _scored(answer, [1, 4, 3, 4, 2], [0, 1, 1, 1, 0], note)
     _scored(answer, [1, 4, 3, 4, 5, 2], [0, 0, 1, 1, 0, 0])
     _scored(answer, [5, 5], [1, 1])
 
 
 def test_one_call(answer):
-    """the model is called once, with a row for each word that is asked"""
+    """the model is called once, with a row for each word to be predicted"""
     where, reading = _scored(answer, [1, 4, 3, 5, 2], [0, 1, 1, 1, 0])
     calls = [f"{rows} rows" if rows > 1 else "one row" for rows, *_ in reading.sizes]
     message = f"{where}, the model is called {len(calls)} times, with {', '.join(calls)}"
     expect(len(calls) == 1, f"{message}; expected one call, with 3 rows")
     rows = reading.sizes[0][0]
-    expect(rows == 3, f"{where}, the model reads {rows} rows, expected 3: a row for each word")
+    expect(rows == 3, f"{where}, the model gets {rows} rows, expected 3: a row for each word")
 
 
-@hint("`log_softmax` never makes a probability, so none can become 0.")
+@hint("`log_softmax` never computes a probability, so none can be rounded to 0.")
 def test_large(answer):
     """logits may be of any size"""
     for seed in (1, 2):
@@ -116,7 +116,7 @@ def test_large(answer):
 
 
 def test_any_sentence(answer):
-    """any sentence, any words asked, in float64, too"""
+    """any sentence and any words to be predicted, also in float64"""
     for size, seed in ((1, 3), (3, 4), (8, 5), (15, 6)):
         draws = torch.Generator().manual_seed(seed)
         ids = torch.randint(_VOCABULARY, (size,), generator=draws)
@@ -164,48 +164,48 @@ MISTAKES = r"""
 nothing hidden
     … =>
         return _scores(hide=lambda *_: None)(logits_of, ids, mask_id, asked)
-    says: Place 1 alone is asked
-    The word stands in the input: the model has only to copy it.
+    says: Only position 1 is predicted
+    The word is in the input, so the model only has to copy it.
 all hidden at once
     … =>
         return _scores(hide=_hide_all)(logits_of, ids, mask_id, asked)
-    says: While place 1 is asked for, place 2 shows its word
-    Words that are asked for later help with this one: hide one a row.
-all that stands behind hidden, too
+    says: While position 1 is predicted, position 2 shows its word
+    Words that are predicted later help with this one: mask one word per row.
+all later words hidden, too
     … =>
         return _scores(hide=_hide_behind)(logits_of, ids, mask_id, asked)
-    says: Place 1 alone is asked
-    That is GPT's question. BERT reads both sides.
+    says: Only position 1 is predicted
+    That is GPT's task. BERT sees both sides.
 always the first word of the vocabulary
     … =>
         return _scores(wanted=lambda ids, places: 0 * places)(logits_of, ids, mask_id, asked)
-    says: Place 1 alone is asked
-    What is wanted is the word that stood there, `ids[places]`.
+    says: Only position 1 is predicted
+    The target is the original word, `ids[places]`.
 logits added up
     … =>
         return _scores(odds=lambda logits: logits)(logits_of, ids, mask_id, asked)
-    says: Place 1 alone is asked
-    A logit says nothing without the others: take `log_softmax` first.
+    says: Only position 1 is predicted
+    A logit means nothing without the others: take `log_softmax` first.
 probabilities added up
     … =>
         return _scores(odds=lambda logits: logits.softmax(dim=-1))(logits_of, ids, mask_id, asked)
-    says: Place 1 alone is asked
+    says: Only position 1 is predicted
     Probabilities are multiplied, so their logarithms are added.
 the mean
     … =>
         return _scores(total=torch.mean)(logits_of, ids, mask_id, asked)
-    says: While place 1 is asked for, place 2 shows its word
-    The sum was asked for. (The mean compares sentences of different lengths.)
+    says: While position 1 is predicted, position 2 shows its word
+    Return the sum. (The mean compares sentences of different lengths.)
 the loss
     … =>
         return _scores(total=lambda log_p: -log_p.sum())(logits_of, ids, mask_id, asked)
-    says: Place 1 alone is asked
-    A loss is what one wants small; the likelier sentence has the larger sum.
-every place asked
+    says: Only position 1 is predicted
+    A loss should be small, whereas the likelier sentence has the larger sum.
+every position predicted
     … =>
         return _scores(which=torch.ones_like)(logits_of, ids, mask_id, asked)
-    says: Place 1 alone is asked
-    The marks are no words of the sentence: sum where `asked` is True.
+    says: Only position 1 is predicted
+    [CLS] and [SEP] are not words of the sentence: sum where `asked` is True.
 each word once
     … =>
         return (
@@ -213,8 +213,8 @@ each word once
                 logits_of, ids, mask_id, _first_of_each(ids, asked)
             )
         )
-    says: each is asked for by itself
-    A word that comes again is asked for again: count places, not words.
+    says: each is predicted by itself
+    A word that occurs twice is predicted twice: count positions, not words.
 a call for each word
     … =>
         total = 0.0
@@ -225,7 +225,7 @@ a call for each word
         return total
     says: expected one call, with 3 rows
     The sum is right. One batch of n rows is a single pass through the model.
-a row for each place
+a row for each position
     … =>
         rows = torch.arange(len(ids))
         read = ids.repeat(len(ids), 1)
@@ -233,7 +233,7 @@ a row for each place
         log_p = logits_of(read)[rows, rows].log_softmax(dim=-1)[rows, ids]
         return log_p[asked].sum()
     says: expected 3: a row for each word
-    The sum is right, but the model reads rows that nobody asked for.
+    The sum is right, but the model gets rows that are not needed.
 the logarithm of a probability of 0
     … =>
         return _scores(odds=lambda logits: logits.softmax(dim=-1).log())(logits_of, ids, mask_id, asked)

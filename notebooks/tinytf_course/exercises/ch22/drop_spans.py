@@ -84,14 +84,14 @@ _CASES = (([11, 12, 13], [0, 1, 0]), (IDS, [0, 1, 1, 0, 0, 1, 0]))
 
 
 def test_reads(answer):
-    """the encoder reads one sentinel for each span"""
+    """the encoder's input has one sentinel for each span"""
     for case in _CASES:
         (got, _), (expected, _), where = _both(answer, *case)
         expect(got == expected, f"{where}, corrupted is {got}, expected {expected}")
 
 
 def test_writes(answer):
-    """the decoder writes the spans behind their sentinels, and one sentinel more"""
+    """the target has each span after its sentinel, and one more sentinel at the end"""
     for case in _CASES:
         (_, got), (_, expected), where = _both(answer, *case)
         expect(got == expected, f"{where}, the target is {got}, expected {expected}")
@@ -104,7 +104,7 @@ def _lists(answer, ids, noise, sentinels=MARKS):
 
 
 def test_edges(answer):
-    """spans may stand at either end"""
+    """spans may be at either end of the text"""
     _lists(answer, [11, 12], [1, 0])
     _lists(answer, [11, 12], [0, 1])
     _lists(answer, IDS, [1, 0, 1, 1, 0, 1, 1])
@@ -119,13 +119,13 @@ def test_all_or_none(answer):
 
 
 def test_repeats(answer):
-    """a token may stand in the row twice, dropped here and kept there"""
+    """a token may occur twice, dropped at one position and kept at another"""
     _lists(answer, [5, 5, 5], [0, 1, 0])
     _lists(answer, [5, 6, 5, 6, 6, 5], [1, 0, 0, 0, 1, 1])
 
 
 def test_no_more_sentinels(answer):
-    """there may be just as many sentinels as it takes"""
+    """there may be exactly as many sentinels as needed"""
     _lists(answer, [11, 12, 13, 14], [0, 1, 0, 1], [30, 20, 10])
 
 
@@ -158,7 +158,7 @@ the whole text as target
     … =>
         return _walk(original=True)(ids, noise, sentinels)
     says: the target is [11, 12, 13], expected [99, 12, 40]
-    To write the original again is BART's task. T5 writes the dropped spans alone, which makes
+    Writing the whole text again is BART's task. T5 writes only the dropped spans, which makes
     its targets short.
 a sentinel for each token
     … =>
@@ -170,18 +170,18 @@ no sentinel at the end
     … =>
         return _walk(final=False)(ids, noise, sentinels)
     says: the target is [99, 12], expected [99, 12, 40]
-    The last sentinel says that the last span is over. (T5's code leaves it out where the text
+    The last sentinel marks the end of the last span. (T5's code leaves it out where the text
     ends in a span; the paper has it.)
 no sentinels in the target
     … =>
         return _walk(target_marks=False)(ids, noise, sentinels)
     says: the target is [12, 40], expected
-    Nobody could tell which words belong in which gap: each span follows its sentinel.
+    It would be unclear which words belong in which gap: put each span after its sentinel.
 one sentinel for all
     … =>
         return _walk(same_mark=True)(ids, noise, sentinels)
     says: corrupted is [11, 99, 14, 15, 99, 17]
-    That is a mask. Sentinels differ, so that the target can name its gaps.
+    That is a mask. Sentinels differ, so that the target can refer to each gap.
 gaps closed
     … =>
         return _walk(leave=False)(ids, noise, sentinels)
@@ -207,26 +207,26 @@ sentinels counted down from the first
         count = len(sentinels)
         return my_drop_spans(ids, noise, [sentinels[0] - i for i in range(count)])
     says: corrupted is [11, 99, 14, 15, 98, 17]
-    T5's own sentinels do count down, but which ids they are is what the list says.
+    T5's own sentinels do count down, but here the list gives their ids.
 looked up by the word
     … =>
         gone = ids[noise].tolist()
         return my_drop_spans(ids, torch.tensor([token in gone for token in ids.tolist()]), sentinels)
     says: ids=[5, 5, 5]
-    A word may stand in the row twice: `noise` says which places are dropped, not words.
-no last sentinel behind a span at the end
+    A word may occur twice: `noise` marks the positions that are dropped, not the words.
+no last sentinel after a span at the end
     … =>
         corrupted, target = my_drop_spans(ids, noise, sentinels)
         return corrupted, target[:-1] if noise[-1] else target
     says: noise=[0, 1], sentinels=[99, 40, 98, 3, 77], target is [99, 12], expected
-    That is what T5's own code does. The paper's figure has a last sentinel always, and so has
+    That is what T5's own code does. The paper's figure always has a last sentinel, and so does
     this exercise.
 a sentinel skipped
     … =>
         corrupted, target = my_drop_spans(ids, noise, sentinels)
         return corrupted, [*target[:-1], sentinels[sentinels.index(target[-1]) + 1]]
     says: the target is [99, 12, 98], expected
-    The last sentinel is the next one that is free: count those that are used, from 0.
+    The last sentinel is the next unused one: count those that are used, from 0.
 the caller's sentinels used up
     … =>
         corrupted, target, before = [], [], False
@@ -238,8 +238,8 @@ the caller's sentinels used up
             before = dropped
         return corrupted, [*target, sentinels[0]]
     says: your code changes the caller's `sentinels`
-    `pop` takes them out of the caller's own list, and the next row finds none. Copy it first,
-    or count.
+    `pop` takes them out of the caller's own list, and none are left for the next row. Copy it
+    first, or count.
 """
 
 HARMLESS = r"""

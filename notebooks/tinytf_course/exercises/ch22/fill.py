@@ -6,7 +6,9 @@ its row t holds the log-probability of each word after `ids[: t + 1]`. Return a 
 sums to 1.
 
 Hint: By Bayes' rule, P(word | left, right) is proportional to P(word | left) · P(right | left,
-word), which is the model's probability of the whole row with that word in it. Score V rows.
+word), which is the model's probability of the whole row with that word in it, up to a factor that
+all words share. Score V rows. The log-probability of `row[t]` is in row `t - 1` of
+`log_probs(row)`; at which t does the sum begin?
 """
 
 import math
@@ -28,8 +30,8 @@ def my_fill(log_probs, ids, at):
     for word in range(log_probs(ids).size(-1)):
         row = ids.clone()
         row[at] = word
-        said = log_probs(row)
-        scores.append(sum(said[t - 1, row[t]] for t in range(at, len(row))))
+        log_p = log_probs(row)
+        scores.append(sum(log_p[t - 1, row[t]] for t in range(at, len(row))))
     return torch.stack(scores).softmax(-1)
 
 
@@ -73,8 +75,8 @@ def _fills(answer, model, ids, at, note="", where=None):
 
 
 def test_last(answer):
-    """at the end the left side is all there is"""
-    _fills(answer, _TWO, [0, 1], 1, "Nothing follows: it is what the model says after [0].")
+    """at the end of the row there is only the left side"""
+    _fills(answer, _TWO, [0, 1], 1, "Nothing follows, so this is the model's prediction after [0].")
     _fills(answer, _FIVE, ROW, 6)
 
 
@@ -88,34 +90,34 @@ def test_in_the_middle(answer):
 
 
 def test_early(answer):
-    """all that follows counts, not the next words alone"""
+    """everything that follows counts, not only the next word"""
     _fills(answer, _TWO, [0, 1, 0, 0], 1, _SUM)
     _fills(answer, _FIVE, ROW, 1, _SUM)
 
 
 def test_unseen(answer):
-    """what stands at the blank does not matter"""
+    """the id at the blank does not matter"""
     for word in (1, 0, 4):
         row = torch.tensor([0, 3, word, 4, 2, 2, 1])
-        note = f"The {word} at the blank was to be guessed: it must not be read."
+        note = f"The {word} at the blank is to be predicted, so it must not be used."
         _fills(answer, _FIVE, row, 2, note)
 
 
 def test_any_sizes(answer):
-    """for more words than places, and for one word, in float64"""
+    """for a vocabulary larger than the row, for a vocabulary of one word, and in float64"""
     _fills(answer, Language(11, seed=3), [7, 3, 2], 1)
-    _fills(answer, Language(1, seed=4), [0, 0, 0], 1, "The only word there is has probability 1.")
+    _fills(answer, Language(1, seed=4), [0, 0, 0], 1, "The only word has probability 1.")
     _fills(answer, Language(6, seed=5, dtype=torch.float64), [5, 1, 0, 3], 2)
 
 
 @hint("How large is a product of 400 probabilities?")
 def test_long_row(answer):
-    """a long row does not lose its digits"""
+    """a long row loses no precision"""
     for length in (60, 400):
         row = (numbers(length, seed=6).abs() * 2.5).long().clamp_max(4)
         words = "The whole row's probability is below the smallest float32."
-        note = f"{words} Keep to logarithms to the end."
-        where = f"for {_SURE.__name__} and a row of {length} of them, at=3"
+        note = f"{words} Add logarithms until the softmax."
+        where = f"for {_SURE.__name__} and a row of {length} tokens, at=3"
         _fills(answer, _SURE, row, 3, note, where)
 
 
@@ -145,23 +147,23 @@ the left side alone
     … =>
         return log_probs(ids)[at - 1].exp()
     says: ids=[0, 1, 0], at=1, you get
-    That is what the model says when it comes to the blank. Words to the right were not asked,
-    or were scored once, after the same word for every candidate.
+    That is the model's prediction at the blank. The words to the right were not scored, or were
+    scored only once, after the same word for every candidate.
 the right side alone
     … =>
         return _scored(begin=lambda at: at + 1)(log_probs, ids, at)
     says: ids=[0, 1], at=1, you get [0.5, 0.5]
-    The word's own probability after what is left of it belongs to the product.
+    The word's own probability, given the left side, is part of the product.
 the next word alone
     … =>
         return _scored(end=lambda row, at: min(len(row), at + 2))(log_probs, ids, at)
     says: ids=[0, 1, 0, 0], at=1, you get
     The sum stops before the end of the row: words further right depend on the blank too.
-one place off
+one position off
     … =>
         return _scored(shift=0)(log_probs, ids, at)
     says: ids=[0, 1], at=1, you get
-    Row t speaks of the word *after* place t: the word at t is scored by row t - 1.
+    Row t is about the word *after* position t: the word at t is scored by row t - 1.
 the mean instead of the sum
     … =>
         return _scored(mean=True)(log_probs, ids, at)
@@ -172,30 +174,31 @@ logarithms returned
     … =>
         return my_fill(log_probs, ids, at).log()
     says: ids=[0, 1], at=1, you get [-
-    Probabilities are asked for: softmax, not log_softmax.
+    Return probabilities: softmax, not log_softmax.
 not normalised
     … =>
         rows = [ids.index_fill(0, torch.tensor(at), w) for w in range(log_probs(ids).size(-1))]
         sums = [sum(log_probs(row)[t - 1, row[t]] for t in range(at, len(row))) for row in rows]
         return torch.stack(sums).exp()
     says: ids=[0, 1, 0], at=1, you get
-    These are probabilities of whole rows. Divided by their sum they are odds of words.
-the word's place read from the row
+    These are probabilities of whole rows. Divided by their sum, they become probabilities of
+    words.
+the word's own row read
     … =>
         return log_probs(ids)[at].exp()
     says: ids=[0, 1], at=1, you get
-    Row `at` has read what stands at the blank, which is to be found out.
+    Row `at` already depends on the id at the blank, which is to be predicted.
 probabilities multiplied
     … =>
         return _scored(product=True)(log_probs, ids, at)
-    says: a row of 60 of them, at=3
+    says: a row of 60 tokens, at=3
     A product of many probabilities is smaller than the smallest float, and 0/0 is NaN. Add
     logarithms, and let softmax subtract the largest.
 five words always
     … =>
         return _scored()(lambda row: log_probs(row)[:, :5], ids, at)
     says: for a model of 11 words
-    How many words there are is what the model says: the last axis of its scores.
+    The number of words is the size of the last axis of the model's output.
 words up to the largest in the row
     … =>
         return (
@@ -204,7 +207,7 @@ words up to the largest in the row
             )
         )
     says: the shape is (8,), expected (11,)
-    The word that is missing may be none of those in the row: ask about all V.
+    The missing word may not be among those in the row: score all V.
 the row overwritten
     … =>
         scores = []
@@ -221,13 +224,13 @@ HARMLESS = r"""
 … => ….detach()…
     nothing is trained by what is guessed
 … => ….double()…
-    float64 holds whatever the model says
+    float64 can represent the model's whole output
 … => ….float()…
     seven digits of a probability are enough
 … => …log_probs(ids).size(1)):
     (T, V) has two axes, and the last is 1
 … => return torch.stack(scores).softmax(-0)
     (V,) has one axis, first and last
-… => …for t in range(at, len(said)))))
-    the model says a row for each id
+… => …for t in range(at, len(log_p)))))
+    the model returns a row for each id
 """

@@ -44,7 +44,7 @@ IDS = torch.tensor([11, 12, 13, 14, 15, 16, 17])
 
 
 def _from_the_right(ids, spans, mask_id):
-    """Cut and insert from the last span to the first, so that no place shifts."""
+    """Cut and insert from the last span to the first, so that no position shifts."""
     row = ids.tolist()
     for start, length in reversed(spans):
         del row[start : start + length]
@@ -71,7 +71,7 @@ def test_any_length(answer):
 
 
 def test_empty(answer):
-    """a span of length 0 inserts a mask where nothing was"""
+    """a span of length 0 inserts a mask where nothing was dropped"""
     _infills(answer, [11, 12], [(1, 0)])
     _infills(answer, IDS, [(1, 2), (4, 0), (5, 1)])
 
@@ -79,25 +79,25 @@ def test_empty(answer):
 def test_ends(answer):
     """masks may come first and last"""
     _infills(answer, [11], [(0, 0)])
-    _infills(answer, [11], [(1, 0)], note="Place 1 is behind the last token.")
+    _infills(answer, [11], [(1, 0)], note="Position 1 is after the last token.")
     _infills(answer, [11, 12], [(0, 2)], note="All that is left is a mask.")
     _infills(answer, IDS, [(0, 2), (4, 3)])
 
 
 def test_no_span(answer):
-    """without a span the row stays as it is"""
+    """without a span the row stays unchanged"""
     _infills(answer, [11, 12], [])
 
 
 def test_touching(answer):
-    """spans that touch have a mask each"""
+    """spans that touch get a mask each"""
     _infills(answer, [11, 12], [(0, 1), (1, 1)])
     _infills(answer, IDS, [(1, 2), (3, 0), (3, 1)])
     _infills(answer, [11, 12], [(1, 0), (1, 0)], note="Two masks go in before 12.")
 
 
 def test_masked_before(answer):
-    """a row may hold masks, and a word twice"""
+    """the row may already contain masks, and a word may occur twice"""
     _infills(answer, [50, 11, 50, 11], [(1, 1)])
     _infills(answer, [4, 4, 5, 4, 5, 5], [(1, 2), (4, 1)], 5)
 
@@ -116,7 +116,7 @@ empty spans left out
         return my_infill(ids, [s for s in spans if s[1]], mask_id)
     says: spans=[(1, 0)], mask_id=50, you get [11, 12], expected [11, 50, 12]
     A span of length 0 inserts a mask: the model must also learn that nothing is missing.
-places shift
+positions shift
     … =>
         out = ids.tolist()
         for start, length in spans:
@@ -129,7 +129,7 @@ at least one token a span
     … =>
         return my_infill(ids, [(s, max(n, 1)) for s, n in spans], mask_id)
     says: spans=[(1, 0)], mask_id=50, you get [11, 50], expected [11, 50, 12]
-    Where the length is 0 no token may go.
+    If the length is 0, no token may be dropped.
 a token too many
     … =>
         return my_infill(ids, [(s, n + 1) for s, n in spans], mask_id)
@@ -145,7 +145,7 @@ masks side by side made one
         made = my_infill(ids, spans, mask_id)
         return [t for before, t in zip([None, *made], made) if not before == t == mask_id]
     says: spans=[(0, 1), (1, 1)], mask_id=50, you get [50], expected [50, 50]
-    Each span has a mask of its own, also where two of them touch.
+    Each span has a mask of its own, even where two of them touch.
 the length read as the end
     … =>
         return my_infill(ids, [(start, max(0, end - start)) for start, end in spans], mask_id)
@@ -156,16 +156,16 @@ the rest forgotten
         return my_infill(ids[: sum(spans[-1])], spans, mask_id)
     says: spans=[(1, 1)], mask_id=50, you get [11, 50], expected
     After the last span the text goes on.
-no mask at the first place
+no mask at the first position
     … =>
         return my_infill(ids, [s for s in spans if s[0]], mask_id)
     says: spans=[(0, 0)], mask_id=50, you get [11], expected [50, 11]
-    A span may begin at place 0: test for the length, not for the start.
-no mask behind the last token
+    A span may begin at position 0: test for the length, not for the start.
+no mask after the last token
     … =>
         return my_infill(ids, [s for s in spans if s[0] < len(ids)], mask_id)
     says: spans=[(1, 0)], mask_id=50, you get [11], expected [11, 50]
-    A span of length 0 may stand behind the last token, at place N, too.
+    A span of length 0 may come after the last token, at position N.
 masked first, then runs made one
     … =>
         row = ids.tolist()
@@ -187,7 +187,7 @@ masks of the row made one with a span's
             row.remove(mask_id)
         return row
     says: ids=[50, 11, 50, 11]
-    A row may hold masks before: work with places, not with what stands there.
+    The row may contain masks already: work with positions, not with the ids there.
 """
 
 HARMLESS = r"""

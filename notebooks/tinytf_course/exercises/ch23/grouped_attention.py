@@ -1,4 +1,4 @@
-"""23.1 grouped queries without copying keys (★★★, 15 minutes)
+"""23.1 grouped queries without copying keys (★★★, 18 minutes)
 
 Write `my_grouped_attention(q, k, v)`, scaled dot-product attention without a mask, for q of shape
 `(B, H, T, D)` and k and v of shape `(B, G, S, D)`, where H is a multiple of G. Query heads 0 to H/G

@@ -1,4 +1,4 @@
-"""23.4 put trained heads into groups (★★☆, 8 minutes)
+"""23.4 put trained heads into groups (★★☆, 10 minutes)
 
 Ainslie et al. (2023) convert a trained model to groups by initialising the key head of a group with
 the *mean* of its old heads. Write `my_grouped_map(weight, num_heads, num_kv_heads)`, which does

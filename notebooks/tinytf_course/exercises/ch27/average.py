@@ -1,4 +1,4 @@
-"""27.3 repair the average (★★☆, 8 minutes)
+"""27.4 repair the average (★★☆, 8 minutes)
 
 Each process has computed the gradient of *its own* mean loss. The function below should turn these
 into the gradient of the mean over all tokens of all processes. Two things in it are wrong, and one
@@ -12,8 +12,8 @@ def my_average(gradients, tokens):
     return total / len(gradients)
 ```
 
-Write it correctly. `gradients` is a list of tensors of one shape, and `tokens` says how many tokens
-each process had, which is at least one.
+Write it correctly. `gradients` is a list of tensors of one shape, and `tokens` holds the number of
+tokens of each process, which is at least one.
 
 <details><summary>The result in detail</summary>
 
@@ -35,7 +35,7 @@ def my_average(gradients, tokens):
     """Return the gradient of the mean loss over all tokens of all processes.
 
     gradients is a list of tensors of one shape, each the gradient of one process's mean loss;
-    tokens says over how many tokens each mean was taken. Returns a new tensor.
+    tokens holds the number of tokens of each mean. Returns a new tensor.
     """
     mean = torch.zeros_like(gradients[0])
     for gradient, count in zip(gradients, tokens, strict=True):

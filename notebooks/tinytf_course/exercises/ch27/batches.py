@@ -1,4 +1,4 @@
-"""27.4 batches by length (★★☆, 10 minutes)
+"""27.3 batches by length (★★☆, 10 minutes)
 
 Write `my_batches(lengths, size)`, which divides sentences of the given lengths into batches of
 `size` with little padding: no more than if all sentences are sorted by length, in either direction.

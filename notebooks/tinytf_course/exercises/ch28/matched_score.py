@@ -63,14 +63,14 @@ TWICE = torch.tensor([[7, 3, 5, 3, 7, 3]])
 
 
 def test_s_small(answer):
-    """of 7 3 5 3 7 3, the last 3 looks for what followed 7 3, key 2, not for what followed 5 3"""
+    """in 7 3 5 3 7 3, the last query wants key 2, which follows 7 3, and not key 4"""
     weights = torch.zeros(1, 3, 6, 6)
     weights[0, 0, 5, 2], weights[0, 0, 5, 4] = 0.75, 0.25  # what followed 7 3, and 5 3
     weights[0, 1, 5, 4] = 1.0
     weights[0, 2, 5, 1], weights[0, 2, 3, 2] = 1.0, 1.0  # the same token; one back
     note = (
-        "Query 5 has read 7 3: key 2 stands behind a 7 3 and is wanted; key 4 stands behind 5 3. "
-        "The other queries want none."
+        "The last two tokens up to query 5 are 7 3. Key 2 follows 7 3 and is wanted, and key 4 "
+        "follows 5 3. The other queries want no key."
     )
     agrees(answer, _s_by_loop, weights, TWICE, 2, note=note)
 
@@ -81,17 +81,17 @@ def test_s_one(answer):
     weights[0, 0, 2, 1], weights[0, 0, 3, 2] = 0.75, 0.25  # what followed
     weights[0, 1, 2, 0], weights[0, 1, 3, 1] = 1.0, 1.0  # the same token
     weights[0, 2, 1, 0], weights[0, 2, 2, 1], weights[0, 2, 3, 2] = 1.0, 0.5, 0.5  # one back
-    note = "Key 1 follows the first 7 and key 2 the first 3; queries 0 and 1 look for nothing."
+    note = "Key 1 follows the first 7 and key 2 the first 3. Queries 0 and 1 want no key."
     agrees(answer, _s_by_loop, weights, torch.tensor([[7, 3, 7, 3]]), 1, note=note)
 
 
 def test_s_order(answer):
     """the tokens must match in their order, each of them"""
     ids = torch.tensor([[1, 2, 9, 2, 1, 8, 1, 2]])
-    note = "Query 7 has read 1 2: key 2 stands behind 1 2, key 5 behind 2 1."
+    note = "The last two tokens up to query 7 are 1 2. Key 2 follows 1 2, and key 5 follows 2 1."
     agrees(answer, _s_by_loop, _patterns(ids, 3), ids, 2, note=note)
     ids = torch.tensor([[4, 1, 2, 9, 4, 6, 2]])
-    note = "Of 4 6 2 and 4 1 2 the middle differs."
+    note = "In 4 6 2 and 4 1 2, the middle tokens differ."
     expect_none(answer, ids, 3, note)
     ids = torch.tensor([[4, 1, 2, 9, 5, 1, 2, 8, 6, 1, 2, 4, 1, 2], [3, 1, 3, 2] * 3 + [3, 1]])
     for match in (3, 2, 4):
@@ -108,7 +108,7 @@ def expect_none(answer, ids, match, note=""):
 def test_s_several(answer):
     """what has occurred several times has several keys, and their weights are added"""
     ids = torch.tensor([[4, 4, 4, 4, 9, 4, 4]])
-    note = "Query 6 has read 4 4: it looks for the keys 2, 3 and 4, which stand behind a 4 4."
+    note = "The last two tokens up to query 6 are 4 4. It wants keys 2, 3 and 4, which follow 4 4."
     agrees(answer, _s_by_loop, _patterns(ids), ids, 2, note=note)
 
 
@@ -120,16 +120,16 @@ def test_s_batch(answer):
         agrees(answer, _s_by_loop, _patterns(ids.flip(0), 2), ids.flip(0), match)
     agrees(answer, _s_by_loop, _patterns(ids[:2] * 0, 3), ids[:2] * 0, 2)
     near = torch.tensor([[2**24, 5, 2**24 + 1, 5, 2**24, 5]])  # the same in float32
-    agrees(answer, _s_by_loop, _patterns(near, 9), near, 2, note="Ids are whole numbers.")
+    agrees(answer, _s_by_loop, _patterns(near, 9), near, 2, note="Compare the ids as integers.")
     some = torch.tensor([[1, 2, 3, 4, 5], [8, 8, 9, 8, 8]])
-    agrees(answer, _s_by_loop, _patterns(some, 4), some, 2, note="In row 0 nothing is met again.")
+    agrees(answer, _s_by_loop, _patterns(some, 4), some, 2, note="In row 0 no token occurs twice.")
 
 
 def test_s_past(answer):
-    """only keys up to the query count, if weights are later, too"""
+    """only keys up to the query count, even if later keys have weight"""
     ids = torch.tensor([[2, 5, 2, 5, 2, 5], [0, 0, 0, 1, 0, 0]])
     weights = numbers(2, 3, 6, 6, seed=8).softmax(dim=-1)
-    note = "These weights see the future; what *followed* lies in the past, at the query at most."
+    note = "Some of these weights are on keys after the query, which are never wanted."
     for match in (2, 1):
         agrees(answer, _s_by_loop, weights, ids, match, note=note)
 
@@ -203,20 +203,20 @@ def _score(shift=1, past=True, count="queries", wrap=False, newest=False, how="r
 
 
 MISTAKES = r"""
-match is not looked at
+match is ignored
     … =>
         return _score(how="last")(weights, ids, match)
-    says: key 4 stands behind 5 3
-    Then it is the induction score, whatever match says.
+    says: follows 5 3
+    That is the induction score, whatever `match` is.
 one of them matches
     … =>
         return _score(how="any")(weights, ids, match)
-    says: key 4 stands behind 5 3
+    says: follows 5 3
     All of the last tokens must match, not one of them.
 the first and the last match
     … =>
         return _score(how="ends")(weights, ids, match)
-    says: the middle differs
+    says: the middle tokens differ
     Of three tokens the middle one must match, too.
 one too many match
     … =>
@@ -231,17 +231,17 @@ the table is rolled
 the token itself
     … =>
         return _score(shift=0)(weights, ids, match)
-    says: key 2 stands behind a 7 3
-    That finds heads that look at the same token; what followed is the one behind it.
-two further
+    says: Key 2 follows 7 3
+    That finds heads that attend to the same token. The wanted key is the one after it.
+two positions later
     … =>
         return _score(shift=2)(weights, ids, match)
-    says: key 2 stands behind a 7 3
-    The key that follows is one further, not two.
-queries that look for nothing count
+    says: Key 2 follows 7 3
+    The key that follows is one position later, not two.
+queries that want no key count
     … =>
         return _score(count="all")(weights, ids, match)
-    says: The other queries want none
+    says: The other queries want no key
     They add 0 to the sum and 1 to the count.
 the mean over links
     … =>
@@ -252,7 +252,7 @@ only the latest
     … =>
         return _score(newest=True)(weights, ids, match)
     says: expected
-    If it was met several times, each place behind it is wanted.
+    If the tokens occurred several times, each key that followed them is wanted.
 rows count alike
     … =>
         return _score(count="rows")(weights, ids, match)
@@ -262,7 +262,7 @@ the future counts
     … =>
         return _score(past=False)(weights, ids, match)
     says: expected
-    A key behind the query follows nothing that was read.
+    Only keys up to the query can be wanted.
 """
 
 HARMLESS = r"""

@@ -81,7 +81,7 @@ def test_m_sizes(answer):
     holes = torch.tensor([[False, True, True], [False, False, True], [False, False, False]])
     agrees(answer, _m_by_loop, numbers(3, 2, 3, 2, seed=5), holes, 0)
     spoilt = numbers(3, 2, 3, 2, seed=5).masked_fill(~holes[:, None, :, None], math.nan)
-    note = "Padded places hold NaN here, and 0 times NaN is NaN."
+    note = "Padded positions hold NaN here, and 0 times NaN is NaN."
     agrees(lambda *given: answer(*given)[:, 0], lambda *given: _m_by_loop(*given)[:, 0],
            spoilt, holes, 0, note=note)  # fmt: skip
 
@@ -113,18 +113,17 @@ the mean over heads
     … =>
         return _replaced(lambda z, real, head: z.mean(dim=1))(z, real, head)
     says: Head 0's tokens are 1 and 3
-    Axis 1 is the heads: each token then gets what the heads say together, of this very
-    sentence.
+    Axis 1 holds the heads, so each token gets the mean of its own heads.
 padding in the mean
     … =>
         return _replaced(lambda z, real, head: z[:, head].mean(dim=(0, 1)))(z, real, head)
     says: 100 is padding
-    What a head computes at padding is nobody's, and shifts the mean.
+    What a head computes at padding belongs to no token and shifts the mean.
 each sentence's own mean
     … =>
         return _replaced(_per_sentence)(z, real, head)
     says: The real tokens of head 0 are 1, 3 and 5
-    A sentence's own mean still says what the sentence is about.
+    A sentence's own mean still contains information about this sentence.
 the mean of the sentences' means
     … =>
         return _replaced(lambda z, real, head: _per_sentence(z, real, head).mean(dim=(0, 1)))(z, real, head)
@@ -135,14 +134,14 @@ the caller's tensor is changed
         z[:, head] = z[:, head][real].mean(dim=0)
         return z
     says: chang
-    An instrument that spoils what it measures: the next ablation starts from this one.
+    The next ablation would start from the tensor that this one has changed.
 padding keeps what it had
     … =>
         out = z.clone()
         out[:, head][real] = z[:, head][real].mean(dim=0)
         return out
     says: 100 is padding
-    At every place, the statement says: the result then holds one vector.
+    The statement asks for the mean at every position, including padding.
 padding multiplied by 0
     … =>
         return _replaced( lambda z, real, head: ( (z[:, head] * real[..., None]).sum(dim=(0, 1)) / real.sum().to(z.dtype) ) )(z, real, head)

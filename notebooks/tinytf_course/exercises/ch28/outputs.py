@@ -94,7 +94,7 @@ def test_o_one(answer):
     """it returns the output of one module"""
     model = _Sum()
     got = answer(model, ["right"], X, Y)
-    same(got, {"right": _expected_outputs(model)["right"]}, f"{_W}, asked for `right`")
+    same(got, {"right": _expected_outputs(model)["right"]}, f"{_W}, and names=['right']")
 
 
 def test_o_several(answer):
@@ -105,8 +105,8 @@ def test_o_several(answer):
     expect(isinstance(got, dict), f"{_W}, you return {type(got).__name__}, expected a dict")
     expect(
         set(got) == set(wanted),
-        f"{_W}, asked for three modules, you return the names {sorted(got)}: a function made in a "
-        "loop reads the loop's name when it is *called*, and by then that is the last one",
+        f"{_W}, and three names, you return the names {sorted(got)}: a function defined in a loop "
+        "looks up the loop's variable only when it is called, and by then that is the last name",
     )
     for name, value in wanted.items():
         same(got[name], value, f"{_W}, under the name `{name}`", dtype=True)
@@ -126,8 +126,8 @@ def test_o_detached(answer):
     for name, value in answer(_Sum(), ["left", "last.0"], X, Y).items():
         expect(
             not value.requires_grad,
-            f"{_W}, what you keep of `{name}` requires a gradient: it holds the graph of the whole "
-            "pass in memory",
+            f"{_W}, the stored output of `{name}` requires a gradient, so it keeps the graph of "
+            "the whole pass in memory",
         )
 
 
@@ -154,7 +154,9 @@ def test_o_others_stay(answer):
     doubled = 2 * _expected_outputs(_Sum())["right"]
     same(got["right"], doubled, f"{_W}, with an earlier hook that doubles `right`")
     handle.remove()
-    message = f"{_W}, the handle of an earlier hook no longer removes it: leave `_forward_hooks` be"
+    message = (
+        f"{_W}, the handle of an earlier hook no longer removes it: don't edit `_forward_hooks`"
+    )
     expect(not model.left._forward_hooks, message)
     whole = []
     model.register_forward_hook(lambda module, inputs, out: whole.append(module))
@@ -172,13 +174,13 @@ def test_o_graph(answer):
     answer(model, ["left"], X, Y)
     expect(
         handed_on[-1].requires_grad,
-        f"{_W}, you run it without gradients, and what it hands on has no graph",
+        f"{_W}, the model's own output has no graph: don't run the model under `no_grad`",
     )
     handed_on[-1].sum().backward()
     expect(
         model.left.weight.grad is not None,
-        f"{_W}, asked for `left`, no gradient reaches `left` any more: detach what you keep, and "
-        "nothing else",
+        f"{_W}, and names=['left'], gradients no longer reach `left`: detach only the outputs "
+        "that you store",
     )
 
 
@@ -191,10 +193,12 @@ def test_o_fails(answer):
     except ArithmeticError:
         pass
     else:
-        expect(False, f"{_W}, the model raises ArithmeticError, and you hide it")
+        expect(
+            False, f"{_W}, the model raises ArithmeticError, but your function does not pass it on"
+        )
     expect(
         _hooks(model) == before,
-        f"{_W}, the model fails, and your hooks stay: `finally` is for that",
+        f"{_W}, the model raises an error and your hooks stay: remove them in a `finally`",
     )
 
 
@@ -203,12 +207,12 @@ def test_o_wrong_name(answer):
     model = _Sum()
     before = _hooks(model)
     try:
-        answer(model, ["left", "nobody"], X, Y)
+        answer(model, ["left", "missing"], X, Y)
     except AttributeError:
         pass
     else:
-        expect(False, f"{_W}, asked for `nobody`, you raise nothing")
-    expect(_hooks(model) == before, f"{_W}, asked for `left` and `nobody`, a hook stays on `left`")
+        expect(False, f"{_W}, and the unknown name `missing`, your function raises no error")
+    expect(_hooks(model) == before, f"{_W}, and names=['left', 'missing'], a hook stays on `left`")
 
 
 def test_o_mode(answer):
@@ -358,31 +362,31 @@ def _named_by_module(model, names, *inputs):
 
 
 MISTAKES = r"""
-the name of the loop
+the loop's last name
     … =>
         return _late_name(model, names, *inputs)
-    says: the last one
-    A function keeps no copy of `name`: all hooks write under the loop's last one.
+    says: that is the last name
+    A function keeps no copy of `name`, so all hooks store under the loop's last name.
 the input is kept
     … =>
         return _inputs(model, names, *inputs)
     says: expected (2, 6, 4)
-    A hook is given module, inputs and output: the third is what the module puts out.
-the pass is cut off, too
+    A hook receives the module, its inputs and its output, in this order.
+the model's output is detached as well
     … =>
         return _cut_off(model, names, *inputs)
-    says: detach what you keep
-    A hook that returns something changes the model; to look, return nothing.
+    says: detach only the outputs
+    A hook that returns something changes the model. One that only reads returns nothing.
 run without gradients
     … =>
         return torch.no_grad()(my_outputs)(model, names, *inputs)
-    says: you run it without gradients
-    Who looks into a training step would find no gradients in it any more.
+    says: has no graph
+    Used in a training step, it would leave the model without gradients.
 run in evaluation mode
     … =>
         return _evaluated(model, names, *inputs)
     says: it does not run in that mode
-    Whoever looks into a training run wants to see it as it is, dropout included.
+    The model must run in the mode it is in, dropout included.
 the graph is kept
     … =>
         return _outputs(detach=False)(model, names, *inputs)
@@ -392,44 +396,43 @@ hooks are left
     … =>
         return _outputs(remove=False)(model, names, *inputs)
     says: there are hooks left on
-    A hook stays until its handle is told to remove it, and the next call adds another.
+    A hook stays until its handle removes it, and the next call adds another.
 hooks are left after an error
     … =>
         return _outputs(always=False)(model, names, *inputs)
-    says: `finally` is for that
+    says: remove them in a `finally`
     The line that removes them is never reached when the model raises.
 everybody's hooks are removed
     … =>
         return _outputs(clear=True)(model, names, *inputs)
     says: is gone
-    Clearing a module's hooks takes away those of others, too.
+    Clearing a module's hooks also removes those that others have registered.
 the error is hidden
     … =>
         return _swallows(model, names, *inputs)
-    says: you hide it
-    `finally` cleans up and lets the error go on; `except` without `raise` hides it.
+    says: does not pass it on
+    `finally` cleans up and passes the error on; `except` without `raise` hides it.
 `forward` called by hand
     … =>
         return _past_the_hooks(model, names, *inputs)
     says: a hook on the model itself runs 0 times
-    `model.forward(...)` goes past the hooks of the model itself; `model(...)` runs them.
+    `model.forward(...)` skips the hooks of the model itself; `model(...)` runs them.
 the tables of hooks exchanged
     … =>
         return _tables_exchanged(model, names, *inputs)
     says: no longer removes it
-    A handle removes its hook from the table it was put into, and that one you threw away.
-    Remove your own by your own handles.
+    A handle removes its hook from the table it was registered in, and you have replaced that
+    table. Remove your own hooks by their handles.
 a copy is run
     … =>
         return (lambda model, names, *inputs: my_outputs(copy.deepcopy(model), names, *inputs))(model, names, *inputs)
     says: a copy of the model runs
-    The pass has to go through the model itself: its gradients and its running means belong
-    there.
-one name a module
+    Run the model itself, because its gradients and running means belong to it.
+one name for each module
     … =>
         return _named_by_module(model, names, *inputs)
     says: another name of `left`
-    A dictionary by modules keeps one name of each, and a module may have two.
+    A dictionary with modules as its keys keeps one name for each, but a module may have two.
 """
 
 HARMLESS = r"""

@@ -36,7 +36,9 @@ _P = f"for n={N}, length={LENGTH}"
 def _texts(answer, seed, n=N, length=LENGTH):
     said = f"for n={n}, length={length} and a generator with seed {seed}"
     ids = answer(n, length, torch.Generator().manual_seed(seed))
-    expect(isinstance(ids, torch.Tensor), f"{said}, you return no tensor")
+    expect(
+        isinstance(ids, torch.Tensor), f"{said}, you return {type(ids).__name__}, expected a tensor"
+    )
     shape, wanted = tuple(ids.shape), (n, length)
     expect(shape == wanted, f"{said}, your texts have shape {shape}, expected {wanted}")
     expect(ids.dtype == torch.int64, f"{said}, your ids are {ids.dtype}, expected torch.int64")
@@ -80,7 +82,7 @@ def test_p_enough(answer):
         where = f"for n={N}, length={length}"
         expect(
             share >= 0.5,
-            f"{where}, in {share:.2f} of the places a key is wanted, expected 0.5 or more",
+            f"{where}, only {share:.0%} of the positions have something to find, expected half",
         )
 
 
@@ -90,9 +92,11 @@ def test_p_distance(answer):
     asking = wanted.any(dim=-1).sum().clamp(min=1)
     for d in range(LENGTH):
         score = float(wanted.diagonal(-d, 1, 2).sum() / asking)
-        expect(score < 0.4, f"{_P}, a head that always looks {d} back scores {score:.2f}")
+        expect(
+            score < 0.4, f"{_P}, a head that always attends {d} positions back scores {score:.2f}"
+        )
         score = float(wanted[:, :, d].sum() / asking)
-        expect(score < 0.4, f"{_P}, a head that always looks at place {d} scores {score:.2f}")
+        expect(score < 0.4, f"{_P}, a head that always attends to position {d} scores {score:.2f}")
 
 
 def test_p_even(answer):
@@ -103,7 +107,9 @@ def test_p_even(answer):
     expect(score < 0.4, f"{_P}, a head that spreads its weight evenly scores {score:.2f}")
     same = (ids[:, :, None] == ids[:, None, :]).float().tril()
     score = _scores(_spread(same), ids)
-    expect(score < 0.4, f"{_P}, a head that looks at the query's own token scores {score:.2f}")
+    expect(
+        score < 0.4, f"{_P}, a head that attends to tokens equal to the query's scores {score:.2f}"
+    )
 
 
 def test_p_order(answer):
@@ -117,8 +123,8 @@ def test_p_order(answer):
     score = _scores(_spread(knows), ids)
     expect(
         score < 0.4,
-        f"{_P}, a head that has learned from other texts which token mostly follows which scores "
-        f"{score:.2f}: it need not look for what followed here",
+        f"{_P}, a head that has memorised from other texts which token mostly follows which scores "
+        f"{score:.2f}, without looking for what followed in this text",
     )
 
 
@@ -139,23 +145,23 @@ MISTAKES = r"""
 one period for all
     … =>
         return _probe(own_period=False)(n, length, draws)
-    says: 15 back
-    One distance serves all texts, and a head that knows no token scores 1.
+    says: 15 positions back
+    One distance fits all texts, so a head that compares no tokens scores 1.
 one order for all
     … =>
         return _probe(own_order=False)(n, length, draws)
     says: which token mostly follows which
-    If 7 always follows 6, who has learned that need not look for the 6 before.
-nothing comes again
+    If 7 always follows 6, a head can memorise that and need not look for an earlier 6.
+nothing is repeated
     … =>
         return torch.rand(n, 64, generator=draws).argsort(-1)[:, :length]
-    says: expected 0.5 or more
-    Where no token is met twice, nothing followed.
+    says: something to find, expected half
+    If no token occurs twice, there is nothing to find.
 two tokens
     … =>
         return torch.randint(0, 2, (n, length), generator=draws)
     says: spreads its weight evenly
-    Half of all keys are then wanted, and who looks everywhere finds them.
+    Half of all keys are then wanted, and a head that spreads its weight evenly finds them.
 one token
     … =>
         return (
@@ -163,7 +169,7 @@ one token
                 1, length
             )
         )
-    says: 0 back
+    says: 0 positions back
     Every key is then wanted, and any head scores.
 too many tokens
     … =>
@@ -174,12 +180,12 @@ drawn with the global generator
     … =>
         return my_probe_texts(n, length, None)
     says: draw with `draws`
-    A study is repeated by its seed, and the seed is in `draws`.
+    The texts must depend on the seed, and the seed is in `draws`.
 floats
     … =>
         return (lambda *given: my_probe_texts(*given).float())(n, length, draws)
     says: expected torch.int64
-    An embedding looks up whole numbers.
+    Ids are integers, because an embedding looks them up.
 """
 
 HARMLESS = r"""

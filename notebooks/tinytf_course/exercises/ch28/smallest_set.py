@@ -46,11 +46,11 @@ def _model(heads, groups, rescued=()):
     """A model that fails where all heads of a group are gone, unless a set of `rescued` is, too."""
 
     def works(removed):
-        where = f"your answer asks about {removed!r}"
-        expect(not isinstance(removed, str), f"{where}: give a list of heads, with one in it too")
+        where = f"your answer calls works({removed!r})"
+        expect(not isinstance(removed, str), f"{where}: pass a list, even for a single head")
         gone = list(removed)
         unknown = [head for head in gone if head not in heads]
-        expect(not unknown, f"{where}, and {unknown} are no heads of this model, {heads}")
+        expect(not unknown, f"{where}, but {unknown} are not among the model's heads, {heads}")
         expect(len(set(gone)) == len(gone), f"{where}, which names a head twice")
         lost = any(set(group) <= set(gone) for group in groups)
         return not lost or any(set(group) <= set(gone) for group in rescued)
@@ -61,12 +61,12 @@ def _model(heads, groups, rescued=()):
 def _asked(answer, heads, groups, expected, note="", rescued=()):
     said = f"for a model with the heads {heads}"
     if groups:
-        said += ", which fails where " + " or ".join(f"all of {list(g)}" for g in groups) + " are"
+        said += ", which fails if " + " or ".join(f"all of {list(g)}" for g in groups) + " are"
     else:
-        said += ", which never fails, whatever is"
+        said += ", which never fails, whichever heads are"
     said += " removed"
     if rescued:
-        said += f", but not where {list(rescued[0])} is, too"
+        said += f", but not if {list(rescued[0])} is removed as well"
     got = answer(list(heads), _model(heads, groups, rescued))
     note = f" {note}" if note else ""
     expect(got == expected, f"{said}, you return {got!r}, expected {expected!r}.{note}")
@@ -79,8 +79,8 @@ def test_b_one(answer):
 
 
 def test_b_pair(answer):
-    """two that back each other up are found together, and no other"""
-    note = "Each of the two alone can go."
+    """two heads that back each other up are found together, and no other head"""
+    note = "Each of the two alone can be removed."
     _asked(answer, FOUR, [["0.1", "1.1"]], ["0.1", "1.1"], note)
     _asked(answer, FOUR, [["0.0", "1.0"]], ["0.0", "1.0"], note)
 
@@ -96,7 +96,7 @@ def test_b_many(answer):
 
 def test_b_smallest(answer):
     """of several sets, the smallest"""
-    note = "Three would do as well; two are fewer."
+    note = "A set of three makes the model fail, too, but the set of two is smaller."
     _asked(answer, FOUR, [["0.0", "0.1", "1.0"], ["1.0", "1.1"]], ["1.0", "1.1"], note)
     five = ["a", "b", "c", "d", "e"]
     _asked(answer, five, [["a", "b", "c"], ["b", "d", "e"], ["c", "e"]], ["c", "e"], note)
@@ -104,14 +104,14 @@ def test_b_smallest(answer):
 
 def test_b_ties(answer):
     """of several of one size, the first in the order of the list"""
-    note = "As `itertools.combinations` goes: those with the first head come first."
+    note = "In the order of `itertools.combinations`, sets with the first head come first."
     _asked(answer, FOUR, [["0.1", "1.0"], ["0.0", "1.1"]], ["0.0", "1.1"], note)
     _asked(answer, ["z", "y", "x", "a"], [["y", "a"], ["y", "x"]], ["y", "x"], note)
 
 
 def test_b_back_again(answer):
-    """even if the answer comes back when still more heads are removed"""
-    note = "Head 1.1 speaks against the answer: without it the rest is enough again."
+    """even if the answer is right again when still more heads are removed"""
+    note = "Head 1.1 works against the right answer, so without it the others are enough again."
     _asked(answer, FOUR, [["0.0", "1.0"]], ["0.0", "1.0"], note, rescued=[["1.1"]])
     _asked(answer, FOUR, [["0.1"]], ["0.1"], note, rescued=[["1.1"]])
 
@@ -120,7 +120,13 @@ def test_b_none(answer):
     """None if the model works without all of them, and [] if it fails with all"""
     _asked(answer, FOUR, [], None)
     _asked(answer, [], [], None)
-    _asked(answer, FOUR, [[]], [], "It fails as it is: no head need go.")
+    _asked(
+        answer,
+        FOUR,
+        [[]],
+        [],
+        "The model fails with all heads in place, so the smallest set is empty.",
+    )
 
 
 def _by_sizes(sizes):
@@ -138,13 +144,13 @@ MISTAKES = r"""
 each head alone
     … =>
         return _by_sizes(lambda n: range(min(n, 1) + 1))(heads, works)
-    says: Each of the two alone can go
-    One at a time finds none where two do the same work.
-all that are missed alone
+    says: Each of the two alone can be removed
+    Removing one head at a time finds nothing if two do the same work.
+all heads that are needed alone
     … =>
         return [head for head in heads if not works([head])] or None
-    says: Each of the two alone can go
-    One at a time finds none where two do the same work.
+    says: Each of the two alone can be removed
+    Removing one head at a time finds nothing if two do the same work.
 one after another
     … =>
         for size in range(len(heads) + 1):
@@ -152,8 +158,8 @@ one after another
                 return heads[:size]
         return None
     says: expected ['0.1']
-    Those that stand before the needed one are in the set, and nobody needs them gone.
-all away, and some back
+    The set then contains the heads before the needed one, which need not be removed.
+all removed, then some put back
     … =>
         gone = list(heads)
         if works(gone):
@@ -163,24 +169,24 @@ all away, and some back
             if not works(fewer):
                 gone = fewer
         return gone
-    says: speaks against the answer
-    What is left can't be made smaller, but it need not be the smallest; and where a head speaks
-    against the answer, the model may work without all.
-never asked as it is
+    says: works against the right answer
+    What is left can't be made smaller, but it need not be the smallest; and where a head works
+    against the right answer, the model may work without all.
+the whole model is never tried
     … =>
         return _by_sizes(lambda n: range(1, n + 1))(heads, works)
-    says: It fails as it is
-    Size 0 comes first: a model that fails anyway says nothing about its heads.
+    says: fails with all heads in place
+    Size 0 comes first: a model that fails with all heads in place needs no removal.
 the largest first
     … =>
         return _by_sizes(lambda n: range(n, -1, -1))(heads, works)
     says: expected
-    Sets of many heads break the model, too; the smallest is found from below.
-never all of them
+    Large sets break the model as well. Begin with the small ones to find the smallest.
+the set of all heads is left out
     … =>
         return _by_sizes(range)(heads, works)
     says: expected ['0.0', '0.1', '1.0', '1.1']
-    range(n) ends before n: the set of all heads is one, too.
+    range(n) ends before n, but the set of all heads must be tried as well.
 """
 
 HARMLESS = r"""

@@ -73,7 +73,7 @@ class _Block(nn.Module):
 
 
 class _Linear(nn.Linear):
-    """A map whose code forgets its bias if it is `broken`; the weights tell nothing."""
+    """A linear layer whose code forgets its bias if `broken`; its weights don't show it."""
 
     def __init__(self, width, out, seed, broken=False):
         super().__init__(width, out)
@@ -161,14 +161,17 @@ def _found(answer, said, broken, names, expected, note="", good=None, x=XS):
     expect(got == expected, f"{where}, you return {got!r}, expected {expected!r}.{note}")
     for which, model, (hooks, kept, modes) in zip(("good", "broken"), (good, broken), before):
         hooks_now, kept_now, modes_now = _state(model)
-        expect(hooks_now == hooks, f"{where}, a hook is left in `{which}`, or taken away")
+        expect(
+            hooks_now == hooks,
+            f"{where}, a hook is left in `{which}`, or one of the caller's has been removed",
+        )
         alike = all(torch.equal(kept_now[name], value) for name, value in kept.items())
         expect(alike, f"{where}, you change the weights of `{which}`")
         expect(modes_now == modes, f"{where}, you change the mode of `{which}`")
 
 
 def test_k_one(answer):
-    """and one in its code"""
+    """a bug in one module's code is found"""
     _found(answer, "first.act computes another function", _Small(first="act"), NAMES, "first.act")
     _found(answer, "second.w_1 forgets its bias", _Small(second="w_1"), NAMES[2:], "second.w_1")
 
@@ -184,55 +187,55 @@ def test_k_weights(answer):
     broken = _Small()
     broken.first.w_1.weight.data[1, 2] = math.inf
     _found(answer, "one weight of first.w_1 is infinite", broken, NAMES, "first.w_1",
-           "Ask whether the good output heals `broken`: it does.")  # fmt: skip
+           "Test whether the good output heals `broken`; here it does.")  # fmt: skip
 
 
 def test_k_first(answer):
-    """after the bug every module heals it; the first is the culprit"""
-    note = "Whatever comes later is computed from it, and heals the answer, too."
+    """every module after the bug heals the answer, and the first of them is the culprit"""
+    note = "Later modules heal the answer as well, because their outputs are computed from it."
     _found(answer, "first.act computes another function", _Small(first="act"), WHOLE, "first", note)
     _found(answer, "the norm has another eps", _Small(norm=True), WHOLE, "norm", note)
 
 
 def test_k_residual(answer):
     """the culprit may be a whole block, where none of its parts is"""
-    note = "Its parts compute what they should; the sum around them is missing."
+    note = "Its parts compute the right outputs, but the residual addition around them is missing."
     said = "the second block forgets to add its input"
     _found(answer, said, _Small(second="residual"), [*NAMES[3:], *WHOLE[1:]], "second", note)
     _found(answer, said, _Small(second="residual"), NAMES[4:], None, note)
 
 
 def test_k_between(answer):
-    """what differs is not yet what is broken: only what heals counts"""
+    """a module whose output differs need not be the culprit: only healing counts"""
     note = (
-        "It puts out something else than in the good model, but with the good output in its place "
-        "the answer is still wrong."
+        "Its output differs from that in the good model, but with the good output in its place the "
+        "answer is still wrong."
     )
     said = "something is added between the two blocks"
     _found(answer, said, _Small(wrong=0.3), [*NAMES[3:], *WHOLE[1:]], "second",
            f"second.w_1 is not it. {note}")  # fmt: skip
-    said = "first.w_1 and second.act are broken, both"
+    said = "both first.w_1 and second.act are broken"
     two = _Small(first="w_1", second="act")
     _found(answer, said, two, NAMES, None, f"first.w_1 is not it. {note}")
     good, broken = (nn.Sequential(_Adds(more), _Twice()) for more in (0.0, 0.3))
-    _found(answer, "0 adds 0.3, and 1 adds to its input what 1.part makes of it", broken,
-           ["1.part"], None, "1.part puts out the tensor that it is given: a hook that writes into "
-           "it changes what 1 adds to, too. Return another tensor.", good)  # fmt: skip
+    _found(answer, "0 adds 0.3, and 1 adds to its input the output of 1.part", broken,
+           ["1.part"], None, "1.part returns its input unchanged, so a hook that writes into "
+           "that tensor also changes what 1 adds to it. Return another tensor.", good)  # fmt: skip
 
 
 def test_k_none(answer):
     """None where the models agree already"""
-    note = "There is nothing to heal: any patch would seem to do it."
+    note = "There is nothing to heal, so any patch would seem to work."
     _found(answer, "nothing is wrong", _Small(), NAMES, None, note)
     positive = numbers(2, 3, 4, seed=3).abs() * 9 + 20
     good, broken = nn.Sequential(nn.LeakyReLU(0.1)), nn.Sequential(nn.ReLU())
-    _found(answer, "the difference does not show for this x", broken, ["0"], None, note, good,
+    _found(answer, "the bug makes no difference for this x", broken, ["0"], None, note, good,
            positive)  # fmt: skip
 
 
 def test_k_exact(answer):
-    """equal means within 1e-4, and nothing else"""
-    note = "Equal means: within 1e-4, everywhere, however large the answer is."
+    """equal means within 1e-4"""
+    note = "Equal means within 1e-4 everywhere, however large the answer is."
     for shift, expected in ((3e-3, "output"), (1.5e-4, "output"), (5e-5, None)):
         good, broken = _Small().double(), _Small().double()
         for model, more in ((good, 0), (broken, shift)):
@@ -241,7 +244,9 @@ def test_k_exact(answer):
         _found(answer, said, broken, WHOLE, expected, note, good, XS.double())
     for said, gap in GAPS.items():
         good, broken = (nn.Sequential(nn.Identity(), _Adds(more)) for more in (0.0, gap))
-        _found(answer, f"1 is to return its input, and {said}", broken, ["0", "1"], "1", note, good)
+        _found(
+            answer, f"1 should return its input, but {said}", broken, ["0", "1"], "1", note, good
+        )
     good = nn.Sequential(_Adds(0.0), _Adds(0.0))
     broken = nn.Sequential(_Adds(0.3), _Adds(5e-5))
     _found(answer, "0 adds 0.3 and 1 adds 5e-5", broken, ["0", "1"], "0", note, good)
@@ -278,20 +283,20 @@ the first that differs
                 return name
         return None
     says: is not it
-    That accuses right where there is one bug and its module is in the list. A patch also says
-    when it is not so.
+    That finds the bug only if there is a single one and its module is in the list. A patch also
+    shows if that is not so.
 the last that heals
     … =>
         agree = _alike(broken(x), good(x))
         return None if agree else (_healers(good, broken, names, x) or [None])[-1]
-    says: Whatever comes later
-    Everything through which the whole answer passes heals it, the bug before it included.
-never asked whether anything is wrong
+    says: Later modules heal
+    Every later module through which the whole answer passes heals it as well.
+it never tests whether anything is wrong
     … =>
         return (_healers(good, broken, names, x) or [None])[0]
     says: There is nothing to heal
-    A model that is well is "healed" by every patch.
-the nearest
+    If nothing is wrong, every patch seems to heal the model.
+the patch that comes nearest
     … =>
         if _alike(broken(x), good(x)):
             return None
@@ -300,7 +305,7 @@ the nearest
             out = _output(good, name, x)[1]
             gaps[name] = (_output(broken, name, x, out)[0] - good(x)).abs().mean().item()
         return min(gaps, key=gaps.get)
-    says: Its parts compute what
+    says: Its parts compute the right
     Some patch always comes nearest; the question is whether the answer is healed.
 weights are compared
     … =>
@@ -316,7 +321,7 @@ weights are compared
                 return name
         return None
     says: computes another function
-    A bug in the code is in no weight. Exchange what the module puts out.
+    A bug in the code changes no weight. Replace the module's output.
 a hook is left
     … =>
         found = my_culprit(good, broken, names, x)

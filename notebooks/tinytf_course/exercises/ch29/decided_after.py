@@ -38,7 +38,7 @@ def _logits(guesses, size=5):
 
 
 def _walk_down(logits):
-    """Place by place, from the last layer down as long as the guess stays."""
+    """Position by position, from the last level down as long as the guess stays."""
     likeliest = logits.argmax(dim=-1).tolist()
     rows = []
     for b in range(logits.size(1)):
@@ -52,23 +52,23 @@ def _walk_down(logits):
 
 
 def test_d_one(answer):
-    """one position that is decided after layer 2"""
-    where = "for one place at which five layers say 1, 3, 4, 4, 4"
+    """one position that is decided after level 2"""
+    where = "for one position at which five levels predict 1, 3, 4, 4, 4"
     same(answer(_logits([[[1]], [[3]], [[4]], [[4]], [[4]]])), [[2]], where)
 
 
 def test_d_back(answer):
-    """a guess that was given up and comes back counts from its return"""
-    where = "for one place at which five layers say 2, 2, 0, 2, 2"
-    note = "The third layer said something else: the answer stands from layer 3 on."
+    """a guess that is given up and comes back counts from its return"""
+    where = "for one position at which five levels predict 2, 2, 0, 2, 2"
+    note = "Level 2 predicts something else, so the prediction stays the same only from level 3 on."
     same(answer(_logits([[[2]], [[2]], [[0]], [[2]], [[2]]])), [[3]], where, note=note)
 
 
 def test_d_ends(answer):
-    """decided at once, or only in the end"""
-    where = "for two places at which three layers say 1, 1, 1 and 1, 1, 3"
+    """decided at the first level, or only at the last"""
+    where = "for two positions at which three levels predict 1, 1, 1 and 1, 1, 3"
     same(answer(_logits([[[1, 1]], [[1, 1]], [[1, 3]]])), [[0, 2]], where)
-    agrees(answer, _walk_down, numbers(1, 2, 3, 4, seed=1), note="One layer is the final one.")
+    agrees(answer, _walk_down, numbers(1, 2, 3, 4, seed=1), note="A single level is the final one.")
 
 
 def test_d_places(answer):
@@ -84,7 +84,7 @@ def test_d_kinds(answer):
     agrees(answer, _walk_down, numbers(4, 2, 3, 2, seed=5, dtype=torch.float16))
     agrees(answer, _walk_down, numbers(4, 2, 3, 2, seed=6, scale=1e4, shift=-1e5))
     empty = answer(torch.zeros(3, 2, 0, 4))
-    got = tuple(tensor(empty, "for no places").shape)
+    got = tuple(tensor(empty, "for no positions").shape)
     expect(got == (2, 0), f"for logits of shape (3, 2, 0, 4), you return {got}, expected (2, 0)")
 
 
@@ -98,25 +98,24 @@ the first time it is guessed
     … =>
         says = logits.argmax(dim=-1)
         return (says == says[-1]).int().argmax(dim=0)
-    says: The third layer said something else
-    A guess that is given up again decides nothing. Go down from the last level, and stop where
-    a level says something else.
+    says: Level 2 predicts something else
+    A guess that is given up again is not decided. Go down from the last level, and stop where a
+    level predicts something else.
 counted over all levels
     … =>
         return _levels_that_agree(logits)
-    says: The third layer said something else
-    Levels that agree are counted wherever they stand. Only those count that agree without a gap
-    up to the last.
+    says: Level 2 predicts something else
+    This counts all levels that agree. Only those that agree without a gap up to the last count.
 the number of agreeing levels
     … =>
         return (lambda z: z.size(0) - my_decided_after(z))(logits)
-    says: say 1, 3, 4, 4, 4
-    That is how many levels agree at the end. Asked is the number of the first of them.
+    says: predict 1, 3, 4, 4, 4
+    That is how many levels agree at the end. Return the number of the first of them.
 one level too far
     … =>
         return my_decided_after(logits) - 1
-    says: say 1, 3, 4, 4, 4
-    That level still says something else: the one above it is the first that agrees.
+    says: predict 1, 3, 4, 4, 4
+    That level still predicts something else. The one above it is the first that agrees.
 """
 
 HARMLESS = r"""

@@ -61,7 +61,7 @@ def _next_that_fits(answers, words, control):
 
 def test_c_experiment(answer):
     """in the experiment, `it` refers to the other noun in the donor"""
-    note = "Sentence 0 means noun 0: the next that means noun 1 is sentence 2."
+    note = "In sentence 0 the answer is 0. The next sentence whose answer is 1 is sentence 2."
     where = f"{_FIVE}, control=False"
     same(answer(ANSWERS, WORDS, False), [2, 2, 3, 4, 0], where, note=note)
 
@@ -69,8 +69,8 @@ def test_c_experiment(answer):
 def test_c_control(answer):
     """in the control, it refers to the same noun, with another word"""
     note = (
-        "Sentence 1 has the answer of sentence 0, but its word too: nothing strange would be put "
-        "in. Sentence 3 is the next with another word."
+        "Sentence 1 has the same answer as sentence 0, but also the same word, so nothing foreign "
+        "would be put in. The next sentence with another word is sentence 3."
     )
     where = f"{_FIVE}, control=True"
     same(answer(ANSWERS, WORDS, True), [3, 3, 4, 0, 2], where, note=note)
@@ -79,7 +79,7 @@ def test_c_control(answer):
 def test_c_other_word(answer):
     """with another word in the experiment as well"""
     answers, words = torch.tensor([0, 1, 1]), torch.tensor([5, 5, 6])
-    note = "`wide` can mean either noun, in different sentences: a donor has another word."
+    note = "The same word can point to either noun, but a donor must have another word."
     agrees(answer, _next_that_fits, answers, words, False, note=note)
 
 
@@ -104,7 +104,10 @@ def test_c_many(answer):
         for control in (True, False):
             agrees(answer, _next_that_fits, answers, words, control)
     got = answer(ANSWERS, WORDS, True)
-    expect(isinstance(got, torch.Tensor), f"{_FIVE}, you return {type(got).__name__}, no tensor")
+    expect(
+        isinstance(got, torch.Tensor),
+        f"{_FIVE}, you return {type(got).__name__}, expected a tensor",
+    )
     expect(got.dtype == torch.int64, f"{_FIVE}, the dtype is {got.dtype}, expected torch.int64")
 
 
@@ -129,20 +132,20 @@ MISTAKES = r"""
 the control takes the same word
     … =>
         return _donors(lambda a, w, c, i, j: (a[i] == a[j]) == c and (c or w[i] != w[j]))(answers, words, control)
-    says: nothing strange would be put
-    With the same adjective the patch puts in nearly what was there: a control that can't fail.
-    It has to have another one.
+    says: nothing foreign 
+    With the same adjective, the patch puts in nearly what was there, so the control can't fail.
+    The donor must have another adjective.
 the experiment takes the same word
     … =>
         return _donors(lambda a, w, c, i, j: (a[i] == a[j]) == c and (not c or w[i] != w[j]))(answers, words, control)
-    says: can mean either noun
-    The donor's adjective has to be another one in the experiment too, or the two differ in more
-    than one thing.
+    says: can point to either noun
+    The donor must have another adjective in the experiment as well, or experiment and control
+    differ in more than one thing.
 experiment and control exchanged
     … =>
         return (lambda a, w, c: my_donors(a, w, not c))(answers, words, control)
     says: control=False
-    The experiment's donors mean another noun, the control's the same.
+    In the experiment the donor's answer differs, and in the control it is the same.
 it stops at the end
     … =>
         return _donors(_right, around=False)(answers, words, control)

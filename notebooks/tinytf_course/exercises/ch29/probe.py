@@ -66,21 +66,24 @@ def _fitted_to(y):
 
 
 def test_p_test_states(answer):
-    """it scores the states of the test"""
+    """it scores the test states"""
     test = torch.tensor([[2.0]])
     where = f"{_LINE}, test_x={short(test)}, ridge=2"
     got = tensor(answer(STATES, CLASSES, test, 2.0), where)
-    note = "One state is asked about, and there are two classes."
+    note = "There is one test state, and there are two classes."
     expect(
-        tuple(got.shape) == (1, 2), f"{where}, the shape is {tuple(got.shape)}, not (1, 2). {note}"
+        tuple(got.shape) == (1, 2),
+        f"{where}, the shape is {tuple(got.shape)}, expected (1, 2). {note}",
     )
 
 
 def test_p_mean(answer):
-    """at the mean of the known states, the scores are the classes' shares"""
+    """at the mean of the training states, the scores are the classes' shares"""
     test = torch.tensor([[2.0]])
     where = f"{_LINE}, test_x={short(test)}, ridge=2"
-    note = "2 is the mean of x; the offset is not held down, so there the scores are the shares."
+    note = (
+        "2 is the mean of x. The ridge does not apply to the offset, so the scores are the shares."
+    )
     same(answer(STATES, CLASSES, test, 2.0), [[2 / 3, 1 / 3]], where, 1e-4, note)
 
 
@@ -96,13 +99,13 @@ def test_p_slope(answer):
 
 
 def test_p_blind(answer):
-    """a state's score does not depend on the other states of the test"""
+    """a state's score does not depend on the other test states"""
     test = torch.tensor([[7.0], [2.0]])
     where = f"{_LINE}, ridge=2, for the state 7"
     alone = tensor(answer(STATES, CLASSES, test[:1], 2.0), where)
     beside = tensor(answer(STATES, CLASSES, torch.tensor([[7.0], [900.0]]), 2.0), where)
     expect(alone.shape == (1, 2) and beside.shape == (2, 2), f"{where}, the shapes are wrong")
-    note = "The test states must not take part in the fit, nor in the mean."
+    note = "The test states must not be used in the fit or in the mean."
     same(beside[0], alone[0], f"{where} beside the state 900", 1e-4, note)
 
 
@@ -114,7 +117,7 @@ def test_p_many(answer):
         y = torch.arange(n).mul(7).add(seed) % classes
         test = numbers(4, c, seed=seed + 20, dtype=torch.float64)
         agrees(answer, _least_squares, x, y, test, ridge, tolerance=1e-11)
-    missing = torch.tensor([0, 3, 3, 0, 1])  # nobody is of class 2
+    missing = torch.tensor([0, 3, 3, 0, 1])  # no state has class 2
     x = numbers(5, 2, seed=3, dtype=torch.float64)
     agrees(answer, _least_squares, x, missing, x[:2] + 1, 0.3, tolerance=1e-11)
 
@@ -146,15 +149,15 @@ def _probe(mean_of="x", ridge=True, offset=True, score="test"):
 
 
 MISTAKES = r"""
-graded on its training states
+scored on its training states
     … =>
         return _probe(score="x")(x, y, test_x, ridge)
-    says: One state is asked about
-    It scores x, the states it was fitted to. Those it knows. Score test_x.
+    says: There is one test state
+    It scores x, the states to which it was fitted. Score test_x.
 the mean has seen the test states
     … =>
         return _probe(mean_of="both")(x, y, test_x, ridge)
-    says: must not take part
+    says: must not be used
     Take the mean of x alone.
 no ridge
     … =>
@@ -173,7 +176,7 @@ the offset is held down
         held = ridge * torch.eye(x.size(1)).to(x)
         return test_x @ torch.linalg.solve(x.T @ x + held, x.T @ wanted)
     says: the scores are the shares
-    A column of ones is a way to have an offset, but its weight must not be held down.
+    A column of ones can serve as the offset, but the ridge must not apply to its weight.
 """
 
 HARMLESS = r"""

@@ -79,7 +79,7 @@ def test_t_own_place(answer):
 def test_t_nothing_else(answer):
     """nothing else changes, in any row"""
     got = tensor(answer(VALUES, AT)(X.clone()), _PATCH)
-    note = "`x[:, at]` takes every place in `at` from every row: a patch that leaks."
+    note = "`x[:, at]` picks every position of `at` in every row, so the patch leaks."
     same(got[..., 0], [[1, 0, 0], [0, 0, 6]], _PATCH, note=note)
 
 
@@ -88,7 +88,7 @@ def test_t_callers_own(answer):
     x, values = numbers(2, 3, 2, seed=1), numbers(2, 3, 2, seed=2)
     before, kept = x.clone(), values.clone()
     out = tensor(answer(values, AT)(x), "for random x")
-    note = "What a module computed may be another run's record, or wanted for the gradient."
+    note = "The caller's tensor may be the record of another run, or be needed for the gradient."
     same(x, before, "after the patch, for the caller's x", note=note)
     same(values, kept, "after the patch, for the caller's values", note=note)
     expect(out.data_ptr() != x.data_ptr(), "the result is the caller's x itself: return a copy")
@@ -125,17 +125,17 @@ def test_t_kinds(answer):
     gradients(run, _patched, numbers(3, 4, 2, seed=3), at, numbers(3, 4, 2, seed=4))
 
 
-@hint("Write the row in, or choose with `where`: 0 times infinity is NaN.")
+@hint("Assign the vector, or choose with `where`: 0 times infinity is NaN.")
 def test_t_exact(answer):
-    """what stays and what comes is exact, beside huge numbers and infinities, too"""
+    """what is kept and what is put in is exact, even beside huge numbers and infinities"""
     x = X.clone()
     x[0, 0], x[1, 2] = 1e9, -1e9
     got = tensor(answer(VALUES, AT)(x), _PATCH)[..., 0]
-    same(got, [[1, 0, 0], [0, 0, 6]], f"{_PATCH} but for ±1e9 at the places patched")
+    same(got, [[1, 0, 0], [0, 0, 6]], f"{_PATCH} except for ±1e9 at the patched positions")
     x, values = X.clone(), VALUES.clone()
     x[0, 0], x[0, 1], values[1, 1] = math.nan, math.inf, math.inf
     got = tensor(answer(values, AT)(x), _PATCH)[..., 0]
-    where = "for x that holds infinity at (0, 1) and NaN at (0, 0), the place of row 0's patch"
+    where = "for x with infinity at (0, 1) and NaN at (0, 0), the position patched in row 0"
     same(got, [[1, math.inf, 0], [0, 0, 6]], where)
 
 
@@ -148,8 +148,9 @@ it leaks into the other rows
             return patched
 
         return change
-    says: a patch that leaks
-    `[:, at]` patches each row at the places of all rows. Pair rows and places: `[rows, at]`.
+    says: so the patch leaks
+    `[:, at]` patches each row at the positions of all rows. Pair rows and positions: `[rows,
+    at]`.
 in place
     … =>
         def change(x):
@@ -173,20 +174,20 @@ values of row 0
         return change
     says: the two patched numbers are
     Every row has its own values: `values[rows, at]`.
-from the place on
+from the position on
     … =>
         def change(x):
             later = torch.arange(x.size(1)) >= at[:, None]
             return torch.where(later[..., None], values.to(x.dtype), x)
 
         return change
-    says: a patch that leaks
-    One vector is exchanged, not all that follow.
+    says: so the patch leaks
+    Only one vector is replaced, not all that follow.
 no gradient to the values
     … =>
         return my_transplant(values.detach(), at)
     says: no gradient reaches `values`
-    Nothing asks for `detach` here.
+    Gradients must reach `values`, so don't detach them.
 blended by 0 and 1
     … =>
         def change(x):
@@ -194,8 +195,9 @@ blended by 0 and 1
             return x * (1 - there) + values.to(x) * there
 
         return change
-    says: that holds infinity
-    0 times infinity is NaN, and 0 times NaN, too. Write the row in, or choose by `torch.where`.
+    says: with infinity at
+    0 times infinity is NaN, and so is 0 times NaN. Assign the vector, or choose with
+    `torch.where`.
 the difference added
     … =>
         def change(x):
@@ -203,7 +205,7 @@ the difference added
             return x + there * (values.to(x) - x)
 
         return change
-    says: but for ±1e9
+    says: except for ±1e9
     x + (v - x) is v only on paper: beside a huge x the digits of v are rounded away.
 """
 
