@@ -25,7 +25,7 @@ def my_nearest(vectors, query, k):
     return cosines.topk(k).indices
 
 
-def ids_of(got, where):
+def _ids_of(got, where):
     """Return the answer as a list of ints; expect it to be one."""
     got = got.tolist() if isinstance(got, torch.Tensor) else got
     expect(isinstance(got, list | tuple), f"{where}, you return {got!r}, expected a list of ids")
@@ -35,10 +35,10 @@ def ids_of(got, where):
     return got
 
 
-def gives_ids(answer, arguments, expected, note=""):
+def _gives_ids(answer, arguments, expected, note=""):
     """Expect these ids for these arguments."""
     where = given(answer, arguments)
-    got = ids_of(answer(*arguments), where)
+    got = _ids_of(answer(*arguments), where)
     note = f" {note}" if note else ""
     expect(got == expected, f"{where}, you get {short(got)}, expected {short(expected)}.{note}")
 
@@ -60,7 +60,7 @@ def _by_angle(vectors, query, k):
 
 
 def _is_nearest(answer, vectors, query, k, note=""):
-    gives_ids(answer, (vectors, query, k), _by_angle(vectors, query, k), note)
+    _gives_ids(answer, (vectors, query, k), _by_angle(vectors, query, k), note)
 
 
 def test_nearest_two(answer):
@@ -71,7 +71,7 @@ def test_nearest_two(answer):
 def test_not_itself(answer):
     """a word is not its own neighbour"""
     where = given(answer, (WORDS, 3, 1))
-    got = ids_of(answer(WORDS, 3, 1), where)
+    got = _ids_of(answer(WORDS, 3, 1), where)
     expect(got != [3], f"{where}, you get {got}: that is the query itself")
     _is_nearest(answer, WORDS, 3, 1)
 
@@ -91,16 +91,16 @@ def test_same_direction(answer):
     """a vector with the same direction is a neighbour, whichever row it is"""
     vectors = torch.tensor([[2.0, 0.0], [0.0, 3.0], [4.0, 0.0], [1.0, 1.0]])
     note = "Rows 0 and 2 point the same way."
-    gives_ids(answer, (vectors, 0, 2), [2, 3], note)
-    gives_ids(answer, (vectors, 2, 2), [0, 3], note)
+    _gives_ids(answer, (vectors, 0, 2), [2, 3], note)
+    _gives_ids(answer, (vectors, 2, 2), [0, 3], note)
 
 
 def test_opposite(answer):
     """a vector with the opposite direction is still a candidate"""
-    vectors = torch.tensor([[2.0, 0.0], [-1.0, 0.0]])
-    note = "Row 1 points the other way."
-    gives_ids(answer, (vectors, 0, 1), [1], note)
-    gives_ids(answer, (vectors, 1, 1), [0])
+    vectors = torch.tensor([[2.0, 0.0], [-1.0, 0.0], [-1.0, 1.0]])
+    note = "Rows 0 and 1 point in opposite directions."
+    _gives_ids(answer, (vectors, 0, 2), [2, 1], note)
+    _gives_ids(answer, (vectors, 1, 2), [2, 0], note)
 
 
 def test_close(answer):
@@ -116,8 +116,8 @@ def test_close(answer):
 
 def test_zeros(answer):
     """a row of zeros points nowhere: its cosine is 0"""
-    vectors = torch.tensor([[1.0, 0.0], [0.0, 0.0], [1.0, 1.0], [-1.0, 0.5]])
-    note = "Row 1 is zeros, as padding is: beside row 0, and behind row 2."
+    vectors = torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [-1.0, 0.5]])
+    note = "Row 2 is zeros, as padding is: behind row 1, and before row 3."
     _is_nearest(answer, vectors, 0, 3, note)
 
 
@@ -131,115 +131,75 @@ def test_in_a_crowd(answer):
     _is_nearest(answer, numbers(6, 9, seed=3, dtype=torch.float64), 2, 5)
 
 
-def _variant(similarity, largest=True, itself=False):
-    def nearest(vectors, query, k):
-        scores = similarity(vectors, vectors[query])
-        if not itself:
-            scores[query] = -torch.inf if largest else torch.inf
-        return scores.topk(k, largest=largest).indices
-
-    return nearest
-
-
-def _cosine(vectors, q):
-    return F.normalize(vectors, dim=-1) @ F.normalize(q, dim=-1)
-
-
 MISTAKES = r"""
 dot product
-    … =>
-        return _variant(lambda v, q: v @ q)(vectors, query, k)
+    F.normalize(vectors, dim=-1) => vectors
+    -2.0 => -torch.inf
     says: Row 1 is long
     Without dividing by the norms long vectors win, and frequent words have long vectors.
 opposite is near
-    … =>
-        return _variant(lambda v, q: _cosine(v, q).abs())(vectors, query, k)
+    unit @ unit[query] => (unit @ unit[query]).abs()
     says: Row 4 is opposite
     A cosine of −1 is the farthest there is: leave its sign.
 cosines for ids
-    … =>
-        return (
-                                      _cosine(vectors, vectors[query])[
-                my_nearest(vectors, query, k)
-            ]
-        )
+    .indices => .values
     says: for vectors=
     The result should be the ids of the rows: `topk` returns `values` and `indices`.
 includes the query
-    … =>
-        return _variant(_cosine, itself=True)(vectors, query, k)
+    cosines[query] = -2.0 =>
     says: that is the query itself
     Every word is nearest to itself; leave its row out.
 farthest first
-    … =>
-        return _variant(_cosine, largest=False)(vectors, query, k)
+    -2.0 => 2.0
+    topk(k) => topk(k, largest=False)
     says: Row 4 is opposite
     A cosine is a similarity: large is near. A distance would be the other way round.
 distance in space
-    … =>
-        return _variant(lambda v, q: -(v - q).norm(dim=-1))(vectors, query, k)
+    F.normalize(vectors, dim=-1) => vectors
+    unit @ unit[query] => -(unit - unit[query]).norm(dim=-1)
+    -2.0 => -torch.inf
     says: the angle counts
     Euclidean distance mixes in the lengths. Among vectors of length 1 the two agree.
 norms of the columns
-    … =>
-        unit = vectors / vectors.norm(dim=0, keepdim=True)
-        cosines = unit @ unit[query]
-        cosines[query] = -2.0
-        return cosines.topk(k).indices
+    dim=-1 => dim=0
     says: the angle counts
     `dim=0` divides each column by its norm. A word is a row: `dim=-1`, and `keepdim=True` so
     that the shapes meet.
 the best comes last
-    … =>
-        return my_nearest(vectors, query, k).flip(0)
+    .indices => .indices.flip(0)
     says: you get [1, 2], expected [2, 1]
     These are the right words in the wrong order: the largest cosine comes first.
 in the order of the ids
-    … =>
-        return my_nearest(vectors, query, k).sort().values
+    .indices => .indices.sort().values
     says: you get [1, 2, 3, 4, 5]
     These are the right words, but sorted by id: the largest cosine comes first.
 zero for itself
-    … =>
-        cosines = _cosine(vectors, vectors[query])
-        cosines[query] = 0.0
-        return cosines.topk(k).indices
+    -2.0 => 0.0
     says: Row 4 is opposite
     A cosine can be negative: 0 puts the query before every word with a negative cosine. Take a
     number below -1.
 the row is dropped, and the ids move up
-    … =>
-        others = torch.cat([vectors[:query], vectors[query + 1 :]])
-        return _cosine(others, vectors[query]).topk(k).indices
+    unit @ unit[query] => torch.cat([unit[:query], unit[query + 1 :]]) @ unit[query]
+    cosines[query] = -2.0 =>
     says: the angle counts
     Without the query's row the ids after it are one too small. Keep the row, and give it a
     cosine that can't win.
 minus one for itself
-    … =>
-        cosines = _cosine(vectors, vectors[query])
-        cosines[query] = -1.0
-        return cosines.topk(k).indices
-    says: Row 1 points the other way
+    -2.0 => -1.0
+    says: in opposite directions
     -1 is a cosine, too, that of the opposite direction. Take a number below it.
 0 divided by 0
-    … =>
-        unit = vectors / vectors.norm(dim=-1, keepdim=True)
-        cosines = unit @ unit[query]
-        cosines[query] = -2.0
-        return cosines.topk(k).indices
-    says: Row 1 is zeros
+    F.normalize(vectors, dim=-1) => vectors / vectors.norm(dim=-1, keepdim=True)
+    says: Row 2 is zeros
     A row of zeros has length 0, and 0/0 is NaN, which `topk` takes for the largest number, so
     padding would be the nearest neighbour of every word. `F.normalize` leaves zeros 0.
 rounded to two digits
-    … =>
-        cosines = _cosine(vectors, vectors[query])
-        cosines[query] = -2.0
-        return cosines.round(decimals=2).topk(k).indices
+    unit @ unit[query] => (unit @ unit[query]).round(decimals=2)
     says: almost as near
     Neighbours may differ in the fifth digit: sort by the cosines themselves.
 the first is dropped
-    … =>
-        return _cosine(vectors, vectors[query]).topk(k + 1).indices[1:]
+    cosines[query] = -2.0 =>
+    topk(k).indices => topk(k + 1).indices[1:]
     says: Rows 0 and 2 point the same way
     `topk(k + 1)[1:]` assumes that the query comes first. A vector with the same direction may
     precede it, and then the query stays and the neighbour is dropped.

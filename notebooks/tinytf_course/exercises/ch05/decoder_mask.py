@@ -98,76 +98,57 @@ def test_mask_elsewhere(answer):
     travels(answer, IDS)
 
 
-def _triangle(ids, diagonal=0):
-    return torch.ones(ids.size(1), ids.size(1), dtype=torch.bool).tril(diagonal)
-
-
-def _real_keys(ids, pad_id):
-    return (ids != pad_id)[:, None, None, :]
-
-
 MISTAKES = r"""
 look-ahead inverted
-    … =>
-        return ~_triangle(ids) & _real_keys(ids, pad_id)
+    return causal => return ~causal
     says: a later key is hidden
     `triu(1)` marks the future; here it came in as what may be attended to. Such a model sees
     only the future: training looks perfect, generation gets nothing right.
 padding forgotten
-    … =>
-        return _triangle(ids).expand(ids.size(0), 1, -1, -1)
+    causal & (ids != pad_id)[:, None, None, :] => causal.expand(len(ids), 1, -1, -1)
     says: padding is never attended to
     Padding on the right lies in the future of every word, so the causal mask happens to hide
     it. Padding on the left, or in the middle, is attended to.
 diagonal excluded
-    … =>
-        return _triangle(ids, -1) & _real_keys(ids, pad_id)
+    tril() => tril(-1)
     says: a position may attend to itself
     `tril(-1)` hides the diagonal too. The input is already shifted by one, so a position may
     see itself; otherwise the first one has nothing to see.
 no axis for the heads
-    … =>
-        return _triangle(ids) & (ids != pad_id)[:, None, :]
+    [:, None, None, :] => [:, None, :]
     says: lines its batch up with their heads
     Broadcasting aligns shapes from the right, so (B, T, T) meets (B, H, T, T) as (1, B, T, T).
     It crashes, unless B equals H: then head h silently gets the mask of sentence h.
 True means hide
-    … =>
-        return ~(_triangle(ids) & _real_keys(ids, pad_id))
+    causal & (ids != pad_id) => ~causal | (ids == pad_id)
     says: a later key is hidden
     This is the opposite convention, that of `nn.MultiheadAttention`. In this course True means
     “may attend”.
 the future in place of the past
-    … =>
-        return (
-            torch.ones(ids.size(1), ids.size(1), dtype=torch.bool).triu()
-            & _real_keys(ids, pad_id)
-        )
+    tril() => triu()
     says: a later key is hidden
     `triu` keeps what is above the diagonal, where the key is later than the query. What may be
     seen lies below: `tril`.
 padding hides queries, not keys
-    … =>
-        return _triangle(ids) & (ids != pad_id)[:, None, :, None]
+    [:, None, None, :] => [:, None, :, None]
     says: padding is never attended to
     Padding has to be hidden as a key, along the last axis, where the softmax runs.
 padding hides queries too
-    … =>
-        return _triangle(ids) & _real_keys(ids, pad_id) & (ids != pad_id)[:, None, :, None]
+    return causal => return causal & (ids != pad_id)[:, None, :, None]
     says: an earlier word may be attended to
     Hiding padding as a key is enough. What a padded query finds is never read, and an empty row
     is a chance for NaN.
+a triangle on the CPU
+    , device=ids.device =>
+    says: on another device
+    `torch.ones` is on the CPU unless it is told otherwise: give it `device=ids.device`.
 """
 
 HARMLESS = r"""
-causal = torch.ones(T, T, dtype=torch.bool, device=ids.device).tril() => causal = torch.ones(T, T, dtype=torch.bool, device=ids.device).tril().detach()
+… => ….detach()…
     whole numbers and booleans carry no gradient
-return causal & (ids != pad_id)[:, None, None, :] => return (causal & (ids != pad_id)[:, None, None, :]).detach()
+… => …ids.detach()…
     whole numbers and booleans carry no gradient
-return causal & (ids != pad_id)[:, None, None, :] => return causal.detach() & (ids != pad_id)[:, None, None, :]
-    whole numbers and booleans carry no gradient
-return causal & (ids != pad_id)[:, None, None, :] => return causal & (ids.detach() != pad_id)[:, None, None, :]
-    whole numbers and booleans carry no gradient
-return causal & (ids != pad_id)[:, None, None, :] => return causal & (ids.float() != pad_id)[:, None, None, :]
+… => …ids.float()…
     a vocabulary is below 2^24
 """

@@ -47,8 +47,8 @@ def test_cold(answer):
 
 def test_near(answer):
     """at low temperatures, keys that are close to the best one still count"""
-    for temperature, share, note in ((0.001, 0.952574, "3"), (0.09, 0.508333, "0.0333")):
-        note = f"The scores differ by 0.003 / {temperature} = {note}."
+    for temperature, share in ((0.001, 0.952574), (0.09, 0.508333), (1.0, 0.50075)):
+        note = f"The scores differ by 0.003 / {temperature} = {0.003 / temperature:.3g}."
         agrees(answer, [share], torch.ones(1), torch.tensor([[0.0], [0.003]]),
                torch.tensor([[0.0], [1.0]]), temperature, note=note)  # fmt: skip
     keys, values = torch.tensor([[0.0], [2e-5]]), torch.tensor([[0.0], [1.0]])
@@ -95,67 +95,54 @@ def test_gradients_of_lookup(answer):
 
 MISTAKES = r"""
 temperature multiplies
-    … =>
-        return (keys @ query * temperature).softmax(0) @ values
+    / temperature => * temperature
     says: Key 0 matches best
     A low temperature has to sharpen: divide by it, so that differences grow.
 temperature ignored
-    … =>
-        return (keys @ query).softmax(0) @ values
+     / temperature =>
     says: Key 0 matches best
     The answer is the same at every temperature: divide the scores by it.
 softmax of the values
-    … =>
-        return (keys @ query / temperature) @ values.softmax(0)
+    .softmax(0) =>
+    @ values => @ values.softmax(0)
     says: temperature=1, you get
     The softmax turns scores into weights; the values are what gets averaged.
 cosines for dot products
-    … =>
-        return (torch.cosine_similarity(keys, query[None]) / temperature).softmax(0) @ values
+    keys @ query => torch.cosine_similarity(keys, query[None])
     says: temperature=1, you get
     The score is the dot product `keys @ query`: a longer key, or query, makes it larger.
 returns the weights
-    … =>
-        return (keys @ query / temperature).softmax(0)
+     @ values =>
     says: the shape is (3,), expected (2,)
     These weights say how much of each value to take; the last step is `weights @ values`.
 hard lookup
-    … =>
-        return values[(keys @ query).argmax()]
+    weights @ values => values[weights.argmax()]
     says: All keys count alike
     That is the limit at temperature 0. It has no gradient, so nothing could be learned.
 exponentials overflow
-    … =>
-        weights = (keys @ query / temperature).exp()
-        return weights / weights.sum() @ values
+    softmax(0) => exp()
+    weights @ values => weights / weights.sum() @ values
     says: you get [nan, nan]
     exp(1000) is infinite, and inf/inf is NaN. `softmax` subtracts the largest score first,
     which changes nothing but the range.
 the temperature squared
-    … =>
-        return (keys @ query / temperature**2).softmax(0) @ values
+    / temperature => / temperature**2
     says: temperature=0.5
     Scores are divided by the temperature itself. At 1, and near 0 or far above 1, its square
     does almost the same; in between it does not.
 a floor under the temperature
-    … =>
-        return (keys @ query / max(temperature, 0.01)).softmax(0) @ values
+    / temperature => / max(temperature, 0.01)
     says: 0.003 / 0.001
     A floor saves a division by 0 that nobody asked for, and below it the answer is that of
     another temperature.
 the best key alone when it is cold
-    … =>
-        return (
-            values[(keys @ query).argmax()]
-            if temperature < 0.1
-            else (keys @ query / temperature).softmax(0) @ values
-        )
+    return weights => return values[weights.argmax()] if temperature < 0.1 else weights
     says: 0.003 / 0.001
-    The best key alone is what the result goes to, not what it is: keys that are as close as the
-    temperature still share.
+    The best key alone is what the result goes to, not what it is: keys whose scores differ by no
+    more than the temperature still share.
 """
 
 HARMLESS = r"""
-weights = (keys @ query / temperature).softmax(0) => weights = (keys @ query / temperature).softmax(-1)
+… => weights = (keys @ query / temperature).softmax(-1)
     the scores have one axis
 """

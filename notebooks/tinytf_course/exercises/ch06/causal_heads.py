@@ -1,12 +1,21 @@
 """06.2 repair a causal attention (★★☆, 15 minutes)
 
-Four lines of `suspect`, above, are wrong although the shape of its output is right. Write
+`suspect`, above, returns the right shape, and yet its past moves when the last token changes. Write
 `my_causal_heads(x, w_q, w_k, w_v, w_o, num_heads)`, which does what `suspect` should: copy the
-function and repair it line by line. The projections are `(C, C)` matrices that multiply from the
-right, without biases, and the scores may be very large.
+function, find what is wrong, and repair it.
 
-Hint: Ask of each line in turn: which features does a head hold? How wide is a head's query? What do
-the weights of a row sum to? Whose outputs end up side by side?
+<details><summary>The rule in detail</summary>
+
+The projections are `(C, C)` matrices that multiply from the right, without biases. The scores may
+be very large, and all is computed on the device of `x`.
+
+</details>
+
+Hint: There is more than one fault. Give `suspect` one head, and only the mask is at work: what do
+the weights of a row sum to? Then give it several, and change one feature of one token.
+
+Hint: Four lines are wrong. Ask of each in turn: which features does a head hold? How wide is a
+head's query? What do the weights of a row sum to? Whose outputs end up side by side?
 """
 
 import math
@@ -30,35 +39,22 @@ def my_causal_heads(x, w_q, w_k, w_v, w_o, num_heads):
     return (weights @ v).transpose(1, 2).flatten(2) @ w_o  # (B, H, T, D) -> (B, T, C)
 
 
-def torchs_heads(x, memory, w_q, w_k, w_v, w_o, num_heads):
+def _causal(x, w_q, w_k, w_v, w_o, num_heads):
     """torch's own, whose maps multiply from the left and whose words come first."""
-    memory = memory.transpose(0, 1)
+    words = x.transpose(0, 1)
+    later = torch.ones(len(words), len(words), dtype=torch.bool).triu(1)  # True = hidden
     out, _ = multi_head_attention_forward(
-        x.transpose(0, 1), memory, memory, x.size(-1), num_heads,
+        words, words, words, x.size(-1), num_heads,
         torch.cat([w_q.T, w_k.T, w_v.T]), None, None, None, False, 0.0, w_o.T, None,
-        training=False, need_weights=False,
+        training=False, need_weights=False, attn_mask=later,
     )  # fmt: skip
     return out.transpose(0, 1)
 
 
-def random_inputs(b, t, s, c, seed, scale=1.0, dtype=torch.float32):
-    """x, memory and four maps of random numbers."""
-    maps = numbers(4, c, c, seed=seed, scale=c**-0.5, dtype=dtype).unbind()
-    x = numbers(b, t, c, seed=seed + 1, scale=scale, dtype=dtype)
-    return x, numbers(b, s, c, seed=seed + 2, scale=scale, dtype=dtype), *maps
-
-
-def _causal(x, w_q, w_k, w_v, w_o, num_heads):
-    """Word by word, each with a memory of the words up to itself: there is nothing to hide."""
-    words = range(x.size(1))
-    maps = (w_q, w_k, w_v, w_o, num_heads)
-    return torch.cat([torchs_heads(x[:, t : t + 1], x[:, : t + 1], *maps) for t in words], dim=1)
-
-
-def _alone(b, t, c, seed, **how):
+def _inputs(b, t, c, seed, scale=1.0, dtype=torch.float32):
     """x and four maps of random numbers."""
-    x, _, *maps = random_inputs(b, t, 1, c, seed, **how)
-    return x, *maps
+    maps = numbers(4, c, c, seed=seed, scale=c**-0.5, dtype=dtype).unbind()
+    return numbers(b, t, c, seed=seed + 1, scale=scale, dtype=dtype), *maps
 
 
 def _repaired(answer, wrong, *arguments):
@@ -69,23 +65,23 @@ def _repaired(answer, wrong, *arguments):
 def test_one_word(answer):
     """a word that is alone gets its own value, through w_v and w_o"""
     wrong = "a word that is alone: its weight is 1, and every row is x @ w_v @ w_o"
-    _repaired(answer, wrong, *_alone(1, 1, 2, seed=71), 1)
-    _repaired(answer, wrong, *_alone(3, 1, 4, seed=72), 2)
+    _repaired(answer, wrong, *_inputs(1, 1, 2, seed=71), 1)
+    _repaired(answer, wrong, *_inputs(3, 1, 4, seed=72), 2)
 
 
 @hint("Do the weights that are left in a row sum to 1? With one head, only the mask is at work.")
 def test_first_word(answer):
     """with one head, no word sees a later one, and its weights sum to 1"""
     wrong = "no word should see a later one, and weights should sum to 1. Row 0 is x[0] @ w_v @ w_o"
-    _repaired(answer, wrong, *_alone(1, 3, 2, seed=73), 1)
-    _repaired(answer, wrong, *_alone(2, 5, 4, seed=74), 1)
+    _repaired(answer, wrong, *_inputs(1, 3, 2, seed=73), 1)
+    _repaired(answer, wrong, *_inputs(2, 5, 4, seed=74), 1)
 
 
 @hint("Change the last word: does a word before it move, and in which head?")
 def test_leak(answer):
     """with several heads, the past does not move when the last word changes"""
     for b, t, c, heads in ((1, 2, 2, 2), (2, 5, 6, 3)):
-        x, *maps = _alone(b, t, c, seed=75 + t)
+        x, *maps = _inputs(b, t, c, seed=75 + t)
         changed = x.clone()
         changed[:, -1] += 1
         where = f"for x of shape {(b, t, c)} and num_heads={heads}"
@@ -100,166 +96,120 @@ def test_leak(answer):
 def test_causal_heads(answer):
     """each head has its own slice of every word, and scores of its own"""
     wrong = "head h should have slice h of every word, and scores of its own"
-    _repaired(answer, wrong, *_alone(1, 2, 2, seed=81), 2)
-    _repaired(answer, wrong, *_alone(1, 3, 4, seed=82), 2)
-    _repaired(answer, wrong, *_alone(2, 5, 6, seed=83), 3)
-    _repaired(answer, wrong, *_alone(3, 4, 8, seed=84), 4)
+    _repaired(answer, wrong, *_inputs(1, 2, 2, seed=81), 2)
+    _repaired(answer, wrong, *_inputs(1, 3, 4, seed=82), 2)
+    _repaired(answer, wrong, *_inputs(2, 5, 6, seed=83), 3)
+    _repaired(answer, wrong, *_inputs(3, 4, 8, seed=84), 4)
 
 
 def test_causal_large(answer):
     """scores in the thousands, and beyond 1e9, give no NaN, and hide as well"""
     note = "All that a word may see can have a weight of 0 before later words are hidden."
-    agrees(answer, _causal, *_alone(2, 4, 4, seed=85, scale=300.0), 2, tolerance=1e-3, note=note)
+    agrees(answer, _causal, *_inputs(2, 4, 4, seed=85, scale=300.0), 2, tolerance=1e-3, note=note)
     note = "A later word is hidden whatever the scores are: a fill of -1e9 is not low enough."
-    agrees(answer, _causal, *_alone(2, 4, 4, seed=85, scale=1e6, dtype=torch.float64), 2, note=note)
+    agrees(
+        answer, _causal, *_inputs(2, 4, 4, seed=85, scale=1e6, dtype=torch.float64), 2, note=note
+    )
 
 
 def test_causal_dtype(answer):
     """it works in float64, and where its arguments are"""
-    agrees(answer, _causal, *_alone(2, 3, 4, seed=86, dtype=torch.float64), 2)
-    travels(answer, *_alone(2, 3, 4, seed=87), 2)
+    agrees(answer, _causal, *_inputs(2, 3, 4, seed=86, dtype=torch.float64), 2)
+    travels(answer, *_inputs(2, 3, 4, seed=87), 2)
 
 
 def test_causal_learns(answer):
     """gradients reach x and every map"""
-    gradients(answer, _causal, *_alone(1, 3, 2, seed=88), 1)
-    gradients(answer, _causal, *_alone(2, 3, 4, seed=89), 2)
-
-
-def _hidden(scores, later):
-    return scores.masked_fill(later, -math.inf).softmax(dim=-1)
-
-
-def _zeroed(scores, later):
-    return scores.softmax(dim=-1).masked_fill(later, 0.0)
-
-
-def _renormalised(scores, later):
-    weights = _zeroed(scores, later)
-    return weights / weights.sum(dim=-1, keepdim=True)
-
-
-def _causal_variant(
-    cut=lambda y, n: y.unflatten(-1, (n, -1)).transpose(1, 2),
-    width=lambda x, q: q.size(-1),
-    hide=_hidden,
-    join=lambda heads, x: heads.transpose(1, 2).flatten(2),
-    triangle=lambda scores: torch.ones_like(scores, dtype=torch.bool).triu(1),
-    out=True,
-):
-    """A `my_causal_heads` with something wrong."""
-
-    def causal_heads(x, w_q, w_k, w_v, w_o, num_heads):
-        q, k, v = (cut(x @ w, num_heads) for w in (w_q, w_k, w_v))
-        scores = q @ k.mT / math.sqrt(width(x, q))
-        joined = join(hide(scores, triangle(scores)) @ v, x)
-        return joined @ w_o if out else joined
-
-    return causal_heads
-
-
-def _by_reshape(y, n):
-    return y.reshape(len(y), n, y.size(1), -1)
-
-
-def _side_by_side(heads, x):
-    return heads.reshape(x.shape)
+    gradients(answer, _causal, *_inputs(1, 3, 2, seed=88), 1)
+    gradients(answer, _causal, *_inputs(2, 3, 4, seed=89), 2)
 
 
 MISTAKES = r"""
 as it stood
     … =>
-        return _causal_variant( cut=_by_reshape, width=lambda x, q: x.size(-1), hide=_zeroed, join=_side_by_side )(x, w_q, w_k, w_v, w_o, num_heads)
+        B, T, C = x.shape
+        q, k, v = ((x @ w).reshape(B, num_heads, T, -1) for w in (w_q, w_k, w_v))
+        weights = (q @ k.mT / math.sqrt(C)).softmax(dim=-1)
+        weights = weights * torch.ones(T, T).tril()
+        return (weights @ v).reshape(B, T, C) @ w_o
     says: Row 0 is x[0] @ w_v @ w_o
     Nothing is repaired yet. Begin with the mask, which one head alone can test.
 split by reshape
-    … =>
-        return _causal_variant(cut=_by_reshape)(x, w_q, w_k, w_v, w_o, num_heads)
+    unflatten(-1, (num_heads, -1)).transpose(1, 2) => reshape(len(x), num_heads, x.size(1), -1)
     says: words before it move by
     `reshape` to (B, H, T, D) only recounts: head 0 gets the first words in pieces. Name the
     axes (B, T, H, D), then transpose.
 scaled by the whole width
-    … =>
-        return _causal_variant(width=lambda x, q: x.size(-1))(x, w_q, w_k, w_v, w_o, num_heads)
+    q.size(-1) => x.size(-1)
     says: position [0, 1,
     A score is a dot product of D numbers, those of one head: divide by √D, not √C.
 masked after the softmax
-    … =>
-        return _causal_variant(hide=_zeroed)(x, w_q, w_k, w_v, w_o, num_heads)
+    .masked_fill(later, -math.inf).softmax(dim=-1) => .softmax(dim=-1).masked_fill(later, 0.0)
     says: Row 0 is x[0] @ w_v @ w_o
     The later words' weights are gone, but they had their share of the 1: a row sums to less,
     and by how much tells what comes later. Hide scores, with -∞, before it.
 joined by reshape
-    … =>
-        return _causal_variant(join=_side_by_side)(x, w_q, w_k, w_v, w_o, num_heads)
+    .transpose(1, 2).flatten(2) => .reshape(x.shape)
     says: words before it move by
     `reshape` from (B, H, T, D) puts different words of one head in a row. Transpose back to (B,
     T, H, D) first.
 no mask
-    … =>
-        return _causal_variant(hide=lambda scores, later: scores.softmax(dim=-1))(x, w_q, w_k, w_v, w_o, num_heads)
+    .masked_fill(later, -math.inf) =>
     says: Row 0 is x[0] @ w_v @ w_o
     Every word sees the later ones.
 the triangle the wrong way round
-    … =>
-        return _causal_variant( triangle=lambda scores: torch.ones_like(scores, dtype=torch.bool).tril(-1) )(x, w_q, w_k, w_v, w_o, num_heads)
+    triu(1) => tril(-1)
     says: Row 0 is x[0] @ w_v @ w_o
     You hide what came before. Above the diagonal the key is later than the query.
 a word does not see itself
-    … =>
-        return _causal_variant( triangle=lambda scores: torch.ones_like(scores, dtype=torch.bool).triu() )(x, w_q, w_k, w_v, w_o, num_heads)
+    triu(1) => triu()
     says: every row is x @ w_v @ w_o
     `triu()` has the diagonal too, so word 0 sees nothing at all: `triu(1)`.
 one word too far
-    … =>
-        return _causal_variant( triangle=lambda scores: torch.ones_like(scores, dtype=torch.bool).triu(2) )(x, w_q, w_k, w_v, w_o, num_heads)
+    triu(1) => triu(2)
     says: Row 0 is x[0] @ w_v @ w_o
     `triu(2)` leaves the next word to be seen, the very one to be predicted: `triu(1)`.
-hidden with -10,000
-    … =>
-        return _causal_variant( hide=lambda scores, later: scores.masked_fill(later, -1e4).softmax(dim=-1) )(x, w_q, w_k, w_v, w_o, num_heads)
+hidden with a low number
+    -math.inf => -1e4
     says: can have a weight of 0 before
-    A score of its own can be lower still. Hide with -∞, or the least number there is.
+    A score of its own can be lower than -100, or -10,000. Hide with -∞, or the least number
+    there is.
 hidden scores set to 0
-    … =>
-        return _causal_variant( hide=lambda scores, later: scores.masked_fill(later, 0.0).softmax(dim=-1) )(x, w_q, w_k, w_v, w_o, num_heads)
+    -math.inf => 0.0
     says: Row 0 is x[0] @ w_v @ w_o
     A score of 0 is a score like any other, and e^0 is 1. Hide with -∞.
 zeroed, and divided by what is left
-    … =>
-        return _causal_variant(hide=_renormalised)(x, w_q, w_k, w_v, w_o, num_heads)
+    .masked_fill(later, -math.inf).softmax(dim=-1) => .softmax(dim=-1).masked_fill(later, 0.0)
+    (weights @ v) => (weights / weights.sum(-1, keepdim=True) @ v)
     says: can have a weight of 0 before
     That is right until a later word takes all the weight: then 0 is divided by 0. Hide the
     scores before the softmax.
 no output map
-    … =>
-        return _causal_variant(out=False)(x, w_q, w_k, w_v, w_o, num_heads)
+     @ w_o =>
     says: every row is x @ w_v @ w_o
     Joined heads lie side by side and have not met: `w_o` lets them mix.
 a mask on the CPU
-    … =>
-        return _causal_variant( triangle=lambda scores: torch.ones(scores.shape, dtype=torch.bool).triu(1) )(x, w_q, w_k, w_v, w_o, num_heads)
+    torch.ones_like(scores, => torch.ones(scores.shape,
     says: device
-    `torch.ones(...)` is on the CPU, wherever `x` is: say `device=x.device`.
+    `torch.ones(...)` is on the CPU, wherever `x` is: give it `device=x.device`.
 weights cut off from the graph
-    … =>
-        return _causal_variant(hide=lambda scores, later: _hidden(scores.detach(), later))(x, w_q, w_k, w_v, w_o, num_heads)
+    scores.masked_fill => scores.detach().masked_fill
     says: for the gradient to
     The numbers are right, but `w_q` and `w_k` would never learn: leave `detach`, `.data` and
     `no_grad` out of it.
 """
 
 HARMLESS = r"""
-later = torch.ones_like(scores, dtype=torch.bool).triu(1) => later = torch.ones_like(scores, dtype=torch.bool).triu(1).detach()
+… => ….triu(1).detach()
     booleans have no gradient to lose
-later = torch.ones_like(scores, dtype=torch.bool).triu(1) => later = torch.ones_like(scores.detach(), dtype=torch.bool).triu(1)
+… => later = torch.ones_like(scores.detach(), …
     only the shape and the device of the scores are taken
-later = torch.ones_like(scores, dtype=torch.bool).triu(1) => later = torch.ones_like(scores.float(), dtype=torch.bool).triu(1)
+… => later = torch.ones_like(scores.float(), …
     only the shape and the device of the scores are taken
-… => ….masked_fill(later.detach(), -math.inf).…
+… => …(later.detach(), …
     booleans have no gradient to lose
-scores = q @ k.mT / math.sqrt(q.size(-1)) => scores = q @ k.mT / math.sqrt(k.size(-1))
+… => …math.sqrt(k.size(-1))
     queries and keys are D wide
-scores = q @ k.mT / math.sqrt(q.size(-1)) => scores = q @ k.mT / math.sqrt(v.size(-1))
+… => …math.sqrt(v.size(-1))
     values are D wide, too
 """

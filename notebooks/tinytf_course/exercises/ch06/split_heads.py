@@ -30,7 +30,7 @@ def _one_by_one(x, num_heads):
 
 
 def _counted(*shape):
-    """The numbers 0, 1, 2, ... in this shape: every one says where it came from."""
+    """The numbers 0, 1, 2, ... in this shape: each shows where it came from."""
     return torch.arange(float(torch.Size(shape).numel())).reshape(shape)
 
 
@@ -73,63 +73,45 @@ def test_split_refuses(answer):
     refuses(answer, _counted(1, 6, 4), 6, note="4 is not 6 × D.")
 
 
-def _checked(split):
-    """A wrong `my_split_heads` that does refuse heads that do not divide."""
-
-    def checked(x, num_heads):
-        if x.size(-1) % num_heads != 0:
-            raise ValueError("not divisible")
-        return split(x, num_heads)
-
-    return checked
-
-
 MISTAKES = r"""
 view without transpose
-    … =>
-        return _checked(lambda x, n: x.view(x.size(0), n, x.size(1), -1))(x, num_heads)
+    unflatten(-1, (num_heads, -1)).transpose(1, 2) => view(len(x), num_heads, x.size(1), -1)
     says: you get [[[[0, 1], [2, 3], [4, 5]], [[6, 7], [8, 9], [10, 11]]]]
     `view` only recounts the numbers in memory: with (B, H, T, D), head 0 gets the first words
     whole, and later words go to other heads. Split the last axis, then transpose.
 heads after the words
-    … =>
-        return _checked(lambda x, n: x.unflatten(-1, (n, -1)))(x, num_heads)
+    .transpose(1, 2) =>
     says: the shape is (1, 3, 2, 2), expected (1, 2, 3, 2)
     With (B, T, H, D), `q @ k.mT` compares the heads of one word with each other, and no word
     sees another. Transpose the words and the heads.
 interleaved
-    … =>
-        return _checked(lambda x, n: x.unflatten(-1, (-1, n)).permute(0, 3, 1, 2))(x, num_heads)
+    (num_heads, -1)).transpose(1, 2) => (-1, num_heads)).permute(0, 3, 1, 2)
     says: you get [[[[0, 2], [4, 6], [8, 10]]
     Head h took every H-th number. A model trained so would work, but weights from anywhere else
     would not fit: heads are slices.
 words and widths swapped
-    … =>
-        return _checked(lambda x, n: x.unflatten(-1, (n, -1)).permute(0, 2, 3, 1))(x, num_heads)
+    transpose(1, 2) => permute(0, 2, 3, 1)
     says: the shape is (1, 2, 2, 3), expected (1, 2, 3, 2)
     The last axis has to be the width D, the one that the dot product sums over.
 sentences and heads mixed
-    … =>
-        return _checked(lambda x, n: torch.stack(x.chunk(n, -1)).view(len(x), n, x.size(1), -1))(x, num_heads)
+    x.unflatten(-1, (num_heads, -1)) => torch.stack(x.chunk(num_heads, -1))
+    transpose(1, 2) => view(len(x), num_heads, x.size(1), -1)
     says: Sentence 0 is [0, 1]
     `torch.stack` puts the heads in front of the sentences, and `view` only recounts: sentence 0
     gets head 0 of every sentence. Stack along axis 1.
 heads in the batch axis
-    … =>
-        return _checked(lambda x, n: x.unflatten(-1, (n, -1)).transpose(1, 2).flatten(0, 1))(x, num_heads)
+    transpose(1, 2) => transpose(1, 2).flatten(0, 1)
     says: the shape is (2, 3, 2), expected (1, 2, 3, 2)
     Folding heads into the batch, (B * H, T, D), computes the same attention, but a mask of (B,
-    1, T, S) no longer fits. Keep an axis of their own.
+    1, T, S) no longer fits. Give the heads an axis of their own.
 cut off from the graph
-    … =>
-        return _checked(lambda x, n: x.detach().unflatten(-1, (n, -1)).transpose(1, 2))(x, num_heads)
+    x.unflatten => x.detach().unflatten
     says: no gradient reaches `x`
     The numbers are right, but nothing below would learn: leave `detach`, `.data`, `no_grad` and
     NumPy out of it.
 drops what does not divide
-    … =>
-        width = x.size(-1) // num_heads
-        return x[..., : num_heads * width].unflatten(-1, (num_heads, width)).transpose(1, 2)
+    if x.size(-1) % num_heads != 0 => if False
+    return x => return x[..., : x.size(-1) // num_heads * num_heads]
     says: expected a ValueError
     `C // num_heads` rounds down: with C=10 and 3 heads, one number of every word is silently
     lost. Refuse it.

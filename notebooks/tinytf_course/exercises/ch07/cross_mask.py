@@ -57,7 +57,7 @@ def _cross_cells(answer, wanted, why, src=SRC, tgt=TGT, *pad_id):
 
 def test_cross_hides(answer):
     """the source's padding is hidden"""
-    _cross_cells(answer, lambda id: False if id == 0 else None, "a pad is never seen")
+    _cross_cells(answer, lambda id: False if id == 0 else None, "padding is never attended to")
 
 
 def test_cross_shows(answer):
@@ -75,8 +75,8 @@ def test_cross_sizes(answer):
 
 
 def test_cross_anywhere(answer):
-    """also padding that stands in front, or between"""
-    why = "a source word is real where its id is not `pad_id`, wherever it stands"
+    """also padding at the beginning, or between words"""
+    why = "a source word is real where its id is not `pad_id`, at any place"
     _cross_cells(answer, lambda id: id != 0, why, _ids([0, 0, 7, 8]), _ids([3]))
     _cross_cells(answer, lambda id: id != 0, why, _ids([6, 0, 7], [0, 8, 8]), _ids([3, 4], [3, 0]))
 
@@ -87,87 +87,58 @@ def test_cross_pad_id(answer):
     _cross_cells(answer, lambda id: id != -1, "`pad_id` is -1", _ids([0, -1, 5]), _ids([2]), -1)
 
 
-def _triangle(src_ids, tgt_ids):
-    return torch.ones(tgt_ids.size(1), src_ids.size(1), dtype=torch.bool).tril()
-
-
 MISTAKES = r"""
 the target's padding
-    … =>
-        return (tgt_ids != pad_id)[:, None, None, :]
+    src_ids != => tgt_ids !=
     says: the shape is (2, 1, 1, 2)
     The keys of cross-attention come from the source: it is the source's padding that must be
     hidden. With sentences of equal lengths this mistake is silent.
 causal too
-    … =>
-        return (src_ids != pad_id)[:, None, None, :] & _triangle(src_ids, tgt_ids)
+    None, :] => None, :] & torch.ones(tgt_ids.size(1), src_ids.size(1), dtype=torch.bool).tril()
     says: the whole source is known before
     The causal mask is for the target's own words. The source is there from the start, and
     translation reorders.
 no mask
-    … =>
-        return (
-                                               torch.ones(
-                len(src_ids), 1, 1, src_ids.size(1), dtype=torch.bool
-            )
-        )
-    says: a pad is never seen
+    src_ids != pad_id => torch.ones_like(src_ids, dtype=torch.bool)
+    says: padding is never attended to
     The decoder then reads padding, and a translation depends on what else is in the batch.
     Nothing shows while all sentences are equally long.
 True means hide
-    … =>
-        return (src_ids == pad_id)[:, None, None, :]
-    says: a pad is never seen
+    != => ==
+    says: padding is never attended to
     That is `key_padding_mask` of `nn.MultiheadAttention`. Here True means “may attend”.
 counted from the left
-    … =>
-        return (
-                                               (
-                torch.arange(src_ids.size(1)) < (src_ids != pad_id).sum(1, keepdim=True)
-            )[:, None, None, :]
-        )
-    says: wherever it stands
+    (src_ids != pad_id) => (torch.arange(src_ids.size(1)) < (src_ids != pad_id).sum(1)[:, None])
+    says: at any place
     You count the real words and show the first so many. That holds only while padding comes
     last: compare the ids themselves.
 everything after the first padding
-    … =>
-        return (
-                                               ((src_ids == pad_id).cumsum(-1) == 0)[
-                :, None, None, :
-            ]
-        )
-    says: wherever it stands
-    Padding may stand in front, and then the words come after it. Each id says for itself what
-    it is.
+    src_ids != pad_id => (src_ids == pad_id).cumsum(-1) == 0
+    says: at any place
+    Padding may come first, and then the words come after it. Compare each id by itself.
 two axes
-    … =>
-        return src_ids != pad_id
+    [:, None, None, :] =>
     says: the shape is (2, 3)
     Against scores (B, H, T, S), a (B, S) mask lines its sentences up with the target words, and
     a (B, 1, S) one with the heads.
 target padding hidden as well
-    … =>
-        return (src_ids != pad_id)[:, None, None, :] & (tgt_ids != pad_id)[:, None, :, None]
+    None, :] => None, :] & (tgt_ids != pad_id)[:, None, :, None]
     says: the whole source is known before
     A padded query's result is never read. Hiding everything from it only makes a row with
     nothing to see.
 pad_id ignored
-    … =>
-        return (src_ids != 0)[:, None, None, :]
+    != pad_id => != 0
     says: `pad_id` is 9
     `pad_id` is an argument: vocabularies differ in it, and 0 may be a word.
 ids above pad_id
-    … =>
-        return (src_ids > pad_id)[:, None, None, :]
+    != => >
     says: `pad_id` is 9
     `>` holds only while padding has the smallest id: compare with `!=`.
 """
 
 HARMLESS = r"""
-return (src_ids != pad_id)[:, None, None, :] => return (src_ids != pad_id)[:, None, None, :].detach()
+… => ….detach()…
     ids and booleans have no gradient to lose
-return (src_ids != pad_id)[:, None, None, :] => return (src_ids.detach() != pad_id)[:, None, None, :]
-    ids have no gradient to lose
-return (src_ids != pad_id)[:, None, None, :] => return (src_ids.float() != pad_id)[:, None, None, :]
+… => …(src_ids.float() != …
     ids up to 16,777,216 are exact in float32
 """
