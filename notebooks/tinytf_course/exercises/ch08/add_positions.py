@@ -1,9 +1,18 @@
 """08.3 repair: positions are added (★★☆, 10 minutes)
 
-`suspect`, above, is right only for square inputs that begin at position 0. Write
-`my_add_positions(x, table, start=0)`, which does what it should do: it adds to each word of `x`
-`(B, T, C)` the row of `table` `(max_len, C)` for its position, counted from `start`, and returns a
-new tensor. Raise a `ValueError` if the table has no row for the last word.
+`suspect`, above, is right for its square input, and fails for three sentences of two words. Write
+`my_add_positions(x, table, start=0)`, which is right for all: it adds to each word of `x`, of shape
+`(B, T, C)`, the row of `table`, `(max_len, C)`, for its position, counted from `start`.
+
+<details><summary>The rule in detail</summary>
+
+The result is a new tensor, and gradients reach `x` and `table`. A `ValueError` is raised if the
+table has no row for the last word.
+
+</details>
+
+Hint: Which axis of `x` counts the words of a sentence? Try other values of `start`, too, and a
+table that is too short.
 
 Hint: Four things are wrong: the axis whose length is taken, the end of the slice, what happens past
 the end of the table, and what becomes of the caller's `x`.
@@ -28,13 +37,8 @@ def my_add_positions(x, table, start=0):
 
 
 def _added(x, table, start=0):
-    """A word at a time."""
-    return torch.stack(
-        [
-            torch.stack([word + table[start + t] for t, word in enumerate(sentence.unbind())])
-            for sentence in x.unbind()
-        ]
-    )
+    """A position at a time."""
+    return torch.stack([x[:, t] + table[start + t] for t in range(x.size(1))], dim=1)
 
 
 def test_one_row(answer):
@@ -87,75 +91,46 @@ def test_both_learn(answer):
 
 MISTAKES = r"""
 counted along the batch
-    … =>
-        return (
-            x + table[start : start + x.size(0)][:, None]
-            if start + x.size(0) <= table.size(0)
-            else my_add_positions(x, table, start)
-        )
+    x.size(1) => x.size(0)
+    table[start:end] => table[start:end][:, None]
     says: Word t of every sentence gets row t
     `x.size(0)` is the batch: all words of sentence 3 get position 3. Words are axis 1.
 cut by the batch
-    … =>
-        return x + table[start : start + x.size(0)]
+    x.size(1) => x.size(0)
     says: for x of shape (1, 3, 2)
     `x.size(0)` is the number of sentences; words are axis 1.
 a slice that ends at T
-    … =>
-        return (
-            x + table[start : x.size(1)]
-            if start + x.size(1) <= table.size(0)
-            else my_add_positions(x, table, start)
-        )
+    table[start:end] => table[start : x.size(1)]
     says: The first word is at position 2
     T words from `start` end at start + T.
 start ignored
-    … =>
-        return (
-            my_add_positions(x, table[: x.size(1)])
-            if start + x.size(1) <= table.size(0)
-            else my_add_positions(x, table, start)
-        )
+    table[start:end] => table[: x.size(1)]
     says: The first word is at position 2
     With a cache the new word comes alone, and is not at position 0.
 nothing refused
-    … =>
-        return x + table[start : start + x.size(1)]
+    raise ValueError(f"position {end - 1} is past a table of {table.size(0)} rows") => pass
     says: expected a ValueError
     One row that is left is added to both words, and no row makes the word disappear.
 measured without start
-    … =>
-        return (
-            x
-            + my_add_positions(torch.zeros_like(x), table)[:1] * 0
-            + table[start : start + x.size(1)]
-        )
+    if end > => if x.size(1) >
     says: start=2, you return
-    The last word stands at start + T - 1, and that row has to be there.
+    The last word is at position start + T - 1, and the table needs a row for it.
 one row too many
-    … =>
-        return (
-            x + table[start : start + x.size(1)]
-            if start + x.size(1) - 1 <= table.size(0)
-            else my_add_positions(x, table, start)
-        )
+    if end > => if end - 1 >
     says: start=0, you return
     Rows are counted from 0: the last of n rows is row n - 1.
 the last row refused
-    … =>
-        return my_add_positions(x, table[:-1], start)
+    if end > => if end >=
     says: raises ValueError
     A sentence that ends with the table's last row fits.
 added in place
-    … =>
-        rows = my_add_positions(torch.zeros_like(x), table, start)
-        x += rows
+    return x + table[start:end] =>
+        x += table[start:end]
         return x
-    says: x
-    `+=` changes the caller's tensor, who may still need the words without positions.
+    says: your code changes the caller's `x`
+    `+=` changes the caller's tensor, and the words without positions may still be needed.
 a table that can't learn
-    … =>
-        return my_add_positions(x, table.detach(), start)
+    table[start:end] => table[start:end].detach()
     says: no gradient reaches `table`
     A learned table needs its gradient.
 """

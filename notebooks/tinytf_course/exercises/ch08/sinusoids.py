@@ -1,12 +1,14 @@
 """08.1 the clock at any position (★★☆, 12 minutes)
 
 Write `my_sinusoids(positions, d_model)`, which returns the paper's row for each position of the
-tensor `positions`. Positions can have any shape (…), and the result has the shape (…, d_model).
-They need not be whole numbers, and they may be negative; `d_model` may be odd.
+tensor `positions`, of any shape (…): the result has the shape (…, d_model). Positions need not be
+whole numbers, and they may be negative; `d_model` may be odd.
 
 Hint: `torch.arange(0, d_model, 2)` contains 2i for all pairs at once, and `positions[..., None]`
-adds an axis for the pairs. `torch.stack(…, dim=-1).flatten(-2)` interleaves two tensors. An odd
-width has one cosine fewer than sines.
+adds an axis for the pairs.
+
+Hint: `torch.stack(…, dim=-1).flatten(-2)` interleaves two tensors. An odd width has one cosine
+fewer than sines.
 """
 
 import math
@@ -30,21 +32,22 @@ def my_sinusoids(positions, d_model):
 
 
 def _sinusoids(positions, d_model):
-    """Number by number, as the formula says."""
-    rows = [
-        [p / 10000 ** ((j - j % 2) / d_model) for j in range(d_model)]
-        for p in positions.flatten().tolist()
-    ]
-    values = [[math.cos(a) if j % 2 else math.sin(a) for j, a in enumerate(row)] for row in rows]
-    return torch.tensor(values).reshape(*positions.shape, d_model)
+    """Number by number, by the formula."""
+
+    def value(position, j):
+        angle = position / 10000 ** ((j - j % 2) / d_model)
+        return math.cos(angle) if j % 2 else math.sin(angle)
+
+    rows = [[value(p, j) for j in range(d_model)] for p in positions.flatten().tolist()]
+    return torch.tensor(rows).reshape(*positions.shape, d_model)
 
 
 def test_row_each(answer):
     """each position gets a row, whatever the shape of `positions`"""
     for shape in ((3,), (2, 3), (2, 1, 3)):
-        got = tensor(answer(torch.ones(shape), 4), f"for positions of shape {shape}, d_model=4")
-        message = f"for positions of shape {shape}, d_model=4, the shape is {tuple(got.shape)}, "
-        expect(got.shape == (*shape, 4), message + f"expected {(*shape, 4)}")
+        where = f"for positions of shape {shape}, d_model=4"
+        got = tuple(tensor(answer(torch.ones(shape), 4), where).shape)
+        expect(got == (*shape, 4), f"{where}, the shape is {got}, expected {(*shape, 4)}")
 
 
 def test_position_0(answer):
@@ -83,155 +86,86 @@ def test_far_positions(answer):
     agrees(answer, _sinusoids, torch.tensor([2999, 3000]), 4, tolerance=5e-4, note=note)
 
 
-def _angles(positions, d_model, power=-1.0, base=10000.0):
-    return positions[..., None] * base ** (power * torch.arange(0, d_model, 2) / d_model)
-
-
-def _rows(angle, d_model):
-    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)[..., :d_model]
-
-
 MISTAKES = r"""
 frequencies divided
-    … =>
-        return _rows(_angles(positions, d_model, 1.0), d_model)
+    * frequency => / frequency
     says: Pair i turns by
     The hands get faster from pair to pair, up to 10,000 radians per position. Positions are
     still unique and bounded, and a shift is still a matrix; but neighbours are not alike. A
     published tutorial has this bug.
 an exponent for every column
-    … =>
-        angle = positions[..., None] / 10000 ** (torch.arange(d_model) / d_model)
-        return torch.where(torch.arange(d_model) % 2 == 0, angle.sin(), angle.cos())
+    -torch.arange(0, d_model, 2) => -torch.arange(d_model)
+    rows = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2) =>
+        rows = torch.where(torch.arange(d_model) % 2 == 0, angle.sin(), angle.cos())
     says: Pair i turns by
     A sine and its cosine share one angle: the exponent of column j is 2·(j // 2)/d, not j/d.
     Otherwise no matrix leads from one position to the next.
 i in place of 2i
-    … =>
-        return _rows(_angles(positions, d_model, -0.5), d_model)
+    2) / d_model => 2) / 2 / d_model
     says: Pair i turns by
     The exponent of pair i is 2i/d. With i/d the speeds end at 1/100 instead of 1/10000.
 4i in place of 2i
-    … =>
-        return _rows(_angles(positions, d_model, -2.0), d_model)
+    -torch.arange => -2 * torch.arange
     says: Pair i turns by
-    The exponent of pair i is 2i/d, and `torch.arange(0, d_model, 2)` holds 2i already.
+    The exponent of pair i is 2i/d, and `torch.arange(0, d_model, 2)` contains 2i already.
 another base
-    … =>
-        return _rows(_angles(positions, d_model, base=1000.0), d_model)
+    10000 ** => 1000 **
     says: Pair i turns by
     The base is 10,000: hand i turns by 1 / 10000^(2i/d) radians per position.
 sines first, then cosines
-    … =>
-        angle = _angles(positions, d_model)
-        return torch.cat([angle.sin(), angle.cos()], dim=-1)[..., :d_model]
+    torch.stack => torch.cat
+    .flatten(-2) =>
     says: Column 0 is a sine
     This is the layout of the paper's first code, and a model does not mind; but it is not the
     formula, and weights trained with one layout fail with the other.
 an odd width crashes
-    … =>
-        angle, rows = _angles(positions, d_model), torch.zeros(*positions.shape, d_model)
+    rows = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2) =>
+        rows = torch.zeros(*positions.shape, d_model)
         rows[..., 0::2], rows[..., 1::2] = angle.sin(), angle.cos()
-        return rows
     says: raises RuntimeError
     For an odd width there are more sines than cosines: cut the cosines to `d_model // 2`.
 an odd width made even
-    … =>
-        return my_sinusoids(positions, d_model + d_model % 2)
+    [..., :d_model] =>
     says: One sine, no cosine
-    An odd width has a sine more than cosines: the last cosine goes.
+    An odd width has one cosine fewer than sines: leave the last cosine out.
 the speeds of the next even width
-    … =>
-        return (
-                                       my_sinusoids(positions, d_model + d_model % 2)[
-                ..., :d_model
-            ]
-        )
+    2) / d_model => 2) / (d_model + d_model % 2)
     says: Three sines, two cosines
-    The width in the exponent is the width that was asked for, odd as it is.
+    The width in the exponent is `d_model` itself, even where that is odd.
 sine and cosine swapped
-    … =>
-        angle = _angles(positions, d_model)
-        return torch.stack([angle.cos(), angle.sin()], dim=-1).flatten(-2)[..., :d_model]
+    [angle.sin(), angle.cos()] => [angle.cos(), angle.sin()]
     says: Column 0 is a sine
     Even columns are sines, odd ones cosines.
 positions from 1
-    … =>
-        return my_sinusoids(positions + 1, d_model)
+    positions[..., None] => (positions[..., None] + 1)
     says: Column 0 is a sine
     Positions count from 0, so row 0 is 0, 1, 0, 1.
 degrees
-    … =>
-        return my_sinusoids(torch.deg2rad(positions.float()), d_model)
+    * frequency => * torch.deg2rad(frequency)
     says: Pair i turns by
-    Angles are in radians, and so are `sin` and `cos`.
+    Angles are in radians, and `sin` and `cos` take radians.
 its own 0, 1, 2, …
-    … =>
-        return my_sinusoids(torch.arange(positions.size(-1)).expand(positions.shape), d_model)
+    positions[..., None] => torch.arange(positions.size(-1)).expand(positions.shape)[..., None]
     says: A row belongs to the number that was given
     Take the positions from `positions`: its first number need not be 0.
 whole positions only
-    … =>
-        return my_sinusoids(positions.long(), d_model)
+    positions[..., None] => positions[..., None].long()
     says: A row belongs to the number that was given
     Between two positions the hands are in between: don't round, and don't look rows up.
 negative positions turned over
-    … =>
-        return my_sinusoids(positions.abs(), d_model)
+    positions[..., None] => positions[..., None].abs()
     says: A row belongs to the number that was given
     Below 0 the hands have turned the other way: the sine changes its sign.
 flattened
-    … =>
-        return my_sinusoids(positions.flatten(), d_model)
+    positions[..., None] => positions.flatten()[:, None]
     says: the shape is (6, 4), expected (2, 3, 4)
     Positions (B, T) give rows (B, T, d_model), to be added to words (B, T, d_model).
 transposed
-    … =>
-        return my_sinusoids(positions, d_model).transpose(-1, -2)
+    rows[..., :d_model] => rows[..., :d_model].mT
     says: the shape is (4, 3), expected (3, 4)
     A row is a position, so that it can be added to a word.
 positions in half precision
-    … =>
-        return my_sinusoids(positions.half().float(), d_model)
+    positions[..., None] => positions[..., None].half()
     says: Angles need float32
     float16 counts in twos from 2048 on, bfloat16 from 256 on: neighbours get one row.
-"""
-
-HARMLESS = r"""
-frequency = 10000 ** (-torch.arange(0, d_model, 2) / d_model) => frequency = (10000 ** (-torch.arange(0, d_model, 2) / d_model)).detach()
-    positions and angles have no gradient to lose
-frequency = 10000 ** (-torch.arange(0, d_model, 2) / d_model) => frequency = (10000 ** (-torch.arange(0, d_model, 2) / d_model)).float()
-    it is float32 already, or will be, or small whole numbers
-angle = positions[..., None] * frequency => angle = (positions[..., None] * frequency).detach()
-    positions and angles have no gradient to lose
-angle = positions[..., None] * frequency => angle = positions.detach()[..., None] * frequency
-    positions and angles have no gradient to lose
-angle = positions[..., None] * frequency => angle = positions[..., None] * frequency.detach()
-    positions and angles have no gradient to lose
-angle = positions[..., None] * frequency => angle = (positions[..., None] * frequency).float()
-    it is float32 already, or will be, or small whole numbers
-angle = positions[..., None] * frequency => angle = positions.float()[..., None] * frequency
-    it is float32 already, or will be, or small whole numbers
-angle = positions[..., None] * frequency => angle = positions[..., None] * frequency.float()
-    it is float32 already, or will be, or small whole numbers
-rows = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2) => rows = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2).detach()
-    positions and angles have no gradient to lose
-rows = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2) => rows = torch.stack([angle.detach().sin(), angle.cos()], dim=-1).flatten(-2)
-    positions and angles have no gradient to lose
-rows = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2) => rows = torch.stack([angle.sin(), angle.detach().cos()], dim=-1).flatten(-2)
-    positions and angles have no gradient to lose
-rows = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2) => rows = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2).float()
-    it is float32 already, or will be, or small whole numbers
-rows = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2) => rows = torch.stack([angle.float().sin(), angle.cos()], dim=-1).flatten(-2)
-    it is float32 already, or will be, or small whole numbers
-rows = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2) => rows = torch.stack([angle.sin(), angle.float().cos()], dim=-1).flatten(-2)
-    it is float32 already, or will be, or small whole numbers
-return rows[..., :d_model] => return rows[..., :d_model].detach()
-    positions and angles have no gradient to lose
-return rows[..., :d_model] => return rows.detach()[..., :d_model]
-    positions and angles have no gradient to lose
-return rows[..., :d_model] => return rows[..., :d_model].float()
-    it is float32 already, or will be, or small whole numbers
-return rows[..., :d_model] => return rows.float()[..., :d_model]
-    it is float32 already, or will be, or small whole numbers
 """

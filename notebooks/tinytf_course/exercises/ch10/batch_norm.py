@@ -1,12 +1,19 @@
 """10.4 BatchNorm that leaves padding out (★★★, 12 minutes)
 
 Write `my_batch_norm(x, real, eps=1e-5)`, which brings every feature of `x`, of shape `(B, T, C)`,
-to mean 0 and variance 1 over the real tokens of the batch. The boolean `real`, of shape `(B, T)`,
-marks them (there is no gain or bias, and no running average). Padding must not count, even where it
-contains NaN, and comes out as 0.
+to mean 0 and variance 1 over the real tokens of the batch: those where `real`, of shape `(B, T)`,
+is True. Padding must not count, even where it contains NaN, and comes out as 0.
 
-Hint: `x[real]` holds only the real tokens, with shape `(N, C)`. At the end, `.where(real[...,
-None], 0.0)` sets the padding to 0.
+<details><summary>The rule in detail</summary>
+
+The variance is divided by the number of real tokens, and `eps` is added to it. There is no gain or
+bias, and no running average.
+
+</details>
+
+Hint: `x[real]` contains only the real tokens, with shape `(N, C)`.
+
+Hint: At the end, `.where(real[..., None], 0.0)` sets the padding to 0.
 """
 
 import torch
@@ -38,11 +45,9 @@ _BATCH = "for 4 real tokens and 2 of padding"
 
 def _batch_norm(x, real, eps=1e-5):
     """torch's own on the list of real tokens; the rest zeros."""
-    kept = [x[b, t] for b, t in real.nonzero().tolist()]
-    done = F.batch_norm(torch.stack(kept).T[None], None, None, training=True, eps=eps)
-    done = iter(done[0].T)
-    zero = x.new_zeros(x.size(-1))
-    return torch.stack([torch.stack([next(done) if r else zero for r in row]) for row in real])
+    places = tuple(real.nonzero().T)
+    done = F.batch_norm(x[places].T[None], None, None, training=True, eps=eps)
+    return torch.zeros_like(x).index_put(places, done[0].T)
 
 
 def test_padding_zero(answer):
@@ -78,10 +83,10 @@ def test_whole_batch(answer):
                          [True, True, True]])  # fmt: skip
     note = "All real tokens of the batch share one mean and one variance a feature."
     agrees(answer, _batch_norm, numbers(4, 3, 5, seed=1, shift=2.0), real, note=note)
-    agrees(
-        answer, _batch_norm, numbers(2, 4, 1, seed=2), torch.arange(8).reshape(2, 4) != 6, note=note
-    )
-    agrees(answer, _batch_norm, numbers(4, 1, 2, seed=3), torch.arange(4)[:, None] != 1, note=note)
+    real = torch.arange(8).reshape(2, 4) != 6
+    agrees(answer, _batch_norm, numbers(2, 4, 1, seed=2), real, note=note)
+    real = torch.arange(4)[:, None] != 1
+    agrees(answer, _batch_norm, numbers(4, 1, 2, seed=3), real, note=note)
 
 
 def test_eps_of_batch(answer):
@@ -110,7 +115,7 @@ def test_features_far_away(answer):
 
 
 def test_padding_unseen(answer):
-    """what stands in the padding changes nothing, not even NaN"""
+    """what the padding contains changes nothing, not even NaN"""
     got = tensor(answer(BATCH, REAL), _BATCH)
     for other in (-7.0, torch.inf, torch.nan):
         now = tensor(answer(BATCH.where(REAL[..., None], other), REAL), _BATCH)
@@ -131,155 +136,110 @@ def test_batch_gradient(answer):
     gradients(answer, _batch_norm, BATCH, REAL)
 
 
-def _batch_variant(
-    over=lambda x, real: (x[real], 0), correction=0, zero=True, always=None, root=True
-):
-    """A `my_batch_norm` with one thing wrong."""
-
-    def norm(x, real, eps=1e-5):
-        tokens, axis = over(x, real)
-        eps = eps if always is None else always
-        mean = tokens.mean(axis, keepdim=axis != 0)
-        variance = tokens.var(axis, correction=correction, keepdim=axis != 0)
-        y = (x - mean) / (torch.sqrt(variance + eps) if root else variance + eps)
-        return y.where(real[..., None], 0.0) if zero else y
-
-    return norm
-
-
-def _masked(x, real, eps=1e-5, axes=(0, 1), count=None, squares=False, hide=None, detach=False):
-    """By sums over the real tokens, along some axes."""
-    hide = hide or (lambda x: x.where(real[..., None], 0.0))
-    count = count or (lambda: real.sum(axes, keepdim=True)[..., None].clamp_min(1))
-    source = x.detach() if detach else x
-    mean = hide(source).sum(axes, keepdim=True) / count()
-    off = hide(source.square()) if squares else hide((source - mean).square())
-    variance = off.sum(axes, keepdim=True) / count() - (mean.square() if squares else 0)
-    return hide((x - mean) / torch.sqrt(variance + eps))
-
-
 MISTAKES = r"""
 padding counted
-    … =>
-        return _batch_variant(lambda x, real: (x.flatten(0, 1), 0))(x, real, eps)
+    x[real] => x.flatten(0, 1)
     says: the mean of what they become
     This is `nn.BatchNorm1d` on the flattened batch: the more padding, the more it moves the
     real words.
 padding set to 0 and counted
-    … =>
-        return _masked(x, real, eps, count=lambda: real.numel())
+    mean, variance = tokens.mean(dim=0), tokens.var(dim=0, correction=0) =>
+        mean = tokens.sum(dim=0) / real.numel()
+        variance = (tokens - mean).square().sum(dim=0) / real.numel()
     says: the mean of what they become
     The sums are right, but they are divided by B·T. Divide by `real.sum()`.
 over the features
-    … =>
-        return _batch_variant(lambda x, real: (x, -1))(x, real, eps)
+    mean, variance = tokens.mean(dim=0), tokens.var(dim=0, correction=0) =>
+        mean, variance = x.mean(-1, keepdim=True), x.var(-1, correction=0, keepdim=True)
     says: the mean of each feature over them
     That is LayerNorm: a mean for each token. BatchNorm has a mean for each feature.
 position by position
-    … =>
-        return _batch_variant(lambda x, real: (x, (0,)))(x, real, eps)
+    x[real] => x
     says: the mean of what they become
     `x.mean(0)` gives every position statistics of its own, from B tokens only.
 sentence by sentence
-    … =>
-        return _batch_variant(lambda x, real: (x, (1,)))(x, real, eps)
+    mean, variance = tokens.mean(dim=0), tokens.var(dim=0, correction=0) =>
+        mean, variance = x.mean(1, keepdim=True), x.var(1, correction=0, keepdim=True)
     says: the mean of what they become
     `x.mean(1)` gives every sentence statistics of its own: instance normalisation.
 sentence by sentence, padding left out
-    … =>
-        return _masked(x, real, eps, axes=(1,))
+    mean, variance = tokens.mean(dim=0), tokens.var(dim=0, correction=0) =>
+        words, count = real[..., None], real.sum(1)[:, None, None].clamp_min(1)
+        mean = x.where(words, 0.0).sum(1, keepdim=True) / count
+        variance = (x - mean).square().where(words, 0.0).sum(1, keepdim=True) / count
     says: divided by 4
     Padding does not count, but every sentence has statistics of its own, that is instance
     normalisation. Sum over both axes, `dim=(0, 1)`.
 position by position, padding left out
-    … =>
-        return _masked(x, real, eps, axes=(0,))
+    mean, variance = tokens.mean(dim=0), tokens.var(dim=0, correction=0) =>
+        words, count = real[..., None], real.sum(0)[:, None].clamp_min(1)
+        mean = x.where(words, 0.0).sum(0) / count
+        variance = (x - mean).square().where(words, 0.0).sum(0) / count
     says: divided by 4
     Padding does not count, but every position has statistics of its own. Sum over both axes,
     `dim=(0, 1)`.
 over everything, features too
-    … =>
-        return (
-                                      (
-                (x - x[real].mean()) / torch.sqrt(x[real].var(correction=0) + eps)
-            ).where(real[..., None], 0.0)
-        )
+    tokens.mean(dim=0), tokens.var(dim=0, correction=0) => tokens.mean(), tokens.var(correction=0)
     says: the mean of each feature over them
     `x[real].mean()` without `dim` is one number for all features: `mean(dim=0)`.
 divided by N - 1
-    … =>
-        return _batch_variant(correction=1)(x, real, eps)
+    , correction=0 =>
     says: divided by 4
-    `var` divides by N - 1 unless told `correction=0`.
+    `var` divides by N - 1 unless it gets `correction=0`.
 the mask the wrong way round
-    … =>
-        return my_batch_norm(x, ~real, eps)
+    x[real] => x[~real]
     says: you get [0, 0, 0, 0]
     `real` is True at words. `x[real]` are the words, `x[~real]` the padding.
 no eps
-    … =>
-        return _batch_variant(always=0.0)(x, real, eps)
+     + eps =>
     says: 0 is not divided by 0
     A feature that is the same in all tokens has variance 0, and 0/0 is NaN.
 eps outside the root
-    … =>
-        tokens = x[real]
-        y = (x - tokens.mean(dim=0)) / (tokens.std(dim=0, correction=0) + eps)
-        return y.where(real[..., None], 0.0)
+    torch.sqrt(variance + eps) => (torch.sqrt(variance) + eps)
     says: Its variance is 1e-6
     Outside the root the same eps counts for much less: √(variance + eps).
 padding not cleared
-    … =>
-        return _batch_variant(zero=False)(x, real, eps)
+    y.where(real[..., None], 0.0) => y
     says: padding comes out as large as
     The statistics are right. Padding still has to become 0.
 divided by the variance
-    … =>
-        return _batch_variant(root=False)(x, real, eps)
+    torch.sqrt(variance + eps) => (variance + eps)
     says: divided by 4
     Divide by the standard deviation, the root of the variance, or the scale stays in.
 eps written into the code
-    … =>
-        return _batch_variant(always=1e-5)(x, real, eps)
+    + eps => + 1e-5
     says: Its variance is 1e-6
     `eps` is an argument.
 padding multiplied by 0
-    … =>
-        return _masked(x, real, eps, hide=lambda x: x * real[..., None])
+    y.where(real[..., None], 0.0) => y * real[..., None]
     says: with inf in the padding
-    0 · ∞ and 0 · NaN are NaN, and memory that was never written may hold either. Choose, do not
-    multiply: `x.where(real[..., None], 0.0)`, or `x[real]`.
+    0 · ∞ and 0 · NaN are NaN, and memory that was never written may contain either. Choose, do
+    not multiply: `x.where(real[..., None], 0.0)`, or `x[real]`.
 the mean of the squares minus the square of the mean
-    … =>
-        return _masked(x, real, eps, squares=True)
+    mean, variance = tokens.mean(dim=0), tokens.var(dim=0, correction=0) =>
+        mean = tokens.mean(dim=0)
+        variance = tokens.square().mean(dim=0) - mean.square()
     says: Its variance is 14 / 3
     Of a feature near 10,000 both are near 100,000,000, where float32 counts in eights: the
     difference is noise, and may be negative. Square `x - mean` instead.
 float32 comes out
-    … =>
-        return my_batch_norm(x.float(), real, eps)
+    y.where => y.float().where
     says: the dtype is float32, expected float64
-    `.float()` or `torch.zeros(...)` makes float32 of whatever came in. Hand back the dtype of
-    x.
+    `.float()` or `torch.zeros(...)` makes float32 of whatever came in. Return the dtype of x.
 detached statistics
-    … =>
-        return _masked(x, real, eps, detach=True)
+    x[real] => x.detach()[real]
     says: for the gradient to `x`
     The numbers are right, and the gradient is not: mean and variance depend on x, too.
 x overwritten
-    … =>
+    tokens = x[real] =>
         x[~real] = 0.0
-        return my_batch_norm(x, real, eps)
+        tokens = x[real]
     says: your code changes the caller's `x`
     `x[~real] = 0` works in the caller's memory. `x.where(real[..., None], 0.0)` is a new
     tensor.
 """
 
 HARMLESS = r"""
-tokens = x[real] => tokens = x[real.detach()]
-    booleans have no gradient to lose
-return y.where(real[..., None], 0.0) => return y.where(real.detach()[..., None], 0.0)
-    booleans have no gradient to lose
-return y.where(real[..., None], 0.0) => return y.where(real[..., None], -0.0)
+return … => return y.where(real[..., None], -0.0)
     -0.0 equals 0.0, and adds like it
 """

@@ -4,8 +4,9 @@ Write the module `MyPreLNStack(sublayers, d_model, dropout=0.1)`, a whole Pre-LN
 `sublayers` with dropout on what each of them returns. Name its parts `sublayers`, `norms`,
 `dropout` and `final_norm`, and leave the caller's `x` unchanged.
 
-Hint: The order of calls in one step is norm, sublayer, dropout, addition. Modules in a plain Python
-list are not found by `parameters()`; `nn.ModuleList` holds them.
+Hint: The order of calls in one step is norm, sublayer, dropout, addition.
+
+Hint: `parameters()` does not find modules in a plain Python list; it does in an `nn.ModuleList`.
 """
 
 import torch
@@ -96,19 +97,26 @@ def _called(module, x):
     return out
 
 
-def _stack_oracle(x, sublayers, weights, dropout=lambda said: said):
-    """From the end: the last norm of what the sublayers left, each asked for in turn."""
+def _stack_oracle(x, sublayers, module):
+    """By torch's own norm, with weights that the module has under these names."""
+    weights = dict(module.named_parameters())
 
     def norm(x, name):
         return F.layer_norm(x, x.shape[-1:], weights[f"{name}.weight"], weights[f"{name}.bias"])
 
-    def left(i):
-        before = x if i == 0 else left(i - 1)
-        if i == 0:
-            return before
-        return before + dropout(sublayers[i - 1](norm(before, f"norms.{i - 1}")))
+    for i, sublayer in enumerate(sublayers):
+        x = x + sublayer(norm(x, f"norms.{i}"))
+    return norm(x, "final_norm")
 
-    return norm(left(len(sublayers)), "final_norm")
+
+def _added(module, x):
+    """What the sublayers add to x in training, as the last norm reads it."""
+    seen = []
+    module.final_norm.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach()))
+    module.train()(x.clone())
+    message = f"in training, final_norm is called {len(seen)} times, expected once"
+    expect(len(seen) == 1, message)
+    return seen[-1] - x
 
 
 STREAM = torch.tensor([[[1.0, 2.0, 6.0]]])
@@ -123,7 +131,7 @@ def test_one_sublayer(answer):
     same(_called(module, STREAM.clone()), right, where, 1e-4, dtype=True)
 
 
-@hint("A list of modules is `nn.ModuleList([...])`: what stands in a plain list is no part of it.")
+@hint("Modules in a plain list are no parts of the module: use `nn.ModuleList([...])`.")
 def test_parts(answer):
     """norms and sublayers are parts of the module, each norm with its own weights"""
     where = "for a stack of two linear maps of width 3"
@@ -141,7 +149,7 @@ def test_two_sublayers(answer):
     """each sublayer reads, through its own norm, the stream that the one before it wrote to"""
     sublayers, x = [_linear(3, 1), _linear(3, 4)], numbers(2, 4, 3, seed=1)
     module = _stacked(answer, sublayers, 3)
-    right = _stack_oracle(x, sublayers, dict(module.named_parameters()))
+    right = _stack_oracle(x, sublayers, module)
     same(_called(module, x.clone()), right, "for two linear maps, random gains and biases", 1e-4)
 
 
@@ -149,14 +157,14 @@ def test_any_depth(answer):
     """no sublayer, or three: each is called once"""
     x = numbers(2, 4, 5, seed=2)
     module = _stacked(answer, [], 5)
-    right = _stack_oracle(x, [], dict(module.named_parameters()))
+    right = _stack_oracle(x, [], module)
     same(_called(module, x.clone()), right, "for a stack without sublayers", 1e-4)
     sublayers = [_Plus(1.0), _Plus(-3.0), _Plus(2.0)]
     module = _stacked(answer, sublayers, 5)
     got = _called(module, x.clone())
     counts = [part.count for part in sublayers]
     expect(counts == [1, 1, 1], f"three sublayers are called {counts} times, expected once each")
-    right = _stack_oracle(x, sublayers, dict(module.named_parameters()))
+    right = _stack_oracle(x, sublayers, module)
     same(got, right, "for three sublayers, which add 1, -3 and 2", 1e-4)
 
 
@@ -164,41 +172,33 @@ def test_dropped(answer):
     """in training, dropout acts on what each sublayer returns, and on nothing else"""
     x, sublayers = numbers(2, 4, 3, seed=3), [_linear(3, 1), _linear(3, 4)]
     module = _stacked(answer, sublayers, 3, dropout=1.0).train()
-    right = _stack_oracle(x, [], dict(module.named_parameters()))
     note = "Nothing is added, and only the last norm acts."
+    right = _stack_oracle(x, [], module)
     same(_called(module, x.clone()), right, "in training, with dropout=1.0", 1e-4, note)
     many = numbers(40, 50, 3, seed=5)
-    module = _stacked(answer, [_Plus(7.0)], 3, dropout=0.25, draw=False).train()
-    seen = []
-    module.final_norm.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach()))
-    module(many.clone())
-    expect(len(seen) == 1, f"in training, final_norm is called {len(seen)} times, expected once")
-    added = seen[0] - many
-    said = F.layer_norm(many, (3,)) + 7.0
-    off = (added.abs() < 1e-4).float().mean().item()
-    expect(abs(off - 0.25) < 0.03, f"in training, with dropout=0.25, a share of {off:.2f} of what "
-           "is added is 0, expected 0.25")  # fmt: skip
-    kept = added.abs() >= 1e-4
+    added = _added(_stacked(answer, [_Plus(7.0)], 3, dropout=0.25, draw=False), many)
+    kept, where = added.abs() >= 1e-4, "in training, with dropout=0.25,"
+    off = 1 - kept.float().mean().item()
+    message = f"{where} a share of {off:.2f} of what is added is 0, expected 0.25"
+    expect(abs(off - 0.25) < 0.03, message)
     mixed = (kept.any(-1) & ~kept.all(-1)).any()
-    expect(mixed, "in training, with dropout=0.25, each token is dropped as a whole or not at all, "
-           "expected number by number")  # fmt: skip
-    same((added / said)[kept].mean(), 1 / 0.75, "with dropout=0.25, what is kept grows by", 1e-3)
+    message = f"{where} each token is dropped as a whole or not at all, expected number by number"
+    expect(mixed, message)
+    returned = F.layer_norm(many, (3,)) + 7.0
+    same((added / returned)[kept].mean(), 1 / 0.75, f"{where} what is kept grows by", 1e-3)
 
 
 def test_not_in_use(answer):
     """in evaluation mode nothing is dropped; dropout is 0.1 unless it is given"""
     sublayers, x = [_linear(3, 1)], numbers(2, 4, 3, seed=4)
     module = _stacked(answer, sublayers, 3, dropout=0.9)
-    right = _stack_oracle(x, sublayers, dict(module.named_parameters()))
+    right = _stack_oracle(x, sublayers, module)
     same(_called(module, x.clone()), right, "with dropout=0.9, after .eval()", 1e-4)
-    module = answer([_Plus(7.0)], 3).train()
-    seen, many = [], numbers(40, 50, 3, seed=5)
-    module.final_norm.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach()))
-    module(many.clone())
-    expect(len(seen) == 1, f"in training, final_norm is called {len(seen)} times, expected once")
-    off = ((seen[0] - many).abs() < 1e-4).float().mean().item()
-    expect(abs(off - 0.1) < 0.02, f"in training, with no dropout given, a share of {off:.2f} of "
-           "what is added is 0, expected 0.1")  # fmt: skip
+    off = (_added(answer([_Plus(7.0)], 3), numbers(40, 50, 3, seed=5)).abs() < 1e-4).float()
+    message = (
+        f"in training, with no dropout given, a share of {off.mean():.2f} of what is added is 0"
+    )
+    expect(abs(off.mean() - 0.1) < 0.02, f"{message}, expected 0.1")
 
 
 def test_stream_kept(answer):
@@ -214,15 +214,13 @@ def test_stack_gradient(answer):
     module = _stacked(answer, sublayers, 3)
     kept = sublayers[0].weight.dtype == torch.float64
     expect(kept, "for sublayers in float64, your code makes float32 of their weights")
-    module = module.double()
-    x = numbers(2, 4, 3, seed=6, dtype=torch.float64).requires_grad_()
+    module, x = module.double(), numbers(2, 4, 3, seed=6, dtype=torch.float64).requires_grad_()
     weights = dict(module.named_parameters())
     leaves = {"x": x} | {name: weights[name] for name in _norm_shapes(2, 3)}
     leaves |= {f"sublayers.{i}.weight": part.weight for i, part in enumerate(sublayers)}
-    out = module(x)
+    out, right = module(x), _stack_oracle(x, sublayers, module)
     expect(isinstance(out, torch.Tensor), "you return no tensor: is a `return` missing?")
     expect(out.requires_grad, "no gradient reaches anything: leave `detach` and `no_grad` out")
-    right = _stack_oracle(x, sublayers, weights)
     same(out, right, "for two linear maps in float64", 1e-9, dtype=True)
     loss = numbers(2, 4, 3, seed=7, dtype=torch.float64)
     got, wanted = (
@@ -234,132 +232,89 @@ def test_stack_gradient(answer):
         same(mine, theirs, f"the gradient to `{name}`", 1e-6)
 
 
-def _stack_variant(
-    step=None, last=True, listed=nn.ModuleList, shared=False, stale=False, drop=nn.Dropout, twice=1,
-    normed=LayerNorm,
-):  # fmt: skip
-    """A `MyPreLNStack` with one thing wrong; `step` is what one sublayer does."""
-    step = step or (lambda x, read, sublayer, norm, dropout: x + dropout(sublayer(norm(read))))
-
-    class MyPreLNStack(nn.Module):
-        def __init__(self, sublayers, d_model, dropout=0.1):
-            super().__init__()
-            self.sublayers = listed(sublayers)
-            one = LayerNorm(d_model)
-            self.norms = listed([one if shared else normed(d_model) for _ in sublayers])
-            self.dropout = drop(dropout)
-            self.final_norm = LayerNorm(d_model)
-
-        def forward(self, x):
-            first = x
-            for sublayer, norm in zip(self.sublayers, self.norms, strict=True):
-                for _ in range(twice):
-                    said = step(x, first if stale else x, sublayer, norm, self.dropout)
-                x = said
-            return self.final_norm(x) if last else x
-
-    return MyPreLNStack
-
-
-def _normalised_stream(x, _, sublayer, norm, dropout):
-    x = norm(x)
-    return x + dropout(sublayer(x))
-
-
-def _added_in_place(x, _, sublayer, norm, dropout):
-    x += dropout(sublayer(norm(x)))
-    return x
-
-
-def _bare_norm(d_model):
-    return nn.LayerNorm(d_model, elementwise_affine=False)
-
-
-class _Always(nn.Module):
-    """Dropout that does not know the evaluation mode."""
-
-    def __init__(self, p):
-        super().__init__()
-        self.p = p
-
-    def forward(self, x):
-        return F.dropout(x, self.p)
-
-
 MISTAKES = r"""
 the normalised x is added
-    TODO => _stack_variant(_normalised_stream)
+    x = x + self.dropout(sublayer(norm(x))) =>
+        x = norm(x)
+        x = x + self.dropout(sublayer(x))
     says: one sublayer, which squares
-    `x = norm(x)` overwrote the stream, so every layer normalises it again, and the way around
-    passes through each norm.
+    `x = norm(x)` overwrote the stream, so every layer normalises it again, and the residual path
+    leads through each norm.
 Post-LN
-    TODO => _stack_variant(lambda x, _, f, norm, dropout: norm(x + dropo
+    x + self.dropout(sublayer(norm(x))) => norm(x + self.dropout(sublayer(x)))
     says: one sublayer, which squares
     This normalises the sum: the paper's order, Post-LN.
 no norm at the end
-    TODO => _stack_variant(last=False)
+    return self.final_norm(x) => return x
     says: one sublayer, which squares
     The stream has grown with every sublayer: return `self.final_norm(x)`.
 norm after the sublayer
-    TODO => _stack_variant(lambda x, _, f, norm, dropout: x + dropout(no
+    sublayer(norm(x)) => norm(sublayer(x))
     says: one sublayer, which squares
     Here the sublayer reads the stream as it is, which grows with depth. Normalise before the
     sublayer.
 no way around
-    TODO => _stack_variant(lambda _, read, f, norm, dropout: dropout(f(n
+    x = x + => x =
     says: one sublayer, which squares
     The residual is missing: add `x`.
 modules in a plain list
-    TODO => _stack_variant(listed=list)
+    nn.ModuleList(sublayers) => list(sublayers)
+    nn.ModuleList(LayerNorm(d_model) for _ in sublayers) => [LayerNorm(d_model) for _ in sublayers]
     says: there is no parameter in `norms`, which is a plain list
-    `parameters()` does not look into Python lists, so what stands there is never trained, moved
-    or saved. `nn.ModuleList` holds modules.
+    `parameters()` does not look into Python lists, so modules in one are never trained, moved or
+    saved. Put them into an `nn.ModuleList`.
 norms without gain and bias
-    TODO => _stack_variant(normed=_bare_norm)
+    nn.ModuleList(LayerNorm(d_model) =>
+        nn.ModuleList(nn.LayerNorm(d_model, elementwise_affine=False)
     says: there is no parameter `norms.0.weight`
     A LayerNorm has a gain and a bias for each feature, which are learned.
 whole tokens dropped
-    TODO => _stack_variant(drop=nn.Dropout1d)
+    nn.Dropout(dropout) => nn.Dropout1d(dropout)
     says: each token is dropped as a whole
     `nn.Dropout1d` drops all numbers of a token together. `nn.Dropout` draws for each number.
 one norm for all
-    TODO => _stack_variant(shared=True)
+    LayerNorm(d_model) for _ in sublayers => [LayerNorm(d_model)] * len(sublayers)
     says: there is no parameter `norms.1.weight`
     Every sublayer has a norm of its own, with its own gain and bias.
 all read the input
-    TODO => _stack_variant(stale=True)
+    for sublayer, norm in zip(self.sublayers, self.norms): =>
+        first = x
+        for sublayer, norm in zip(self.sublayers, self.norms):
+    sublayer(norm(x)) => sublayer(norm(first))
     says: for two linear maps, random gains and biases
     Each sublayer reads what the ones before it added, too: keep the sum in one variable, and
     read that.
 each sublayer called twice
-    TODO => _stack_variant(twice=2)
+    x = x + self.dropout(sublayer(norm(x))) =>
+        added = sublayer(norm(x))
+        x = x + self.dropout(sublayer(norm(x)))
     says: called [2, 2, 2] times
     Twice the work, and dropout inside a sublayer draws anew: keep what it returned in a
     variable.
 dropout on the sum
-    TODO => _stack_variant(lambda x, _, f, norm, dropout: dropout(x + f(
+    x + self.dropout(sublayer(norm(x))) => self.dropout(x + sublayer(norm(x)))
     says: only the last norm acts
     Dropout on the sum drops parts of the stream itself, at every layer anew.
 dropout on the input
-    TODO => _stack_variant(lambda x, _, f, norm, dropout: x + f(dropout(
+    self.dropout(sublayer(norm(x))) => sublayer(self.dropout(norm(x)))
     says: only the last norm acts
     Section 5.4 of the paper puts dropout on the output of each sublayer.
 dropout forgotten
-    TODO => _stack_variant(lambda x, _, f, norm, __: x + f(norm(x)))
+    self.dropout(sublayer(norm(x))) => sublayer(norm(x))
     says: only the last norm acts
     `self.dropout` was made and is not called.
 dropout in use, too
-    TODO => _stack_variant(drop=_Always)
+    self.dropout(sublayer(norm(x))) => F.dropout(sublayer(norm(x)), self.dropout.p)
     says: after .eval()
-    `F.dropout` drops in every mode unless it is told `training=self.training`; `nn.Dropout`
-    knows its mode.
+    `F.dropout` drops in every mode unless it gets `training=self.training`; `nn.Dropout` knows
+    its mode.
 x overwritten
-    TODO => _stack_variant(_added_in_place)
+    x = x + => x +=
     says: after the call, the caller's x
     `x += …` works in the caller's memory, and `backward` then finds numbers that are no longer
     what a layer read. Write `x = x + …`.
 cut off from the graph
-    TODO => _stack_variant(lambda x, _, f, norm, dropout: x.detach() + d
+    x = x + => x = x.detach() +
     says: no gradient reaches `x`
     The numbers are right, but nothing below the stack would learn: leave `detach`, `.data` and
     `no_grad` out of it.

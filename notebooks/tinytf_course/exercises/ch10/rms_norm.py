@@ -27,18 +27,17 @@ TOKENS = torch.tensor(
     [[[1.0, 2.0, 3.0, 6.0], [0.0, 4.0, -4.0, 8.0]], [[5.0, 5.0, 1.0, 1.0], [9.0, 1.0, 2.0, 0.0]],
      [[-3.0, 0.0, 1.0, 7.0], [2.0, 2.5, 3.0, -1.5]]]
 )  # fmt: skip
-ONE, NONE = torch.ones(4), torch.zeros(4)
-GAIN, SHIFT = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([0.5, 0.0, -1.0, 2.0])
-TINY = TOKENS * 1e-3
+ONE, GAIN, TINY = torch.ones(4), torch.tensor([1.0, 2.0, 3.0, 4.0]), TOKENS * 1e-3
 
 
 def _rms_norm(x, weight, eps=1e-6):
     """Token by token, its squares added one by one, in float64."""
-    out = []
-    for token in x.double().reshape(-1, x.size(-1)):
-        size = sum(number**2 for number in token) / len(token)
-        out.append(token / (size + eps) ** 0.5 * weight.double())
-    return torch.stack(out).reshape(x.shape).to(x.dtype)
+
+    def one(token):
+        return token / (sum(number**2 for number in token) / len(token) + eps) ** 0.5
+
+    out = torch.stack([one(token) for token in x.double().reshape(-1, x.size(-1))])
+    return (out * weight.double()).reshape(x.shape).to(x.dtype)
 
 
 def test_rms_one(answer):
@@ -109,142 +108,88 @@ def test_rms_gradient(answer):
     gradients(answer, _rms_norm, numbers(2, 3, 5, seed=5), numbers(5, seed=6), tolerance=1e-5)
 
 
-def _rms_variant(
-    widen=True,
-    narrow=True,
-    early=False,
-    centre=False,
-    total=False,
-    outside=False,
-    gain=True,
-    axis=-1,
-    root=True,
-    always=None,
-    detached=False,
-    product=False,
-):
-    """A `my_rms_norm` with one thing wrong."""
-
-    def norm(x, weight, eps=1e-6):
-        eps = eps if always is None else always
-        wide = x.float() if widen else x
-        wide = wide - wide.mean(dim=-1, keepdim=True) if centre else wide
-        squares = wide.square()
-        squares = squares.detach() if detached else squares
-        size = squares.sum(axis, keepdim=True) if total else squares.mean(axis, keepdim=True)
-        size = size.to(x.dtype) if early else size
-        spread = torch.sqrt(size) + eps if outside else torch.sqrt(size + eps)
-        spread = spread if root else size + eps
-        y = wide * spread if product else wide / spread
-        y = y.to(x.dtype) if narrow else y
-        return y * weight if gain else y
-
-    return norm
-
-
 MISTAKES = r"""
 squares in float16
-    … =>
-        return _rms_variant(widen=False)(x, weight, eps)
+    wide = x.float() => wide = x
     says: 300² is past 65,504, its mean is not
     float16 ends at 65,504, the square of 256. The mean square is inf, and a number divided by
     inf is 0: the token is silently erased. Take the squares of `x.float()`.
 widened after the square
-    … =>
-        mean_square = x.square().float().mean(-1, keepdim=True)
-        return (x.float() / torch.sqrt(mean_square + eps)).to(x.dtype) * weight
+    wide.square() => x.square().float()
     says: 300² is past 65,504, its mean is not
     The squares were still taken in float16, and inf stays inf in float32: widen `x`, not its
     square.
 scaled down by a fixed number
-    … =>
+    mean_square = wide.square().mean(dim=-1, keepdim=True) =>
         small = x / 1024  # keeps large squares below 65,504
-        mean_square = small.square().mean(-1, keepdim=True).float() * 1024**2
-        return (x.float() / torch.sqrt(mean_square + eps)).to(x.dtype) * weight
+        mean_square = small.square().mean(dim=-1, keepdim=True).float() * 1024**2
     says: float16's smallest number is 6e-8
-    Large squares are saved and small ones lost: below 6e-8 they are 0 in float16. float32 holds
-    both.
+    Large squares are saved and small ones lost: below 6e-8 they are 0 in float16. float32 has
+    room for both.
 narrowed too early
-    … =>
-        return _rms_variant(early=True)(x, weight, eps)
+    keepdim=True) => keepdim=True).to(x.dtype)
     says: 300² is past 65,504
     The squares were taken in float32, but their mean, 125,000, went back to float16 before the
     root. Narrow the result, not what it is made of.
 the root narrowed
-    … =>
-        wide = x.float()
-        root = torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps).to(x.dtype)
-        return x * root * weight
+    return (wide / torch.sqrt(mean_square + eps)).to(x.dtype) * weight =>
+        return x * torch.rsqrt(mean_square + eps).to(x.dtype) * weight
     says: One divided by the root is past 65,504
     The root went back to float16 before the division, and for tiny tokens one divided by it is
     past 65,504. Narrow the result, not what it is made of.
 one size for the whole tensor
-    … =>
-        return _rms_variant(axis=(-3, -2, -1))(x, weight, eps)
+    dim=-1 => dim=(-3, -2, -1)
     says: IndexError
     Each token has a size of its own: `mean(dim=-1, keepdim=True)`.
 the size of the mean over everything
-    … =>
-        return (x.float() / torch.sqrt(x.float().square().mean() + eps)).to(x.dtype) * weight
+    .mean(dim=-1, keepdim=True) => .mean()
     says: Each token has its own mean square
     `mean()` without `dim` is one number for the whole batch. Give `dim=-1`, and `keepdim=True`.
 the mean taken out
-    … =>
-        return _rms_variant(centre=True)(x, weight, eps)
+    wide = x.float() => wide = x.float() - x.float().mean(dim=-1, keepdim=True)
     says: the mean is not taken out
     That is LayerNorm without its bias. RMSNorm saves just this step.
 divided by the standard deviation
-    … =>
-        wide = x.float()
-        spread = torch.sqrt(wide.var(-1, keepdim=True, correction=0) + eps)
-        return (wide / spread).to(x.dtype) * weight
+    wide.square().mean(dim=-1, => wide.var(dim=-1, correction=0,
     says: the mean is not taken out
-    The root mean square is not the standard deviation unless the mean is 0. “It normalises the
-    variance”, one tutorial says; it normalises the mean square.
+    The root mean square is the standard deviation only where the mean is 0. RMSNorm normalises
+    the mean square, not the variance, as a published tutorial claims.
 divided by the length
-    … =>
-        return _rms_variant(total=True)(x, weight, eps)
+    .mean(dim=-1 => .sum(dim=-1
     says: Its mean square is 12.5
     That brings a token to length 1, not to mean square 1: √C times too small.
 no root
-    … =>
-        return _rms_variant(root=False)(x, weight, eps)
+    torch.sqrt(mean_square + eps) => (mean_square + eps)
     says: Its mean square is 12.5
     Divide by the root of the mean square, or a token twice as large comes out half as large.
 eps outside the root
-    … =>
-        return _rms_variant(outside=True)(x, weight, eps)
+    torch.sqrt(mean_square + eps) => (torch.sqrt(mean_square) + eps)
     says: √(mean square + eps)
     Outside the root the same eps counts for much less.
 eps written into the code
-    … =>
-        return _rms_variant(always=1e-6)(x, weight, eps)
+    + eps => + 1e-6
     says: √(mean square + eps)
     `eps` is an argument: models differ in it, and a loaded one brings its own.
 no eps
-    … =>
-        return _rms_variant(always=0.0)(x, weight, eps)
+     + eps =>
     says: 0 is not divided by 0
-    A token of zeros, an embedding of padding say, has mean square 0, and 0/0 is NaN.
+    A token of zeros, such as an embedding of padding, has mean square 0, and 0/0 is NaN.
 float32 comes out
-    … =>
-        return my_rms_norm(x.float(), weight.float(), eps)
+    .to(x.dtype) * weight => * weight.float()
     says: the dtype is float32, expected float16
-    The next layer's weights are float16: hand back the dtype that came in.
+    The next layer's weights are float16: return the dtype that came in.
 gain forgotten
-    … =>
-        return _rms_variant(gain=False)(x, weight, eps)
+     * weight =>
     says: weight=[1, 2, 3, 4]
     The last step is `* weight`.
 detached mean square
-    … =>
-        return _rms_variant(detached=True)(x, weight, eps)
+    wide.square() => wide.detach().square()
     says: for the gradient to `x`
     The numbers are right, and the gradient is not: the mean square depends on x, too.
 on the CPU
-    … =>
+    return (wide / torch.sqrt(mean_square + eps)).to(x.dtype) * weight =>
         out = torch.zeros(x.shape, dtype=x.dtype)
-        out[:] = my_rms_norm(x, weight, eps)
+        out[:] = wide / torch.sqrt(mean_square + eps) * weight
         return out
     says: on another device than the CPU it fails
     `torch.zeros(...)` is on the CPU, wherever `x` is: compute from `x`, or take
@@ -252,20 +197,10 @@ on the CPU
 """
 
 HARMLESS = r"""
-wide = x.float() => wide = x.float().float()
-    it is float32 already
 wide = x.float() => wide = x.float().double()
     more digits on the way
-mean_square = wide.square().mean(dim=-1, keepdim=True) => mean_square = wide.square().mean(dim=-1, keepdim=True).float()
-    it is float32 already
-mean_square = wide.square().mean(dim=-1, keepdim=True) => mean_square = wide.square().mean(dim=-1, keepdim=True).double()
+mean_square = … => ….double()
     more digits on the way
-mean_square = wide.square().mean(dim=-1, keepdim=True) => mean_square = wide.float().square().mean(dim=-1, keepdim=True)
-    it is float32 already
-return (wide / torch.sqrt(mean_square + eps)).to(x.dtype) * weight => return (wide / torch.sqrt(mean_square + eps)).to(weight.dtype) * weight
+return … => return … .to(weight.dtype) * weight
     weight has the dtype of x
-return (wide / torch.sqrt(mean_square + eps)).to(x.dtype) * weight => return (wide.float() / torch.sqrt(mean_square + eps)).to(x.dtype) * weight
-    it is float32 already
-return (wide / torch.sqrt(mean_square + eps)).to(x.dtype) * weight => return (wide / torch.sqrt(mean_square.float() + eps)).to(x.dtype) * weight
-    it is float32 already
 """
