@@ -4,6 +4,7 @@ import functools
 import inspect
 import linecache
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +12,7 @@ import torch
 from tinytf_course.contain import Outlet, TooLong, contained
 from tinytf_course.display import BAD, GOOD, QUIET, block, inline, show, sign, tag
 from tinytf_course.evidence import Watched, alike, start_evidence
-from tinytf_course.expect import Mismatch
+from tinytf_course.expect import Mismatch, noting
 from tinytf_course.grading import Exercise, WrongAnswer, find
 from tinytf_course.places import COURSE
 from tinytf_course.settings import Settings
@@ -160,6 +161,7 @@ class Verdict:
     hint: str = ""
     stopped: bool = False
     crashed: bool = False
+    calls: frozenset = frozenset()  # (arguments, result) of each call, as fingerprints
 
 
 def _verdicts(exercise, answer, seconds, until_wrong=False):
@@ -168,7 +170,7 @@ def _verdicts(exercise, answer, seconds, until_wrong=False):
     end, verdicts, settings = time.monotonic() + seconds, [], Settings()
     for test in exercise.tests:
         left = max(min(end - time.monotonic(), seconds / 2), 0.05)
-        verdict, error, changed = _verdict(test, watched, left, settings)
+        verdict, error, changed = _verdict(test, watched, left, settings, not until_wrong)
         if not verdicts:
             reason = _not_yet(exercise, answer, verdict, error)
             if reason:
@@ -183,19 +185,25 @@ def _verdicts(exercise, answer, seconds, until_wrong=False):
     return verdicts, ""
 
 
-def _verdict(test, watched, seconds, settings):
-    """The verdict of one test, the error that it ended with, and the settings that it changed."""
+def _verdict(test, watched, seconds, settings, to_the_end=True):
+    """The verdict of one test, the error that it ended with, and the settings that it changed.
+
+    What is told is the first mismatch; `to_the_end` the answer is asked every case for all that, so
+    that the evidence is whole. What fails then fails because of it, and counts for nothing.
+    """
     says = inspect.getdoc(test).splitlines()[0]
-    trail = start_evidence()
-    done = contained(lambda: test(watched), seconds, settings)
-    error, found = done.error, None
+    trail, watched.calls = start_evidence(), set()
+    with noting() if to_the_end else nullcontext() as noted:
+        done = contained(lambda: test(watched), seconds, settings)
+    error, found = noted[0] if noted else done.error, None
     if isinstance(error, TooLong):
         found = f"it ran for more than {seconds:.1g} s and was stopped: does a loop never end?"
     elif error is not None:
         found = str(error) if isinstance(error, Mismatch) else _crash(error)
     crashed = error is not None and not isinstance(error, Mismatch | TooLong)
-    hint, stopped = getattr(test, "hint", ""), isinstance(error, TooLong)
-    verdict = Verdict(says, found, tuple(trail), hint, stopped, crashed)
+    hint, stopped = getattr(test, "hint", ""), isinstance(done.error, TooLong)
+    calls = frozenset(watched.calls)
+    verdict = Verdict(says, found, tuple(trail), hint, stopped, crashed, calls)
     return verdict, error, done.changed
 
 
@@ -219,33 +227,52 @@ def _empty(answer):
 def diagnose(exercise, verdicts):
     """The named mistake that explains most of the tests that failed; None if none, or several do.
 
-    It explains a test that both fail with the same results and the same words. What it does not
-    share counts against it: a test that it fails and the answer passes, or fails otherwise. It has
-    to explain more than that, and at least as many tests as the answer fails and it passes: half
-    alike is another mistake, and no name is better than a wrong one.
+    It explains a test that both fail with the same results and the same words. It can't be one that
+    fails a test which the answer passes. It has to explain more tests than it fails otherwise, and
+    at least as many as the answer fails and it passes: half alike is another mistake, and no name
+    is better than a wrong one. And one of the tests that it explains has to fail in this way for it
+    alone, of the mistakes that it can be. A constant answer makes none.
     """
-    if not exercise.wrong:
+    if not exercise.wrong or is_constant(verdicts, exercise):
         return None
-    scores = []
     seen = {verdict.says: verdict for verdict in verdicts}
-    for wrong, its in zip(exercise.wrong, _mistakes(exercise), strict=True):
-        explained = against = 0
-        beyond = {verdict.says for verdict in verdicts if verdict.found is not None}
-        for verdict in its:
-            if verdict.found is None:
-                continue
-            beyond.discard(verdict.says)
-            mine = seen.get(verdict.says)  # None: what the caller gave is as it was, or not reached
-            agree = mine is not None and alike(mine.found, verdict.found)
-            agree = agree and alike(mine.evidence, verdict.evidence)
-            explained += agree
-            against += not agree
-        if explained > against and explained >= len(beyond):
-            scores.append((explained - against, explained, wrong))
+    held = {verdict.says for verdict in verdicts if verdict.found is None}
+    failures = [[v for v in its if v.found is not None] for its in _mistakes(exercise)]
+    pairs = zip(exercise.wrong, failures, strict=True)
+    possible = [(wrong, its) for wrong, its in pairs if held.isdisjoint(v.says for v in its)]
+    scores = []
+    for wrong, its in possible:
+        explained = [v for v in its if v.says in seen and _alike(seen[v.says], v)]
+        against = len(its) - len(explained)
+        beyond = seen.keys() - held - {verdict.says for verdict in its}
+        others = [each for other, each in possible if other is not wrong]
+        alone = [v for v in explained if not any(_has(v, each) for each in others)]
+        if alone and len(explained) > against and len(explained) >= len(beyond):
+            scores.append((len(explained) - against, len(explained), wrong))
     scores.sort(key=lambda score: score[:2], reverse=True)
     if not scores or (len(scores) > 1 and scores[0][:2] == scores[1][:2]):
         return None
     return scores[0][2]
+
+
+def _alike(one, other):
+    """Whether two verdicts of a test tell the same, in results and in words."""
+    return alike(one.found, other.found) and alike(one.evidence, other.evidence)
+
+
+def _has(verdict, verdicts):
+    """Whether a verdict is among these."""
+    return any(each.says == verdict.says and _alike(each, verdict) for each in verdicts)
+
+
+def is_constant(verdicts, exercise):
+    """Whether an answer gave the same result for whatever arguments."""
+    calls = {call for verdict in verdicts for call in verdict.calls}
+    results = {result for _, result in calls}
+    works_on_them = exercise.changes or not exercise.none_is_a_result
+    if results == {None} and works_on_them:  # what it does is its result
+        return False
+    return len(results) == 1 and len({given for given, _ in calls}) > 1
 
 
 @functools.cache

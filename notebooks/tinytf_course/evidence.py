@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import itertools
 import math
 import re
 
@@ -32,6 +33,7 @@ class Watched:
     def __init__(self, answer, function, changes=()):
         functools.update_wrapper(self, answer)
         self.answer, self.changes, self.side_effects = answer, changes, []
+        self.calls = set()  # (its arguments, what it returned), as `printed`
         self.parameters = list(inspect.signature(function).parameters)
 
     def __call__(self, *arguments, **named):
@@ -41,12 +43,13 @@ class Watched:
         memo = {}
         given = {k: v if k in self.changes else copied(v, memo) for k, v in whole.items()}
         before = {k: _state(v) for k, v in given.items() if k not in self.changes}
-        settings = Settings(briefly=True)
+        settings, call = Settings(), printed(whole)
         try:
             positional = [given[name] for name in names[: len(arguments)]]
             result = self.answer(*positional, **{name: given[name] for name in named})
         except BaseException as error:
             record(type(error).__name__)
+            self.calls.add((call, next(_unlike)))
             raise
         finally:
             self.side_effects += [f"your code {words}" for words in settings.put_back()]
@@ -55,7 +58,36 @@ class Watched:
                 if found:
                     self.side_effects.append(f"your code changes the caller's {found}")
         record(_kept(result))
+        self.calls.add((call, printed(result, other=lambda _: next(_unlike))))
         return result
+
+
+_unlike = itertools.count()
+
+
+def printed(value, other=id):
+    """A fingerprint: equal for equal tensors, numbers and text, and lists and so on of them.
+
+    That of None is None. Anything else has what `other` gives it: its own by default.
+    """
+    if isinstance(value, torch.Tensor):
+        return hash((tuple(value.shape), str(value.dtype), _bytes(value)))
+    if isinstance(value, dict):
+        return hash(tuple((printed(k, other), printed(v, other)) for k, v in value.items()))
+    if isinstance(value, list | tuple):
+        return hash(tuple(printed(part, other) for part in value))
+    if value is None:
+        return None
+    return hash(value) if isinstance(value, int | float | str) else other(value)
+
+
+def _bytes(x):
+    if x.is_meta:
+        return b""
+    try:
+        return x.detach().cpu().numpy().tobytes()
+    except (TypeError, RuntimeError):  # bfloat16, say, which NumPy has not
+        return str(x.tolist())
 
 
 def copied(value, memo=None):

@@ -1,5 +1,6 @@
 """The words of a grader's tests: call the answer, compare, and say in a line what was found."""
 
+import functools
 import re
 from contextlib import contextmanager
 
@@ -26,6 +27,41 @@ class Mismatch(AssertionError):
     """What a test found, in words for the learner."""
 
 
+_noted = [None]  # the mismatches of the test that runs now, where it is to go on to its end
+
+
+@contextmanager
+def noting():
+    """A block whose mismatches go to the list that it gives instead of being raised.
+
+    So a test goes on to its end, and what an answer does in every case of it is evidence.
+    """
+    before, _noted[0] = _noted[0], []
+    try:
+        yield _noted[0]
+    finally:
+        _noted[0] = before
+
+
+def _word(function):
+    """A word of the tests: where mismatches are noted, its own is, and the test goes on."""
+
+    @functools.wraps(function)
+    def word(*arguments, **named):
+        notes, _noted[0] = _noted[0], None  # one word may use another, and ends with it
+        try:
+            return function(*arguments, **named)
+        except Mismatch as mismatch:
+            if notes is None:
+                raise
+            notes.append(mismatch)
+        finally:
+            _noted[0] = notes
+
+    return word
+
+
+@_word
 def expect(holds, message):
     """Raise Mismatch with this message unless it holds."""
     if not holds:
@@ -80,6 +116,7 @@ def precise(answer, oracle, *arguments, dtype, tolerance=None, note="", where=No
     same(answer(*arguments), expected, where, tolerance or _TOLERANCE[dtype], note, dtype=True)
 
 
+@_word
 def refuses(answer, *arguments, error=ValueError, note="", where=None):
     """Expect this error for these arguments."""
     where = where or given(answer, arguments)
@@ -108,6 +145,7 @@ class _NoLists(TorchFunctionMode):
         return function(*arguments, **(named or {}))
 
 
+@_word
 def travels(answer, *arguments, note="", where=None):
     """Expect the answer to follow its arguments to another device (torch's meta stands for it).
 
@@ -181,6 +219,7 @@ def saved():
         yield count
 
 
+@_word
 def has_parameters(module, shapes, where):
     """Expect a module to have parameters of these names and shapes, and no others."""
     expect(isinstance(module, torch.nn.Module), f"{where}, you return {described(module)}, "
@@ -195,6 +234,7 @@ def has_parameters(module, shapes, where):
     expect(not extra, f"{where}, there is a parameter too many: {', '.join(extra)}")
 
 
+@_word
 def same(got, expected, where, tolerance=None, note="", dtype=False):
     """Expect two values to agree: tensors, numbers, text, or lists, tuples and dicts of them.
 
