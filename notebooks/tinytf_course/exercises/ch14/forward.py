@@ -1,25 +1,32 @@
 """14.1 a forward pass to repair (★★☆, 15 minutes)
 
-Somebody wrote the forward pass of a `Transformer` from its parts. It has five faults at least, and
-not all of them stop it:
+Somebody wrote the forward pass of a `Transformer` from its parts. It runs, and in training the loss
+falls almost to 0, but the trained model can't write a sentence:
 
 ```python
 def my_forward(model, src, tgt):
-    x = model.src_embedding(src)
-    mask = src != 0
-    memory = model.encoder(x, mask)
+    mask = padding_mask(src)
+    memory = model.encoder(model.src_embedding(src), mask)
     y = model.positions(model.src_embedding(tgt))
     hidden = model.decoder(y, memory, padding_mask(tgt), mask)
     return hidden @ model.src_embedding.weight.T
 ```
 
-Write `my_forward(model, src, tgt)` so that it gives the logits of `model(src, tgt)`, also for
-padded batches, for a model whose padding has another id, and for one with two embeddings and an
-output matrix of its own. Use the parts: `model.encode`, `model.decode` and `model(...)` are what
-you are writing. (Logits at positions that are padding are not looked at.)
+Write `my_forward(model, src, tgt)`, which returns the logits of `model(src, tgt)`: the symptom has
+one cause, and it is not the only fault.
 
-Hint: Go through it in the order of the drawing: which table, with positions or without, which mask
-(of what shape), and which matrix at the end?
+<details><summary>The rule in detail</summary>
+
+Batches may be padded, with whatever id the config names; source and target may have an embedding
+each, and the output a matrix of its own. Logits at padding are not looked at. Call the parts of the
+model: `model.encode`, `model.decode` and `model(...)` are what you are writing.
+
+</details>
+
+Hint: A loss near 0 means that the answer can be seen. What may a position of the target attend to?
+
+Hint: Five things are wrong. Go through the code in the order of the drawing: which embedding, with
+positions or without, which mask and for which padding, and which matrix at the end?
 """
 
 import functools
@@ -178,107 +185,60 @@ def test_can_be_trained(answer):
         same(found[name], wanted, f"{where}, for the gradient to `{name}`")
 
 
-def _forward_variant(
-    source_positions=True, table="tgt_embedding", causal=True, cross=True, own=True, pad=None,
-    output=None, detached=False, cross_of_target=False,
-):  # fmt: skip
-    """A `my_forward` with one thing wrong."""
-
-    def forward(model, src, tgt):
-        padding = model.config.pad_id if pad is None else pad
-        mask = padding_mask(src, padding)
-        x = model.src_embedding(src)
-        x = model.positions(x) if source_positions else x
-        memory = model.encoder(x, mask if own else None)
-        memory = memory.detach() if detached else memory
-        y = model.positions(getattr(model, table)(tgt))
-        ahead = padding_mask(tgt, padding)
-        ahead = ahead & causal_mask(tgt.size(1), tgt.device) if causal else ahead
-        mask = padding_mask(tgt, padding) if cross_of_target else mask
-        hidden = model.decoder(y, memory, ahead, mask if cross else None)
-        return hidden @ getattr(model, output).weight.T if output else model.output(hidden)
-
-    return forward
-
-
 MISTAKES = r"""
 no positions for the source
-    … =>
-        return _forward_variant(source_positions=False)(model, src, tgt)
+    model.positions(model.src_embedding(src)) => model.src_embedding(src)
     says: for src=[[4]], tgt=[[1]]
-    The source's vectors are given to the encoder without positions: it sees a set of words, and
-    can't tell who chased whom.
+    The source's vectors reach the encoder without positions: it sees a set of words, and can't tell
+    whether the dog chased the cat or the cat the dog.
 the source's table for the target
-    … =>
-        return _forward_variant(table="src_embedding")(model, src, tgt)
+    model.tgt_embedding => model.src_embedding
     says: for src=[[4]], tgt=[[1]]
     The target's ids are looked up in the source's embedding. It runs as long as the ids exist
-    there, and every word is another one.
+    there, but each id is another word there.
 an embedding for the output
-    … =>
-        return _forward_variant(output="tgt_embedding")(model, src, tgt)
+    return model.output(model.decoder(y, memory, ahead, mask)) =>
+        return model.decoder(y, memory, ahead, mask) @ model.tgt_embedding.weight.T
     says: for src=[[4]], tgt=[[1]]
     The output is tied to the target's embedding in many models, and not in all. `model.output`
     is right for both.
 no causal mask
-    … =>
-        return _forward_variant(causal=False)(model, src, tgt)
+    causal_mask(tgt.size(1), tgt.device) & padding_mask(tgt, pad) => padding_mask(tgt, pad)
     says: All prefixes at once must agree with prefix by prefix
-    Every position sees the words that it has to say, one place to the right. Training looks
-    wonderful, and alone the model can't write.
+    Every position sees the word that it has to predict, one place to the right. The training loss
+    looks wonderful, and alone the model can't write.
 the memory's mask forgotten
-    … =>
-        return _forward_variant(cross=False)(model, src, tgt)
+    ahead, mask) => ahead, None)
     says: Padding may not matter
-    Cross-attention looks at the padding of the shorter sentences: what they get depends on the
-    longest sentence of their batch.
+    Cross-attention looks at the padding of the shorter sentences, so their logits depend on the
+    longest sentence of the batch.
 the target's padding for the memory
-    … =>
-        return _forward_variant(cross_of_target=True)(model, src, tgt)
+    ahead, mask) => ahead, padding_mask(tgt, pad))
     says: does not fit scores of shape
     The keys of cross-attention are the source's words, so its mask is the source's. The
     target's fits only where both are equally long, and hides the wrong words.
 the encoder's mask forgotten
-    … =>
-        return _forward_variant(own=False)(model, src, tgt)
+    (src)), mask) => (src)), None)
     says: Padding may not matter
-    The encoder's words look at padding, so in another batch a sentence reads otherwise.
+    The encoder's words attend to padding, so the memory of a sentence depends on its batch.
 a mask of shape (B, S)
-    … =>
-        mask = src != model.config.pad_id
-        memory = model.encoder(model.positions(model.src_embedding(src)), mask)
-        ahead = causal_mask(tgt.size(1)) & padding_mask(tgt, model.config.pad_id)
-        y = model.positions(model.tgt_embedding(tgt))
-        return model.output(model.decoder(y, memory, ahead, mask))
+    mask = padding_mask(src, pad) => mask = src != pad
     says: does not fit scores of shape
-    Attention's scores are (B, H, T, S), and a mask (B, S) says nothing of heads and queries.
+    Attention's scores are (B, H, T, S), and a mask (B, S) has no axes for heads and queries.
     `padding_mask` makes it (B, 1, 1, S), which fits all of them.
 0 taken for the padding
-    … =>
-        return _forward_variant(pad=0)(model, src, tgt)
+    pad = model.config.pad_id => pad = 0
     says: Here 0 is a word
-    Another vocabulary pads with another id: ask `model.config.pad_id`.
+    Another vocabulary pads with another id, which is in `model.config.pad_id`.
 the memory detached
-    … =>
-        return _forward_variant(detached=True)(model, src, tgt)
+    memory, ahead => memory.detach(), ahead
     says: no gradient reaches `src_embedding.weight`
-    The logits are right, and nothing tells the encoder what it should have read: it would never
-    be trained.
+    The logits are right, but no gradient reaches the encoder: it would never be trained.
 """
 
 HARMLESS = r"""
-… => ….detach()
-    ids and masks carry no gradient
-… => …(src.detach())…
-    ids and masks carry no gradient
-… => ….detach()…
-    ids and masks carry no gradient
-ahead = causal_mask(tgt.size(1), tgt.device) & padding_mask(tgt, pad) => ahead = causal_mask(tgt.size(1), tgt.device)
+ahead = causal_mask(tgt.size(1), tgt.device) & padding_mask(tgt, pad) => ahead = causal_mask(…)
     padding on the right is later than every word, so the causal mask hides it
-… => …padding_mask(src.float(), pad)
-    ids of a vocabulary are the same in float32
-… => …padding_mask(tgt.float(), pad)
-    ids of a vocabulary are the same in float32
 … => …causal_mask(tgt.size(1)) & …
     another device was not asked for
 … => …model.device…

@@ -1,9 +1,9 @@
 r"""14.2 label-smoothed loss without the padding (★★☆, 15 minutes)
 
-Write `smoothed_loss(logits, targets, epsilon, pad_id)`: the cross-entropy with a target
-distribution that puts $1-\epsilon$ on the right word and shares $\epsilon$ equally among all $V$
-words, averaged over the real tokens of the whole batch. It is a tensor to call `backward` on, has
-the logits' dtype, and stands logits of any size.
+Write `smoothed_loss(logits, targets, epsilon, pad_id)`, which returns the cross-entropy with a
+target distribution that puts $1-\epsilon$ on the right word and shares $\epsilon$ equally among all
+$V$ words, averaged over the real tokens of the whole batch. It is a tensor to call `backward` on,
+has the logits' dtype, and is right for logits of any size.
 
 Hint: `log_softmax`, `gather` for the target, `mean(-1)` for the shared part, then `[real]`.
 """
@@ -102,9 +102,9 @@ def test_any_batch(answer):
 @hint("`log_softmax` takes the largest logit away first; `exp` of 200 is too large for a number.")
 def test_large_logits(answer):
     """large logits are no trouble"""
-    logits = torch.tensor([[[200.0, 0.0, -3.0]]])
-    agrees(answer, _torchs, logits, torch.tensor([[0]]), 0.0, 2)
-    agrees(answer, _torchs, logits, torch.tensor([[1]]), 0.1, 2)
+    logits = torch.tensor([[[200.0, 0.0, -3.0], [0.0, 3.0, 200.0]]])
+    agrees(answer, _torchs, logits, torch.tensor([[0, 1]]), 0.0, 2)
+    agrees(answer, _torchs, logits, torch.tensor([[1, 1]]), 0.1, 2)
     agrees(answer, _torchs, numbers(3, 4, 5, seed=5, scale=1e4), _PADDED, 0.1, 3)
 
 
@@ -122,100 +122,60 @@ def test_in_float64(answer):
         agrees(answer, _torchs, logits, _PADDED, epsilon, 3)
 
 
-def _loss_variant(spread=None, keep=None, average=None):
-    """A `smoothed_loss` with one thing wrong."""
-
-    def loss(logits, targets, epsilon, pad_id):
-        log_p = logits.log_softmax(-1)
-        hit = log_p.gather(-1, targets[..., None]).squeeze(-1)
-        kept = keep(epsilon) if keep else 1 - epsilon
-        each = -kept * hit - epsilon * (spread(log_p) if spread else log_p.mean(-1))
-        real = targets != pad_id
-        return average(each, real) if average else each[real].mean()
-
-    return loss
-
-
 MISTAKES = r"""
 exp, divide, log
-    … =>
-        p = logits.exp() / logits.exp().sum(-1, keepdim=True)
-        log_p = p.log()
-        hit = log_p.gather(-1, targets[..., None]).squeeze(-1)
-        return (-(1 - epsilon) * hit - epsilon * log_p.mean(-1))[targets != pad_id].mean()
-    says: for logits=[[[200, 0, -3]]]
-    exp(200) is too large for a number, and what is left is NaN. `log_softmax` takes the largest
-    logit away first.
+    logits.log_softmax(-1) => (logits.exp() / logits.exp().sum(-1, keepdim=True)).log()
+    says: for logits=[[[200, 0, -3]
+    exp(200) is too large for a number, and what is left is NaN. `log_softmax` subtracts the largest
+    logit first.
 0 taken for the padding
-    … =>
-        return smoothed_loss(logits, targets, epsilon, 0)
+    targets != pad_id => targets != 0
     says: for logits of shape
     Another vocabulary pads with another id: use the argument `pad_id`. Here 0 is a word, and
     the padding is counted.
 a plain number
-    … =>
-        return (lambda *arguments: smoothed_loss(*arguments).item())(logits, targets, epsilon, pad_id)
+    loss[real].mean() => loss[real].mean().item()
     says: no gradient reaches `logits`
-    `.item()` forgets where the number came from: `backward` has nothing to go back on.
+    `.item()` forgets how the number was computed, so `backward` can't start from it.
 padding counted
-    … =>
-        return _loss_variant(average=lambda each, real: each.mean())(logits, targets, epsilon, pad_id)
+    loss[real].mean() => loss.mean()
     says: it should not move
-    Predicting padding is easy, so the loss looks better than the model is: a model that only
-    ever says padding can look good.
+    Predicting padding is easy, so the loss looks better than the model is: a model that predicts
+    nothing but padding can look good.
 mean of the sentences' means
-    … =>
-        return _loss_variant(average=lambda each, real: ((each * real).sum(1) / real.sum(1)).mean())(logits, targets, epsilon, pad_id)
+    loss[real].mean() => ((loss * real).sum(1) / real.sum(1)).mean()
     says: Four tokens are real
     A token of a short sentence then weighs more than one of a long sentence. Sum over the whole
     batch, and divide once by the number of real tokens.
 divided by all positions
-    … =>
-        return _loss_variant(average=lambda each, real: (each * real).sum() / real.numel())(logits, targets, epsilon, pad_id)
+    loss[real].mean() => (loss * real).mean()
     says: Four tokens are real
     The padding is zeroed, but still counted in the denominator: the more padding, the smaller
     the loss and its gradient.
 smoothing added, not normalised
-    … =>
-        return _loss_variant(keep=lambda epsilon: 1.0)(logits, targets, epsilon, pad_id)
+    -(1 - epsilon) * hit => -hit
     says: it sums to 1
     With 1 on the target and epsilon spread on top, the target sums to 1 + epsilon. Take from
     the target what the others get.
 smoothing summed over words
-    … =>
-        return _loss_variant(spread=lambda log_p: log_p.sum(-1))(logits, targets, epsilon, pad_id)
+    log_p.mean(-1) => log_p.sum(-1)
     says: it sums to 1
     Each of the V words gets epsilon/V, not epsilon.
 smoothing for the others only
-    … =>
-        log_p = logits.log_softmax(-1)
-        hit = log_p.gather(-1, targets[..., None]).squeeze(-1)
-        others = (log_p.sum(-1) - hit) / (logits.size(-1) - 1)
-        return (-(1 - epsilon) * hit - epsilon * others)[targets != pad_id].mean()
+    log_p.mean(-1) => (log_p.sum(-1) - hit) / (logits.size(-1) - 1)
     says: Each word gets epsilon/V
     The share is spread over all V words, the right one too, as `F.cross_entropy` does. Here the
     V - 1 others get it all, so the smoothing is a little too strong.
 summed, not averaged
-    … =>
-        return _loss_variant(average=lambda each, real: each[real].sum())(logits, targets, epsilon, pad_id)
+    loss[real].mean() => loss[real].sum()
     says: Four tokens are real
     The loss then grows with the batch, and so does its gradient. Divide by the number of real
     tokens.
 target shifted twice
-    … =>
-        return smoothed_loss(logits[:, :-1], targets[:, 1:], epsilon, pad_id)
+    log_p = logits.log_softmax(-1) =>
+        logits, targets = logits[:, :-1], targets[:, 1:]
+        log_p = logits.log_softmax(-1)
     says: Four tokens are real
     The labels are already one ahead of the decoder's input. Shifting again inside the loss
     trains the model to skip a word.
-"""
-
-HARMLESS = r"""
-… => real = (targets != pad_id).detach()
-    ids and masks carry no gradient
-… => …targets.detach()…
-    ids and masks carry no gradient
-… => …real.detach()…
-    ids and masks carry no gradient
-… => real = targets.float() != pad_id
-    ids of a vocabulary are the same in float32
 """

@@ -1,6 +1,10 @@
 """15.2 gradient accumulation (★★☆, 12 minutes)
 
-*Gradient accumulation* makes a batch size possible that would not fit into memory. Write `accumulated_step(optimizer, batches, loss_and_tokens)`, which takes one step of the optimizer on several small batches, equal to a step on all of them as one batch. `loss_and_tokens(batch)` returns the summed loss and the number of tokens, which differs from batch to batch. Call `backward` batch by batch, because that is what saves the memory.
+*Gradient accumulation* makes a batch size possible that would not fit into memory. Write
+`accumulated_step(optimizer, batches, loss_and_tokens)`, which takes one step of the optimizer on
+several small batches, equal to a step on all of them as one batch. `loss_and_tokens(batch)` returns
+the summed loss and the number of tokens, which differs from batch to batch. Call `backward` batch
+by batch, because that is what saves the memory.
 
 Hint: `backward` adds to `.grad`. Clear the gradients once, add up over all batches, and divide once
 by the number of all tokens.
@@ -8,7 +12,6 @@ by the number of all tokens.
 
 import torch
 
-from tinytf_course.evidence import copied
 from tinytf_course.expect import Counted, expect, numbers, same, saved, short
 from tinytf_course.grading import hint
 
@@ -39,28 +42,14 @@ UNEVEN = ([1.0, 1.0, 1.0, 1.0], [6.0])
 EVEN = ([1.0, 3.0], [2.0, 4.0])
 
 
-def _after(answer, batches, stale=0.0):
-    """The parameter after one step from 0 with rate 1; the loss of a token x is -x * parameter.
-
-    Returns None when the answer looked at no batch: it is a stub.
-    """
+def _moved(answer, batches, expected, note, stale=0.0):
+    """One step from 0 at rate 1; the loss of a token x is -x * parameter."""
     parameter = torch.zeros((), requires_grad=True)
     parameter.grad = torch.tensor(stale)
     optimizer = torch.optim.SGD([parameter], lr=1.0)
-    seen = []
-
-    def loss_and_tokens(batch):
-        seen.append(batch)
-        return -sum(batch) * parameter, len(batch)
-
-    answer(optimizer, copied(list(batches)), loss_and_tokens)
-    return parameter.detach() if seen else None
-
-
-def _moved(answer, batches, expected, note, stale=0.0):
+    answer(optimizer, list(batches), lambda batch: (-sum(batch) * parameter, len(batch)))
     where = f"for batches with gradients {short(list(batches))}, one step of rate 1"
-    got = _after(answer, batches, stale)
-    same(torch.zeros(()) if got is None else got, expected, where, note=note)
+    same(parameter.detach(), expected, where, note=note)
 
 
 def test_one_batch(answer):
@@ -122,9 +111,8 @@ def test_every_group(answer):
     wanted = [(p - r * p.grad if p.grad is not None else p).detach() for p, r in moved]
     got, _, steps = _stepped(answer, _BATCHES)
     where = "for batches of 5, 2, 7 and 1 tokens and three weights in two groups, for "
-    for name, one, other in zip(
-        ("group 0", "group 1", "a weight not used"), got, wanted, strict=True
-    ):
+    names = ("group 0", "group 1", "a weight not used")
+    for name, one, other in zip(names, got, wanted, strict=True):
         same(one, other, where + name)
     expect(steps == 1, f"optimizer.step is called {steps} times, expected once")
 
@@ -167,135 +155,87 @@ def test_any_optimizer(answer):
         same(got[i], wanted[i], f"{where}, for weight {i}")
 
 
-def _step_variant(divisor=None, zero_each=False, zero_first=True, steps=1):
-    """An `accumulated_step` with one thing wrong. steps: 1, 0, or None for one in every batch."""
-
-    def step(optimizer, batches, loss_and_tokens):
-        total = sum(loss_and_tokens(batch)[1] for batch in batches)
-        if zero_first:
-            optimizer.zero_grad()
-        for batch in batches:
-            if zero_each:
-                optimizer.zero_grad()
-            loss, tokens = loss_and_tokens(batch)
-            (loss / (divisor(tokens, len(batches)) if divisor else total)).backward()
-            if steps is None:
-                optimizer.step()
-        if steps:
-            optimizer.step()
-
-    return step
-
-
-def _rate_divided(back):
-    def step(optimizer, batches, loss_and_tokens):
-        optimizer.zero_grad()
-        total = 0
-        for batch in batches:
-            loss, tokens = loss_and_tokens(batch)
-            loss.backward()
-            total += tokens
-        for group in optimizer.param_groups:
-            group["lr"] /= total
-        optimizer.step()
-        for group in optimizer.param_groups if back else ():
-            group["lr"] *= total
-
-    return step
-
-
 MISTAKES = r"""
 only the first group divided
-    … =>
-        optimizer.zero_grad()
-        total = 0
-        for batch in batches:
-            loss, tokens = loss_and_tokens(batch)
-            loss.backward()
-            total += tokens
-        for parameter in optimizer.param_groups[0]["params"]:
-            parameter.grad /= total
-        optimizer.step()
+    optimizer.param_groups: => optimizer.param_groups[:1]:
     says: in two groups, for group 1
     An optimizer may have several groups of weights; divide the gradients of all.
 one backward for all
-    … =>
-        optimizer.zero_grad()
-        losses, tokens = zip(*[loss_and_tokens(batch) for batch in batches], strict=True)
-        (sum(losses) / sum(tokens)).backward()
-        optimizer.step()
+    total = 0 => total = losses = 0
+    loss.backward() => losses += loss
+    for group in =>
+        losses.backward()
+        for group in
     says: `backward` frees each before the next
     The step is right, and until `backward` every batch is held in memory: as much as one big
     batch takes.
 never divides
-    … =>
-        return _step_variant(divisor=lambda tokens, batches: 1)(optimizer, batches, loss_and_tokens)
+    parameter.grad /= total => pass
     says: the mean over all 4 tokens
     The step grows with the number of tokens, so accumulating twice as long doubles the learning
     rate. A well-known tutorial does this.
 mean of the batches' means
-    … =>
-        return _step_variant(divisor=lambda tokens, batches: tokens * batches)(optimizer, batches, loss_and_tokens)
+    loss.backward() => (loss / tokens).backward()
+    total += tokens => total += 1
     says: the mean over all 5 tokens
     A token of a small batch then weighs more than one of a large batch. Equal sizes hide it.
 sum of the batches' means
-    … =>
-        return _step_variant(divisor=lambda tokens, batches: tokens)(optimizer, batches, loss_and_tokens)
+    loss.backward() => (loss / tokens).backward()
+    parameter.grad /= total => pass
     says: the mean over all 4 tokens
     Each batch is divided by its own tokens, and the means add up: the step grows with the
     number of batches.
 divides by the number of batches only
-    … =>
-        return _step_variant(divisor=lambda tokens, batches: batches)(optimizer, batches, loss_and_tokens)
+    total += tokens => total += 1
     says: the mean over its 2 tokens
     The losses are sums over tokens; dividing by the number of batches leaves a step that grows
     with their length.
 clears the gradient in every batch
-    … =>
-        return _step_variant(zero_each=True)(optimizer, batches, loss_and_tokens)
+    loss.backward() =>
+        optimizer.zero_grad()
+        loss.backward()
     says: the mean over all 4 tokens
     `zero_grad` inside the loop throws away all batches but the last.
 never clears the gradient
-    … =>
-        return _step_variant(zero_first=False)(optimizer, batches, loss_and_tokens)
+    optimizer.zero_grad() =>
     says: A gradient of -5 was left over
     `backward` adds to what is there: the last step's gradient is still in it.
 the rate divided, and left so
-    … =>
-        return _rate_divided(back=False)(optimizer, batches, loss_and_tokens)
+    parameter.grad /= total => pass
+    optimizer.param_groups: =>
+        optimizer.param_groups:
+            group["lr"] /= total
     says: give the optimizer back as it was
     The next step divides it again. Divide the gradients.
 the rate divided for the step
-    … =>
-        return _rate_divided(back=True)(optimizer, batches, loss_and_tokens)
-    says: for weight 0
-    Right for plain SGD alone: Adam divides a gradient by its own size, and decay goes by the
-    rate. Divide the gradients.
-zeros put in for gradients
-    … =>
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                parameter.grad = parameter.detach() * 0
-        total = 0
-        for batch in batches:
-            loss, tokens = loss_and_tokens(batch)
-            loss.backward()
-            total += tokens
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                parameter.grad /= total
+    parameter.grad /= total => pass
+    optimizer.param_groups: =>
+        optimizer.param_groups:
+            group["lr"] /= total
+    optimizer.step() =>
         optimizer.step()
+        for group in optimizer.param_groups:
+            group["lr"] *= total
+    says: for weight 0
+    Right for plain SGD alone: Adam divides a gradient by its own size, and weight decay depends on
+    the rate. Divide the gradients.
+zeros put in for gradients
+    optimizer.zero_grad() =>
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = torch.zeros_like(parameter)
     says: not even 0
     A weight that no loss reaches has the gradient None, and is left alone; with a gradient of 0
     the optimizer decays it. `zero_grad()` puts None.
 no step
-    … =>
-        return _step_variant(steps=0)(optimizer, batches, loss_and_tokens)
+    optimizer.step() =>
     says: you get 0, expected 3
     The gradient is there and the weights have not moved: `optimizer.step()` is missing.
 a step in every batch
-    … =>
-        return _step_variant(steps=None)(optimizer, batches, loss_and_tokens)
+    optimizer.step() =>
+    loss.backward() =>
+        (loss / tokens).backward()
+        optimizer.step()
     says: the mean over all 4 tokens
     The weights already move after the first batch, and its gradient is used again for the
     second.

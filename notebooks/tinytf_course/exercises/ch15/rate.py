@@ -1,10 +1,16 @@
 """15.1 a schedule that waits (★☆☆, 10 minutes)
 
-The cosine schedule has to know from the first step when training will end. The schedule called
-*warmup-stable-decay* decides late: it rises linearly to `lr` over `warmup` steps (`lr` is reached
-at step `warmup`), stays there for as long as you like, and falls linearly over the last `fall`
-steps, to reach 0 at step `steps`. Afterwards it is 0. Write `my_rate(step, lr, warmup, steps,
-fall)`, with steps counted from 1. `warmup` and `fall` are at least 1, and together at most `steps`.
+The cosine schedule has to know from the first step when training will end; the schedule called
+*warmup-stable-decay* decides late. Write `my_rate(step, lr, warmup, steps, fall)`, its learning
+rate at `step`: it rises linearly to `lr` over `warmup` steps, stays there for as long as you like,
+and falls linearly to 0 over the last `fall` of the `steps`.
+
+<details><summary>The rule in detail</summary>
+
+Steps are counted from 1: `lr` is reached at step `warmup`, and 0 at step `steps`. Afterwards the
+rate is 0. `warmup` and `fall` are at least 1, and together at most `steps`.
+
+</details>
 
 Hint: Three straight lines: the learning rate is the smallest of them, and never below 0.
 """
@@ -43,8 +49,8 @@ def test_stays(answer):
 
 def test_falls(answer):
     """it falls in a straight line to 0 at the last step"""
-    _rate_is(answer, 0.475, "One of twenty steps down.", 81)
     _rate_is(answer, 0.25, "Half of the way down.", 90)
+    _rate_is(answer, 0.475, "One of twenty steps down.", 81)
     _rate_is(answer, 0.025, "One step before the last.", 99)
     _rate_is(answer, 0.0, "The last step.", 100)
 
@@ -65,68 +71,44 @@ def test_other_settings(answer):
         _rate_is(answer, wanted, "There is no plateau here.", step, 0.007, 5, 12, 7)
 
 
-def _three_parts(up, down, after=lambda lr: 0.0):
-    """A `my_rate` of three branches; `up` and `down` give the share of lr."""
-
-    def rate(step, lr, warmup, steps, fall):
-        if step > steps:
-            return after(lr)
-        if step <= warmup:
-            return lr * up(step, warmup)
-        if step > steps - fall:
-            return lr * down(steps - step, fall)
-        return lr
-
-    return rate
-
-
 MISTAKES = r"""
 starts at 0
-    … =>
-        return _three_parts(lambda s, w: (s - 1) / w, lambda left, f: left / f)(step, lr, warmup, steps, fall)
+    step / warmup => (step - 1) / warmup
     says: The first of ten steps
     Steps count from 1. A first step of rate 0 does nothing, and lr comes a step late.
 divided in whole numbers
-    … =>
-        return lr * max(0, min(1, step // warmup, (steps - step) // fall))
-    says: One of twenty steps down
+    step / warmup, (steps - step) / fall => step // warmup, (steps - step) // fall
+    says: Half of the way down
     `//` rounds down: until the end of the warm-up the rate is 0, and in the fall it is 0 again.
     `/` gives the share of the way.
 arrives a step late
-    … =>
-        return _three_parts(lambda s, w: s / (w + 1), lambda left, f: left / f)(step, lr, warmup, steps, fall)
+    step / warmup => step / (warmup + 1)
     says: The first of ten steps
     Divided by warmup + 1, the rise ends just below lr.
 never reaches 0
-    … =>
-        return _three_parts(lambda s, w: s / w, lambda left, f: (left + 1) / f)(step, lr, warmup, steps, fall)
-    says: One of twenty steps down
+    (steps - step) / fall => (steps - step + 1) / fall
+    says: Half of the way down
     The fall begins a step late, and at the last step something is left of the rate.
 negative after the end
-    … =>
-        return lr * min(1.0, step / warmup, (steps - step) / fall)
+    max(0.0, min(1.0, rise, left)) => min(1.0, rise, left)
     says: Training is over
     The falling line goes on below 0, and a negative rate climbs. Keep it at 0.
 lr again after the end
-    … =>
-        return _three_parts(lambda s, w: s / w, lambda left, f: left / f, after=lambda lr: lr)(step, lr, warmup, steps, fall)
+    return lr * max(0.0, min(1.0, rise, left)) =>
+        return lr * max(0.0, min(1.0, rise, left)) if step <= steps else lr
     says: Training is over
     After the last step the rate springs back to lr.
 no plateau
-    … =>
-        return lr * max(0.0, min(step / warmup, (steps - step) / (steps - warmup)))
+    / fall => / (steps - warmup)
     says: The fall begins after step 80
-    It falls from the end of the warm-up on; `fall` says how many steps the fall takes.
+    It falls from the end of the warm-up on, but the fall takes only the last `fall` steps.
 the fall takes `steps`
-    … =>
-        return lr * max(0.0, min(1.0, step / warmup, (steps + fall - step) / fall))
-    says: One of twenty steps down
+    (steps - step) / fall => (steps + fall - step) / fall
+    says: Half of the way down
     The fall is part of the `steps`, the last of them: it begins after `steps - fall`.
 """
 
 HARMLESS = r"""
 … => rise, left = ((steps - step) / fall, step / warmup)
     the least has no order
-… => …max(-0.0, …
-    as a number, -0.0 equals 0.0
 """

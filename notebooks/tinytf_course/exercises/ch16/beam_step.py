@@ -117,11 +117,6 @@ def test_sizes(answer):
     _step(answer, alive, near, note)
 
 
-def _from(total, K, V):
-    totals, index = total.flatten().topk(K)
-    return totals, index // V, index % V
-
-
 MISTAKES = r"""
 each prefix for itself
     … =>
@@ -132,69 +127,50 @@ each prefix for itself
     Taking the best token after each prefix keeps every prefix alive for ever: that is K greedy
     searches. The K best of all K x V continuations go on.
 the past forgotten
-    … =>
-        return _from(log_probs, *log_probs.shape)
+    alive[:, None] + log_probs => log_probs
     says: totals, you get [-0.1, -0.2, -0.3]
     A likely word after an unlikely beginning is still unlikely: add the prefix's own
     log-probability.
 log-probabilities multiplied
-    … =>
-        return _from(alive[:, None] * log_probs, *log_probs.shape)
+    alive[:, None] + log_probs => alive[:, None] * log_probs
     says: log p(prefix) + log p(token)
     Probabilities multiply, so their logarithms add.
 prefix and token swapped
-    … =>
-        totals, beams, tokens = my_beam_step(alive, log_probs)
-        return totals, tokens, beams
+    index // log_probs.size(1), index % log_probs.size(1) =>
+        index % log_probs.size(1), index // log_probs.size(1)
     says: beams, you get [2, 0, 3], expected [0, 1, 1]
     In the flat (K, V) tensor the whole part of i / V is the row, the prefix; the rest is the
     token.
 divided by K
-    … =>
-        totals, index = (alive[:, None] + log_probs).flatten().topk(alive.size(0))
-        return totals, index // alive.size(0), index % alive.size(0)
+    index // log_probs.size(1), index % log_probs.size(1) =>
+        index // alive.size(0), index % alive.size(0)
     says: tokens, you get
     A row of the (K, V) tensor is V long, so the row of entry i is i // V, not i // K.
 ranked by the last word alone
-    … =>
-        _, index = log_probs.flatten().topk(alive.size(0))
-        beams, tokens = index // log_probs.size(1), index % log_probs.size(1)
-        return alive[beams] + log_probs[beams, tokens], beams, tokens
+    totals, index = total.flatten() => _, index = log_probs.flatten()
+    return totals => return total.flatten()[index]
     says: log p(prefix) + log p(token)
     The totals are right, but they are not those of the K best: add the prefix's log-probability
     before `topk`, not after.
 2K of them
-    … =>
-        return _from(alive[:, None] + log_probs, 2 * alive.size(0), log_probs.size(1))
+    topk(alive.size(0)) => topk(2 * alive.size(0))
     says: expected (3,)
-    `candidates` in the chapter looks at 2K because some end; here the K best are asked.
+    `candidates` in the chapter looks at 2K because some end; here the K best are wanted.
 a fraction of a beam
-    … =>
-        totals, index = (alive[:, None] + log_probs).flatten().topk(alive.size(0))
-        return totals, index / log_probs.size(1), index % log_probs.size(1)
+    index // log_probs => index / log_probs
     says: beams, you get
     `/` divides exactly, and 7 / 5 is no row: `//` gives the whole part.
 totals rounded to half precision
-    … =>
-        return _from((alive[:, None] + log_probs).half(), *log_probs.shape)
+    alive[:, None] + log_probs => (alive[:, None] + log_probs).half()
     says: the dtype is float16
     Near 2000 float16 knows only whole numbers, and prefixes that differ become equal.
 a dead prefix revived
-    … =>
-        return my_beam_step(alive.nan_to_num(neginf=0.0), log_probs)
+    alive[:, None] => alive[:, None].nan_to_num(neginf=0.0)
     says: so has everything that continues it
     A log-probability of minus infinity is probability 0. As 0 it would be certain.
 """
 
 HARMLESS = r"""
-total = … => ….detach()…
-    a search takes no gradients, and a loop over numbers has none
-totals, index = … => ….detach()…
-    a search takes no gradients, and a loop over numbers has none
-return (totals, … => return (totals.detach(), …
-    a search takes no gradients, and a loop over numbers has none
-return (totals, … => …index.detach() …
-    places carry no gradient
 … => totals, index = total.flatten().topk(…size(…))
     K is the size of all three
 return … => …total.size(1)…

@@ -1,7 +1,8 @@
 """16.3 a beam search to repair (★★☆, 15 minutes)
 
-This beam search over dictionaries, like `beam_by_hand` but with a length penalty, runs, and it has
-five faults:
+This beam search over dictionaries is like `beam_by_hand`, but with a length penalty. It runs, and
+`my_search(toy, 2, 0.6, 6)` finds the sentence that it should, but with a score of 0, as if the
+sentence were certain:
 
 ```python
 def my_search(follow, beam, alpha, max_len):
@@ -18,16 +19,23 @@ def my_search(follow, beam, alpha, max_len):
     return winner, finished[winner]
 ```
 
-Write a corrected `my_search(follow, beam, alpha, max_len)`. `follow(prefix)` returns `{word:
-log-probability}` for the words that may follow a prefix, a tuple of words. In each of `max_len`
-steps, every living prefix grows by every word. Of the 2 · `beam` likeliest results, those that end
-in `"<eos>"` are finished, and of the others the `beam` likeliest live on. A prefix that still lives
-after `max_len` steps is finished as it is. Return the finished sentence with the highest score, and
-that score: its log-probability / ((5 + n) / 6)^α, where n is its number of words, `"<eos>"`
-included.
+Repair it.
 
-Hint: Check what is added up, how many candidates are looked at, which of them live on, which are
-forgotten at the end, and what is compared.
+<details><summary>The rule in detail</summary>
+
+`follow(prefix)` returns `{word: log-probability}` for the words that may follow a prefix, a tuple
+of words. In each of `max_len` steps, every living prefix grows by every word. Of the 2 · `beam`
+likeliest results, those that end in `"<eos>"` are finished, and of the others the `beam` likeliest
+live on. A prefix that still lives after `max_len` steps is finished as it is. The result is the
+finished sentence with the highest score, and that score: its log-probability / ((5 + n) / 6)^α,
+where n is its number of words, `"<eos>"` included.
+
+</details>
+
+Hint: A score of 0 is a probability of 1. Which log-probabilities belong to a whole sentence?
+
+Hint: Five things are wrong. Check what is added up, how many candidates are looked at, which of
+them live on, which are forgotten at the end, and what is compared.
 """
 
 import math
@@ -76,6 +84,9 @@ ENDING = {  # what ends comes first at each step, and the sentence is what does 
     ("they", "sat"): {END: 0.7, "down": 0.3},
 }
 LONG = {(): {END: 0.4, "so": 0.6}, **{("so",) * n: {END: 0.1, "so": 0.9} for n in range(1, 20)}}
+THEN = {"b": 0.2, "c": 0.19, "d": 0.18, "e": 0.17, "f": 0.16, "g": 0.1}
+THIRD = {(): {"a": 0.4, "the": 0.3, END: 0.2, "one": 0.1}, ("a",): THEN}
+FOURTH = {(): {"a": 0.4, "the": 0.3, "one": 0.2, END: 0.1}, ("a",): THEN}
 SEVEN = {prefix: LONG[prefix] for prefix in list(LONG)[:6]}  # at most seven words with <eos>
 
 
@@ -155,6 +166,8 @@ def test_ended_take_no_place(answer):
     _finds(answer, _language(ENDING), 1, 2.0, 6, note)
     _finds(answer, _language(ENDING), 2, 1.0, 6, note)
     _finds(answer, _language(ENDING), 2, 0.0, 6, note)
+    for language in (FOURTH, THIRD):
+        _finds(answer, _language(language), 1, 0.0, 6, "Of two candidates none is <eos>.")
 
 
 def test_penalised(answer):
@@ -179,114 +192,75 @@ def test_any_language(answer):
             _finds(answer, _drawn(1000 * seed), beam, alpha, 5)
 
 
-def _searcher(past=True, look=2, ended_leave=True, cut=True, rank=None, tell=None):
-    """A `my_search` with one of its rules changed; `rank` and `tell` are f(total, n, alpha)."""
-
-    def score(total, n, alpha):
-        return total / ((5 + n) / 6) ** alpha
-
-    rank, tell = rank or score, tell or score
-
-    def search(follow, beam, alpha, max_len):
-        alive, finished = {(): 0.0}, {}
-        for _ in range(max_len):
-            grown = {
-                (*prefix, word): (total if past else 0.0) + log_p
-                for prefix, total in alive.items()
-                for word, log_p in follow(prefix).items()
-            }
-            best = sorted(grown, key=grown.get, reverse=True)[: look * beam]
-            finished |= {p: grown[p] for p in best if p[-1] == "<eos>"}
-            alive = {p: grown[p] for p in best if not ended_leave or p[-1] != "<eos>"}
-            alive = {p: alive[p] for p in list(alive)[:beam]}
-        finished |= alive if cut else {}
-        winner = max(finished, key=lambda p: rank(finished[p], len(p), alpha))
-        return winner, tell(finished[winner], len(winner), alpha)
-
-    return search
-
-
-def _scored(rule):
-    """The search with another score, compared and returned."""
-    return _searcher(rank=rule, tell=rule)
-
-
 MISTAKES = r"""
 the past forgotten
-    … =>
-        return _searcher(past=False)(follow, beam, alpha, max_len)
+    total + log_p => log_p
     says: of 'the cat sat <eos>', you get 0, expected -1.532
     A likely word after an unlikely beginning is still unlikely: a prefix grows by adding,
     `total + log_p`.
 written into what `follow` gives
-    … =>
-        totals = {(): 0.0}
-
-        def grown(prefix):
-            found = follow(prefix)
-            for word in found:
-                found[word] += totals[prefix]
-                totals[(*prefix, word)] = found[word]
-            return found
-
-        return _searcher(past=False)(grown, beam, alpha, max_len)
+    for word, log_p in follow(prefix).items(): =>
+        found = follow(prefix)
+        for word, log_p in found.items():
+    grown[(*prefix, word)] = => grown[(*prefix, word)] = found[word] =
     says: which is not yours
     A `follow` that looks things up gives the same dictionary again next time. Put the sums into
     one of your own.
 only K looked at
-    … =>
-        return _searcher(look=1)(follow, beam, alpha, max_len)
+    [: 2 * beam] => [:beam]
     says: you get 'we <eos>', expected 'we sat down <eos>'
     What ends takes a place among the K best, and too few are left to live on: look at 2 * beam.
 3K looked at
-    … =>
-        return _searcher(look=3)(follow, beam, alpha, max_len)
-    says: you get 'c <eos>', expected 'c d b d c'
-    Asked are the 2 * beam best: a third candidate of one beam is not looked at.
+    [: 2 * beam] => [: 3 * beam]
+    says: Of two candidates none is <eos>
+    Only the 2 * beam best are candidates: a third one of each beam is not looked at.
+all that ends is finished
+    for p in best if p[-1] == => for p in grown if p[-1] ==
+    says: expected
+    Only the 2 * beam best are candidates, and of these some end.
 what has ended lives on
-    … =>
-        return _searcher(ended_leave=False)(follow, beam, alpha, max_len)
+    [p for p in best if p[-1] != "<eos>"] => best
     says: you get 'we <eos> <eos>
     After <eos> nothing follows: what has ended leaves the beam.
+stops at the first that ends
+    alive = {p: grown[p] for p in going} =>
+        alive = {p: grown[p] for p in going}
+        if finished:
+            break
+    finished |= alive => finished = finished or alive
+    says: expected
+    A sentence that ends later may have a higher score: the others are still alive.
 what max_len cuts is forgotten
-    … =>
-        return _searcher(cut=False)(follow, beam, alpha, max_len)
+    finished |= alive =>
     says: you get '<eos>', expected 'so so so so'
     After the last step the living are finished as they are; otherwise a language that seldom
     ends has no sentence at all.
 the likeliest wins
-    … =>
-        return _searcher(rank=lambda total, n, alpha: total)(follow, beam, alpha, max_len)
+    max(scores, key=scores.get) => max(finished, key=finished.get)
     says: you get '<eos>', expected 'so so so so so so <eos>'
     Compare the scores: log-probabilities divided by the length penalty.
 the penalty left out
-    … =>
-        return _scored(lambda total, n, alpha: total)(follow, beam, alpha, max_len)
+    total / ((5 + len(p)) / 6) ** alpha => total
     says: you get '<eos>', expected 'so so so so so so <eos>'
     Both what is compared and what is returned is the score, after the penalty.
 the log-probability returned
-    … =>
-        return _searcher(tell=lambda total, n, alpha: total)(follow, beam, alpha, max_len)
+    return winner, scores[winner] => return winner, finished[winner]
     says: the score of 'we sat down <eos>', you get -1.715
     The winner is right. Return its score, which is what was compared.
 divided by the length
-    … =>
-        return _scored(lambda total, n, alpha: total / n**alpha)(follow, beam, alpha, max_len)
+    ((5 + len(p)) / 6) ** alpha => len(p) ** alpha
     says: the score of 'we sat down <eos>', you get -0.1072
     The penalty is ((5 + n) / 6)^alpha, which makes less of a first word than n does.
 multiplied by the penalty
-    … =>
-        return _scored(lambda total, n, alpha: total * ((5 + n) / 6) ** alpha)(follow, beam, alpha, max_len)
+    total / ((5 + len(p)) => total * ((5 + len(p))
     says: you get '<eos>', expected 'we sat down <eos>'
     Log-probabilities are negative: multiplying makes long sentences worse still.
 <eos> not counted
-    … =>
-        return _scored(lambda total, n, alpha: total / ((4 + n) / 6) ** alpha)(follow, beam, alpha, max_len)
+    5 + len(p) => 4 + len(p)
     says: the score of 'we sat down <eos>', you get -0.9646
     n counts all words of the sentence, <eos> included.
 a step too few
-    … =>
-        return my_search(follow, beam, alpha, max_len - 1)
+    range(max_len) => range(max_len - 1)
     says: you get 'so so so', expected 'so so so so'
     A sentence may have max_len words: as many steps.
 """

@@ -54,7 +54,7 @@ def test_begins(answer):
 
 
 def test_keys(answer):
-    """new keys stand after the old ones"""
+    """new keys come after the old ones"""
     got = _two(answer, (OLD_K, OLD_V), NEW_K, NEW_V, where=_ONE)[0]
     same(got[0, 0], [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0], [-100.0, -100.0]], f"{_ONE}, k[0, 0]")
     same(got, torch.cat([OLD_K, NEW_K], 2), f"{_ONE}, k")
@@ -96,72 +96,54 @@ def test_any_kind(answer):
     travels(answer, (old, old + 1), k, v)
 
 
-def _along(axis):
-    def append(cache, k, v):
-        if cache is None:
-            return k, v
-        return torch.cat([cache[0], k], dim=axis), torch.cat([cache[1], v], dim=axis)
-
-    return append
-
-
 MISTAKES = r"""
 joined along the width
-    … =>
-        return _along(-1)(cache, k, v)
+    k], dim=2 => k], dim=-1
+    v], dim=2 => v], dim=-1
     says: k
     The last axis is D, the numbers of one position. New positions go along axis 2.
 joined along the batch
-    … =>
-        return _along(0)(cache, k, v)
+    k], dim=2 => k], dim=0
+    v], dim=2 => v], dim=0
     says: k
-    Axis 0 counts sentences: the new position would become other sentences' past.
+    Axis 0 counts sentences: the new positions would become further sentences.
 joined along the heads
-    … =>
-        return _along(1)(cache, k, v)
+    k], dim=2 => k], dim=1
+    v], dim=2 => v], dim=1
     says: k
     Axis 1 counts heads. New positions go along axis 2.
 the new ones first
-    … =>
-        if cache is None:
-            return k, v
-        return torch.cat([k, cache[0]], dim=2), torch.cat([v, cache[1]], dim=2)
+    [cache[0], k] => [k, cache[0]]
+    [cache[1], v] => [v, cache[1]]
     says: expected [[0, 1], [2, 3], [4, 5], [-100, -100]]
     Attention over all of them would not notice, since no mask is applied at one new position.
     The next chunk of several, with its mask, would.
 values not kept
-    … =>
-        return (k, v) if cache is None else (torch.cat([cache[0], k], dim=2), v)
+    torch.cat([cache[1], v], dim=2) => v
     says: v, the shape is (2, 2, 1, 2), expected (2, 2, 4, 2)
-    Values are looked up by the same weights: there must be one for every key.
+    The same weights are applied to the values: there must be one for every key.
 keys kept as values
-    … =>
-        if cache is None:
-            return k, v
-        keys = torch.cat([cache[0], k], dim=2)
-        return keys, torch.cat([cache[1], k], dim=2)
+    [cache[1], v] => [cache[1], k]
     says: v, position [0, 0, 3, 0] is -100, expected -200
     A slip of copy and paste that no shape can show.
 an empty cache not expected
-    … =>
-        return (torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2))
+    if cache is None: =>
+    return k, v =>
     says: raises TypeError
     Before the first step there is nothing: `cache` is None, and the new ones are all.
 a window of the last few
-    … =>
-        k, v = my_append(cache, k, v)
-        return k[:, :, -4:], v[:, :, -4:]
+    k], dim=2) => k], dim=2)[:, :, -4:]
+    v], dim=2) => v], dim=2)[:, :, -4:]
     says: 9 positions, one by one, k
     Every word so far may be attended to; a cache that forgets changes the answer. (Models with
     sliding windows do so on purpose.)
 only the new ones
-    … =>
-        return (k, v)
+    if cache is None => if True
     says: k[0, 0], the shape is (1, 2), expected (4, 2)
     The past has to be returned too: the new query attends to all of it.
 float32 whatever comes
-    … =>
-        return tuple(x.float() for x in my_append(cache, k, v))
+    k], dim=2) => k], dim=2).float()
+    v], dim=2) => v], dim=2).float()
     says: the dtype is float32, expected float64
-    A cache in another dtype than the model's does not meet its queries.
+    A cache in another dtype than the model's can't be multiplied by its queries.
 """

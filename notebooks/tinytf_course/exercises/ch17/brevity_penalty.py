@@ -56,46 +56,33 @@ def test_any_corpus(answer):
         same(answer(lengths, reference_lengths), expected, where, tolerance=1e-7)
 
 
-def _penalty(rule):
-    return lambda lengths, reference_lengths: rule(sum(lengths), sum(reference_lengths))
-
-
 MISTAKES = r"""
 the mean of the sentences' penalties
     … =>
-        each = [math.exp(min(0, 1 - r / c)) for c, r in zip(lengths, reference_lengths, strict=True)]
-        return sum(each) / len(each)
+        pairs = zip(lengths, reference_lengths, strict=True)
+        return sum(math.exp(min(0, 1 - r / c)) for c, r in pairs) / len(lengths)
     says: 16 words for 16
     A sentence may be short if another makes up for it: BLEU sums lengths over the corpus, and
     divides once.
 a reward for length
-    … =>
-        return _penalty(lambda c, r: math.exp(1 - r / c))(lengths, reference_lengths)
+    min(0, 1 - r / c) => 1 - r / c
     says: Precision has punished them already
     Above c = r the exponent is positive, and the longest translation would win. Cap the factor
     at 1.
 c and r swapped
-    … =>
-        return _penalty(lambda c, r: math.exp(min(0, 1 - c / r)))(lengths, reference_lengths)
+    r / c => c / r
     says: 10 words for 16
     This punishes words too many and forgives words too few.
 divided in whole numbers
-    … =>
-        return _penalty(lambda c, r: math.exp(1 - r // c) if c < r else 1.0)(lengths, reference_lengths)
+    r / c => r // c
     says: 10 words for 16
     `//` rounds the ratio down to 1, and e^0 is no penalty: divide by `/`.
 the plain ratio
-    … =>
-        return _penalty(lambda c, r: min(1, c / r))(lengths, reference_lengths)
+    math.exp(min(0, 1 - r / c)) => min(1, c / r)
     says: 10 words for 16
     BLEU takes e^(1 - r/c), which falls faster than c / r where c is small.
 rounded
-    … =>
-        return (
-                                               round(
-                my_brevity_penalty(lengths, reference_lengths), 3
-            )
-        )
+    math.exp(min(0, 1 - r / c)) => round(math.exp(min(0, 1 - r / c)), 3)
     says: you get 0.549
     Scores are rounded where they are printed. BLEU multiplies this factor further.
 """

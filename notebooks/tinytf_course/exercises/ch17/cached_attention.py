@@ -1,14 +1,20 @@
 """17.2 attention with a cache (★★★, 15 minutes)
 
 Write `my_cached_attention(x, w_q, w_k, w_v, cache=None)`: causal attention with one head, for the
-newest positions only. `x` `(B, T, C)` holds T new positions, one or several. Each projection is
-`(C, D)`, multiplies from the right and has no bias. `cache` is `None` or a pair `(k, v)`, each `(B,
-S, D)`: the keys and values of the S positions before. A new position attends to everything in the
-cache, to itself, and to the new positions before it; scores are divided by √D. Return `(y, (k,
-v))`: the outputs of the new positions, `(B, T, D)`, and all keys and values so far, each `(B, S +
-T, D)`, oldest first, in the dtype and on the device of `x`. The scores may be very large.
+newest positions only. It returns `(y, (k, v))`: the outputs of the new positions, and all keys and
+values so far.
 
-Hint: Only the new positions are multiplied by the projections. For the mask, ask how far the
+<details><summary>The rule in detail</summary>
+
+`x` `(B, T, C)` holds T new positions, one or several. Each projection is `(C, D)`, multiplies from
+the right and has no bias. `cache` is `None` or a pair `(k, v)`, each `(B, S, D)`: the keys and
+values of the S positions before. A new position attends to everything in the cache, to itself, and
+to the new positions before it; scores are divided by √D, and may be very large. y is `(B, T, D)`,
+and keys and values are `(B, S + T, D)`, oldest first, in the dtype and on the device of `x`.
+
+</details>
+
+Hint: Only the new positions are multiplied by the projections. For the mask, think how far the
 triangle has to move: the last query attends to all S + T keys.
 """
 
@@ -168,113 +174,67 @@ def _flat(answer):
     return flat
 
 
-def _attention(
-    offset=lambda queries, keys: keys - queries,
-    join=lambda old, new: torch.cat([old, new], dim=1),
-    scale=lambda x, q: math.sqrt(q.size(-1)),
-    returned=lambda new, joined: joined,
-):
-    """The reference with a part exchanged."""
-
-    def attention(x, w_q, w_k, w_v, cache=None):
-        q, *new = x @ w_q, x @ w_k, x @ w_v
-        k, v = new if cache is None else map(join, cache, new)
-        scores = q @ k.mT / scale(x, q)
-        allowed = torch.ones_like(scores, dtype=torch.bool).tril(offset(q.size(1), k.size(1)))
-        weights = scores.masked_fill(~allowed, -math.inf).softmax(dim=-1)
-        return weights @ v, tuple(returned(new, (k, v)))
-
-    return attention
-
-
 MISTAKES = r"""
 the triangle at the left
-    … =>
-        return _attention(offset=lambda queries, keys: 0)(x, w_q, w_k, w_v, cache)
+    tril(k.size(1) - q.size(1)) => tril()
     says: for 1 new position after 3 in the cache, y
     The new positions are the last of all, not the first: the triangle has to move right by the
     number of positions in the cache.
 no mask
-    … =>
-        return _attention(offset=lambda queries, keys: keys)(x, w_q, w_k, w_v, cache)
+    .tril(k.size(1) - q.size(1)) =>
     says: The first position sees itself only
     A single new position needs none. Several at once do: the first of them must not see the
     second.
 one position too few
-    … =>
-        return _attention(offset=lambda queries, keys: max(keys - queries - 1, 0))(x, w_q, w_k, w_v, cache)
+    k.size(1) - q.size(1) => max(k.size(1) - q.size(1) - 1, 0)
     says: for 1 new position after 3 in the cache, y
     A position sees itself, too.
 the cache is kept and not read
-    … =>
-        y, _ = my_cached_attention(x, w_q, w_k, w_v)
-        return y, my_cached_attention(x, w_q, w_k, w_v, cache)[1]
+    if cache is not None: =>
+        kept = k, v
+        if cache is not None:
+    k, v = torch.cat => kept = torch.cat
+    weights @ v, (k, v) => weights @ v, kept
     says: for 1 new position after 3 in the cache, y
     A new query attends to all keys so far, those of the cache included.
 the new ones first
-    … =>
-        return _attention(join=lambda old, new: torch.cat([new, old], dim=1))(x, w_q, w_k, w_v, cache)
+    [cache[0], k] => [k, cache[0]]
+    [cache[1], v] => [v, cache[1]]
     says: for 2 new positions after 3 in the cache, y of the first
     The mask goes by places: position 0 has to be the oldest.
 only the new ones are returned
-    … =>
-        return _attention(returned=lambda new, joined: new)(x, w_q, w_k, w_v, cache)
+    weights @ v, (k, v) => weights @ v, (x @ w_k, x @ w_v)
     says: the shape is (1, 2, 2), expected (1, 5, 2)
     The next call has only what this one returns: the past has to be in it.
 keys kept as values
-    … =>
-        y, (k, _) = my_cached_attention(x, w_q, w_k, w_v, cache)
-        return y, (k, k)
+    weights @ v, (k, v) => weights @ v, (k, k)
     says: for one position and no cache, v
     A slip of copy and paste that no shape can show.
 queries kept as keys
-    … =>
-        y, (k, v) = my_cached_attention(x, w_q, w_k, w_v, cache)
-        old = 0 if cache is None else cache[0].size(1)
-        q = x @ w_q
-        return y, (torch.cat([k[:, :old], q], dim=1), v)
+    weights @ v, (k, v) => weights @ v, (torch.cat([k[:, : -q.size(1)], q], dim=1), v)
     says: what is returned as the cache, k
-    An old query has had its answer. What the later ones need are keys and values.
+    An old query is not used again. What the later ones need are keys and values.
 divided by the root of C
-    … =>
-        return _attention(scale=lambda x, q: math.sqrt(x.size(-1)))(x, w_q, w_k, w_v, cache)
+    math.sqrt(q.size(-1)) => math.sqrt(x.size(-1))
     says: for 6 positions in pieces, y
     Queries and keys have D numbers each: √D, not the root of the model's width.
 not divided
-    … =>
-        return _attention(scale=lambda x, q: 1.0)(x, w_q, w_k, w_v, cache)
+    q @ k.mT / math.sqrt(q.size(-1)) => q @ k.mT
     says: for 3 positions at once and no cache, y
     Scores are divided by √D before the softmax.
 a low number for -∞
-    … =>
-        q, k, v = x @ w_q, x @ w_k, x @ w_v
-        if cache is not None:
-            k, v = torch.cat([cache[0], k], dim=1), torch.cat([cache[1], v], dim=1)
-        scores = q @ k.mT / math.sqrt(q.size(-1))
-        allowed = torch.ones_like(scores, dtype=torch.bool).tril(k.size(1) - q.size(1))
-        return scores.masked_fill(~allowed, -1e4).softmax(dim=-1) @ v, (k, v)
+    -math.inf => -1e4
     says: all below -10,000
     A score may be lower than any number that you choose, except -∞.
 masked after the softmax
-    … =>
-        q, k, v = x @ w_q, x @ w_k, x @ w_v
-        if cache is not None:
-            k, v = torch.cat([cache[0], k], dim=1), torch.cat([cache[1], v], dim=1)
-        weights = (q @ k.mT / math.sqrt(q.size(-1))).softmax(dim=-1)
-        return weights.tril(k.size(1) - q.size(1)) @ v, (k, v)
+    scores.masked_fill(~allowed, -math.inf).softmax(dim=-1) => scores.softmax(dim=-1) * allowed
     says: The first position sees itself only
     What is hidden has taken its share by then, and the rest no longer sums to 1.
 """
 
 HARMLESS = r"""
-allowed = … => ….detach()…
-    a mask of booleans carries no gradient
-allowed = … => ….float()…
-    only the shape of the scores is used there
 allowed = … => allowed = ….tril(v.size(1) - q.size(1))
     as many values as keys
-weights = … => weights = scores.masked_fill(~allowed.detach()…
-    a mask of booleans carries no gradient
 scores = … => scores = q @ k.mT / math.sqrt(k.size(-1))
     a key is as wide as a query
 scores = … => scores = q @ k.mT / math.sqrt(v.size(-1))

@@ -31,11 +31,8 @@ _IDS = f"for ids={short(IDS)}, new=2"
 def test_mask_shape(answer):
     """a row for each new token, a column for every token, an axis for heads"""
     got = tensor(answer(IDS, 2), _IDS)
-    expect(
-        got.shape == (2, 1, 2, 5),
-        f"{_IDS}, the shape is {tuple(got.shape)}, expected (2, 1, 2, 5): sentences, an axis of 1 "
-        "for the heads, new tokens, all tokens",
-    )
+    axes = "expected (2, 1, 2, 5): sentences, an axis of 1 for the heads, new tokens, all tokens"
+    expect(got.shape == (2, 1, 2, 5), f"{_IDS}, the shape is {tuple(got.shape)}, {axes}")
     expect(got.dtype == torch.bool, f"{_IDS}, the dtype is {got.dtype}, expected torch.bool")
 
 
@@ -117,80 +114,51 @@ def test_mask_travels(answer):
     travels(answer, IDS, 2)
 
 
-def _corner(ids, new):
-    return torch.ones(new, ids.size(1), dtype=torch.bool).tril()
-
-
-def _last(ids, new, diagonal=0):
-    S = ids.size(1)
-    return torch.ones(S, S, dtype=torch.bool).tril(diagonal)[S - new :]
-
-
-def _real(ids, pad_id):
-    return (ids != pad_id)[:, None, None, :]
-
-
 MISTAKES = r"""
 the triangle starts in the corner
-    … =>
-        return _corner(ids, new) & _real(ids, pad_id)
+    causal[S - new :] => causal[:new]
     says: new token 0 is token 3, and sees itself
-    `tril` of a (new, S) table takes the first new token for token 0. It is token S - new, and
+    The first rows of the triangle take the first new token for token 0. It is token S - new, and
     everything before it may be seen.
 everything visible
-    … =>
-        return _real(ids, pad_id).expand(-1, -1, new, -1)
+    .tril() =>
     says: token 3 may not see token 4
     One new token may see everything before it, so no causal mask is needed. Two may not see
     each other both ways.
 diagonal excluded
-    … =>
-        return _last(ids, new, -1) & _real(ids, pad_id)
+    .tril() => .tril(-1)
     says: and sees itself
     The input is already shifted by one: a position may see itself.
 inverted
-    … =>
-        return ~_last(ids, new) & _real(ids, pad_id)
+    causal[S - new :] => ~causal[S - new :]
     says: token 3 may not see token 4
     Here True means “may attend”. This one sees the future only: the mistake of one of the
     tutorials.
 padding forgotten
-    … =>
-        return _last(ids, new).expand(ids.size(0), 1, -1, -1)
+    causal[S - new :] & (ids != pad_id)[:, None, None, :] =>
+        causal[S - new :].expand(len(ids), 1, -1, -1)
     says: key 0 is padding
     Padding in the future is hidden by the causal mask; padding on the left, or in the middle of
     what is cached, is not.
 padded queries see nothing
-    … =>
-        return my_newest_mask(ids, new, pad_id) & (ids[:, -new:] != pad_id)[:, None, :, None]
+    [:, None, None, :] => [:, None, None, :] & (ids[:, -new:] != pad_id)[:, None, :, None]
     says: as a query it has the same rule
     Rows with nothing allowed are what attention has trouble with; a padded query does no harm,
-    since its output is read by nobody.
+    since nothing reads its output.
 a square mask
-    … =>
-        return _last(ids, ids.size(1)) & _real(ids, pad_id)
+    causal[S - new :] => causal
     says: the shape is (2, 1, 5, 5), expected (2, 1, 2, 5)
-    The queries are only the new tokens; the old ones had their turn.
+    The queries are only the new tokens; the output at the old ones is known already.
 the new tokens only
-    … =>
-        return _last(ids, new)[:, -new:] & (ids[:, -new:] != pad_id)[:, None, None, :]
+    causal[S - new :] & (ids => causal[S - new :, S - new :] & (ids[:, -new:]
     says: the shape is (2, 1, 2, 2), expected (2, 1, 2, 5)
     The keys of earlier steps are in the cache and are attended to again.
 no axis for the heads
-    … =>
-        return _last(ids, new) & (ids != pad_id)[:, None, :]
+    [:, None, None, :] => [:, None, :]
     says: the shape is (2, 2, 5), expected (2, 1, 2, 5)
     Broadcast against (B, H, new, S), its batch meets the heads.
 padding id fixed
-    … =>
-        return my_newest_mask(ids, new)
+    ids != pad_id => ids != 0
     says: Here 9 is padding and 0 is a word
     Use the argument `pad_id`.
-"""
-
-HARMLESS = r"""
-… => ….detach()…
-    ids and masks carry no gradient
-… => …(ids.float() != pad_id)…
-    ids of a vocabulary are the same in float32
 """

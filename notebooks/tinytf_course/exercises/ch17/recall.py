@@ -8,32 +8,29 @@ references, take the one with the highest share; a reference without n-grams giv
 Hint: Precision counts the translation's n-grams in the reference. Exchange the two.
 """
 
-from tinytf.metrics.bleu import clipped_matches, ngrams
-from tinytf_course.expect import numbers, same
+from tinytf.metrics.bleu import clipped_matches, ngrams  # noqa: F401 - for a mistake
+from tinytf_course.expect import agrees, numbers, same
 
 
 def my_recall(translation, references, n):
-    """How much of a reference the translation says: a share of its n-grams, from 0 to 1.
+    """How much of a reference the translation contains: a share of its n-grams, from 0 to 1.
 
-    Each n-gram of a reference counts at most as often as the translation says it. Of several
-    references the one counts of which most is said; one without n-grams gives 0.
+    Each n-gram of a reference counts at most as often as it occurs in the translation. Of several
+    references the one with the highest share counts; one without n-grams gives 0.
     """
     shares = [0.0]
     for reference in references:
-        said, wanted = clipped_matches(reference, [translation], n)  # the roles exchanged
+        found, wanted = clipped_matches(reference, [translation], n)  # the roles exchanged
         if wanted:
-            shares.append(said / wanted)
+            shares.append(found / wanted)
     return max(shares)
 
 
 SAT = ["the", "cat", "sat", "on", "the", "mat"]
 CATS = [["the", "cat", "is", "on", "the", "mat"], ["there", "is", "a", "cat", "on", "the", "mat"]]
+LIKE_CATS = ["there", "is", "a", "cat", "on", "mat"]
 _SAT = "for `the cat` against `the cat sat on the mat`"
 _CATS = "against `the cat is on the mat` and `there is a cat on the mat`"
-
-
-def _share(answer, arguments, expected, where, note=""):
-    same(answer(*arguments), expected, where, note=note)
 
 
 def _one_by_one(translation, references, n):
@@ -54,53 +51,52 @@ def _one_by_one(translation, references, n):
 
 
 def test_of_the_reference(answer):
-    """a share of the reference's n-grams, each found at most as often as it was said"""
-    note = "Of six words two are said: `cat`, and one `the` for one of two."
-    _share(answer, (["the", "cat"], [SAT], 1), 2 / 6, f"{_SAT}, n = 1", note)
+    """a share of the reference's n-grams, each found at most as often as it occurs"""
+    note = "Two of six words are found: `cat`, and one `the` of two."
+    same(answer(["the", "cat"], [SAT], 1), 2 / 6, f"{_SAT}, n = 1", note=note)
 
 
 def test_pairs(answer):
     """of pairs as of words"""
-    _share(answer, (["the", "cat"], [SAT], 2), 1 / 5, f"{_SAT}, n = 2", "It has five pairs.")
+    same(answer(["the", "cat"], [SAT], 2), 1 / 5, f"{_SAT}, n = 2", note="It has five pairs.")
 
 
-def test_said_twice(answer):
-    """what is said twice and stands there twice counts twice"""
+def test_twice(answer):
+    """what occurs twice in both counts twice"""
     where = "for `the mat the` against `the cat sat on the mat`, n = 1"
-    _share(answer, (["the", "mat", "the"], [SAT], 1), 3 / 6, where, "It says both `the`.")
+    same(answer(["the", "mat", "the"], [SAT], 1), 3 / 6, where, note="Both `the` are found.")
 
 
 def test_too_much(answer):
     """words too many do no harm"""
     where = "for `the the the the` against `the cat`, n = 1"
-    _share(answer, (["the"] * 4, [["the", "cat"]], 1), 1 / 2, where, "One of two words is said.")
-    where = "for `well the cat sat down` against `the cat`, n = 2"
-    said = ["well", "the", "cat", "sat", "down"]
-    _share(answer, (said, [["the", "cat"]], 2), 1.0, where, "All of it is said.")
+    same(answer(["the"] * 4, [["the", "cat"]], 1), 1 / 2, where, note="One of two is found.")
+    where, long = "for `well the cat sat` against `the cat`, n = 2", ["well", "the", "cat", "sat"]
+    same(answer(long, [["the", "cat"]], 2), 1.0, where, note="All of it is found.")
 
 
 def test_best_of_two(answer):
-    """of several references the one of which most is said, by itself"""
-    note = "Of the second six words of seven are said, of the first four of six."
-    said = ["there", "is", "a", "cat", "on", "mat"]
-    _share(answer, (said, CATS, 1), 6 / 7, f"for `there is a cat on mat` {_CATS}, n = 1", note)
+    """of several references the one of which most is found, by itself"""
+    note = "Of the second six words of seven are found, of the first four of six."
+    same(
+        answer(LIKE_CATS, CATS, 1), 6 / 7, f"for `there is a cat on mat` {_CATS}, n = 1", note=note
+    )
 
 
 def test_whichever_is_first(answer):
     """the order of the references does not matter"""
-    said = ["there", "is", "a", "cat", "on", "mat"]
     where = "for the same translation, and the same two references exchanged"
-    _share(answer, (said, CATS[::-1], 1), 6 / 7, where, "It is the first now.")
+    same(answer(LIKE_CATS, CATS[::-1], 1), 6 / 7, where, note="It is the first now.")
 
 
 def test_nothing_there(answer):
-    """where there is no n-gram, nothing is said"""
+    """where there is no n-gram, nothing is found"""
     where = "for `cat` against `cat`, n = 2"
-    _share(answer, (["cat"], [["cat"]], 2), 0.0, where, "The reference has no pair.")
+    same(answer(["cat"], [["cat"]], 2), 0.0, where, note="The reference has no pair.")
     where = "for `the cat` against `cat` and `the cat sat`, n = 2"
     two = [["cat"], ["the", "cat", "sat"]]
-    _share(answer, (["the", "cat"], two, 2), 1 / 2, where, "Half of the second is said.")
-    _share(answer, ([], [SAT], 1), 0.0, "for a translation without words, n = 1")
+    same(answer(["the", "cat"], two, 2), 1 / 2, where, note="Half of the second is found.")
+    same(answer([], [SAT], 1), 0.0, "for a translation without words, n = 1")
 
 
 def test_long_texts(answer):
@@ -111,112 +107,73 @@ def test_long_texts(answer):
         for n in (1, 2, 3, 4):
             references = [text[: 55 - 5 * i] for i, text in enumerate(texts[1 : 1 + many])]
             where = f"for 60 words of 4 kinds against {many} such texts, n = {n}"
-            _share(answer, (texts[0], references, n), _one_by_one(texts[0], references, n), where)
-
-
-def _share_too(said, wanted, without=0.0):
-    return said / wanted if wanted else without
-
-
-def _each(share, choose=max):
-    """A `my_recall` of a share for one reference, with one thing wrong."""
-
-    def recall(translation, references, n):
-        return choose([share(translation, reference, n) for reference in references])
-
-    return recall
-
-
-def _right(translation, reference, n):
-    return _share_too(*clipped_matches(reference, [translation], n))
-
-
-def _unclipped(translation, reference, n):
-    said, wanted = ngrams(translation, n), ngrams(reference, n)
-    return _share_too(sum(wanted[gram] for gram in wanted if gram in said), wanted.total())
-
-
-def _once(translation, reference, n):
-    said, wanted = set(ngrams(translation, n)), set(ngrams(reference, n))
-    return _share_too(len(said & wanted), len(wanted))
-
-
-def _repeated(translation, reference, n):
-    said, wanted = ngrams(translation, n), ngrams(reference, n)
-    return _share_too(sum(said[gram] for gram in said if gram in wanted), wanted.total())
-
-
-def _by_words(translation, reference, n):
-    return _share_too(clipped_matches(reference, [translation], n)[0], len(reference))
+            agrees(answer, _one_by_one, texts[0], references, n, where=where)
 
 
 MISTAKES = r"""
 precision
-    … =>
-        return _share_too(*clipped_matches(translation, references, n))
+    clipped_matches(reference, [translation], n) => clipped_matches(translation, [reference], n)
     says: you get 1, expected 0.3333
-    That is the share of what was said. Here the reference's n-grams are counted, and the
-    translation says how often each may count.
+    That is the share of the translation. Here the reference's n-grams are counted, and the
+    translation limits how often each may count.
 not clipped
-    … =>
-        return _each(_unclipped)(translation, references, n)
+    found, wanted = clipped_matches(reference, [translation], n) =>
+        theirs, ours = ngrams(reference, n), ngrams(translation, n)
+        found, wanted = sum(theirs[gram] for gram in theirs if gram in ours), theirs.total()
     says: you get 0.5, expected 0.3333
-    One `the` was said: it is found for one of the reference's two, not for both.
+    The translation has one `the`: it is found for one of the reference's two, not for both.
 each n-gram once
-    … =>
-        return _each(_once)(translation, references, n)
+    found, wanted = clipped_matches(reference, [translation], n) =>
+        theirs, ours = set(ngrams(reference, n)), set(ngrams(translation, n))
+        found, wanted = len(theirs & ours), len(theirs)
     says: you get 0.4, expected 0.3333
     The reference has six words, though only five different ones: compare counts, not sets.
-what was said counted
-    … =>
-        return _each(_repeated)(translation, references, n)
+the translation's counted
+    found, wanted = clipped_matches(reference, [translation], n) =>
+        theirs, ours = ngrams(reference, n), ngrams(translation, n)
+        found, wanted = sum(ours[gram] for gram in ours if gram in theirs), theirs.total()
     says: you get 2, expected 0.5
-    Who says a word four times says it once to a reference that has it once.
+    A word that occurs four times in the translation and once in the reference is found once.
 a share of the words
-    … =>
-        return _each(_by_words)(translation, references, n)
+    found / wanted => found / len(reference)
     says: It has five pairs
     Divide by the number of n-grams, which is n - 1 fewer than the words.
 only the first reference
-    … =>
-        return _right(translation, references[0], n)
-    says: Of the second six words of seven are said
-    The reference that comes off best may be any of them.
+    in references: => in references[:1]:
+    says: Of the second six words of seven are found
+    The best of the references may be any of them.
 the mean of the references
-    … =>
-        return _each(_right, lambda shares: sum(shares) / len(shares))(translation, references, n)
-    says: Of the second six words of seven are said
-    A translation need not say what every reference says, only what one does.
+    max(shares) => sum(shares) / len(references)
+    says: Of the second six words of seven are found
+    A translation need not contain what every reference has: one of them is enough.
 the worst of the references
-    … =>
-        return _each(_right, min)(translation, references, n)
+    max(shares) => min(shares[1:], default=0.0)
     says: It is the first now
-    Which of the references is meant is the translation's choice: take the largest.
+    The references are alternatives: take the largest share.
 references together
     … =>
         counts = [clipped_matches(reference, [translation], n) for reference in references]
-        return _share_too(sum(said for said, _ in counts), sum(wanted for _, wanted in counts))
-    says: Of the second six words of seven are said
-    Added up, each reference asks for its own words, and nobody can say all of them.
+        found, wanted = map(sum, zip(*counts, strict=True))
+        return found / wanted if wanted else 0.0
+    says: Of the second six words of seven are found
+    Added up, each reference needs its own words, and no translation has all of them.
 words of any reference
-    … =>
-        said, _ = clipped_matches(translation, references, n)
-        return max(_share_too(said, ngrams(reference, n).total()) for reference in references)
-    says: Of the second six words of seven are said
-    What stands in one reference is no part of the other: each has a share of its own.
-nothing asked, all said
-    … =>
-        return _each( lambda translation, reference, n: _share_too( *clipped_matches(reference, [translation], n), without=1.0 ) )(translation, references, n)
+    clipped_matches(reference, [translation], n) =>
+        (clipped_matches(translation, references, n)[0], ngrams(reference, n).total())
+    says: Of the second six words of seven are found
+    What is in one reference is no part of the other: each has a share of its own.
+nothing to find, all found
+    if wanted: => if True:
+    found / wanted => found / wanted if wanted else 1.0
     says: The reference has no pair
     A reference without n-grams would make everything perfect; it is to give 0.
 in percent
-    … =>
-        return _each(lambda *text: 100 * _right(*text))(translation, references, n)
+    found / wanted => 100 * found / wanted
     says: you get 33.33, expected 0.3333
     A share is a number from 0 to 1.
 """
 
 HARMLESS = r"""
-… => if said:
-    where nothing is said the share is 0, as it is at first
+… => if found:
+    where nothing is found the share is 0, as it is at first
 """
