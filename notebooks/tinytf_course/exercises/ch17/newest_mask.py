@@ -157,6 +157,10 @@ no axis for the heads
     [:, None, None, :] => [:, None, :]
     says: the shape is (2, 2, 5), expected (2, 1, 2, 5)
     Broadcast against (B, H, new, S), its batch meets the heads.
+made on the CPU
+    , device=ids.device =>
+    says: on another device than the CPU it fails
+    The ids may be on a GPU, and the triangle has to be there, too: give it `device=ids.device`.
 padding id fixed
     ids != pad_id => ids != 0
     says: Here 9 is padding and 0 is a word

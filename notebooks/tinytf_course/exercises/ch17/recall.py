@@ -128,7 +128,7 @@ each n-gram once
         found, wanted = len(theirs & ours), len(theirs)
     says: you get 0.4, expected 0.3333
     The reference has six words, though only five different ones: compare counts, not sets.
-the translation's counted
+what was said counted
     found, wanted = clipped_matches(reference, [translation], n) =>
         theirs, ours = ngrams(reference, n), ngrams(translation, n)
         found, wanted = sum(ours[gram] for gram in ours if gram in theirs), theirs.total()
@@ -162,7 +162,7 @@ words of any reference
         (clipped_matches(translation, references, n)[0], ngrams(reference, n).total())
     says: Of the second six words of seven are found
     What is in one reference is no part of the other: each has a share of its own.
-nothing to find, all found
+nothing asked, all said
     if wanted: => if True:
     found / wanted => found / wanted if wanted else 1.0
     says: The reference has no pair
