@@ -9,7 +9,7 @@ whose weights you know without a computer.
 
 Right functions may round differently, and all of them must be accepted. Reject a function that
 
-* averages what may be attended to, whatever the scores;
+* averages what may be attended to, or takes the first of it, whatever the scores;
 * does not divide the scores by $\sqrt{d_k}$, or divides them by $d_k$;
 * takes the softmax over the queries;
 * ignores the mask, or hides what may be attended to;
@@ -34,7 +34,7 @@ import math
 
 import torch
 
-from tinytf_course.expect import expect, record, short
+from tinytf_course.expect import expect, short
 
 
 def my_check(weights_of):
@@ -70,6 +70,10 @@ def _filled(scores, seen, fill=None, axis=-1):
 
 def _exact(scores, seen, axis=-1):
     return _filled(scores, seen, axis=axis).masked_fill(~seen, 0.0)
+
+
+def _first(scores, seen):
+    return _exact(scores, seen & (seen.cumsum(-1) == 1))
 
 
 def _barely(scores, seen, fill):
@@ -115,7 +119,6 @@ def _verdict(answer, weights_of, right, says):
     if isinstance(got, torch.Tensor) and got.numel() == 1:
         got = got.item()
     expect(isinstance(got, bool), f"{where}, you return {short(got)}, expected True or False")
-    record(got)
     expect(got == right, f"{where}, you return {got}, expected {right}")
 
 
@@ -131,6 +134,7 @@ def test_right_pass(answer):
 def test_scale_refused(answer):
     """scores that do not count, or are not divided by the root of D, are refused"""
     _refused(answer, averages_what_may_be_seen=_exact, scale=lambda size: math.inf)
+    _refused(answer, takes_the_first_that_may_be_seen=_first)
     _refused(answer, does_not_divide=_exact, scale=lambda size: 1)
     _refused(answer, divides_by_D=_exact, scale=lambda size: size)
 
@@ -171,6 +175,7 @@ def test_gradient_refused(answer):
 
 MISTAKES = r"""
 right weights refused
+    [[0.25, 0.75, 0.0] => [[*scores[:2].softmax(0).tolist(), 0.0]
     torch.allclose(weights, by_hand, atol=1e-3) => torch.equal(weights, by_hand)
     says: for weights that are right
     Two right ways round differently: compare with a tolerance, as `torch.allclose` does. And

@@ -8,6 +8,8 @@ Hint: Combine two masks that broadcast against each other: one has an axis of si
 sentences, the other for the queries. Both have to be on the device of `ids`.
 """
 
+import itertools
+
 import torch
 
 from tinytf_course.expect import agrees, expect, same, short, tensor, travels
@@ -24,6 +26,7 @@ def my_decoder_mask(ids, pad_id=0):
 
 
 IDS = torch.tensor([[5, 6, 7, 0], [0, 0, 8, 9]])
+REAL = (IDS != 0).tolist()
 _IDS = f"for ids={short(IDS)}"
 
 
@@ -33,21 +36,18 @@ def test_mask_shape(answer):
     expect(got.dtype == torch.bool, f"{_IDS}, the dtype is {got.dtype}, expected torch.bool")
     why = "a row for each query and a column for each key"
     if got.dim() == 3:
-        why = (
-            "the scores are (B, H, T, T), and a three-axis mask lines its batch up with their heads"
-        )
+        why = "scores have four axes, and a mask of three lines its batch up with their heads"
     message = f"{_IDS}, the shape is {tuple(got.shape)}, expected (2, 1, 4, 4): {why}"
     expect(got.shape == (2, 1, 4, 4), message)
 
 
 def _cells(answer, wanted, note):
+    """Cell by cell: what it should be is wanted(b, t, s), or None for whatever it is."""
     got = tensor(answer(IDS), _IDS).expand(2, 1, 4, 4)[:, 0]
-    for b in range(2):
-        for t in range(4):
-            for s in range(4):
-                if wanted(b, t, s) is not None:
-                    message = f"{_IDS}, sentence {b}, query {t} and key {s}: {bool(got[b, t, s])}; "
-                    expect(bool(got[b, t, s]) == wanted(b, t, s), message + note)
+    for b, t, s in itertools.product(range(2), range(4), range(4)):
+        value, right = bool(got[b, t, s]), wanted(b, t, s)
+        message = f"{_IDS}, sentence {b}, query {t} and key {s}: {value}; {note}"
+        expect(right is None or value == right, message)
 
 
 def test_no_future(answer):
@@ -57,23 +57,20 @@ def test_no_future(answer):
 
 def test_sees_itself(answer):
     """a real position attends to itself"""
-    real = (IDS != 0).tolist()
     note = "a position may attend to itself, so True"
-    _cells(answer, lambda b, t, s: True if s == t and real[b][t] else None, note)
+    _cells(answer, lambda b, t, s: True if s == t and REAL[b][t] else None, note)
 
 
 def test_sees_past(answer):
     """a position attends to the real positions before it"""
-    real = (IDS != 0).tolist()
     note = "an earlier word may be attended to, so True"
-    _cells(answer, lambda b, t, s: True if s < t and real[b][s] else None, note)
+    _cells(answer, lambda b, t, s: True if s < t and REAL[b][s] else None, note)
 
 
 def test_no_padding(answer):
     """no position attends to padding"""
-    real = (IDS != 0).tolist()
     note = "padding is never attended to, so False"
-    _cells(answer, lambda b, t, s: None if real[b][s] else False, note)
+    _cells(answer, lambda b, t, s: None if REAL[b][s] else False, note)
 
 
 def test_other_pad(answer):
@@ -102,8 +99,8 @@ MISTAKES = r"""
 look-ahead inverted
     return causal => return ~causal
     says: a later key is hidden
-    `triu(1)` marks the future; here it came in as what may be attended to. Such a model sees
-    only the future: training looks perfect, generation gets nothing right.
+    `triu(1)` marks the future, which has to be hidden. A model with your mask sees nothing but
+    the future: training looks perfect, generation gets nothing right.
 padding forgotten
     causal & (ids != pad_id)[:, None, None, :] => causal.expand(len(ids), 1, -1, -1)
     says: padding is never attended to
@@ -136,8 +133,8 @@ padding hides queries, not keys
 padding hides queries too
     return causal => return causal & (ids != pad_id)[:, None, :, None]
     says: an earlier word may be attended to
-    Hiding padding as a key is enough. What a padded query finds is never read, and an empty row
-    is a chance for NaN.
+    Hiding padding as a key is enough. What a padded query finds is never read, and a row
+    without a visible key may give NaN.
 a triangle on the CPU
     , device=ids.device =>
     says: on another device

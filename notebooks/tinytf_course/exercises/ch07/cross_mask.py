@@ -124,8 +124,8 @@ two axes
 target padding hidden as well
     None, :] => None, :] & (tgt_ids != pad_id)[:, None, :, None]
     says: the whole source is known before
-    A padded query's result is never read. Hiding everything from it only makes a row with
-    nothing to see.
+    A padded query's result is never read. Hiding everything from it only makes a row without a
+    visible key.
 pad_id ignored
     != pad_id => != 0
     says: `pad_id` is 9
