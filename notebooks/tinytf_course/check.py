@@ -228,10 +228,11 @@ def diagnose(exercise, verdicts):
     """The named mistake that explains most of the tests that failed; None if none, or several do.
 
     It explains a test that both fail with the same results and the same words. It can't be one that
-    fails a test which the answer passes. It has to explain more tests than it fails otherwise, and
-    at least as many as the answer fails and it passes: half alike is another mistake, and no name
-    is better than a wrong one. And one of the tests that it explains has to fail in this way for it
-    alone, of the mistakes that it can be. A constant answer makes none.
+    fails a test which the answer passes. It has to explain more tests than speak against it: those
+    that the two fail otherwise, and those that the answer alone fails. Where all results are True
+    or False, which two answers soon share by chance, none may. And one of the tests that it
+    explains has to fail in this way for it alone, of the mistakes that it can be. Half alike is
+    another mistake, and no name is better than a wrong one. A constant answer makes none.
     """
     if not exercise.wrong or is_constant(verdicts, exercise):
         return None
@@ -240,14 +241,16 @@ def diagnose(exercise, verdicts):
     failures = [[v for v in its if v.found is not None] for its in _mistakes(exercise)]
     pairs = zip(exercise.wrong, failures, strict=True)
     possible = [(wrong, its) for wrong, its in pairs if held.isdisjoint(v.says for v in its)]
+    results = [result for verdict in verdicts for result in verdict.evidence]
+    two_valued = all(isinstance(result, bool) for result in results)
     scores = []
     for wrong, its in possible:
         explained = [v for v in its if v.says in seen and _alike(seen[v.says], v)]
-        against = len(its) - len(explained)
         beyond = seen.keys() - held - {verdict.says for verdict in its}
+        against = len(its) - len(explained) + len(beyond)
         others = [each for other, each in possible if other is not wrong]
-        alone = [v for v in explained if not any(_has(v, each) for each in others)]
-        if alone and len(explained) > against and len(explained) >= len(beyond):
+        alone = any(not any(_has(v, each) for each in others) for v in explained)
+        if alone and len(explained) > against and not (two_valued and against):
             scores.append((len(explained) - against, len(explained), wrong))
     scores.sort(key=lambda score: score[:2], reverse=True)
     if not scores or (len(scores) > 1 and scores[0][:2] == scores[1][:2]):
