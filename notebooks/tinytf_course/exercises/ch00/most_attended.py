@@ -71,43 +71,30 @@ def test_any_map(answer):
 
 MISTAKES = r"""
 argmax over the target words
-    … =>
-        return weights.argmax(dim=-2)
+    dim=-1 => dim=-2
     says: the answer has shape (3,), expected (2,)
-    Down a column we ask which target word looks here most. A row is one word's attention, and
-    only rows sum to 1.
+    Down a column one finds the target word that looks here most. A row is one word's attention,
+    and only rows sum to 1.
 the weight instead of the word
-    … =>
-        return weights.max(dim=-1).values
+    argmax(dim=-1) => max(dim=-1).values
     says: indexes are whole numbers
-    `max` says how much; `argmax` says where.
+    `max` gives the largest weight; `argmax` gives its place.
 one answer for the whole map
-    … =>
-        return weights.argmax()
+    dim=-1 =>
     says: the answer has shape (), expected (2,)
     Without `dim`, `argmax` searches the flattened map and gives one number.
 the last column left out
-    … =>
-        return weights[..., :-1].argmax(dim=-1)
+    weights.argmax => weights[..., :-1].argmax
     says: you get [0, 1], expected [0, 3]
     The column of `<eos>` is a choice like any other. Leaving it out makes a head that rests on
     `<eos>` look as if it pointed at a word.
 axes counted from the front
-    … =>
-        return weights.argmax(dim=1)
+    dim=-1 => dim=1
     says: for the weights of two heads
     `dim=1` is the source axis of one map only. With a head axis in front it is the target axis;
     `dim=-1` is right for both.
 the first weight above a half
-    … =>
-        return (weights > 0.5).long().argmax(dim=-1)
+    weights.argmax => (weights > 0.5).long().argmax
     says: weights=[[0.3, 0.3, 0.4]]
     A row's largest weight may be far below a half. It is the largest, not a large one.
-"""
-
-HARMLESS = r"""
-return weights.argmax(dim=-1) => return weights.argmax(dim=-1).detach()
-    whole numbers carry no gradient
-return weights.argmax(dim=-1) => return weights.detach().argmax(dim=-1)
-    whole numbers carry no gradient
 """

@@ -59,59 +59,45 @@ def test_bias_far(answer):
         _left(answer, steps, 0.5, note, tolerance=1e-3)
 
 
-def _logit(gate):
-    return math.log(gate / (1 - gate))
-
-
 MISTAKES = r"""
 the gate, not its bias
-    … =>
-        return share ** (1 / steps)
+    math.log(gate / (1 - gate)) => gate
     says: sigmoid(0) is a half
     That is how far open the gate has to be. The bias is the number whose sigmoid it is.
 one step too few
-    … =>
-        return _logit(share ** (1 / max(steps - 1, 1)))
+    / steps => / max(steps - 1, 1)
     says: A half of a half
     The gate closes at every step, the first too: `steps` factors, not steps - 1.
 no root
-    … =>
-        return _logit(share)
+     ** (1 / steps) =>
     says: A half of a half
     That holds for one step. Each further step multiplies by the gate again.
 share divided among the steps
-    … =>
-        return _logit(share / steps)
+    ** (1 / steps) => / steps
     says: A half of a half
     Steps multiply what is left; they take no equal parts of it.
 loss divided among the steps
-    … =>
-        return _logit(1 - (1 - share) / steps)
+    share ** (1 / steps) => 1 - (1 - share) / steps
     says: A half of a half
     A step takes a share of what is still there, not of what there was at first.
 a power, not a root
-    … =>
-        return math.log(share**steps / (1 - share**steps) + 1e-300)
+    (1 / steps) => steps
     says: A half of a half
     That is what is left after `steps` such shares; the share of one step is the root.
 sign
-    … =>
-        return -_logit(share ** (1 / steps))
+    return math => return -math
     says: sigmoid(2.197) is 0.9
     A gate that is more than half open has a bias above 0.
 inverse of tanh
-    … =>
-        return math.atanh(share ** (1 / steps))
+    math.log(gate / (1 - gate)) => math.atanh(gate)
     says: sigmoid(0) is a half
     A gate is a sigmoid. Its inverse is log(f / (1 - f)).
 a logarithm alone
-    … =>
-        return math.log(share) / steps
+    gate / (1 - gate) => gate
     says: sigmoid(0) is a half
     That is the logarithm of the gate; the sigmoid's inverse is log(f / (1 - f)).
 the gate kept away from 1
-    … =>
-        return _logit(min(share ** (1 / steps), 1 - 1e-6))
+    share ** (1 / steps) => min(share ** (1 / steps), 1 - 1e-6)
     says: less than a millionth
     A clamp, as `torch.logit(…, eps=1e-6)` has it, forgets what lies beyond it. Over a million
     steps the gate has to be closer to 1 than that.

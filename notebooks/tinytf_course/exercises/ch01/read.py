@@ -1,7 +1,7 @@
 """01.1 read a batch of sentences (★☆☆, 6 minutes)
 
 Write `my_read(x, W, U, b)`, which does in PyTorch what the loop above does, for several sentences
-at once. `x` has the shape `(B, T, I)`; return the state after *every* word, of shape `(B, T, H)`.
+at once: `x` has the shape `(B, T, I)`, and the state after *every* word is returned, `(B, T, H)`.
 The loop over the words has to stay, but you need no other, and gradients must reach every word and
 every weight.
 
@@ -131,104 +131,62 @@ def test_read_dtype(answer):
     gradients(answer, _read_slowly, long, *_reader(1, 1, seed=15), tolerance=1e-9, note=note)
 
 
-def _read(
-    w=lambda W: W.T, u=lambda U: U.T, keep=True, bias=1, squash=torch.tanh, axis=1, mix=False
-):
-    """A `my_read` with one thing wrong."""
-
-    def read(x, W, U, b):
-        h = x.new_zeros(x.size(0), b.size(0))
-        states = []
-        for t in range(x.size(1)):
-            new = squash(x[:, t] @ w(W) + h @ u(U) + bias * b)
-            states.append(new)
-            h = new if keep else h
-            if mix:
-                h = h.mean(dim=0, keepdim=True).expand_as(h)
-        return torch.stack(states, dim=axis)
-
-    return read
-
-
 MISTAKES = r"""
 the state is not carried on
-    … =>
-        return _read(keep=False)(x, W, U, b)
+    h = torch.tanh => new = torch.tanh
+    append(h) => append(new)
     says: The second state is tanh
     Every step starts from zeros: no word knows what was before it.
 sentence by sentence
-    … =>
-        return torch.cat([my_read(sentence[None], W, U, b) for sentence in x])
+    h = torch.tanh(x[:, t] @ W.T + h @ U.T + b) =>
+        h = torch.stack([torch.tanh(W @ x[i, t] + U @ h[i] + b) for i in range(len(x))])
     says: there is a loop over sentences
     The states are right, and come one sentence after the other. Sentences do not wait for each
     other: one product makes the next state of all of them.
 the past cut off after some words
-    … =>
-        h, states = x.new_zeros(x.size(0), b.size(0)), []
-        for t in range(x.size(1)):
-            h = h.detach() if t % 5 == 0 else h
-            h = torch.tanh(x[:, t] @ W.T + h @ U.T + b)
-            states.append(h)
-        return torch.stack(states, dim=1)
+    h @ U.T => (h if t % 5 else h.detach()) @ U.T
     says: The first of twelve words
     A `detach` now and then saves memory in a long text, and the words before it can't learn
     from what comes after.
 W not transposed
-    … =>
-        return _read(w=lambda W: W)(x, W, U, b)
+    W.T => W
     says: a sum along a row of W
     W is (H, I): row i makes number i of the state, so words multiply `W.T`.
 U not transposed
-    … =>
-        return _read(u=lambda U: U)(x, W, U, b)
+    U.T => U
     says: a sum along a row of U
     A square U fits either way round, and only one of them is U h: `h @ U.T`.
 no bias
-    … =>
-        return _read(bias=0)(x, W, U, b)
+    U.T + b => U.T
     says: before the first word is zeros
     `+ b` is missing.
 no tanh
-    … =>
-        return _read(squash=lambda x: x)(x, W, U, b)
+    torch.tanh =>
     says: before the first word is zeros
-    Without the bend the states grow or die out as powers of U.
+    Without the tanh the states grow or die out as powers of U.
 two bends
-    … =>
-        h, states = x.new_zeros(x.size(0), b.size(0)), []
-        for t in range(x.size(1)):
-            h = torch.tanh(x[:, t] @ W.T + b) + torch.tanh(h @ U.T)
-            states.append(h)
-        return torch.stack(states, dim=1)
+    h @ U.T + b) => b) + torch.tanh(h @ U.T)
     says: The second state is tanh
     The sum is made first, then bent: tanh(W x + U h + b), once.
 time and batch swapped
-    … =>
-        return _read(axis=0)(x, W, U, b)
+    dim=1 => dim=0
     says: the shape is
     `torch.stack(states)` puts time first. Its place here is axis 1.
 the last state alone
-    … =>
-        return my_read(x, W, U, b)[:, -1]
+    torch.stack(states, dim=1) => h
     says: the shape is
     The state after every word is asked for: keep them in a list.
 sentences share a state
-    … =>
-        return _read(mix=True)(x, W, U, b)
+    h @ U.T => h.mean(dim=0) @ U.T
     says: Two sentences, two states
     Row b of the state belongs to sentence b; nothing may pass between rows.
 read from the end
-    … =>
-        return my_read(x.flip(1), W, U, b).flip(1)
+    range(x.size(1)) => reversed(range(x.size(1)))
+    states, dim => states[::-1], dim
     says: The second state is tanh
     That is the other direction. It has its use below, beside this one.
 the past is detached
-    … =>
-        h, states = x.new_zeros(x.size(0), b.size(0)), []
-        for t in range(x.size(1)):
-            h = torch.tanh(x[:, t] @ W.T + h.detach() @ U.T + b)
-            states.append(h)
-        return torch.stack(states, dim=1)
+    h @ U.T => h.detach() @ U.T
     says: for the gradient to
     The numbers are right, and nothing can be learned from them across a step.
 """

@@ -1,10 +1,9 @@
 """02.3 where attention looks (★☆☆, 8 minutes)
 
-Write `my_alignment_shares(weights, gold)`, which grades one attention map. Of the target words that
-have a gold link, which share has its largest weight *on* a linked source word, else *beside* one
-(one position to the left or right of any), or else *elsewhere*? `weights` has the shape `(T, S)`,
-and `gold` is a list of links `(source index, target index)`. Return the tuple `(on, beside,
-elsewhere)`.
+Write `my_alignment_shares(weights, gold)`, which grades one attention map `(T, S)` by a list of
+gold links `(source index, target index)`. Of the target words that have a link, which share has its
+largest weight *on* a linked source word, else *beside* one (one position to the left or right of
+any), or else *elsewhere*? Return the tuple `(on, beside, elsewhere)`.
 
 Hint: Collect the linked source words of each target word first, then take an argmax for each.
 """
@@ -84,7 +83,7 @@ def test_shares_edges(answer):
 
 def test_shares_direction(answer):
     """a row is a target word, and a link is (source, target)"""
-    weights = torch.tensor([[0.1, 0.2, 0.7], [0.1, 0.2, 0.7]])
+    weights = torch.tensor([[0.1, 0.2, 0.7], [0.1, 0.2, 0.7], [0.1, 0.7, 0.2]])
     note = "Row t belongs to target word t; links are (source, target)."
     _shares(answer, weights, [(2, 0), (0, 1)], [0.5, 0, 0.5], note)
     weights = torch.tensor([[0.1, 0.1, 0.8, 0], [0.8, 0.1, 0, 0.1], [0.1, 0.2, 0.1, 0.6]])
@@ -93,11 +92,8 @@ def test_shares_direction(answer):
 
 def test_shares_neighbours(answer):
     """of several linked words any is a hit, and a hit is nothing else"""
-    weights, note = (
-        _row(0.1, 0.1, 0.2, 0.6),
-        "3 is linked, and a hit is not beside the other link as well.",
-    )
-    _shares(answer, weights, [(2, 0), (3, 0)], [1, 0, 0], note)
+    note = "3 is linked, and a hit is not beside the other link as well."
+    _shares(answer, _row(0.1, 0.1, 0.2, 0.6), [(2, 0), (3, 0)], [1, 0, 0], note)
     _shares(answer, _row(0.1, 0.1, 0.6, 0.2), [(0, 0), (3, 0)], [0, 1, 0], "2 is beside 3.")
     _shares(answer, _row(0.1, 0.1, 0.6, 0.2), [(3, 0), (0, 0)], [0, 1, 0], "2 is beside 3.")
 
@@ -131,116 +127,68 @@ def test_shares_many(answer):
         _shares(answer, weights, gold)
 
 
-def _within(reach=(1,), also_on=False, first=False, wrap=False):
-    """A `my_alignment_shares` that takes other places for neighbours."""
-
-    def shares(weights, gold):
-        linked = {}
-        for source, target in gold:
-            linked.setdefault(target, []).append(source)
-        on = beside = 0
-        for target, sources in linked.items():
-            best = int(weights[target].argmax())
-            sources = sources[:1] if first else sources
-            away = [best - source for source in sources]
-            away += [a % weights.size(1) for a in away] if wrap else []
-            away += [a - weights.size(1) for a in away] if wrap else []
-            hit = best in sources
-            on += hit
-            beside += (also_on or not hit) and any(a in reach for a in away)
-        count = len(linked)
-        return on / count, beside / count, (count - on - beside) / count
-
-    return shares
-
-
 MISTAKES = r"""
 counts links, not words
-    … =>
-        distances = [abs(int(weights[target].argmax()) - source) for source, target in gold]
-        on, beside = distances.count(0), distances.count(1)
-        return on / len(gold), beside / len(gold), (len(gold) - on - beside) / len(gold)
+    linked.setdefault(target, []).append(source) => linked[source, target] = [source]
+    for target, sources => for (_, target), sources
     says: Two target words, though there are three links
     A word with two links would count twice, and could never be right on both: collect the links
     of each target word.
 counts unlinked words
-    … =>
-        shares, linked = my_alignment_shares(weights, gold), len({target for _, target in gold})
-        scale = linked / weights.size(0)
-        return shares[0] * scale, shares[1] * scale, 1 - (shares[0] + shares[1]) * scale
+    count = len(linked) => count = len(weights)
     says: Target word 0 has no link
     A target word with no gold link can be neither right nor wrong: leave it out.
 a hit beside another link counted twice
-    … =>
-        return _within((-1, 1), also_on=True)(weights, gold)
+    beside += distance == 1 => beside += any(abs(best - source) == 1 for source in sources)
     says: a hit is not beside the other link
-    Where two linked words stand side by side, the largest weight on one is beside the other
-    too. Ask for `beside` only of those that are not `on`.
+    Where two linked words are neighbours, the largest weight on one is beside the other too.
+    Count as `beside` only those that are not `on`.
 only the first link
-    … =>
-        return _within((-1, 1), first=True)(weights, gold)
+    for source in sources) => for source in sources[:1])
     says: 3 is linked
     A target word may come from several source words; any of them is a hit.
 beside on the right only
-    … =>
-        return _within((1,))(weights, gold)
+    distance == 1 => distance == 1 and best - 1 in sources
     says: 1 is beside 2
     A word has a neighbour on its left as well.
 beside on the left only
-    … =>
-        return _within((-1,))(weights, gold)
+    distance == 1 => distance == 1 and best + 1 in sources
     says: 3 is beside 2
     A word has a neighbour on its right as well.
 two places count as beside
-    … =>
-        return _within((-2, -1, 1, 2))(weights, gold)
+    distance == 1 => distance in (1, 2)
     says: 0 is two places from 2
     Beside is one place to the left or right, no more.
 round the corner
-    … =>
-        return _within((-1, 1), wrap=True)(weights, gold)
+    distance == 1 => distance in (1, weights.size(1) - 1)
     says: 2 is not beside 0
     A sentence is no ring: `(best - source) % S` makes its ends neighbours.
 links read backwards
-    … =>
-        return my_alignment_shares(weights, [(t, s) for s, t in gold if s < len(weights)] or gold)
+    for source, target in gold => for target, source in gold
     says: links are (source, target)
     A link is (source index, target index), the order in which one reads and writes.
 map read by columns
-    … =>
-        square = max(weights.shape)
-        padded = torch.zeros(square, square, dtype=weights.dtype)
-        padded[: weights.size(0), : weights.size(1)] = weights
-        return my_alignment_shares(padded.T, gold)
-    says: you get
+    weights[target] => weights[:, target]
+    says: Row t belongs to target word t
     A row holds the weights of one target word and sums to 1; a column does not.
 averages the weight
-    … =>
-        linked = {}
-        for source, target in gold:
-            linked.setdefault(target, set()).add(source)
-        on = beside = 0.0
-        for target, sources in linked.items():
-            near = {s + k for s in sources for k in (-1, 1)} - sources
-            on += sum(weights[target, s].item() for s in sources)
-            beside += sum(weights[target, s].item() for s in near if 0 <= s < weights.size(1))
-        return on / len(linked), beside / len(linked), 1 - (on + beside) / len(linked)
-    says: you get
+    int(weights[target].argmax()) => torch.arange(weights.size(1))
+    min(abs(best - source) for source in sources) =>
+        torch.stack([abs(best - source) for source in sources]).amin(dim=0)
+    on += distance == 0 => on += weights[target, distance == 0].sum().item()
+    beside += distance == 1 => beside += weights[target, distance == 1].sum().item()
+    says: 0.3 is little, and the largest
     That is the mass on gold, a fine measure, but another one: a map can have its largest weight
     on gold and most of its mass elsewhere.
 beside includes on
-    … =>
-        on, beside, elsewhere = my_alignment_shares(weights, gold)
-        return on, on + beside, elsewhere
-    says: you get
+    beside / count, ( => (on + beside) / count, (
+    says: 3 is linked
     “Within one” holds both cases. Here they are apart.
 """
 
 HARMLESS = r"""
 best = … => best = weights[target].argmax()
     a tensor of one number counts as it
-best = … => …weights.detach()…
-    a place carries no gradient
 distance = … => …abs(source - best)…
     a distance has no sign
 """

@@ -1,11 +1,16 @@
 """02.1 how far is it to the one vector? (★☆☆, 8 minutes)
 
-How far does information travel before it reaches the one vector of section 1? The vector consists
-of the two states at which *each reader has finished*, so what a reader has learned at a word must
-survive every word that it reads afterwards. Write `my_steps_to_go(mask)`, which returns for each
-word how many words those are: `(B, S)` to `(B, S, 2)`, whole numbers on the mask's device, the
-left-to-right reader first. In a sentence of five words the second word has `3, 1`. `mask` is True
-at words; padding is at the end, is not read, and gets `0, 0`.
+The one vector of section 1 consists of the two states at which *each reader has finished*, so what
+a reader has learned at a word must survive every word that it reads afterwards. Write
+`my_steps_to_go(mask)`, which returns for each word how many words those are: `(B, S)` to
+`(B, S, 2)`, the left-to-right reader first. In a sentence of five words the second word has `3, 1`.
+
+<details><summary>The rule in detail</summary>
+
+The results are whole numbers on the mask's device. `mask` is True at words; padding is at the end,
+is not read, and gets `0, 0`.
+
+</details>
 
 Hint: Write down the numbers for a sentence of five words, one line for each reader.
 `mask.cumsum(dim=1)` counts the words up to each position, `mask.sum(dim=1)` all of them.
@@ -76,79 +81,45 @@ def test_steps_elsewhere(answer):
     travels(answer, _words(2, 4, 1, width=4))
 
 
-def _steps(left="to go", right="to go", padding=False, own=0, order=1):
-    """A `my_steps_to_go` with one thing wrong."""
-
-    def steps(mask):
-        nth, words = mask.cumsum(dim=1), mask.sum(dim=1, keepdim=True)
-        place = torch.arange(mask.size(1)).expand_as(mask)
-        ways = {
-            "to go": (words - nth, nth - 1),
-            "to the end": (mask.size(1) - 1 - place, nth - 1),
-            "the longest": (words.max() - nth, nth - 1),
-            "the first": (words[:1] - nth, nth - 1),
-            "shorter": (torch.minimum(words - nth, nth - 1),) * 2,
-            "forwards": (words - nth, words - nth),
-        }
-        both = torch.stack([ways[left][0], ways[right][1]][::order], dim=-1) + own
-        return both if padding else both * mask[..., None]
-
-    return steps
-
-
 MISTAKES = r"""
 both stop at the last word
-    … =>
-        return _steps(right="forwards")(mask)
+    nth - 1 => from_left
     says: stops at the first word
     The second reader goes right to left: at the last word it has just begun, and all the others
     are still to come.
 read already, not still to read
-    … =>
-        return _steps(order=-1)(mask)
+    [from_left, from_right] => [from_right, from_left]
     says: stops at the first word
     These are the words that each reader has behind it, or the two readers exchanged. What
     counts is what it still reads: at the first word the reader from the left has all the others
     before it.
 its own word counted
-    … =>
-        return _steps(own=1)(mask)
+    dim=-1) => dim=-1).add(1)
     says: Both stop where they began
     A state knows its own word already. Count those that are read after it.
 on to the end of the padding
-    … =>
-        return _steps(left="to the end")(mask)
+    mask.sum(dim=1, keepdim=True) - nth => mask.size(1) - torch.ones_like(mask).cumsum(dim=1)
     says: where the reader from the left stops
     The last place of a batch is the last word of its longest sentence only. Padding is not
-    read: `mask.sum(dim=1)` says where a sentence ends.
+    read: `mask.sum(dim=1)` gives the place where a sentence ends.
 numbers at padding
-    … =>
-        return _steps(padding=True)(mask)
+     * mask[..., None] =>
     says: where the reader from the left stops
     Padding is no word, and gets 0 from both readers: multiply by the mask.
 the longest sentence's length for all
-    … =>
-        return _steps(left="the longest")(mask)
+    mask.sum(dim=1, keepdim=True) => mask.sum(dim=1).max()
     says: Each sentence has a length of its own
     The reader of a short sentence stops sooner. Sum over the words of each sentence.
 the first sentence's length for all
-    … =>
-        return _steps(left="the first")(mask)
+    mask.sum(dim=1, keepdim=True) => mask[0].sum()
     says: Each sentence has a length of its own
     Sum over the words of each sentence, and keep the axis: `keepdim=True`.
 the shorter way for both
-    … =>
-        return _steps("shorter", "shorter")(mask)
+    [from_left, from_right] => [torch.minimum(from_left, from_right)] * 2
     says: stops at the first word
     A word comes into the vector on the shorter way too, but here both are asked for.
 counted on the CPU
-    … =>
-        return my_steps_to_go(mask) * torch.ones(mask.size(1), 1, dtype=torch.long)
+    nth - 1 => nth - torch.ones(mask.shape, dtype=torch.long)
     says: on another device
     A tensor that you make has to be where the mask is: `device=mask.device`.
-"""
-
-HARMLESS = r"""
-… => ….detach()…
-    whole numbers carry no gradient
 """

@@ -2,9 +2,15 @@
 
 A model that generates ids one by one may produce `es|t`. Decoded, that is `est`, but with the
 merges of `later` no text is ever encoded that way. Write `my_possible(ids, merges)`, which returns
-True if `apply_merges` gives exactly these `ids` for some text, and False if it does not. `merges`
-maps pairs to new ids as above, but the dict may be in any order: a smaller new id was learned
-earlier. An id that no merge makes is a byte or a letter. The text is not cut into words first.
+True if `apply_merges` gives exactly these `ids` for some text, and False if it does not.
+
+<details><summary>The rule in detail</summary>
+
+`merges` maps pairs to new ids as above, but the dict may be in any order: a smaller new id was
+learned earlier. An id that no merge makes is a byte or a letter. The text is not cut into words
+first.
+
+</details>
 
 Hint: It is not enough to check that no known pair is left, because `es|t` has none. Which text do
 the ids decode to, and how would the encoder cut it?
@@ -15,7 +21,7 @@ until only letters are left, then encode these and compare.
 
 import torch
 
-from tinytf.text.merges import apply_merges, merge_pair
+from tinytf.text.merges import apply_merges
 from tinytf_course.expect import agrees
 
 
@@ -149,146 +155,88 @@ def test_possible_drawn(answer):
         _judged(answer, [10 + i, 10 + (5 * i + 3) % 12], merges)
 
 
-def _letters(ids, merges, depth=99):
-    """The ids with new ids undone, at most so many times."""
-    pair_of = {new_id: pair for pair, new_id in merges.items()}
-    for _ in range(depth):
-        ids = [part for one in ids for part in pair_of.get(one, (one,))]
-    return ids
-
-
-def _undone_once(ids, merges):
-    for pair, new_id in reversed(merges.items()):
-        ids = [part for one in ids for part in (pair if one == new_id else (one,))]
-    return ids
-
-
-def _encoded(encode, depth=99):
-    """A `my_possible` that encodes in this way."""
-    return lambda ids, merges: encode(_letters(ids, merges, depth), merges) == ids
-
-
-def _merged(ids, merges, key):
-    for pair, new_id in sorted(merges.items(), key=key):
-        ids = merge_pair(ids, pair, new_id)
-    return ids
-
-
-def _as_listed(ids, merges):
-    return _merged(ids, merges, key=lambda item: 0)
-
-
-def _by_text(ids, merges):
-    return _merged(ids, merges, key=lambda item: str(item[1]))
-
-
-def _by_pair(ids, merges):
-    return _merged(ids, merges, key=lambda item: item[0])
-
-
-def _from_the_right(ids, merges):
-    for pair, new_id in sorted(merges.items(), key=lambda item: item[1]):
-        ids = merge_pair(ids[::-1], pair[::-1], new_id)[::-1]
-    return ids
-
-
-def _leftmost(ids, merges):
-    ids, i = list(ids), 0
-    while i < len(ids) - 1:
-        if tuple(ids[i : i + 2]) in merges:
-            ids[i : i + 2] = [merges[tuple(ids[i : i + 2])]]
-            i = 0
-        else:
-            i += 1
-    return ids
-
-
-def _longest(ids, merges):
-    parts = {new_id: tuple(_letters([new_id], merges)) for new_id in merges.values()}
-    out, i = [], 0
-    while i < len(ids):
-        fits = [(len(p), new) for new, p in parts.items() if tuple(ids[i : i + len(p)]) == p]
-        size, new = max(fits, default=(1, ids[i]))
-        out.append(new)
-        i += size
-    return out
-
-
 MISTAKES = r"""
 no known pair is left
-    … =>
-        return not any(pair in merges for pair in pairwise(ids))
+    apply_merges(letters, merges) => apply_merges(ids, merges)
     says: 10 was learned before 11
     That is needed, but not enough: in `es|t` no pair is left to merge, so `apply_merges` leaves
     it as it is; and yet `s t` was merged first. Undo what was merged, down to the letters, and
     encode those.
-whatever can be read
-    … =>
-        return True
-    says: The encoder would have merged 1, 2
-    Any ids can be decoded. The question is whether encoding gives them back.
 one step back
-    … =>
-        return _encoded(apply_merges, depth=1)(ids, merges)
+    todo += reversed(pair_of[one]) => letters += pair_of[one]
     says: they become 1, 10
     A merge may be made of merges: go on undoing until only letters are left.
 undone in the dict's order
     … =>
-        return apply_merges(_undone_once(ids, merges), merges) == ids
+        letters = list(ids)
+        for pair, new_id in reversed(merges.items()):
+            letters = [part for one in letters for part in (pair if one == new_id else (one,))]
+        return apply_merges(letters, merges) == list(ids)
     says: 12 is never made
     One pass over the dict, backwards, undoes everything only where it is in the order of
     learning. It may be in any order.
 only ids from 256 are undone
-    … =>
-        return (
-            apply_merges(
-                _letters(ids, {pair: new for pair, new in merges.items() if new > 255}), merges
-            )
-            == ids
-        )
+    one in pair_of: => one in pair_of and one > 255:
     says: 10 was learned before 11
     A new id is any id that `merges` makes, whatever its size. Here these are 10, 11, 12.
 encoded from the left
-    … =>
-        return _encoded(_leftmost)(ids, merges)
+    return apply_merges(letters, merges) == =>
+        i = 0
+        while i < len(letters) - 1:
+            if (pair := tuple(letters[i : i + 2])) in merges:
+                letters[i : i + 2], i = [merges[pair]], -1
+            i += 1
+        return letters ==
     says: 10 was learned before 11
     `hasty_encode` works like this. The encoder merges what was learned first.
 encoded by the longest
-    … =>
-        return _encoded(_longest)(ids, merges)
+    return apply_merges(letters, merges) == =>
+        tokens = [(_spelt(one, merges), one) for one in pair_of]
+        out = []
+        while letters:
+            fits = [(len(parts), one) for parts, one in tokens if letters[: len(parts)] == parts]
+            size, one = max(fits, default=(1, letters[0]))
+            letters, out = letters[size:], [*out, one]
+        return out ==
     says: 10 was learned before 11
     WordPiece takes the longest token that fits. BPE repeats its merges in order, and the two
     methods don't agree.
 in the order of the dict
-    … =>
-        return _encoded(_as_listed)(ids, merges)
+    return apply_merges(letters, merges) == =>
+        for pair, new_id in merges.items():
+            letters = _replaced(letters, pair, new_id)
+        return letters ==
     says: The new ids give the order
     It works as long as the dict happens to be in order. A file read from disk, or a copy, need
     not be.
 sorted by the pairs
-    … =>
-        return _encoded(_by_pair)(ids, merges)
+    return apply_merges(letters, merges) == =>
+        for pair, new_id in sorted(merges.items()):
+            letters = _replaced(letters, pair, new_id)
+        return letters ==
     says: 10 was learned before 11
     `sorted(merges.items())` sorts by the pairs' ids. The order of learning is that of the new
     ids.
 new ids sorted as text
-    … =>
-        return _encoded(_by_text)(ids, merges)
+    return apply_merges(letters, merges) == =>
+        for pair, new_id in sorted(merges.items(), key=lambda item: str(item[1])):
+            letters = _replaced(letters, pair, new_id)
+        return letters ==
     says: 9 was learned before 10
     As text “10” comes before “9”. Ids are numbers: compare them as such.
 merged from the right
-    … =>
-        return _encoded(_from_the_right)(ids, merges)
+    return apply_merges(letters, merges) == =>
+        for new_id, pair in sorted(pair_of.items()):
+            letters = _replaced(letters[::-1], pair[::-1], new_id)[::-1]
+        return letters ==
     says: 1, 1, 1 becomes 10, 1
     `a a a` becomes `aa a`: training merged from left to right.
 a text has letters
-    … =>
-        return bool(ids) and my_possible(ids, merges)
+    == list(ids) => == list(ids) and len(ids) > 0
     says: for ids=[]
     The empty text is a text: it is encoded as an empty list.
 the other way round
-    … =>
-        return not my_possible(ids, merges)
+    == list(ids) => != list(ids)
     says: 10 is what 1, 2 become
     True means that the encoder can produce these ids.
 """

@@ -1,16 +1,19 @@
 """03.1 what does a merge save? (★☆☆, 6 minutes)
 
-Write `my_saved(words, pair)`, which returns by how many ids a corpus gets shorter when one new id
-replaces `pair`. The corpus `words` is a dict like `counted`. Pairs are replaced from left to right
-within a word, and no id can be part of two of them, so `a a a` becomes `aa a`. For most pairs, the
-answer is the count that `count_pairs` returns. Find out for which pairs it is not, and compute the
-answer for them without merging anything.
+Write `my_saved(words, pair)`, which returns by how many ids a corpus, a dict like `counted`, gets
+shorter when one new id replaces `pair`. For most pairs, that is the count that `count_pairs`
+returns; find out for which it is not, and compute the answer for them without merging anything.
+
+<details><summary>The rule in detail</summary>
+
+Pairs are replaced from left to right within a word, and no id can be part of two of them, so
+`a a a` becomes `aa a`.
+
+</details>
 
 Hint: In `a a a`, `count_pairs` finds two pairs, because the two ids of the pair are equal. If you
 go through a run of equal ids, the second one completes a pair. Which is the next one that does?
 """
-
-from itertools import groupby
 
 import torch
 
@@ -104,110 +107,71 @@ def test_saved_drawn(answer):
         _saves(answer, words, pair)
 
 
-def _places(word, pair):
-    return [i for i in range(len(word) - 1) if word[i : i + 2] == pair]
-
-
-def _each_word(count, times=True):
-    """A `my_saved` that counts so many in a word."""
-
-    def saved(words, pair):
-        return sum(count(word, pair) * (often if times else 1) for word, often in words.items())
-
-    return saved
-
-
-def _count(word, pair):
-    return my_saved({word: 1}, pair)
-
-
-def _in_rows(per_row):
-    """How many pairs a word has, with so many in a row of equal ids."""
-
-    def count(word, pair):
-        if pair[0] != pair[1]:
-            return _count(word, pair)
-        return sum(per_row(len(list(row))) for one, row in groupby(word) if one == pair[0])
-
-    return count
-
-
-def _any_row(word, pair):
-    if pair[0] != pair[1]:
-        return _count(word, pair)
-    return sum(len(list(row)) // 2 for _, row in groupby(word))
-
-
-def _digits(word, pair):
-    return " ".join(map(str, word)).count(" ".join(map(str, pair)))
-
-
 MISTAKES = r"""
 as count_pairs counts
-    … =>
-        return _each_word(lambda word, pair: len(_places(word, pair)))(words, pair)
+    row % 2 == 0 => row > 1
     says: can't be in two pairs
     `count_pairs` looks at every position, so it finds two pairs in three equal ids. A merge
     uses each id once. (BPE still counts as `count_pairs` does, because the counts only decide
     which pair comes next.)
 both ids of a pair saved
-    … =>
-        return _each_word(lambda word, pair: 2 * _count(word, pair))(words, pair)
+    return count_pairs => return 2 * count_pairs
+    += times => += 2 * times
     says: for words={(1, 2): 1}
     Two ids go and one comes: a merge saves one.
 words counted once
-    … =>
-        return _each_word(_count, times=False)(words, pair)
+    (words)[pair] => (dict.fromkeys(words, 1))[pair]
+    += times => += 1
     says: The word occurs three times
     The dict gives the number of times each word occurs: count its pairs as often.
 one pair a word
-    … =>
-        return _each_word(lambda word, pair: bool(_places(word, pair)))(words, pair)
+    count_pairs(words)[pair] =>
+        sum(times for word, times in words.items() if pair in count_pairs({word: 1}))
+    saved += times =>
+        saved += times
+        break
     says: The pair occurs twice in this word
     A word may have the pair more than once.
 in either order
-    … =>
-        return _each_word( lambda word, pair: ( _count(word, pair) + (pair[0] != pair[1]) * _count(word, pair[::-1]) ) )(words, pair)
+    count_pairs(words)[pair] => count_pairs(words)[pair] + count_pairs(words)[second, first]
     says: Order matters
     A pair is ordered: `th` is not `ht`.
 one pair a row
-    … =>
-        return _each_word(_in_rows(lambda length: length > 1))(words, pair)
+    row % 2 == 0 => row == 2
     says: 1, 1, 1, 1 becomes two ids
     A row of four has two pairs, which share no id.
 half of all such ids
-    … =>
-        if pair[0] != pair[1]:
-            return my_saved(words, pair)
-        return sum(word.count(pair[0]) * times for word, times in words.items()) // 2
+    row > 0 and row % 2 == 0 => one == first
+    return saved => return saved // 2
     says: one id of each is left
     What is left over of one row can't make a pair with what is left of another. Round down row
     by row, and then add up.
 rows of any id
-    … =>
-        return _each_word(_any_row)(words, pair)
+    row = 0 => row, last = 0, None
+    row = row + 1 if one == first else 0 => row, last = row + 1 if one == last else 1, one
     says: runs of 2 and of 3 save nothing
     Only rows of the pair's own id become shorter.
 a row rounded up
-    … =>
-        return _each_word(_in_rows(lambda length: (length + 1) // 2))(words, pair)
+    row % 2 == 0 => row % 2 == 1
     says: can't be in two pairs
     Of a row of odd length one id is left alone, and saves nothing: `// 2` rounds down.
 ids as text
     … =>
-        return _each_word(_digits)(words, pair)
+        text = {" ".join(map(str, word)): times for word, times in words.items()}
+        return sum(word.count(" ".join(map(str, pair))) * times for word, times in text.items())
     says: 11 is not 1
     Written in digits, the end of one id can look like another. Compare numbers.
 ids as bytes
     … =>
-        return _each_word(lambda word, pair: bytes(word).count(bytes(pair)))(words, pair)
+        return sum(bytes(word).count(bytes(pair)) * times for word, times in words.items())
     says: raises ValueError
     A good idea while all ids are bytes: `bytes.count` counts without overlap. But merges make
     ids of 256 and more.
 the corpus as one row
-    … =>
-        return _each_word(_count)({sum((word * times for word, times in words.items()), ()): 1}, pair)
-    says: for words
+    first, second = pair =>
+        first, second = pair
+        words = {sum((word * times for word, times in words.items()), ()): 1}
+    says: There are no pairs across words
     Words don't touch: the end of one and the beginning of the next don't form a pair.
 """
 
