@@ -73,39 +73,34 @@ def test_any_losses(answer):
 
 MISTAKES = r"""
 nats
-    … =>
-        return losses.sum().item() / len(text.encode())
+     / math.log(2) =>
     says: in bits, for the text's 15 bytes
     These are nats per byte: one bit is ln 2, about 0.69, nats.
 multiplied by ln 2
-    … =>
-        return losses.sum().item() * math.log(2) / len(text.encode())
+    / math.log(2) => * math.log(2)
     says: in bits, for the text's 15 bytes
     A nat is more than a bit, so the number must grow: divide by ln 2.
 bits per token
-    … =>
-        return losses.mean().item() / math.log(2)
+    sum() => mean()
+     / len(text.encode()) =>
     says: in bits, for the text's 15 bytes
-    Longer tokens cost more each, and there are fewer: per token, a larger vocabulary looks
-    worse than it is.
+    Longer tokens cost more each, and there are fewer of them: per token, a larger vocabulary
+    looks worse than it is.
 bits per character
-    … =>
-        return losses.sum().item() / math.log(2) / len(text)
+    text.encode() => text
     says: Six characters are 18 bytes
     That is a number too, but compressors and byte models count bytes.
 the mean over tokens, by bytes
-    … =>
-        return losses.mean().item() / math.log(2) / len(text.encode())
+    sum() => mean()
     says: in bits, for the text's 15 bytes
     The bits of the whole text are the sum over its tokens, not their mean.
 a byte taken for 8 bits of loss
-    … =>
-        return losses.sum().item() / math.log(2) / (8 * len(text.encode()))
+    len(text.encode()) => (8 * len(text.encode()))
     says: in bits, for the text's 15 bytes
     That is the share of the file's size, between 0 and 1: a compression ratio.
 rounded
-    … =>
-        return round(my_bits_per_byte(losses, text), 4)
+    return losses => return round(losses
+    .encode()) => .encode()), 4)
     says: for 100 losses
     Round where a number is printed, not where it is computed.
 """
@@ -113,6 +108,4 @@ rounded
 HARMLESS = r"""
 return … => return losses.sum() / …
     a tensor of one is a number, too
-return … => return losses.detach()…
-    a number has no gradient
 """

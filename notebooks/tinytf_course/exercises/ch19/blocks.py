@@ -90,75 +90,52 @@ def test_any_text(answer):
     agrees(answer, _one_by_one, text.int()[::2], 4, note="Every second token of a text, in int32.")
 
 
-def _blocks(out, count=lambda n, length: (n - 1) // length):
-    def blocks(ids, length):
-        n = count(len(ids), length)
-        ids_in = ids[: n * length].view(n, length)
-        return ids_in, out(ids, ids_in, n, length)
-
-    return blocks
-
-
 MISTAKES = r"""
 not shifted
-    … =>
-        return _blocks(lambda ids, read, n, length: read.clone())(ids, length)
+    1 : count * length + 1 => : count * length
     says: After 4 comes 8
     Each position sees its own token, so the loss falls to 0 and nothing is learned.
 shifted the wrong way
-    … =>
-        return _blocks(lambda ids, read, n, length: ids.roll(1)[: n * length].view(n, length))(ids, length)
+    ids[1 : count * length + 1] => ids.roll(1)[: count * length]
     says: After 4 comes 8
     This asks for the token before, which the model has just read.
 the targets come first
-    … =>
-        return my_blocks(ids, length)[::-1]
+    return ids_in, ids_out => return ids_out, ids_in
     says: the inputs
     You return the targets first. Return the inputs, then the targets.
 rolled within the block
-    … =>
-        return _blocks(lambda ids, read, n, length: read.roll(-1, 1))(ids, length)
+    ids[1 : count * length + 1].view(count, length) => ids_in.roll(-1, 1)
     says: the next block's first
     `roll` brings the block's first token round to the end: the last position of every block
     gets a wrong target.
 one token lost a block
-    … =>
-        count = len(ids) // length
-        block = ids[: count * length].view(count, length)
-        return block[:, :-1], block[:, 1:]
+    (len(ids) - 1) => len(ids)
+    ids[1 : count * length + 1].view(count, length) => ids_in[:, 1:]
+    return ids_in => return ids_in[:, :-1]
     says: the inputs have shape (2, 3)
     Cutting first and shifting inside costs each block a token that is never predicted.
 overlapping windows
-    … =>
-        rows = ids.unfold(0, length + 1, 1)
-        return rows[:, :-1], rows[:, 1:]
+    ids[: count * length].view(count, length) => ids[:-1].unfold(0, length, 1)
+    ids[1 : count * length + 1].view(count, length) => ids[1:].unfold(0, length, 1)
     says: blocks follow each other
     A window at every position shows each token `length` times an epoch, in copies that are
     nearly the same.
 the last whole block lost
-    … =>
-        return _blocks( lambda ids, read, n, length: ids[1 : n * length + 1].view(n, length), lambda n, length: n // length - 1, )(ids, length)
+    (len(ids) - 1) // length => len(ids) // length - 1
     says: have shape (1, 4), expected (2, 4)
     The text needs only one token after the last block, not another block.
-a block with nothing to say
-    … =>
-        return _blocks( lambda ids, read, n, length: F.pad(ids, (0, 1))[1 : n * length + 1].view(n, length), lambda n, length: n // length, )(ids, length)
+a target made up for the last token
+    (len(ids) - 1) => len(ids)
+    ids[1 : count => torch.cat([ids, ids[:1]])[1 : count
     says: nothing follows the eighth token
     The last target was made up. Leave the block out instead.
 ids as floats
-    … =>
-        return tuple(part.float() for part in my_blocks(ids, length))
+    return ids_in, ids_out => return ids_in.float(), ids_out.float()
     says: the dtype is float32, expected int64
     An embedding looks rows up by whole numbers.
 """
 
 HARMLESS = r"""
-… => ….detach()…
-    ids carry no gradient
-return … => …detach()…
-    ids carry no gradient
 ids_… => ….reshape(…
     as good as `view`, and more patient
-count = … => count = (len(ids.float()) …
-    only the length is taken
 """

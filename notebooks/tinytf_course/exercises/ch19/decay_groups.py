@@ -1,6 +1,7 @@
 """19.3 what decays (★★☆, 10 minutes)
 
-This function sorts a model's parameters for the optimiser by their names:
+This function sorts a model's parameters for the optimiser into those that weight decay pulls
+towards 0 and all others:
 
 ```python
 def my_decay_groups(model):
@@ -10,13 +11,21 @@ def my_decay_groups(model):
     return decayed, others
 ```
 
-On our GPT two things go wrong, although nothing crashes. Repair `my_decay_groups(model)`, so that
-it returns two lists of the model's own parameters: those that weight decay pulls towards 0 (all
-with more than one axis, embedding tables among them) and those that it leaves alone (biases, the
-gains and shifts of norms, single numbers). Each parameter is in one of the two lists, once, even if
-it is used in two places, and the names of a model's parameters must not matter.
+Our GPT trains with it without an error, but its table of positions still holds the random numbers
+that it began with. Find out why, and repair `my_decay_groups(model)` for models of any names.
 
-Hint: `model.parameters()` names a shared parameter once. How many axes has a bias?
+<details><summary>The rule in detail</summary>
+
+What has more than one axis decays, embedding tables among it. Biases, the gains and shifts of
+norms, and single numbers do not. Each of the model's own parameters is in one of the two lists,
+once, even if it is used in two places or frozen.
+
+</details>
+
+Hint: Which parameters of the model are in neither list, and which are in the wrong one? A norm's
+gain is called `weight`, too.
+
+Hint: `model.parameters()` gives a shared parameter once. How many axes has a bias?
 """
 
 from collections.abc import Iterable
@@ -135,96 +144,73 @@ def test_itself(answer):
             expect(right.count(name) == 1 and name not in wrong, message)
 
 
-def _grouped(chosen, others=True, all_of=lambda model: list(model.named_parameters())):
-    def groups(model):
-        named = all_of(model)
-        decayed = [p for name, p in named if chosen(name, p)]
-        return decayed, [p for name, p in named if not chosen(name, p)] if others else []
-
-    return groups
-
-
-def _of_modules(model):
-    modules = model.named_modules()
-    return [
-        (f"{name}.{kind}", p) for name, m in modules for kind, p in m.named_parameters("", False)
-    ]
-
-
 MISTAKES = r"""
 everything decays
-    … =>
-        return _grouped(lambda name, p: True)(model)
+    p.dim() > 1 => True
+    p.dim() <= 1 => False
     says: w_q.bias (4,) must not decay
     Biases and norms are few and have nothing to do with large weights: a gain pulled towards 0
     only takes away what the norm is there for.
 the code as given
     … =>
         named = list(model.named_parameters())
-        return tuple([p for name, p in named if name.endswith(end)] for end in ("weight", "bias"))
+        decayed = [p for name, p in named if name.endswith("weight")]
+        others = [p for name, p in named if name.endswith("bias")]
+        return decayed, others
     says: positions.table (5, 4) must decay
-    A norm's gain is called `weight`, too, and decays; and what is called neither, as the table
+    A norm's gain is called `weight`, too, and decays. What is called neither, such as the table
     of positions, is in no list and would never be trained.
 whatever is called weight
-    … =>
-        return _grouped(lambda name, p: name.endswith("weight"))(model)
+    model.parameters() => model.named_parameters()
+    p for p in parameters if p.dim() > 1 => p for n, p in parameters if n.endswith("weight")
+    p for p in parameters if p.dim() <= 1 => p for n, p in parameters if not n.endswith("weight")
     says: must not decay
     A norm's gain is called `weight` too, and a table of positions may not be. Count axes, not
     letters.
 by our names
-    … =>
-        return _grouped(lambda name, p: "norm" not in name and not name.endswith("bias"))(model)
+    model.parameters() => model.named_parameters()
+    p for p in parameters if p.dim() > 1 => p for n, p in parameters if p.dim() > 1
+    p.dim() > 1 => "norm" not in n and "bias" not in n
+    p for p in parameters if p.dim() <= 1 => p for n, p in parameters if "norm" in n or "bias" in n
     says: ln_1.weight (4,) must not decay
     Right for our GPT, whose norms are called so; GPT-2's own are `ln_1`. Count axes.
 groups swapped
-    … =>
-        return _grouped(lambda name, p: p.dim() <= 1)(model)
+    > 1], [p for p in parameters if p.dim() <= 1 => <= 1], [p for p in parameters if p.dim() > 1
     says: embedding.weight (7, 4) must decay
     The first list is the one that decays.
 tables left out
-    … =>
-        return _grouped(lambda name, p: p.dim() > 1 and "embedding" not in name and "pos" not in name)(model)
+    model.parameters() => model.named_parameters()
+    p for p in parameters if p.dim() > 1 => p for n, p in parameters if p.dim() > 1
+    p.dim() > 1 => p.dim() > 1 and "emb" not in n
+    p for p in parameters if p.dim() <= 1 => p for n, p in parameters if p.dim() <= 1 or "emb" in n
     says: embedding.weight (7, 4) must decay
     Some recipes spare the embeddings; this one does not. The table is the output's matrix as
     well.
 biases belong to no group
-    … =>
-        return _grouped(lambda name, p: p.dim() > 1, others=False)(model)
+    , [p for p in parameters if p.dim() <= 1] => , []
     says: is in the lists 0 times
     What is in neither list is never updated: the optimiser only knows what it is given.
 tied matrix twice
-    … =>
-        return _grouped(lambda name, p: p.dim() > 1, all_of=_of_modules)(model)
+    model.parameters() => p for m in model.modules() for p in m.parameters(recurse=False)
     says: embedding.weight is in the lists 2 times
     Walking through modules meets the tied matrix twice; an optimiser refuses or updates it
     twice. `model.parameters()` gives it once.
 a matrix of one row taken for a vector
-    … =>
-        return _grouped(lambda name, p: p.squeeze().dim() > 1)(model)
+    p.dim() > 1 => p.squeeze().dim() > 1
+    p.dim() <= 1 => p.squeeze().dim() <= 1
     says: verdict.weight (1, 4) is in the wrong list
-    Count axes, not the long ones: a map to a single number is a matrix of one row.
+    Count all axes, those of length 1 too: a map to a single number is a matrix of one row.
 frozen ones left out
-    … =>
-        return (
-                          tuple(
-                [p for p in part if p.requires_grad] for part in my_decay_groups(model)
-            )
-        )
+    list(model.parameters()) => [p for p in model.parameters() if p.requires_grad]
     says: frozen.weight (2, 2) is in the wrong list, or in none
-    Each parameter stands in one of the two; one that is frozen today may learn tomorrow.
+    Each parameter belongs in one of the two; one that is frozen today may learn tomorrow.
 buffers as well
-    … =>
-        return (
-                          (
-                my_decay_groups(model)[0],
-                [*my_decay_groups(model)[1], *(b for b in model.buffers() if b.dim() <= 1)],
-            )
-        )
+    model.parameters()) => model.parameters()) + list(model.buffers())
     says: that is no parameter of the model
-    Buffers, as the statistics of a batch norm, are stored and not learned.
+    Buffers, such as the statistics of a batch norm, are stored and not learned.
 exactly two axes
-    … =>
-        return _grouped(lambda name, p: p.dim() == 2)(model)
+    p.dim() > 1 => p.dim() == 2
+    p.dim() <= 1 => p.dim() != 2
     says: for filters, images.weight (4, 3, 2, 2) is in the wrong list
     A filter for images has four axes, and is as much a matrix: more than one is enough.
 """

@@ -1,11 +1,16 @@
 """20.2 a penalty of the right strength (★★☆, 8 minutes)
 
-How strong is a presence penalty of 3? Turn the question round, and compute the strength that has a
-given effect. Write `my_alpha(logits, ids, share)`: for each row of `logits` (B, V), the α of the
-presence penalty after which the tokens that occur in the same row of `ids` (B, T) together hold
-exactly `share` of the probability. No search is needed. `share` lies between 0 and 1, and a row of
-`ids` contains at least one token of the vocabulary, but not all of them. The result must also be
-right where the model is almost certain.
+How strong is a presence penalty of 3? Turn the question round: write `my_alpha(logits, ids,
+share)`, which returns for each row of `logits` (B, V) the α of the presence penalty after which the
+tokens that occur in the same row of `ids` (B, T) together hold exactly `share` of the probability.
+
+<details><summary>The rule in detail</summary>
+
+No search is needed. `share` lies between 0 and 1, and a row of `ids` contains at least one token of
+the vocabulary, but not all of them. The result must also be right where the model is almost
+certain.
+
+</details>
 
 Hint: Together these tokens hold a probability q. The penalty multiplies their odds q / (1 - q) by
 e^-α, and the odds that you want are share / (1 - share).
@@ -121,85 +126,59 @@ def test_alpha_kinds(answer):
     gradients(answer, _alpha_by_row, numbers(2, 5, seed=4), ids, 0.25)
 
 
-def _marked(logits, ids):
-    return torch.zeros_like(logits, dtype=torch.bool).scatter(1, ids, True)
-
-
-def _odds(held, share):
-    return (held / (1 - held)).log() - math.log(share / (1 - share))
-
-
-def _held(logits, ids):
-    return (logits.softmax(-1) * _marked(logits, ids)).sum(-1)
-
-
 MISTAKES = r"""
 probabilities, not odds
-    … =>
-        return (_held(logits, ids) / share).log()
+    (said - new) - math.log(share / (1 - share)) => said - logits.logsumexp(-1) - math.log(share)
     says: Their odds are 1 now
     A penalty multiplies odds, not probabilities: what the said tokens lose, the others gain,
     and both sides of the ratio move.
 turned round
-    … =>
-        return -my_alpha(logits, ids, share)
+    (said - new) - => (new - said) +
     says: Their odds are 1 now
     The sign: α is subtracted, so a larger one makes the odds smaller.
 the factor itself
-    … =>
-        return my_alpha(logits, ids, share).exp()
+    (said - new) - math.log(share / (1 - share)) => (said - new).exp() / (share / (1 - share))
     says: Their odds are 1 now
     That is what the odds are divided by; α is its logarithm.
 never negative
-    … =>
-        return my_alpha(logits, ids, share).clamp(min=0)
+    return (said - new) => return ((said - new)
+    (1 - share))  # => (1 - share))).clamp(min=0)  #
     says: a penalty that rewards
     Where the said tokens hold less than is wished, α must lift them.
 once for every time
     … =>
-        return _odds(logits.softmax(-1).gather(1, ids).sum(-1), share)
+        q = logits.softmax(dim=-1).gather(1, ids).sum(dim=-1)
+        return (q / (1 - q)).log() - math.log(share / (1 - share))
     says: not how often
     `gather` takes a token's probability each time it was said. Mark tokens, then sum.
 one history for all rows
-    … =>
-        said = _marked(logits, ids).any(0, keepdim=True).expand_as(logits)
-        return _odds((logits.softmax(-1) * said).sum(-1), share)
+    .scatter(1, ids, True) => .scatter(1, ids, True).any(dim=0)
     says: Row 0 has said the tokens 0 and 1
-    Rows of a batch don't know each other: what one has said is no business of the next.
+    The rows of a batch don't know each other: what one has said has no effect on the next.
 one strength for all rows
-    … =>
-        return _odds(_held(logits, ids).mean(), share).expand(len(logits))
+    return (said - new) => return (said - new).mean().expand(len(logits))
     says: Row 0 has said the tokens 0 and 1
     Each row holds another share now, and needs a strength of its own.
 1 minus what rounds to 1
     … =>
-        return _odds(_held(logits, ids), share)
+        seen = torch.zeros_like(logits).scatter(1, ids, 1.0)
+        q = (logits.softmax(dim=-1) * seen).sum(dim=-1)
+        return (q / (1 - q)).log() - math.log(share / (1 - share))
     says: rounds to 1 is 0
     The formula is right, the arithmetic is not: `logsumexp` of the said logits minus that of
     the others is the same logarithm, and nothing rounds away.
 left out by -10,000
-    … =>
-        seen = torch.zeros_like(logits, dtype=torch.bool).scatter(1, ids, True)
-        said, new = (logits.masked_fill(~which, -1e4).logsumexp(1) for which in (seen, ~seen))
-        return said - new - math.log(share / (1 - share))
+    (~seen, -math.inf) => (~seen, -1e4)
+    (seen, -math.inf) => (seen, -1e4)
     says: below any number but -inf
     -10,000 is a logit like any other, and larger than some. Only e^-inf is 0.
 cut off from the graph
-    … =>
-        return my_alpha(logits, ids, share).detach()
+    return (said - new) => return (said - new).detach()
     says: no gradient reaches `logits`
-    A new tensor made of numbers has no past.
+    A detached tensor, or a new one made of numbers, is cut off from what it came from.
 """
 
 HARMLESS = r"""
-seen = … => ….detach()…
-    places and masks carry no gradient
-said = … => …(~seen.detach(),…
-    places and masks carry no gradient
-new = … => …seen.detach(),…
-    places and masks carry no gradient
-seen = … => …zeros_like(logits.float(),…
-    only the shape is taken
 said = … => ….logsumexp(dim=1)
     there are two axes: 1 is the last
 new = … => ….logsumexp(dim=1)

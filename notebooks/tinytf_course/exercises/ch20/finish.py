@@ -79,73 +79,41 @@ def test_f_many(answer):
         agrees(answer, _row_after_row, drawn, 3)
 
 
-def _ended(ids, end_id):
-    return (ids == end_id).cumsum(1) > 0
-
-
-def _cut(ids, end_id, at):
-    return ids.masked_fill(_ended(ids, end_id), end_id)[:, :at]
-
-
-def _first_end(ids, end_id):
-    ends = (ids == end_id).any(0).nonzero()
-    return int(ends[0]) + 1 if len(ends) else ids.size(1)
-
-
 MISTAKES = r"""
 the first row that ends, ends all
-    … =>
-        return _cut(ids, end_id, _first_end(ids, end_id))
+    .max() => .min()
     says: the others' ends are none of its business
     `(token == end_id).any()` stops the whole batch. It takes `all` rows to have ended.
 row 0 decides
-    … =>
-        return _cut(ids, end_id, _first_end(ids[:1], end_id))
+    .sum(dim=1).max() => .sum(dim=1)[0]
     says: the others' ends are none of its business
     `token[0] == end_id` looks at one row: what `.item()` on a batch crashes over.
 rows talk on
-    … =>
-        return ids[:, : int((~_ended(ids, end_id)).sum(1).max()) + 1]
+    ids.masked_fill(ended, end_id) => ids
     says: expected end tokens only
     The batch stops in time, but a row that ended early goes on into another text.
 never cut off
-    … =>
-        return ids.masked_fill(_ended(ids, end_id), end_id)
+    [:, :steps] =>
     says: the shape is (6,), expected (4,)
-    Right, and slow: once all rows have ended, every further step is wasted.
+    The batch keeps its full length. Once all rows have ended, only end tokens follow: cut them
+    off.
 the end itself is lost
-    … =>
-        return (
-                                ids.masked_fill(_ended(ids, end_id), 0)[
-                :, : my_finish(ids, end_id).size(1)
-            ]
-        )
+    masked_fill(ended, end_id) => masked_fill(ended, 0)
     says: expected end tokens only
     Filling with 0 turns the end into whatever token 0 is, and nobody can tell where a row
     stopped.
 cut before the last end
-    … =>
-        return (
-                                my_finish(ids, end_id)[
-                :, : int((~_ended(ids, end_id)).sum(1).max())
-            ]
-        )
+    .max()) + 1 => .max())
     says: the shape is (3,), expected (4,)
     The longest row lost its end token: it looks as if it had been cut off.
 an end for those that never end
-    … =>
-        finished = _cut(ids, end_id, None)
-        at = int((~_ended(ids, end_id)).sum(1).max()) + 1
-        return torch.cat([finished, torch.full_like(finished[:, :1], end_id)], 1)[:, :at]
+    return ids => return torch.nn.functional.pad(ids
+    end_id)[ => end_id), (0, 1), value=end_id)[
     says: the shape is (2, 4), expected (2, 3)
     A row that has not ended keeps what it has: nothing is added.
 """
 
 HARMLESS = r"""
-… => ….detach()…
-    ids carry no gradient
 steps = … => steps = (~ended).sum(dim=1).max() + 1
     a slice takes a tensor of one
-ended = … => ended = (ids.float() == …
-    a vocabulary is below 2^24
 """

@@ -1,11 +1,17 @@
 """20.5 spot the broken story (★★☆, 8 minutes)
 
-You have spotted faults by eye. Now write one rule of a checker. `my_first_fault(sentences)` gets a
-story as a list of strings in five forms: `Mia had a kite.`, `Mia gave Ben the kite.`, `Ben lost the
-kite.`, `Ben found the kite.` and `Ben carried the kite.` Return the number, counted from 0, of the
-first sentence in which somebody gives, loses or carries a thing that they do not have, and None if
-there is none. Anybody can have or find a thing, and from then on it is theirs until they give or
-lose it, or somebody else has or finds it; a thing that is given belongs to its receiver.
+You have spotted faults by eye. Now write one rule of a checker: `my_first_fault(sentences)` returns
+the number, counted from 0, of the first sentence of a story in which somebody gives, loses or
+carries a thing that they do not have, and None if there is none.
+
+<details><summary>The rule in detail</summary>
+
+The story is a list of strings in five forms: `Mia had a kite.`, `Mia gave Ben the kite.`, `Ben lost
+the kite.`, `Ben found the kite.` and `Ben carried the kite.` Anybody can have or find a thing, and
+from then on it is theirs until they give or lose it, or somebody else has or finds it. A thing that
+is given belongs to its receiver.
+
+</details>
 
 Hint: Keep the state of the world in a dictionary: for each thing, who has it now. A sentence first
 has to agree with the dictionary; then it changes it.
@@ -177,128 +183,61 @@ def test_spots_generated(answer):
         _spots(answer, *_exchanged(seed))
 
 
-def _spotted(give=True, lose=True, find=True, key=lambda thing: thing, needs="gave lost carried"):
-    """A checker that forgets something."""
-
-    def answer(sentences):
-        holder = {}
-        for number, sentence in enumerate(sentences):
-            who, verb, *others, thing = sentence.rstrip(".").split()
-            thing = key(thing)
-            if verb == "had" or (verb == "found" and find):
-                holder[thing] = who
-            elif verb in needs.split() and holder.get(thing) != who:
-                return number
-            elif verb == "gave" and give:
-                holder[thing] = others[0]
-            elif verb == "lost" and lose:
-                holder[thing] = None
-        return None
-
-    return answer
-
-
-def _moved(by):
-    def answer(sentences):
-        fault = my_first_fault(sentences)
-        return None if fault is None else fault + by
-
-    return answer
-
-
-def _plain_number(fault):
-    return -1 if fault is None else fault
-
-
 MISTAKES = r"""
 counted from 1
-    … =>
-        return _moved(1)(sentences)
+    return number => return number + 1
     says: The first sentence is number 0
     The numbers start at 0, as `enumerate` counts. (The sentence after the fault would be wrong
     in the same way: the fault itself is asked for.)
 the cause instead of the fault
-    … =>
-        fault = my_first_fault(sentences)
-        if fault is None:
-            return None
-        thing = sentences[fault].split()[-1]
-        before = [i for i in range(fault) if sentences[i].split()[-1] == thing]
-        return before[-1] if before else fault
+    holder = {} => holder, last = {}, {}
+    if verb in ("had", "found"): =>
+        before, last[thing] = last.get(thing, number), number
+        if verb in ("had", "found"):
+    return number => return before
     says: The first sentence is number 0
-    You point at the last sentence before it that speaks of the thing. That one still makes
+    You point at the last sentence before it that mentions the thing. That one still makes
     sense; the fault is the first that does not.
-always none
-    … =>
-        return next((None for sentence in sentences if sentence.split()), None)
-    says: you get None, expected 2
-    A checker that finds nothing agrees with every sound story and with no broken one.
-always the last sentence
-    … =>
-        return len(sentences) - 1 if sentences else None
-    says: you get 1, expected None
-    The answer does not look at what the sentences say.
 0 taken for none
-    … =>
-        return my_first_fault(sentences) or None
+    return number => return number or None
     says: 0 is a number like any other
     `if fault` and `fault or None` take the number 0 for no fault. Ask `is None`.
 -1 for none
-    … =>
-        return _plain_number(my_first_fault(sentences))
+    return None => return -1
     says: you get -1, expected None
     -1 is a sentence, the last, to anybody who uses it as an index. None is no sentence.
 everybody keeps what they ever had
-    … =>
-        had = set()
-        for number, sentence in enumerate(sentences):
-            who, verb, *others, thing = sentence.rstrip(".").split()
-            if verb in ("had", "found"):
-                had.add((who, thing))
-            elif (who, thing) not in had:
-                return number
-            elif verb == "gave":
-                had.add((others[0], thing))
-        return None
+    {}  # thing -> who has it => set()
+    holder[thing] = who => holder.add((who, thing))
+    holder.get(thing) != who => (who, thing) not in holder
+    holder[thing] = others[0] => holder.add((others[0], thing))
+    holder[thing] = None => pass
     says: It was given away
     A set of who has had what only grows. A thing has one holder, who changes.
 a gift stays with the giver
-    … =>
-        return _spotted(give=False)(sentences)
+    holder[thing] = others[0] => pass
     says: It was given to Ben
     After `gave` the thing belongs to the other person: change the dictionary.
 what is lost is still there
-    … =>
-        return _spotted(lose=False)(sentences)
+    holder[thing] = None => pass
     says: It is lost
     After `lost` nobody has the thing.
 found, and still nobody's
-    … =>
-        return _spotted(find=False, needs="gave lost carried found")(sentences)
+    ("had", "found") => ("had",)
     says: expected None. No sentence breaks the rule. It was found
-    Finding needs nothing, and gives the thing to who found it.
+    Anybody may find a thing, and from then on it is theirs.
 one holder for all things
-    … =>
-        return _spotted(key=lambda thing: "it")(sentences)
+    .split() => .split()[:-1] + ["it"]
     says: The drum is another thing
     You remember who had something last, not what: one entry for each thing.
 the last fault
-    … =>
-        holder, found = {}, None
-        for number, sentence in enumerate(sentences):
-            who, verb, *others, thing = sentence.rstrip(".").split()
-            if verb in ("had", "found"):
-                holder[thing] = who
-            elif holder.get(thing) != who:
-                found = number
-            else:
-                holder[thing] = {"gave": others[0], "lost": None}.get(verb, who)
-        return found
+    holder = {} => holder, found = {}, None
+    return number => found = number
+    return None => return found
     says: it is not asked for
-    Return at once: after the first fault the world is not known any more.
+    Return at once: after the first fault the state of the world is not known any more.
 only what is carried is checked
-    … =>
-        return _spotted(needs="carried")(sentences)
+    elif holder.get(thing) => elif verb == "carried" and holder.get(thing)
     says: Ben has no kite, it is with Mia
     Giving and losing need the thing, too, not only carrying it.
 """

@@ -11,10 +11,16 @@ def my_top_p(logits, p):
     return logits
 ```
 
-Repair it, and add one argument. `my_top_p(logits, p, least=1)` keeps, in each row of `logits` (B,
-V), the fewest tokens whose probabilities sum to p or more, and gives all others `-inf`. A set that
-holds exactly p is complete. The first `least` tokens of the ranking, from the likeliest down, stay
-in any case, even if fewer hold p.
+Find out why, and write `my_top_p(logits, p, least=1)` as it should be: in each row of `logits` (B,
+V) it keeps the fewest tokens whose probabilities sum to p or more, but at least the `least`
+likeliest, and gives all others `-inf`.
+
+<details><summary>The rule in detail</summary>
+
+A set that holds exactly p is complete. If fewer than `least` tokens hold p, the first `least` of
+the ranking stay, from the likeliest down. The caller's `logits` stay as they are.
+
+</details>
 
 Hint: The code has three faults. Which rows lose tokens? Which token is the first to be dropped?
 What becomes of the caller's `logits`?
@@ -195,119 +201,84 @@ def test_p_kinds(answer):
     gradients(answer, _p_by_rank, numbers(3, 5, seed=4), 0.7, 2)
 
 
-def _out(logits, hide):
-    return logits.masked_fill(hide, -INF)
-
-
-def _in_the_graph_no_more(keep):
-    """A rule whose result is cut off from the graph."""
-    return lambda logits, *arguments: keep(logits, *arguments).detach()
-
-
-def _nucleus(
-    enough=lambda total, p: total >= p, shift=True, back="scatter", order=True, spare=True
-):
-    def answer(logits, p, least=1):
-        ranked, ids = logits.sort(dim=-1, descending=True)
-        if not order:
-            ranked, ids = logits, torch.arange(logits.size(-1)).expand_as(logits)
-        out = enough(ranked.softmax(-1).cumsum(-1), p)
-        if shift:
-            out = torch.cat([torch.zeros_like(out[:, :1]), out[:, :-1]], dim=1)
-        if spare:
-            out[:, :least] = False
-        if back == "row 0":
-            logits[0, ids[out]] = -INF
-            return logits
-        if back == "scatter":
-            out = torch.zeros_like(out).scatter(1, ids, out)
-        return _out(logits, out)
-
-    return answer
-
-
 MISTAKES = r"""
-all rows' tokens removed from row 0
+as it stood
     … =>
-        return _nucleus(enough=lambda total, p: total > p, back="row 0")(logits, p, least)
+        ranked, order = logits.sort(dim=-1, descending=True)
+        out = ranked.softmax(dim=-1).cumsum(dim=-1) > p
+        logits[0, order[out]] = -math.inf
+        return logits
+    says: 0.5 + 0.25 reaches 0.7
+    Nothing is repaired yet. Begin with one row: which token is the first that has to go?
+all rows' tokens removed from row 0
+    out = torch.zeros_like(enough).scatter(-1, order, enough) =>
+        out = torch.zeros_like(enough)
+        out[0, order[enough]] = True
     says: Row 1 is surer
     Indexing with a mask flattens it: row 0 loses what any row rules out, the others keep
     everything. With one row it works.
 one token too many at a tie
-    … =>
-        return _nucleus(enough=lambda total, p: total > p)(logits, p, least)
+    >= p => > p
     says: you keep 3 tokens, expected 2
     With `>` a set that holds exactly p is not yet complete, and one more comes in.
 the token that reaches p is lost
-    … =>
-        return _nucleus(shift=False)(logits, p, least)
+    cumsum(dim=-1) - probs => cumsum(dim=-1)
     says: 0.5 + 0.25 reaches 0.7
     The running sum counts the token itself. It is out only if the sum *before* it has reached
     p; else the set holds less than p, and may be empty.
 not sorted
-    … =>
-        return _nucleus(order=False)(logits, p, least)
+    logits.sort(dim=-1, descending=True) => logits, torch.arange(logits.size(-1)).expand_as(logits)
     says: 0.5 + 0.25 reaches 0.7
     A running sum in the order of the ids keeps the first tokens of the vocabulary, not the
     likeliest.
 the mask left in sorted order
-    … =>
-        return _nucleus(back="none")(logits, p, least)
+    torch.zeros_like(enough).scatter(-1, order, enough) => enough
     says: 0.5 + 0.25 reaches 0.7
     Column j of the sorted mask is the j-th likeliest token, not token j. Scatter it.
 a threshold on each probability
     … =>
-        return _out(logits, logits.softmax(-1) < 1 - p)
+        return logits.masked_fill(logits.softmax(dim=-1) < 1 - p, -math.inf)
     says: p=0.1, you keep the tokens
     p is a share of the sum, not a bound for each token.
 least forgotten
-    … =>
-        return _nucleus(spare=False)(logits, p, least)
+    enough[:, :least] = False =>
     says: Two are asked for
-    Where one token alone holds p, the others went, whatever `least` says.
+    Where one token alone holds p, the others went, whatever `least` is.
+least taken for the most
+    enough[:, :least] = False => enough[:, least:] = True
+    says: 0.5 + 0.25 reaches 0.7
+    `least` is a lower limit: more tokens stay where p needs more.
 the lowest ids spared
-    … =>
-        return (
-                                       my_top_p(logits, p).where(
-                torch.arange(logits.size(-1)) >= least, logits
-            )
-        )
+    enough[:, :least] = False =>
+    out = torch.zeros_like(enough).scatter(-1, order, enough) =>
+        out = torch.zeros_like(enough).scatter(-1, order, enough)
+        out[:, :least] = False
     says: 0.5 + 0.25 reaches 0.7
     `[:, :least]` was applied after the mask had gone back to the tokens' own places: do it in
     sorted order.
 returns probabilities
-    … =>
-        return my_top_p(logits, p).softmax(-1).where(my_top_p(logits, p) > -INF, -INF)
+    return logits => return logits.masked_fill(out, -math.inf).softmax(dim=-1)
     says: for the logits
     Return logits, so that the next rule, or the draw, can go on from them.
 moved by `least`
-    … =>
-        ranked, order = logits.sort(dim=-1, descending=True)
-        out = (ranked.softmax(-1).cumsum(-1) >= p).roll(least, -1)
-        out[:, :least] = False
-        return _out(logits, torch.zeros_like(out).scatter(-1, order, out))
+    before = probs.cumsum(dim=-1) - probs => before = probs.cumsum(dim=-1).roll(least, -1)
     says: `least` asks for no more than `p` does
     The mask was moved by `least` places instead of one: a nucleus that has enough gets `least -
     1` tokens more. Move by one, then spare the first `least`.
 row 0 decides about `least`
-    … =>
-        nucleus = my_top_p(logits, p)
-        if int(nucleus[0].isfinite().sum()) >= least:
-            return nucleus
-        return _out(logits, logits < logits.topk(least).values[:, -1:])
+    enough[:, :least] = False =>
+        if (~enough[0]).sum() < least:
+            enough[:, :least] = False
     says: row 1 needs one, and two are asked for
     Some rows have enough tokens and others have not: decide in every row.
 all rows get `least` if one needs it
-    … =>
-        nucleus = my_top_p(logits, p)
-        if bool((nucleus.isfinite().sum(-1) >= least).all()):
-            return nucleus
-        return _out(logits, logits < logits.topk(least).values[:, -1:])
+    enough[:, :least] = False =>
+        if (~enough).sum(dim=-1).min() < least:
+            enough[:, :least], enough[:, least:] = False, True
     says: Row 1 needs three
     A row whose nucleus is larger than `least` keeps its nucleus.
 cut off from the graph
-    … =>
-        return _in_the_graph_no_more(my_top_p)(logits, p, least)
+    return logits => return logits.detach()
     says: no gradient reaches `logits`
     What stays is the logit itself: `masked_fill` and `where` let gradients through.
 """
@@ -318,10 +289,6 @@ probs = … => ….detach()…
 before = … => ….detach()…
     places and masks carry no gradient
 enough… => …detach()…
-    places and masks carry no gradient
-out = … => ….detach()…
-    places and masks carry no gradient
-return … => …out.detach()…
     places and masks carry no gradient
 ranked, order = … => ranked, order = logits.detach().sort(…
     places and masks carry no gradient
