@@ -32,17 +32,14 @@ def my_read(x, W, U, b):
 
 def _read_slowly(x, W, U, b):
     """Sentence by sentence, word by word, number by number."""
-    sentences = []
+    states = []
     for sentence in x:
-        h, states = [W.new_zeros(()) for _ in b], []
+        h = W.new_zeros(len(b))
         for word in sentence:
-            h = [
-                torch.tanh((W[i] * word).sum() + sum(U[i, j] * h[j] for j in range(len(h))) + b[i])
-                for i in range(len(b))
-            ]
-            states.append(torch.stack(h))
-        sentences.append(torch.stack(states))
-    return torch.stack(sentences)
+            sums = [sum(W[i] * word) + sum(U[i] * h) + b[i] for i in range(len(b))]
+            h = torch.stack(sums).tanh()
+            states.append(h)
+    return torch.stack(states).reshape(*x.shape[:2], len(b))
 
 
 def _reader(inputs, hidden, seed, dtype=torch.float32):

@@ -15,7 +15,7 @@ Hint: In `a a a`, `count_pairs` finds two pairs, because the two ids of the pair
 go through a run of equal ids, the second one completes a pair. Which is the next one that does?
 """
 
-import torch
+from random import Random
 
 from tinytf.text.merges import count_pairs
 from tinytf_course.expect import agrees
@@ -38,12 +38,6 @@ def my_saved(words, pair):
             if row > 0 and row % 2 == 0:  # every second one completes a pair
                 saved += times
     return saved
-
-
-def _drawn(count, kinds, seed):
-    """Ids drawn at random, 1 to `kinds`."""
-    draws = torch.Generator().manual_seed(seed)
-    return torch.randint(1, kinds + 1, (count,), generator=draws).tolist()
 
 
 def _saves(answer, words, pair, note=""):
@@ -101,8 +95,8 @@ def test_saved_ids(answer):
 
 def test_saved_drawn(answer):
     """in words drawn at random, for every pair of three ids"""
-    drawn = [tuple(_drawn(4 + 3 * i, 3, seed=i)) for i in range(8)]
-    words = {word: 2 + 3 * i for i, word in enumerate(drawn)}
+    draws = Random(1)
+    words = {tuple(draws.choices((1, 2, 3), k=4 + 3 * i)): 2 + 3 * i for i in range(8)}
     for pair in ((1, 2), (2, 1), (3, 3), (1, 1)):
         _saves(answer, words, pair)
 
