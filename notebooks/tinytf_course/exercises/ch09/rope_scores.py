@@ -240,10 +240,24 @@ D = q.size(-1) => D = k.size(-1)
     q and k are of one width
 return scores.to(q.dtype) => return scores.to(k.dtype)
     q and k are of one dtype
-… => …device=k.device) / D)
+return scores.to(q.dtype) => return scores.float().to(q.dtype)
+    float32 is enough, and the dtype of q comes last
+angle = … => …device=k.device) / D)
     all three are on one device
-… => …device=distances.device) / D)
+angle = … => …device=distances.device) / D)
     all three are on one device
+angle = … => ….double()
+    more digits on the way to float32
+even, odd = … => …q.float()…
+    the angles are float32, so that the products are
+first, second = … => …even.float()…
+    the angles are float32, so that the products are
+first, second = … => …odd.float()…
+    the angles are float32, so that the products are
+scores = … => ….float()…
+    float32 is enough, and the dtype of q comes last
+scores = … => ….double()
+    more digits on the way to float32
 even, odd = … => even, odd = (q[..., None, ::2], …
     a slice starts at 0
 scores = … => scores = (first * k[..., None, ::2] + …

@@ -188,7 +188,7 @@ divided by N - 1
     `var` divides by N - 1 unless it gets `correction=0`.
 the mask the wrong way round
     x[real] => x[~real]
-    says: you get [0, 0, 0, 0]
+    says: the mean of what they become
     `real` is True at words. `x[real]` are the words, `x[~real]` the padding.
 no eps
      + eps =>
@@ -237,9 +237,4 @@ x overwritten
     says: your code changes the caller's `x`
     `x[~real] = 0` works in the caller's memory. `x.where(real[..., None], 0.0)` is a new
     tensor.
-"""
-
-HARMLESS = r"""
-return … => return y.where(real[..., None], -0.0)
-    -0.0 equals 0.0, and adds like it
 """

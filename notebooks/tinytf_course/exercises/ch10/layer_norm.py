@@ -276,10 +276,4 @@ x overwritten
 HARMLESS = r"""
 variance = (x - mean).square().mean(dim=-1, keepdim=True) => …(x - mean.detach())…
     the variance does not change with the mean: its gradient is that of Σ (x - mean) = 0
-self.weight = … => ….float()
-    it is float32 to begin with
-self.bias = … => ….float()
-    it is float32 to begin with
-… => self.float().…
-    there is no weight yet, or it is float32
 """

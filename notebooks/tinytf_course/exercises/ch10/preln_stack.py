@@ -314,19 +314,15 @@ x overwritten
     `x += …` works in the caller's memory, and `backward` then finds numbers that are no longer
     what a layer read. Write `x = x + …`.
 cut off from the graph
-    x = x + => x = x.detach() +
+    for sublayer, norm in zip(self.sublayers, self.norms): =>
+        x = x.detach()
+        for sublayer, norm in zip(self.sublayers, self.norms):
     says: no gradient reaches `x`
     The numbers are right, but nothing below the stack would learn: leave `detach`, `.data` and
     `no_grad` out of it.
 """
 
 HARMLESS = r"""
-self.norms = … => ….float()
-    a new LayerNorm is in float32
 self.final_norm = … => ….float()
     a new LayerNorm is in float32
-self.dropout = … => self.dropout = nn.Dropout(dropout).…
-    dropout has no weights
-self.sublayers = … => self.float().…
-    there is no weight yet
 """

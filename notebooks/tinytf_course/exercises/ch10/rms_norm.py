@@ -197,10 +197,20 @@ on the CPU
 """
 
 HARMLESS = r"""
+wide = x.float() => wide = x.float().float()
+    it is float32 already
 wide = x.float() => wide = x.float().double()
     more digits on the way
+mean_square = … => ….float()
+    it is float32 already
 mean_square = … => ….double()
     more digits on the way
-return … => return … .to(weight.dtype) * weight
+mean_square = … => …wide.float()…
+    it is float32 already
+return … => …wide.float()…
+    it is float32 already
+return … => …mean_square.float()…
+    it is float32 already
+return … => ….to(weight.dtype) * weight
     weight has the dtype of x
 """
