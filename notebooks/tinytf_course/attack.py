@@ -1,5 +1,6 @@
 """Let a machine attack the graders: which one-step mutants of a reference do the tests accept?"""
 
+import contextlib
 import importlib
 import itertools
 import random
@@ -9,11 +10,14 @@ import time
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+import torch
+
 from tinytf_course import house
 from tinytf_course.building import graded
 from tinytf_course.check import grade
 from tinytf_course.commands import here
 from tinytf_course.contain import Outlet
+from tinytf_course.evidence import Watched
 from tinytf_course.mutants import mutants, unchecked
 from tinytf_course.notebooks import readable
 from tinytf_course.parts import parts
@@ -51,7 +55,7 @@ def attack(exercise, at_most=None):
     listed = exercise.equivalent
     return _attacked(
         exercise.id,
-        mutants(exercise.reference, draw=_draw(exercise.id, at_most)),
+        mutants(exercise.reference, draw=_draw(exercise.id, at_most), use=_used_in(exercise)),
         lambda mutant: grade(exercise, mutant, _SECONDS, until_wrong=True),
         listed,
         at_most,
@@ -71,11 +75,23 @@ def attack_part(part, at_most=None):
     asked = not graded(part, unchecked(part.package), until_wrong=True).passed
     return _attacked(
         part.name,
-        mutants(part.package, helpers=False, checks=asked, draw=_draw(part.name, at_most)),
+        mutants(part.package, helpers=False, checks=asked, draw=_draw(part.name, at_most),
+                use=_used_in(part)),
         lambda mutant: graded(part, mutant, _SECONDS, until_wrong=True),
         part.equivalent,
         at_most,
-    )
+    )  # fmt: skip
+
+
+def _used_in(tested):
+    """How the tests of an exercise or a part use a function."""
+
+    def use(function):
+        for test in tested.tests:
+            with torch.random.fork_rng(devices=()), contextlib.suppress(Exception):
+                test(Watched(function, function, tested.changes))
+
+    return use
 
 
 def _draw(id, at_most):

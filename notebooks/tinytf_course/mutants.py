@@ -8,6 +8,8 @@ import itertools
 import textwrap
 from dataclasses import dataclass
 
+import torch
+
 from tinytf_course.building import Unchecked
 from tinytf_course.mutations import VIEWS, expressions, statements
 
@@ -20,20 +22,24 @@ class Mutant:
     change: str
 
 
-def mutants(function, helpers=True, checks=True, draw=None):
+def mutants(function, helpers=True, checks=True, draw=None, use=None):
     """Every one-step mutant of a function (or class), and of its module's functions it calls.
 
     Without `helpers`, of itself alone; without `checks`, what only refuses arguments is left out.
+    `use` uses a function as its tests do: what carries no gradient there is not cut off from the
+    graph, nor put into another dtype.
     With `draw`, a random.Random, they come in an order that it draws: each is made when it is asked
     for, so that a few cost no more than a few.
     """
-    module, steps, seen = inspect.getmodule(function), [], set()
+    module, steps, seen, trees = inspect.getmodule(function), [], set(), {}
     for name in [function.__name__, *(_helpers(function, module) if helpers else ())]:
         tree = _tree(vars(module)[name])
-        tree = tree if checks else ast.fix_missing_locations(_Unasked().visit(tree))
+        trees[name] = tree if checks else ast.fix_missing_locations(_Unasked().visit(tree))
+    learns = (lambda node: True) if use is None else _learning(trees, function, use)
+    for name, tree in trees.items():
         seen.add(ast.dump(tree))
         before = ast.unparse(tree)
-        steps += [(name, tree, before, *change) for change in _changes(tree)]
+        steps += [(name, tree, before, *change) for change in _changes(tree, learns)]
     if draw is not None:
         draw.shuffle(steps)
     for name, tree, before, number, new in steps:
@@ -123,11 +129,39 @@ def _difference(before, after):
     return f"{' / '.join(old) or '(nothing)'} => {' / '.join(new) or '(nothing)'}"
 
 
-def _changes(tree):
+def _learning(trees, function, use):
+    """Tells of each expression whether a gradient goes through its value when `use` runs."""
+    found, scope = set(), dict(vars(inspect.getmodule(function)))
+
+    def watched(key, value):
+        if isinstance(value, torch.Tensor) and value.is_floating_point() and value.requires_grad:
+            found.add(key)
+        return value
+
+    scope["_watched"] = watched
+    for tree in reversed(trees.values()):  # the function itself last: a class is made of helpers
+        twin = copy.deepcopy(tree)
+        pairs = zip(list(_places(tree)), list(_places(twin)), strict=True)
+        for (*_, node), (parent, field, i, other) in reversed(list(pairs)):  # what is inside first
+            whole = isinstance(parent, ast.Assign | ast.Return) and field == "value"
+            read = isinstance(other, ast.Name) and isinstance(other.ctx, ast.Load)
+            if not whole and (not read or field == "func"):
+                continue
+            call = ast.Call(ast.Name("_watched", ast.Load()), [ast.Constant(id(node)), other], [])
+            if i is None:
+                setattr(parent, field, call)
+            else:
+                getattr(parent, field)[i] = call
+        exec(compile(ast.unparse(ast.fix_missing_locations(twin)), "<watched>", "exec"), scope)
+    use(scope[function.__name__])
+    return lambda node: id(node) in found
+
+
+def _changes(tree, learns):
     """What can be changed in one step: the number of a node's place, and what stands there then."""
     names, shared = _names(tree), _shared(tree)
     for number, (parent, _, _, node) in enumerate(_places(tree)):
-        for new in [*expressions(node, parent, names, shared), *statements(node)]:
+        for new in [*expressions(node, parent, names, shared, learns), *statements(node, learns)]:
             yield number, new
 
 

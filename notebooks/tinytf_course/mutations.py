@@ -37,8 +37,8 @@ _FACTS = ("size", "shape", "dim", "ndim", "dtype", "device", "numel", "new_zeros
 VIEWS = ("view", "reshape", "transpose", "unflatten", "flatten", "expand", "squeeze", "permute")
 
 
-def statements(node):
-    """What may stand for a statement; None for nothing."""
+def statements(node, learns):
+    """What may stand for a statement; None for nothing. `learns` as in `expressions`."""
     if isinstance(node, ast.stmt) and not isinstance(node, ast.Pass | ast.FunctionDef):
         yield None
     if isinstance(node, ast.Assign) and len(node.targets) == 1:
@@ -52,13 +52,17 @@ def statements(node):
     if isinstance(node, ast.If | ast.While):
         yield _with(node, test=ast.UnaryOp(ast.Not(), node.test))
     if isinstance(node, ast.Return) and isinstance(node.value, ast.expr):
-        yield from (ast.Return(ending) for ending in _endings(node.value))
+        yield from (ast.Return(ending) for ending in _endings(node.value, learns))
     if isinstance(node, ast.Assign):
-        yield from (_with(node, value=ending) for ending in _endings(node.value))
+        yield from (_with(node, value=ending) for ending in _endings(node.value, learns))
 
 
-def expressions(node, parent, names, shared):
-    """What may stand for an expression."""
+def expressions(node, parent, names, shared, learns):
+    """What may stand for an expression.
+
+    `learns(node)` says whether its value is a tensor through which a gradient goes: elsewhere
+    nobody could tell that it is cut off, or has passed through another dtype.
+    """
     if isinstance(node, ast.BinOp):
         yield from (_with(node, op=op()) for op in _SWAPS.get(type(node.op), []))
         yield from (node.left, node.right)
@@ -86,7 +90,7 @@ def expressions(node, parent, names, shared):
         near = [*names[max(i - 2, 0) : i], *names[i + 1 : i + 3]]
         yield from (ast.Name(name, ast.Load()) for name in near)
         if not (isinstance(parent, ast.Attribute) and parent.attr in _FACTS):
-            yield from _endings(node, ("detach", "float"))
+            yield from _endings(node, learns, ("detach", "float"))
     elif isinstance(node, ast.Tuple | ast.List) and isinstance(node.ctx, ast.Load):
         for i in range(len(node.elts) - 1):
             yield _with(node, elts=_swapped(node.elts, i))
@@ -157,7 +161,10 @@ def _shifted(node):
         yield ast.BinOp(node, ast.Sub(), ast.Constant(1))
 
 
-def _endings(node, endings=("detach", "float", "double", "half", "item")):
+_ENDINGS = ("detach", "float", "double", "half", "item")
+
+
+def _endings(node, learns, endings=_ENDINGS):
     """The expression cut off from the graph, in another dtype, or as a number."""
     if isinstance(node, ast.Constant | ast.Tuple | ast.List | ast.JoinedStr | ast.Lambda):
         return
@@ -165,7 +172,8 @@ def _endings(node, endings=("detach", "float", "double", "half", "item")):
     if getattr(node, "id", None) == "self" or called.startswith("nn."):  # a module has no dtype
         return
     for ending in endings:
-        yield ast.Call(ast.Attribute(node, ending, ast.Load()), [], [])
+        if ending == "item" or learns(node):
+            yield ast.Call(ast.Attribute(node, ending, ast.Load()), [], [])
 
 
 def _swapped(parts, i):

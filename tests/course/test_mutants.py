@@ -113,3 +113,39 @@ def test_a_class_is_mutated_method_by_method():
     broken = made["return x * self.weight => return x + self.weight"](3)
     assert torch.equal(broken(torch.ones(1, 3)), torch.full((1, 3), 3.0))
     assert torch.equal(Scaled(3)(torch.ones(1, 3)), torch.full((1, 3), 2.0))
+
+
+def masked(x, ids):
+    """A tensor that learns, and others that do not."""
+    hidden = ids == 0
+    share = hidden.float().mean()
+    return _twice(x).masked_fill(hidden, 0.0) * share
+
+
+def _twice(x):
+    return x + x
+
+
+def test_what_carries_no_gradient_is_not_cut_off():
+    def use(function):
+        function(torch.ones(2), torch.tensor([0, 1]))
+        function(torch.ones(2).requires_grad_(), torch.tensor([0, 1]))
+
+    everything = {mutant.change for mutant in mutants(masked)}
+    offered = {mutant.change for mutant in mutants(masked, use=use)}
+    left_out = everything - offered
+    assert offered < everything
+    endings = (".detach()", ".float()", ".double()", ".half()")
+    assert all(any(ending in change for ending in endings) for change in left_out)
+    assert {change.split(" => ")[0] for change in left_out} == {
+        "hidden = ids == 0",
+        "share = hidden.float().mean()",
+        "return _twice(x).masked_fill(hidden, 0.0) * share",  # `hidden.detach()`
+    }
+    assert "share = hidden.float().mean() => share = hidden.float().mean().detach()" in left_out
+    line = "return _twice(x).masked_fill(hidden, 0.0) * share => return "
+    assert f"{line}(_twice(x).masked_fill(hidden, 0.0) * share).detach()" in offered
+    assert f"{line}_twice(x.detach()).masked_fill(hidden, 0.0) * share" in offered
+    assert "return x + x => return x.float() + x" in offered  # in what it calls, too
+    without = {mutant.change for mutant in mutants(masked, use=lambda function: None)}
+    assert not any(".detach()" in change for change in without)
