@@ -189,7 +189,7 @@ the past is detached
 """
 
 HARMLESS = r"""
-h = x.new_zeros(x.size(0), b.size(0)) => …
+h = … => h = …new_zeros(…)
     zeros, as many and of the same kind: W, U and b are as long, and zeros of one sentence
     broadcast to all
 """
