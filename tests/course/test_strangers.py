@@ -103,20 +103,33 @@ def by_log_odds(logits, ids, share):
     return has - lacks - torch.logit(torch.tensor(share, dtype=torch.float64)).item()
 
 
-def infilled(ids, spans, mask_id):
-    row, at = [], 0
-    for start, length in spans:
-        row += [*ids[at:start].tolist(), mask_id]
-        at = start + length
-    return row + ids[at:].tolist()
+def by_recursion(damaged, text, mask_id):
+    if not damaged:
+        return not text
+    if damaged[0] == mask_id:
+        return any(by_recursion(damaged[1:], text[i:], mask_id) for i in range(len(text) + 1))
+    return text[:1] == damaged[:1] and by_recursion(damaged[1:], text[1:], mask_id)
 
 
-def infilled_in_a_tensor(ids, spans, mask_id):
-    return torch.tensor(infilled(ids, spans, mask_id))
+def first_places(damaged, text, mask_id):
+    """Each run of words where it first occurs, and the last run at the end."""
+    runs, at = [[]], 0
+    for token in damaged:
+        runs = [*runs, []] if token == mask_id else [*runs[:-1], [*runs[-1], token]]
+    if len(runs) == 1:
+        return damaged == text
+    *middle, last = runs
+    for number, run in enumerate(middle):
+        places = [i for i in range(at, len(text)) if text[i : i + len(run)] == run] if run else [at]
+        if not places or (number == 0 and places[0] > 0):
+            return False
+        at = places[0] + len(run)
+    return at + len(last) <= len(text) and text[len(text) - len(last) :] == last
 
 
-def infilled_in_a_tuple(ids, spans, mask_id):
-    return tuple(infilled(ids, spans, mask_id))
+def a_run_anywhere(damaged, text, mask_id):
+    """The same, with the last run wherever it first occurs."""
+    return by_recursion([*damaged, mask_id] if mask_id in damaged else damaged, text, mask_id)
 
 
 def _output(model, name, x, given=None):
@@ -279,8 +292,8 @@ WRONG = [
     ("16.3", words_in_a_list, "you return the words in a list, expected a tuple of words"),
     ("20.2", exponentials, "100"),
     ("20.2", exponentials_in_float64, "1000"),
-    ("22.2", infilled_in_a_tensor, "expected a list"),
-    ("22.2", infilled_in_a_tuple, "expected a list"),
+    ("22.2", a_run_anywhere, "The text has to end with 12"),
+    ("22.2", lambda *given: (by_recursion(*given),), "expected True or False"),
     ("29.5", patched_the_other_way, "is infinite"),
     ("29.5", clears_hooks, "or taken away"),
     ("29.5", writes_into_outputs, "Return another tensor"),
@@ -308,7 +321,8 @@ RIGHT = [
     ("20.2", by_log_odds),
     ("20.5", pairs_of_the_present),
     ("20.5", lambda told: torch.tensor(n) if (n := pairs_of_the_present(told)) else n),
-    ("22.2", infilled),
+    ("22.2", by_recursion),
+    ("22.2", first_places),
 ]
 
 

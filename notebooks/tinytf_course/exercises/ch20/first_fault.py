@@ -117,16 +117,16 @@ def _spots(answer, *sentences, note=""):
     expect(right, f"{message} {note}".rstrip())
 
 
-def test_spots_none(answer):
-    """a story without a fault gives None"""
-    _spots(answer, "Mia had a kite.", "Mia carried the kite.")
-    _spots(answer)
-
-
 def test_spots_one(answer):
     """the sentence is counted from 0, and it is the one that makes no sense"""
     note = "The first sentence is number 0."
     _spots(answer, "Mia had a kite.", "Mia carried the kite.", "Ben carried the kite.", note=note)
+
+
+def test_spots_none(answer):
+    """a story without a fault gives None"""
+    _spots(answer, "Mia had a kite.", "Mia carried the kite.")
+    _spots(answer)
 
 
 def test_spots_at_once(answer):

@@ -4,8 +4,12 @@ Write `my_best_span(start, end, allowed)`. From each token's score as the answer
 its score as the last, find the span with the largest sum that does not end before it begins and
 whose two ends are both allowed. Return `(first, last)`.
 
-Hint: The rule in detail: a span may have any length, and scores may be any numbers. If several
-spans are best, return any of them.
+<details><summary>The rule in detail</summary>
+
+A span may have any length, and scores may be any numbers. If several spans are best, return any of
+them.
+
+</details>
 
 Hint: Make a table of all sums, `start[:, None] + end[None, :]`. Cells below the diagonal and cells
 that are not allowed become -inf. The `argmax` of a table counts row by row.
@@ -13,9 +17,10 @@ that are not allowed become -inf. The `argmax` of a table counts row by row.
 
 import torch
 
-from tinytf_course.expect import expect, numbers, same
+from tinytf_course.exercises.ch21._shared import whole_numbers
+from tinytf_course.expect import expect, numbers
 from tinytf_course.grading import hint
-from tinytf_course.words import described, given, short
+from tinytf_course.words import described, given
 
 
 def my_best_span(start, end, allowed):
@@ -29,17 +34,6 @@ def my_best_span(start, end, allowed):
     possible = (allowed[:, None] & allowed[None, :]).triu()
     best = int(scores.masked_fill(~possible, -torch.inf).argmax())
     return best // len(start), best % len(start)
-
-
-def whole_numbers(part, where):
-    """A list, tuple or tensor of whole numbers as a list of them, or a Mismatch."""
-    row = isinstance(part, list | tuple) or (isinstance(part, torch.Tensor) and part.dim() == 1)
-    expect(row, f"{where} you return {described(part)}, expected a list of whole numbers")
-    found = [x.item() if isinstance(x, torch.Tensor) and x.numel() == 1 else x for x in part]
-    for x in found:
-        whole = isinstance(x, int) and not isinstance(x, bool)
-        expect(whole, f"{where} you return a list that holds {short(x)}, expected whole numbers")
-    return found
 
 
 def _best(start, end, allowed):
@@ -84,6 +78,12 @@ def test_in_order(answer):
     """an answer does not end before it begins"""
     note = "From 0 to 1 is 3 + 5 = 8; from 2 to 2 is 4 + 1 = 5."
     _spans(answer, _row(3, 0, 4), _row(0, 5, 1), note=note)
+
+
+def test_single(answer):
+    """an answer may be one word"""
+    _spans(answer, _row(0, 6, 0), _row(0, 6, 0), note="From 1 to 1 is 6 + 6 = 12.")
+    _spans(answer, _row(-2), _row(-3), note="There is only one.")
 
 
 def test_where_allowed(answer):
@@ -168,82 +168,18 @@ def test_any_scores(answer):
             _spans(answer, start, end, allowed, where=where)
 
 
-_VOCABULARY = 7  # the words; the mask has the next id
-
-
-class _Reader:
-    """A model in which every word moves the logits at every position, as in BERT."""
-
-    __name__ = "logits_of"
-
-    def __init__(self, length, seed=0, scale=1.0, dtype=torch.float32):
-        self.said = scale * numbers(_VOCABULARY + 1, _VOCABULARY, seed=seed, dtype=dtype)
-        self.reach = numbers(length, length, seed=seed + 50, dtype=dtype)
-        self.sizes = []
-
-    def __call__(self, ids):
-        """Logits (B, S, V) for ids (B, S)."""
-        self.sizes.append(tuple(ids.shape))
-        return self.reach @ self.said[ids]
-
-
-def _one_by_one(model, ids, asked):
-    """Predict one word after the other, in float64."""
-    said, reach = model.said.double(), model.reach.double()
-    total = torch.zeros((), dtype=torch.float64)
-    for place in asked.nonzero().flatten().tolist():
-        read = ids.clone()
-        read[place] = _VOCABULARY
-        logits = (reach @ said[read])[place]
-        total = total + logits[ids[place]] - logits.logsumexp(dim=0)
-    return total.to(model.said.dtype)
-
-
-def _scored(answer, ids, asked, note="", **how):
-    """Expect the sum for these words; returns the case in words and the model that was called."""
-    ids, asked = torch.tensor(ids), torch.tensor(asked, dtype=torch.bool)
-    model, reading = _Reader(len(ids), **how), _Reader(len(ids), **how)
-    where = f"for ids={short(ids)}, asked={short(asked.long())} and mask_id={_VOCABULARY}"
-    if how.get("scale", 1.0) > 1:
-        where += " and logits in the thousands"
-    got = answer(reading, ids, _VOCABULARY, asked)
-    tensor = isinstance(got, torch.Tensor)
-    expect(tensor, f"{where}, you return {described(got)}, expected a tensor")
-    same(got, _one_by_one(model, ids, asked), where, note=note, dtype=True)
-    return where, reading
-
-
-def test_one_word(answer):
-    """one word is masked, and its log-probability is returned"""
-    note = "Only position 1 is predicted: its word is 4, and the model's input has the mask there."
-    _scored(answer, [1, 4, 2], [0, 1, 0], note)
-
-
-def _search(possible):
-    def span(start, end, allowed):
-        size = range(len(start))
-        all_of = [(i, j) for i in size for j in size if possible(i, j, allowed)]
-        return max(all_of, key=lambda at: float(start[at[0]] + end[at[1]]))
-
-    return span
-
-
-def _at_most(words):
-    return _search(lambda i, j, a: i <= j < i + words and a[i] and a[j])
-
-
 MISTAKES = r"""
 two argmaxes
     … =>
-        hide = ~allowed
-        start, end = (x.masked_fill(hide, -torch.inf) for x in (start, end))
+        start, end = (x.masked_fill(~allowed, -torch.inf) for x in (start, end))
         return int(start.argmax()), int(end.argmax())
     says: From 0 to 1 is 3 + 5
     Each end is best by itself, but together they may not form a span: an answer needs first <=
     last.
 two argmaxes, put in order
     … =>
-        return tuple(sorted(_two_argmaxes(start, end, allowed)))
+        start, end = (x.masked_fill(~allowed, -torch.inf) for x in (start, end))
+        return tuple(sorted([int(start.argmax()), int(end.argmax())]))
     says: From 0 to 1 is 3 + 5
     If the two are swapped, the span begins where an end was scored.
 the start first, then the best end after it
@@ -253,71 +189,56 @@ the start first, then the best end after it
     says: From 0 to 1 is 3 + 5
     The best start may leave only bad ends. Compare sums.
 no answers of one word
-    … =>
-        return _search(possible=lambda i, j, a: i < j and a[i] and a[j])(start, end, allowed)
+    triu() => triu(1)
     says: From 1 to 1 is 6 + 6
     The diagonal belongs to the possible spans: `triu()`, not `triu(1)`.
 allowed not used
-    … =>
-        return _search(possible=lambda i, j, a: i <= j)(start, end, allowed)
+    (allowed[:, None] & allowed[None, :]) => torch.ones_like(scores, dtype=torch.bool)
     says: At 1 and 2, the allowed positions
     The question's words have scores, too, but the answer is in the text.
 only the start is checked
-    … =>
-        return _search(possible=lambda i, j, a: i <= j and a[i])(start, end, allowed)
+    (allowed[:, None] & allowed[None, :]) => allowed[:, None].expand(scores.shape)
     says: At 1 and 2, the allowed positions
     The end must be allowed as well.
 mask by multiplying
-    … =>
-        return my_best_span(start * allowed, end * allowed, torch.ones_like(allowed))
+    start[:, None] + end[None, :] => (start * allowed)[:, None] + end * allowed
+    (allowed[:, None] & allowed[None, :]) => torch.ones_like(scores, dtype=torch.bool)
     says: all scores are negative
     A hidden score becomes 0, and 0 beats a negative score. Use -inf.
 probabilities added
-    … =>
-        return my_best_span(start.softmax(0), end.softmax(0), allowed)
+    start[:, None] + end[None, :] => start.softmax(0)[:, None] + end.softmax(0)
     says: 9 + 1.5 = 10.5
     Probabilities of two things at once are multiplied: add their logarithms, or scores.
 scores multiplied
-    … =>
-        scores = (start[:, None] * end[None, :]).masked_fill(
-            ~(allowed[:, None] & allowed[None, :]).triu(), -torch.inf
-        )
-        best = int(scores.argmax())
-        return best // len(start), best % len(start)
+    + end[None, :] => * end
     says: 9 + 1.5 = 10.5
     Scores are logarithms, up to a constant: to multiply the odds, add the scores.
 every word between must be allowed
-    … =>
-        return _search(possible=lambda i, j, a: i <= j and bool(a[i : j + 1].all()))(start, end, allowed)
+    best = =>
+        barred = (~allowed).cumsum(0)
+        possible &= barred[:, None] == barred
+        best =
     says: Only the two ends have to be allowed
     `allowed` marks where an answer may begin or end; what lies between may be anything.
 the end first
-    … =>
-        return my_best_span(start, end, allowed)[::-1]
+    best // len(start), best % len(start) => best % len(start), best // len(start)
     says: The last word is part of the answer
     Return (first, last) in this order.
 the word after the last
-    … =>
-        first, last = my_best_span(start, end, allowed)
-        return first, last + 1
+    best % len(start) => best % len(start) + 1
     says: The last word is part of the answer
     Return the last word's own position, not Python's end of a slice.
 at most four words
-    … =>
-        return _at_most(4)(start, end, allowed)
+    triu() => triu().tril(3)
     says: the length of an answer is not limited
     Programs for BERT often stop at some length, for example 30 tokens, and silently drop every
     longer answer. Here an answer may have any length.
 at most 30 words
-    … =>
-        return _at_most(30)(start, end, allowed)
+    triu() => triu().tril(29)
     says: From 0 to 39 is 3 + 2
     Hugging Face's example has such a limit, `max_answer_length`; here there is none.
 a low number for -∞
-    … =>
-        possible = (allowed[:, None] & allowed[None, :]).triu()
-        best = int((start[:, None] + end).masked_fill(~possible, -10_000.0).argmax())
-        return best // len(start), best % len(start)
+    -torch.inf => -10_000.0
     says: -10,000 is not low enough
     A score may be lower than any number that you choose, except -∞.
 the best so far begins at 0
@@ -331,27 +252,26 @@ the best so far begins at 0
     says: all scores are negative
     Where all sums are negative none beats 0: begin with -∞, or with the first span.
 only the best few starts and ends
-    … =>
-        few = [x.masked_fill(~allowed, -torch.inf).topk(min(20, len(x))).indices for x in (start, end)]
-        near = torch.zeros(len(start), len(start), dtype=torch.bool)
-        near[few[0][:, None], few[1]] = True
-        near[few[0], few[0]] = True
-        return _search(lambda i, j, a: i <= j and a[i] and a[j] and near[i, j])(start, end, allowed)
+    best = =>
+        first, last = (x.topk(min(20, len(x))).indices for x in (start, end))
+        few = torch.zeros_like(possible)
+        few[first[:, None], last] = True
+        possible &= few
+        best =
     says: From 30 to 30 is 0.5
     A list of the 20 best starts and ends, as in Hugging Face's example, is quick and may miss
     the best pair: all good starts may come after all good ends.
 the scores overwritten
-    … =>
+    scores = =>
         start[~allowed] = end[~allowed] = -torch.inf
-        return my_best_span(start, end, allowed)
+        scores =
     says: your code changes the caller's `start`
     `start[~allowed] = …` works in the caller's memory; `masked_fill` is a new tensor.
 probabilities multiplied
-    … =>
-        first, last = (x.masked_fill(~allowed, -torch.inf).softmax(0) for x in (start, end))
-        possible = (allowed[:, None] & allowed).triu()
-        best = int((first[:, None] * last).masked_fill(~possible, -1).argmax())
-        return best // len(end), best % len(end)
+    scores = =>
+        start, end = (x.masked_fill(~allowed, -torch.inf).softmax(0) for x in (start, end))
+        scores =
+    + end[None, :] => * end
     says: end=[0, -110, -300]
     The largest product is that of the largest sum, but exp(-110) is 0 in float32, and all
     products of it are equal. Stay with the scores, which add up.

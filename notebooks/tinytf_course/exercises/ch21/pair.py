@@ -7,10 +7,9 @@ Return two lists, `(ids, segments)`.
 Hint: The two lists are equally long. How many ids come before the second sentence begins?
 """
 
-import torch
-
+from tinytf_course.exercises.ch21._shared import two_lists
 from tinytf_course.expect import expect
-from tinytf_course.words import described, given, short
+from tinytf_course.words import given, short
 
 
 def my_pair(first, second, cls_id=1, sep_id=2):
@@ -22,24 +21,6 @@ def my_pair(first, second, cls_id=1, sep_id=2):
     ids = [cls_id, *first, sep_id, *second, sep_id]
     segments = [0] * (len(first) + 2) + [1] * (len(second) + 1)
     return ids, segments
-
-
-def whole_numbers(part, where):
-    """A list, tuple or tensor of whole numbers as a list of them, or a Mismatch."""
-    row = isinstance(part, list | tuple) or (isinstance(part, torch.Tensor) and part.dim() == 1)
-    expect(row, f"{where} you return {described(part)}, expected a list of whole numbers")
-    found = [x.item() if isinstance(x, torch.Tensor) and x.numel() == 1 else x for x in part]
-    for x in found:
-        whole = isinstance(x, int) and not isinstance(x, bool)
-        expect(whole, f"{where} you return a list that holds {short(x)}, expected whole numbers")
-    return found
-
-
-def two_lists(got, names, where):
-    """A pair of lists of whole numbers, or a Mismatch."""
-    pair = isinstance(got, list | tuple | torch.Tensor) and len(got) == 2
-    expect(pair, f"{where}, you return {described(got)}, expected two lists: {' and '.join(names)}")
-    return [whole_numbers(part, f"{where}, for {name}") for part, name in zip(got, names)]
 
 
 def _written(first, second, cls_id=1, sep_id=2):
@@ -89,92 +70,70 @@ def test_any_sentences(answer):
             expect(mine == right, f"{where}, the {name} are {short(mine)}, expected {short(right)}")
 
 
-def _paired(ids=None, segments=None):
-    """A `my_pair` with one of its two lists made otherwise."""
-
-    def pair(first, second, cls_id=1, sep_id=2):
-        right = my_pair(first, second, cls_id, sep_id)
-        f, s = list(first), list(second)
-        return (
-            ids(f, s, cls_id, sep_id) if ids else right[0],
-            segments(len(f), len(s)) if segments else right[1],
-        )
-
-    return pair
-
-
 MISTAKES = r"""
 no [SEP] at the end
-    … =>
-        return _paired( lambda f, s, cls, sep: [cls, *f, sep, *s], lambda f, s: [0] * (f + 2) + [1] * s, )(first, second, cls_id, sep_id)
+    *second, sep_id] => *second]
+    (len(second) + 1) => len(second)
     says: the ids are [1, 7, 2, 8], expected [1, 7, 2, 8, 2]
     The second sentence ends in a [SEP] too.
 a [CLS] for each
-    … =>
-        return _paired( lambda f, s, cls, sep: [cls, *f, sep, cls, *s, sep], lambda f, s: [0] * (f + 2) + [1] * (s + 2), )(first, second, cls_id, sep_id)
+    *second, => cls_id, *second,
+    (len(second) + 1) => (len(second) + 2)
     says: the ids are [1, 7, 2, 1, 8, 2]
     There is one [CLS], which represents the whole input.
 no [SEP] between
-    … =>
-        return _paired( lambda f, s, cls, sep: [cls, *f, *s, sep], lambda f, s: [0] * (f + 1) + [1] * (s + 1), )(first, second, cls_id, sep_id)
+    *first, sep_id, => *first,
+    (len(first) + 2) => (len(first) + 1)
     says: the ids are [1, 7, 8, 2]
     A [SEP] separates the two.
 marks swapped
-    … =>
-        return _paired(lambda f, s, cls, sep: [sep, *f, cls, *s, cls])(first, second, cls_id, sep_id)
+    [cls_id, *first, sep_id, *second, sep_id] => [sep_id, *first, cls_id, *second, cls_id]
     says: the ids are [2, 7, 1, 8, 1]
     [CLS] comes first, and a [SEP] ends each sentence.
 marks typed in
-    … =>
-        return my_pair(first, second)
+    [cls_id, *first, sep_id, *second, sep_id] => [1, *first, 2, *second, 2]
     says: cls_id=101, sep_id=102
     Use the arguments: BERT's own numbers are 101 and 102.
 middle [SEP] in the second sentence
-    … =>
-        return _paired(segments=lambda f, s: [0] * (f + 1) + [1] * (s + 2))(first, second, cls_id, sep_id)
+    (len(first) + 2) => (len(first) + 1)
+    (len(second) + 1) => (len(second) + 2)
     says: the segments are [0, 0, 1, 1, 1]
     A [SEP] belongs to the sentence that it ends.
 segments first
-    … =>
-        return (lambda *given: my_pair(*given)[::-1])(first, second, cls_id, sep_id)
+    return ids, segments => return segments, ids
     says: the ids are [0, 0, 0, 1, 1]
     Return the ids first, then the segments.
 segments as floats
-    … =>
-        return (lambda *given: (my_pair(*given)[0], [float(x) for x in my_pair(*given)[1]]))(first, second, cls_id, sep_id)
+    [0] => [0.0]
+    [1] => [1.0]
     says: for segments you return a list that holds 0, expected whole numbers
     A table of embeddings looks rows up by whole numbers.
 marks without a segment
-    … =>
-        return _paired(segments=lambda f, s: [0] * f + [1] * s)(first, second, cls_id, sep_id)
+    (len(first) + 2) => len(first)
+    (len(second) + 1) => len(second)
     says: 2 segments for 5 ids
     [CLS] and the two [SEP] have embeddings like any token, so they need a segment.
 one segment for all
-    … =>
-        return _paired(segments=lambda f, s: [0] * (f + s + 3))(first, second, cls_id, sep_id)
+    [1] => [0]
     says: the segments are [0, 0, 0, 0, 0]
     Then only the [SEP] shows where the second sentence begins.
 segments 1 and 2
-    … =>
-        return _paired(segments=lambda f, s: [1] * (f + 2) + [2] * (s + 1))(first, second, cls_id, sep_id)
+    [1] => [2]
+    [0] => [1]
     says: the segments are [1, 1, 1, 2, 2]
     BERT's table of segments has two rows, 0 and 1.
 the segment looked up by the word
-    … =>
-        return (
-                                                      (
-                my_pair(first, second, cls_id, sep_id)[0],
-                [0, *[0] * len(first), 0, *[int(t not in first) for t in second], 1],
-            )
-        )
+    [1] * (len(second) + 1) => [int(token not in first) for token in second] + [1]
     says: first=[7, 8], second=[8]
     A word may occur in both sentences: count positions instead of looking up words.
 the caller's lists changed
-    … =>
+    ids = [cls_id, *first, sep_id, *second, sep_id] =>
         first.insert(0, cls_id)
         first.append(sep_id)
         second.append(sep_id)
-        return first + second, [0] * len(first) + [1] * len(second)
+        ids = first + second
+    (len(first) + 2) => len(first)
+    (len(second) + 1) => len(second)
     says: your code changes the caller's `first`
     `append` and `insert` write into the caller's own sentences. Build a new list.
 """

@@ -1,12 +1,16 @@
 """21.2 how likely is a sentence? (★★☆, 10 minutes)
 
 Write `my_sentence_score(logits_of, ids, mask_id, asked)`, which returns the pseudo-log-likelihood
-of one sentence in nats, as a tensor. `ids` (S,) is the sentence with its special tokens, `asked`
-(S,) is True at the words to be predicted, each of them masked by itself, and `logits_of` maps ids
-(B, S) to logits (B, S, V). Call `logits_of` once, on a batch with one row for each predicted word.
+of one sentence in nats, as a tensor. Each word where `asked` is True is predicted with it alone
+masked, all in one call of `logits_of`, on a batch with one row for each predicted word.
 
-Hint: The rule in detail: `asked` is True at one word or more. Logits may be of any size, and the
-result has their dtype.
+<details><summary>The rule in detail</summary>
+
+`ids` (S,) is the sentence with its special tokens, `asked` (S,) is True at one word or more, and
+`logits_of` maps ids (B, S) to logits (B, S, V). Logits may be of any size, and the result has their
+dtype.
+
+</details>
 
 Hint: Repeat the sentence once for each position in `asked.nonzero()`. In row i one position is
 masked. At which position do you read row i's logits, and for which word?
@@ -126,93 +130,47 @@ def test_any_sentence(answer):
         _scored(answer, ids.tolist(), asked.tolist(), seed=seed, dtype=torch.float64)
 
 
-def _scores(hide=None, wanted=None, odds=None, total=torch.sum, which=None):
-    """A `my_sentence_score` with one thing done otherwise."""
-
-    def score(logits_of, ids, mask_id, asked):
-        asked = which(asked) if which else asked
-        places = asked.nonzero().flatten()
-        rows = torch.arange(len(places))
-        read = ids.repeat(len(places), 1)
-        if hide:
-            hide(read, rows, places, mask_id)
-        else:
-            read[rows, places] = mask_id
-        logits = logits_of(read)[rows, places]
-        log_p = odds(logits) if odds else logits.log_softmax(dim=-1)
-        right = wanted(ids, places) if wanted else ids[places]
-        return total(log_p[rows, right])
-
-    return score
-
-
-def _hide_all(read, rows, places, mask_id):
-    read[:, places] = mask_id
-
-
-def _hide_behind(read, rows, places, mask_id):
-    for row, place in zip(rows, places):
-        read[row, place:] = mask_id
-
-
-def _first_of_each(ids, asked):
-    first = [i for i in range(len(ids)) if ids[i] not in ids[:i]]
-    return asked & torch.isin(torch.arange(len(ids)), torch.tensor(first))
-
-
 MISTAKES = r"""
 nothing hidden
-    … =>
-        return _scores(hide=lambda *_: None)(logits_of, ids, mask_id, asked)
+    read[rows, places] = mask_id =>
     says: Only position 1 is predicted
     The word is in the input, so the model only has to copy it.
 all hidden at once
-    … =>
-        return _scores(hide=_hide_all)(logits_of, ids, mask_id, asked)
+    read[rows, places] => read[:, places]
     says: While position 1 is predicted, position 2 shows its word
     Words that are predicted later help with this one: mask one word per row.
 all later words hidden, too
-    … =>
-        return _scores(hide=_hide_behind)(logits_of, ids, mask_id, asked)
+    read[rows, places] => read[torch.arange(len(ids)) >= places[:, None]]
     says: Only position 1 is predicted
     That is GPT's task. BERT sees both sides.
 always the first word of the vocabulary
-    … =>
-        return _scores(wanted=lambda ids, places: 0 * places)(logits_of, ids, mask_id, asked)
+    log_p[rows, ids[places]] => log_p[rows, 0]
     says: Only position 1 is predicted
     The target is the original word, `ids[places]`.
 logits added up
-    … =>
-        return _scores(odds=lambda logits: logits)(logits_of, ids, mask_id, asked)
+    .log_softmax(dim=-1) =>
     says: Only position 1 is predicted
     A logit means nothing without the others: take `log_softmax` first.
 probabilities added up
-    … =>
-        return _scores(odds=lambda logits: logits.softmax(dim=-1))(logits_of, ids, mask_id, asked)
+    log_softmax => softmax
     says: Only position 1 is predicted
     Probabilities are multiplied, so their logarithms are added.
 the mean
-    … =>
-        return _scores(total=torch.mean)(logits_of, ids, mask_id, asked)
+    sum() => mean()
     says: While position 1 is predicted, position 2 shows its word
     Return the sum. (The mean compares sentences of different lengths.)
 the loss
-    … =>
-        return _scores(total=lambda log_p: -log_p.sum())(logits_of, ids, mask_id, asked)
+    return log_p => return -log_p
     says: Only position 1 is predicted
     A loss should be small, whereas the likelier sentence has the larger sum.
 every position predicted
-    … =>
-        return _scores(which=torch.ones_like)(logits_of, ids, mask_id, asked)
+    asked.nonzero().flatten() => torch.arange(len(ids))
     says: Only position 1 is predicted
     [CLS] and [SEP] are not words of the sentence: sum where `asked` is True.
 each word once
-    … =>
-        return (
-                                                   my_sentence_score(
-                logits_of, ids, mask_id, _first_of_each(ids, asked)
-            )
-        )
+    places = asked.nonzero().flatten() =>
+        last = {word: place for place, word in enumerate(ids.tolist()) if asked[place]}
+        places = torch.tensor(list(last.values()))
     says: each is predicted by itself
     A word that occurs twice is predicted twice: count positions, not words.
 a call for each word
@@ -226,32 +184,25 @@ a call for each word
     says: expected one call, with 3 rows
     The sum is right. One batch of n rows is a single pass through the model.
 a row for each position
-    … =>
-        rows = torch.arange(len(ids))
-        read = ids.repeat(len(ids), 1)
-        read[rows, rows] = mask_id
-        log_p = logits_of(read)[rows, rows].log_softmax(dim=-1)[rows, ids]
-        return log_p[asked].sum()
+    rows = torch.arange(len(places)) => places = rows = torch.arange(len(ids))
+    log_p[rows, ids[places]] => log_p[rows, ids][asked]
     says: expected 3: a row for each word
     The sum is right, but the model gets rows that are not needed.
 the logarithm of a probability of 0
-    … =>
-        return _scores(odds=lambda logits: logits.softmax(dim=-1).log())(logits_of, ids, mask_id, asked)
+    log_softmax(dim=-1) => softmax(dim=-1).log()
     says: No probability is 0
     `softmax` rounds a small probability to 0, and its logarithm is minus infinity.
 a plain number
-    … =>
-        return (lambda *given: my_sentence_score(*given).item())(logits_of, ids, mask_id, asked)
+    sum() => sum().item()
     says: expected a tensor
     `.item()` leaves torch: two scores can no longer be stacked or sent to a device.
 always float32
-    … =>
-        return (lambda *given: my_sentence_score(*given).float())(logits_of, ids, mask_id, asked)
+    sum() => sum().float()
     says: expected float64
     The result has the logits' dtype.
 hidden in the caller's sentence
-    … =>
-        score = my_sentence_score(logits_of, ids, mask_id, asked)
+    return log_p[rows, ids[places]].sum() =>
+        score = log_p[rows, ids[places]].sum()
         ids[asked] = mask_id
         return score
     says: your code changes the caller's `ids`

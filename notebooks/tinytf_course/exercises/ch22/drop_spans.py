@@ -14,26 +14,9 @@ import itertools
 
 import torch
 
+from tinytf_course.exercises.ch21._shared import two_lists
 from tinytf_course.expect import expect, numbers
-from tinytf_course.words import described, given, short
-
-
-def whole_numbers(part, where):
-    """A list, tuple or tensor of whole numbers as a list of them, or a Mismatch."""
-    row = isinstance(part, list | tuple) or (isinstance(part, torch.Tensor) and part.dim() == 1)
-    expect(row, f"{where} you return {described(part)}, expected a list of whole numbers")
-    found = [x.item() if isinstance(x, torch.Tensor) and x.numel() == 1 else x for x in part]
-    for x in found:
-        whole = isinstance(x, int) and not isinstance(x, bool)
-        expect(whole, f"{where} you return a list that holds {short(x)}, expected whole numbers")
-    return found
-
-
-def two_lists(got, names, where):
-    """A pair of lists of whole numbers, or a Mismatch."""
-    pair = isinstance(got, list | tuple | torch.Tensor) and len(got) == 2
-    expect(pair, f"{where}, you return {described(got)}, expected two lists: {' and '.join(names)}")
-    return [whole_numbers(part, f"{where}, for {name}") for part, name in zip(got, names)]
+from tinytf_course.words import given, short
 
 
 def my_drop_spans(ids, noise, sentinels):
@@ -136,119 +119,65 @@ def test_any_noise(answer):
         _lists(answer, (row[0].abs() * 5).long(), row[1] > 0, list(range(50, 90, 2)))
 
 
-def _walk(span=True, final=True, target_marks=True, same_mark=False, leave=True, original=False):
-    def answer(ids, noise, sentinels):
-        corrupted, target, used, before = [], [], 0, False
-        for token, dropped in zip(ids.tolist(), noise.tolist(), strict=True):
-            if dropped and not (span and before):
-                mark = sentinels[0 if same_mark else used]
-                used += 1
-                corrupted += [mark] if leave else []
-                target += [mark] if target_marks else []
-            (target if dropped else corrupted).append(token)
-            before = dropped
-        target += [sentinels[0 if same_mark else used]] if final else []
-        return corrupted, ids.tolist() if original else target
-
-    return answer
-
-
 MISTAKES = r"""
 the whole text as target
-    … =>
-        return _walk(original=True)(ids, noise, sentinels)
+    [*target, left[0]] => ids.tolist()
     says: the target is [11, 12, 13], expected [99, 12, 40]
     Writing the whole text again is BART's task. T5 writes only the dropped spans, which makes
     its targets short.
 a sentinel for each token
-    … =>
-        return _walk(span=False)(ids, noise, sentinels)
+    dropped and not before => dropped
     says: corrupted is [11, 99, 40, 14
     A span has one sentinel however long it is, so the model has to find out how many tokens are
     missing.
 no sentinel at the end
-    … =>
-        return _walk(final=False)(ids, noise, sentinels)
+    [*target, left[0]] => target
     says: the target is [99, 12], expected [99, 12, 40]
     The last sentinel marks the end of the last span. (T5's code leaves it out where the text
     ends in a span; the paper has it.)
 no sentinels in the target
-    … =>
-        return _walk(target_marks=False)(ids, noise, sentinels)
+    target.append(mark) =>
     says: the target is [12, 40], expected
     It would be unclear which words belong in which gap: put each span after its sentinel.
 one sentinel for all
-    … =>
-        return _walk(same_mark=True)(ids, noise, sentinels)
+    left.pop(0) => left[0]
     says: corrupted is [11, 99, 14, 15, 99, 17]
     That is a mask. Sentinels differ, so that the target can refer to each gap.
 gaps closed
-    … =>
-        return _walk(leave=False)(ids, noise, sentinels)
+    corrupted.append(mark) =>
     says: corrupted is [11, 13], expected [11, 99, 13]
     That is token deletion, one of BART's noises. T5 leaves a sentinel in each gap.
 a first span without a sentinel
-    … =>
-        first = noise.clone()
-        first[0] = False
-        first[1:] &= ~noise[:-1]
-        corrupted, target, used = [], [], 0
-        for token, dropped, begins in zip(ids.tolist(), noise.tolist(), first.tolist(), strict=True):
-            if begins:
-                corrupted.append(sentinels[used])
-                target.append(sentinels[used])
-                used += 1
-            (target if dropped else corrupted).append(token)
-        return corrupted, [*target, sentinels[used]]
+    before = False => before = bool(noise[0])
     says: noise=[1, 0], sentinels=[99, 40, 98, 3, 77], corrupted is [12]
     A span may begin at the first token, where there is no neighbour to differ from.
 sentinels counted down from the first
-    … =>
-        count = len(sentinels)
-        return my_drop_spans(ids, noise, [sentinels[0] - i for i in range(count)])
+    list(sentinels) => [sentinels[0] - i for i in range(len(sentinels))]
     says: corrupted is [11, 99, 14, 15, 98, 17]
     T5's own sentinels do count down, but here the list gives their ids.
 looked up by the word
-    … =>
-        gone = ids[noise].tolist()
-        return my_drop_spans(ids, torch.tensor([token in gone for token in ids.tolist()]), sentinels)
+    noise.tolist() => torch.isin(ids, ids[noise]).tolist()
     says: ids=[5, 5, 5]
     A word may occur twice: `noise` marks the positions that are dropped, not the words.
 no last sentinel after a span at the end
-    … =>
-        corrupted, target = my_drop_spans(ids, noise, sentinels)
-        return corrupted, target[:-1] if noise[-1] else target
+    [*target, left[0]] => target if before else [*target, left[0]]
     says: noise=[0, 1], sentinels=[99, 40, 98, 3, 77], target is [99, 12], expected
     That is what T5's own code does. The paper's figure always has a last sentinel, and so does
     this exercise.
 a sentinel skipped
-    … =>
-        corrupted, target = my_drop_spans(ids, noise, sentinels)
-        return corrupted, [*target[:-1], sentinels[sentinels.index(target[-1]) + 1]]
+    left[0] => left[1]
     says: the target is [99, 12, 98], expected
     The last sentinel is the next unused one: count those that are used, from 0.
 the caller's sentinels used up
-    … =>
-        corrupted, target, before = [], [], False
-        for token, dropped in zip(ids.tolist(), noise.tolist(), strict=True):
-            if dropped and not before:
-                corrupted.append(sentinels[0])
-                target.append(sentinels.pop(0))
-            (target if dropped else corrupted).append(token)
-            before = dropped
-        return corrupted, [*target, sentinels[0]]
+    list(sentinels) => sentinels
     says: your code changes the caller's `sentinels`
     `pop` takes them out of the caller's own list, and none are left for the next row. Copy it
     first, or count.
 """
 
 HARMLESS = r"""
-… => ….detach()…
-    ids and noise carry no gradient
 … => for token, dropped in zip(ids, noise.tolist()):
     a tensor of one whole number is a number, too
 … => for token, dropped in zip(ids.tolist(), noise):
     a tensor of one boolean decides as well
-… => …noise.float().tolist()…
-    1.0 is as true as True
 """

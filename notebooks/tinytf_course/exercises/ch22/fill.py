@@ -11,8 +11,6 @@ all words share. Score V rows. The log-probability of `row[t]` is in row `t - 1`
 `log_probs(row)`; at which t does the sum begin?
 """
 
-import math
-
 import torch
 
 from tinytf_course.expect import expect, numbers, same
@@ -124,62 +122,36 @@ def test_long_row(answer):
 _SURE = Language(5, seed=7, strength=6.0)  # and often surprised: some words cost it 20 nats
 
 
-def _scored(begin=lambda at: at, shift=1, end=lambda row, at: len(row), mean=False, product=False):
-    """A `my_fill` with one thing wrong."""
-
-    def answer(log_probs, ids, at):
-        scores = []
-        for word in range(log_probs(ids).size(-1)):
-            row = ids.clone()
-            row[at] = word
-            said = log_probs(row)
-            steps = [said[t - shift, row[t]] for t in range(begin(at), end(row, at))]
-            whole = math.prod(s.exp() for s in steps) if product else sum(steps)
-            scores.append(whole / (len(steps) if mean else 1))
-        scores = torch.stack([torch.as_tensor(s, dtype=torch.float32) for s in scores])
-        return scores / scores.sum() if product else scores.softmax(-1)
-
-    return answer
-
-
 MISTAKES = r"""
 the left side alone
-    … =>
-        return log_probs(ids)[at - 1].exp()
+    range(at, len(row)) => range(at, at + 1)
     says: ids=[0, 1, 0], at=1, you get
     That is the model's prediction at the blank. The words to the right were not scored, or were
     scored only once, after the same word for every candidate.
 the right side alone
-    … =>
-        return _scored(begin=lambda at: at + 1)(log_probs, ids, at)
+    sum(log_p => torch.zeros(()) + sum(log_p
+    range(at, len(row)) => range(at + 1, len(row))
     says: ids=[0, 1], at=1, you get [0.5, 0.5]
     The word's own probability, given the left side, is part of the product.
 the next word alone
-    … =>
-        return _scored(end=lambda row, at: min(len(row), at + 2))(log_probs, ids, at)
+    range(at, len(row)) => range(at, min(at + 2, len(row)))
     says: ids=[0, 1, 0, 0], at=1, you get
     The sum stops before the end of the row: words further right depend on the blank too.
 one position off
-    … =>
-        return _scored(shift=0)(log_probs, ids, at)
+    t - 1 => t
     says: ids=[0, 1], at=1, you get
     Row t is about the word *after* position t: the word at t is scored by row t - 1.
 the mean instead of the sum
-    … =>
-        return _scored(mean=True)(log_probs, ids, at)
+    sum(log_p => 1 / (len(row) - at) * sum(log_p
     says: ids=[0, 1, 0], at=1, you get
     A mean of logarithms is a root of the product: it flattens the odds. Bayes' rule has the
     product.
 logarithms returned
-    … =>
-        return my_fill(log_probs, ids, at).log()
+    softmax => log_softmax
     says: ids=[0, 1], at=1, you get [-
     Return probabilities: softmax, not log_softmax.
 not normalised
-    … =>
-        rows = [ids.index_fill(0, torch.tensor(at), w) for w in range(log_probs(ids).size(-1))]
-        sums = [sum(log_probs(row)[t - 1, row[t]] for t in range(at, len(row))) for row in rows]
-        return torch.stack(sums).exp()
+    softmax(-1) => exp()
     says: ids=[0, 1, 0], at=1, you get
     These are probabilities of whole rows. Divided by their sum, they become probabilities of
     words.
@@ -189,33 +161,17 @@ the word's own row read
     says: ids=[0, 1], at=1, you get
     Row `at` already depends on the id at the blank, which is to be predicted.
 probabilities multiplied
-    … =>
-        return _scored(product=True)(log_probs, ids, at)
+    torch.stack(scores).softmax(-1) =>
+        torch.stack(scores).exp() / torch.stack(scores).exp().sum()
     says: a row of 60 tokens, at=3
     A product of many probabilities is smaller than the smallest float, and 0/0 is NaN. Add
     logarithms, and let softmax subtract the largest.
-five words always
-    … =>
-        return _scored()(lambda row: log_probs(row)[:, :5], ids, at)
-    says: for a model of 11 words
-    The number of words is the size of the last axis of the model's output.
 words up to the largest in the row
-    … =>
-        return (
-                                       _scored()(
-                lambda row: log_probs(row)[:, : int(ids.max()) + 1], ids, at
-            )
-        )
+    log_probs(ids).size(-1) => int(ids.max()) + 1
     says: the shape is (8,), expected (11,)
     The missing word may not be among those in the row: score all V.
 the row overwritten
-    … =>
-        scores = []
-        for word in range(log_probs(ids).size(-1)):
-            ids[at] = word
-            said = log_probs(ids)
-            scores.append(said[at - 1 : -1].gather(1, ids[at:, None]).sum())
-        return torch.stack(scores).softmax(-1)
+    ids.clone() => ids
     says: your code changes the caller's `ids`
     `ids[at] = word` writes into the caller's row. Take a copy, `ids.clone()`.
 """

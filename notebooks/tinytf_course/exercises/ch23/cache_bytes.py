@@ -71,89 +71,63 @@ def test_all_together(answer):
     _bytes(answer, 61, 3, 1, 3, 10**12, 10**6 + 1, expected=122 * 10**12 * (10**6 + 1), note=note)
 
 
-def _bytes_too(sides=2, layers=lambda n: n, heads=lambda h, g: g, width=lambda d, h, g: d // h,
-           tokens=lambda t: t, size=lambda b: b):  # fmt: skip
-    """A `my_cache_bytes` with one part counted otherwise."""
-
-    def count(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number=2):
-        found = sides * layers(num_layers) * heads(num_heads, num_kv_heads)
-        found *= width(d_model, num_heads, num_kv_heads)
-        return found * tokens(length) * size(bytes_per_number)
-
-    return count
-
-
 MISTAKES = r"""
 values forgotten
-    … =>
-        return _bytes_too(sides=1)(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number)
+    2 * num_layers => num_layers
     says: 3 numbers of a key and 3 of a value
     Scores need the keys and outputs need the values, so both are kept for every token.
 queries kept too
-    … =>
-        return _bytes_too(sides=3)(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number)
+    2 * num_layers => 3 * num_layers
     says: 3 numbers of a key and 3 of a value
     A token's query is used once, in the token's own step, and never again.
 all heads kept
-    … =>
-        return _bytes_too(heads=lambda h, g: h)(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number)
+    num_kv_heads * width => num_heads * width
     says: Two heads, as wide as the queries'
     That is the size of the cache without groups. The cache holds num_kv_heads heads, each as
     wide as a query head: d_model / num_heads.
 d_model for each head
-    … =>
-        return _bytes_too(width=lambda d, h, g: d)(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number)
+    d_model // num_heads => d_model
     says: Each of 10 key heads keeps
     The heads share d_model: each is d_model / num_heads wide.
 one layer
-    … =>
-        return _bytes_too(layers=lambda n: 1)(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number)
+    2 * num_layers => 2
     says: 12 bytes in each of 5 layers
     Each layer computes other keys and values from other inputs.
 scores kept
-    … =>
-        return _bytes_too(tokens=lambda t: t * t)(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number)
+    width * length => width * length**2
     says: 12 bytes for each of 7 tokens
     The T × T weights are not kept. Each new token needs one row of them, once.
 the newest token not kept
-    … =>
-        return _bytes_too(tokens=lambda t: t - 1)(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number)
+    width * length => width * (length - 1)
     says: for num_layers=1, num_heads=1, num_kv_heads=1, d_model=3, length=1
     All `length` tokens are kept, the last one too, because the next token will attend to it.
 a place for the next token, too
-    … =>
-        return _bytes_too(tokens=lambda t: t + 1)(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number)
+    width * length => width * (length + 1)
     says: 3 numbers of a key and 3 of a value
     Keys and values are kept for the `length` tokens of the context and for no others.
 as many heads as share a key head
-    … =>
-        return _bytes_too(heads=lambda h, g: h // g)(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number)
+    num_kv_heads * width => (num_heads // num_kv_heads) * width
     says: Each of 10 key heads keeps
     num_heads / num_kv_heads is how many query heads share one key head. The cache holds all
     num_kv_heads key heads.
 numbers, not bytes
-    … =>
-        return _bytes_too(size=lambda b: 1)(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number)
+     * bytes_per_number =>
     says: 12 numbers of 4 bytes
     You counted numbers. In bfloat16, each of them takes two bytes.
 two bytes always
-    … =>
-        return _bytes_too(size=lambda b: 2)(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number)
+    * bytes_per_number => * 2
     says: 3 numbers of a key and 3 of a value
     Two is only the default; the argument bytes_per_number gives the size of a number.
 four bytes unless told
-    … =>
-        return (lambda *sizes, bytes_per_number=4: my_cache_bytes(*(*sizes, bytes_per_number)[:6]))(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number)
+    bytes_per_number=2 => bytes_per_number=4
     says: bytes_per_number is 2
     The function's first line gives the default: two bytes, as in bfloat16.
 a float
-    … =>
-        return _bytes_too(width=lambda d, h, g: d / h)(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number)
+    d_model // num_heads => d_model / num_heads
     says: expected a whole number
     `/` gives a float. A head's width is an integer, so use `//`.
 gigabytes
-    … =>
-        return (lambda *sizes, **named: my_cache_bytes(*sizes, **named) / 2**30)(num_layers, num_heads, num_kv_heads, d_model, length, bytes_per_number)
+    * bytes_per_number => * bytes_per_number / 2**30
     says: expected a whole number
     Return bytes, and convert them only where the number is shown.
 """

@@ -1,9 +1,14 @@
 """23.1 grouped queries without copying keys (★★★, 18 minutes)
 
 Write `my_grouped_attention(q, k, v)`, scaled dot-product attention without a mask, for q of shape
-`(B, H, T, D)` and k and v of shape `(B, G, S, D)`, where H is a multiple of G. Query heads 0 to H/G
-- 1 use key head 0, the next H/G use key head 1, and so on. A solution that repeats keys and values
-is correct, but try to write one that does not.
+`(B, H, T, D)` and k and v of shape `(B, G, S, D)`, where H is a multiple of G. A solution that
+repeats keys and values is correct, but try to write one that does not.
+
+<details><summary>The rule in detail</summary>
+
+Query heads 0 to H/G - 1 use key head 0, the next H/G use key head 1, and so on.
+
+</details>
 
 Hint: For a key head it makes no difference whether its queries come from one head or from several.
 Which two axes of q could you merge, so that q has an axis of length G where k has one?
@@ -122,140 +127,111 @@ def test_learns(answer):
     travels(answer, *_drawn(6, 2))
 
 
-def _attend(q, k, v, scale=None):
-    scores = q @ k.mT / (math.sqrt(q.size(-1)) if scale is None else scale)
-    return scores.softmax(dim=-1) @ v
-
-
-def _right(x, heads):
-    return x.repeat_interleave(heads // x.size(1), dim=1)
-
-
-def _repeated(prepare, scale=lambda q, k: math.sqrt(q.size(-1))):
-    """Attention after the key heads were brought to the number of the query heads."""
-    return lambda q, k, v: _attend(q, *(prepare(x, q.size(1)) for x in (k, v)), scale(q, k))
-
-
-def _turns(x, heads):
-    return x.repeat(1, heads // x.size(1), 1, 1)
-
-
-def _first(x, heads):
-    return x[:, :1].expand(-1, heads, -1, -1)
-
-
-def _mean(x, heads):
-    return x.mean(1, keepdim=True).expand(-1, heads, -1, -1)
-
-
 MISTAKES = r"""
 key heads by turns
-    … =>
-        return _repeated(_turns)(q, k, v)
+    folded = =>
+        k, v = (x.repeat(1, q.size(1) // x.size(1), 1, 1) for x in (k, v))
+        folded =
     says: Heads 0 to 2 use key head 0
     `repeat` gives heads 0 1 0 1 …, whereas `repeat_interleave` gives 0 0 … 1 1. A trained model
     would attend to the wrong keys, in the right shape.
 values by turns
-    … =>
-        return _attend(q, _right(k, q.size(1)), _turns(v, q.size(1)))
+    folded = =>
+        k = k.repeat_interleave(q.size(1) // k.size(1), dim=1)
+        v = v.repeat(1, q.size(1) // v.size(1), 1, 1)
+        folded =
     says: 2 key heads of one key each
     A head needs the values that belong to its keys, so both are shared in the same way.
 the first key head for all
-    … =>
-        return _repeated(_first)(q, k, v)
+    folded = =>
+        k, v = k[:, :1], v[:, :1]
+        folded =
     says: heads 3 to 5 key head 1
     That is multi-query attention, whatever the number of key heads.
 key heads averaged
-    … =>
-        return _repeated(_mean)(q, k, v)
+    folded = =>
+        k, v = (x.mean(dim=1, keepdim=True) for x in (k, v))
+        folded =
     says: Heads 0 to 2 use key head 0
     Averaging is how the key heads of a trained model are *converted* to fewer, once, before
     further training (Ainslie et al. 2023). It is not how groups use them.
 as many heads in a group as there are groups
-    … =>
+    folded = =>
         heads = torch.arange(q.size(1)) // k.size(1) % k.size(1)
-        return _attend(q, k[:, heads], v[:, heads])
+        k, v = k[:, heads], v[:, heads]
+        folded =
     says: heads 3 to 5 key head 1
     G is the number of groups, and each of them has H / G query heads.
 queries averaged
-    … =>
-        group = q.size(1) // k.size(1)
-        pooled = q.unflatten(1, (-1, group)).mean(2)
-        return _attend(pooled, k, v).repeat_interleave(group, dim=1)
+    q.reshape(len(q), k.size(1), -1, q.size(-1)) => q.unflatten(1, (k.size(1), -1)).mean(dim=2)
+    .view(q.shape) => .repeat_interleave(q.size(1) // k.size(1), dim=1)
     says: Head 0 reads the first value
     The heads of a group share keys and values, but each has a query of its own.
 heads and positions mixed
-    … =>
-        folded = q.transpose(1, 2).reshape(len(q), k.size(1), -1, q.size(-1))
-        return _attend(folded, k, v).view(q.shape)
+    q.reshape => q.transpose(1, 2).reshape
     says: for 2 query heads and 3 positions
     The queries were merged along positions first, so heads got the queries of other heads.
 not scaled
-    … =>
-        return _repeated(_right, lambda q, k: 1.0)(q, k, v)
+     / math.sqrt(q.size(-1)) =>
     says: divided by √4
     The scores are divided by √D.
 scaled by the whole width
-    … =>
-        return _repeated(_right, lambda q, k: math.sqrt(q.size(-1) * q.size(1)))(q, k, v)
+    math.sqrt(q.size(-1)) => math.sqrt(q.size(-1) * q.size(1))
     says: Head 0 reads the first value
     D is the width of one head, not of all.
-scaled by the length of the list
-    … =>
-        folded = q.reshape(len(q), k.size(1), -1, q.size(-1))
-        return _attend(folded, k, v, math.sqrt(folded.size(-2))).view(q.shape)
+scaled by the number of queries
+    math.sqrt(q.size(-1)) => math.sqrt(folded.size(-2))
     says: divided by √4
     Merging axes makes more queries, not wider ones, so scores are divided by √D as before.
 softmax over queries
-    … =>
-        k, v = (_right(x, q.size(1)) for x in (k, v))
-        return (q @ k.mT / math.sqrt(q.size(-1))).softmax(dim=-2) @ v
+    folded = =>
+        k, v = (x.repeat_interleave(q.size(1) // x.size(1), dim=1) for x in (k, v))
+        folded =
+    softmax(dim=-1) => softmax(dim=-2)
     says: divided by √4
     The weights of each query sum to 1 over the keys, which are the last axis.
 values read from the keys
-    … =>
-        return my_grouped_attention(q, k, k)
+    @ v) => @ k)
     says: whose values are 10 and 20
     The weights are right, but they average `v`, not `k`.
 the first sentence's keys for all
-    … =>
-        return _attend(q, *(_right(x[:1], q.size(1)) for x in (k, v)))
+    folded = =>
+        k, v = k[:1], v[:1]
+        folded =
     says: whose value is 5 and 7
     The batch is the first axis of keys and values, too.
 exp without the largest score
-    … =>
-        k, v = (_right(x, q.size(1)) for x in (k, v))
-        weights = (q @ k.mT / math.sqrt(q.size(-1))).exp()
-        return weights / weights.sum(-1, keepdim=True) @ v
+    softmax(dim=-1) => exp()
+    (weights @ v) => (weights / weights.sum(dim=-1, keepdim=True) @ v)
     says: for scores in the hundreds
     exp(100) is more than float32 holds. `softmax` subtracts the largest score first.
 a view of what is not in order
-    … =>
-        folded = q.view(len(q), k.size(1), -1, q.size(-1))
-        return _attend(folded, k, v).view(q.shape)
+    q.reshape => q.view
     says: raises RuntimeError
     q comes from `transpose`, so its numbers are not in memory in the order of its axes.
     `reshape` copies them where it must, whereas `view` raises an error.
 float32 comes out
-    … =>
-        return my_grouped_attention(q.float(), k.float(), v.float())
+    folded = =>
+        q, k, v = q.float(), k.float(), v.float()
+        folded =
     says: the dtype is float32, expected float64
     `.float()` gives float32, whatever came in. Return the dtype of q.
 cut off from the graph
-    … =>
-        return torch.no_grad()(my_grouped_attention)(q, k, v)
+    (weights @ v) => (weights @ v).detach()
     says: no gradient reaches `q`
     The numbers are right, but nothing could be trained. Leave `no_grad` and `detach` out.
 q overwritten
-    … =>
+     / math.sqrt(q.size(-1)) =>
+    folded = =>
         q /= math.sqrt(q.size(-1))
-        return _attend(q, *(_right(x, q.size(1)) for x in (k, v)), scale=1.0)
+        folded =
     says: your code changes the caller's `q`
     `q /= …` changes the caller's tensor, and `backward` then finds numbers that the forward
     pass did not use. `q / …` makes a new tensor.
 keys cut off from the graph
-    … =>
-        return my_grouped_attention(q, k.detach(), v.detach())
+    folded = =>
+        k, v = k.detach(), v.detach()
+        folded =
     says: no gradient reaches `k`
     The numbers are right, but the projections of keys and values could never be trained.
 """

@@ -3,9 +3,14 @@
 Ainslie et al. (2023) convert a trained model to groups by initialising the key head of a group with
 the *mean* of its old heads. Write `my_grouped_map(weight, num_heads, num_kv_heads)`, which does
 this for the weight `(H D, C)` of a key or value projection and returns `(G D, C)`, where H is
-num_heads and G is num_kv_heads. The heads of a group are neighbours, and row i of a new head is the
-mean of the rows i of its old heads. `weight` stays unchanged, and the result keeps its dtype and
-device.
+num_heads and G is num_kv_heads.
+
+<details><summary>The rule in detail</summary>
+
+The heads of a group are neighbours, and row i of a new head is the mean of the rows i of its old
+heads. `weight` stays unchanged, and the result keeps its dtype and device.
+
+</details>
 
 Hint: Split the rows into three axes: the group, the head within the group, and the row within the
 head. Over which of them do you average?
@@ -76,63 +81,45 @@ def test_arrives(answer):
     travels(answer, numbers(12, 5, seed=5), 6, 2)
 
 
-def _by_groups(make):
-    """A `my_grouped_map` that makes (G D, C) of (G, H/G, D, C) in another way."""
-
-    def grouped(weight, num_heads, num_kv_heads):
-        shape = (num_kv_heads, num_heads // num_kv_heads, -1, weight.size(1))
-        return make(weight.reshape(shape))
-
-    return grouped
-
-
 MISTAKES = r"""
 the first head of each group
-    … =>
-        return _by_groups(lambda groups: groups[:, 0].flatten(0, 1))(weight, num_heads, num_kv_heads)
+    groups.mean(dim=1) => groups[:, 0]
     says: their mean is 4
     The paper tried that as well. It forgets what the other heads have learned.
 the sum
-    … =>
-        return _by_groups(lambda groups: groups.sum(1).flatten(0, 1))(weight, num_heads, num_kv_heads)
+    groups.mean => groups.sum
     says: their mean is 4
     The sum makes the scores larger by the size of a group, so divide by that size.
 one mean for all rows of a head
-    … =>
-        return _by_groups( lambda groups: ( groups.mean((1, 2), keepdim=True).expand_as(groups)[:, 0].flatten(0, 1) ) )(weight, num_heads, num_kv_heads)
+    groups.mean(dim=1) => groups.mean(dim=(1, 2), keepdim=True).expand_as(groups)[:, 0]
     says: expected are 2 and 20
     The rows of a head are different features of its keys. Average over heads, row by row.
 neighbouring rows
-    … =>
-        return weight.unflatten(0, (-1, num_heads // num_kv_heads)).mean(1)
+    weight.view(num_kv_heads, -1, width, weight.size(1)) =>
+        weight.unflatten(0, (-1, num_heads // num_kv_heads))
+    .flatten(0, 1) =>
     says: expected are 2 and 20
     Neighbouring rows belong to one head. The same row of the next head is D rows further on.
 every other head
-    … =>
-        return weight.unflatten(0, (-1, num_kv_heads, len(weight) // num_heads)).mean(0).flatten(0, 1)
+    (num_kv_heads, -1, width => (-1, num_kv_heads, width
+    mean(dim=1) => mean(dim=0)
     says: expected are 2 and 200
     The heads of a group are neighbours, as in `repeat_interleave`. With 4 heads in 2 groups,
     they are 0 and 1, then 2 and 3.
 groups and their size exchanged
-    … =>
-        return my_grouped_map(weight, num_heads, num_heads // num_kv_heads)
+    (num_kv_heads, -1, width => (num_heads // num_kv_heads, -1, width
     says: The rows are 2 and 6
     num_kv_heads is the number of groups, not the number of heads in one.
 float32 comes out
-    … =>
-        return my_grouped_map(weight.float(), num_heads, num_kv_heads)
+    weight.view => weight.float().view
     says: the dtype is float32, expected float64
     `.float()` gives float32, whatever came in. Keep the dtype of `weight`.
 cut off from the graph
-    … =>
-        return my_grouped_map(weight.detach(), num_heads, num_kv_heads)
+    weight.view => weight.detach().view
     says: no gradient reaches `weight`
     The numbers are right, but no gradient reaches the weight, so it would never be trained.
 the mean written over the first head
-    … =>
-        shape = (num_kv_heads, num_heads // num_kv_heads, -1, weight.size(1))
-        first = weight.view(shape)[:, 0]
-        return first.copy_(weight.view(shape).mean(1)).flatten(0, 1)
+    groups.mean(dim=1) => groups[:, 0].copy_(groups.mean(dim=1))
     says: your code changes the caller's `weight`
     A view shares the caller's memory, so this has changed the old model.
 """

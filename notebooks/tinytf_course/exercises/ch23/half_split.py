@@ -3,7 +3,7 @@
 The weight of a query or key projection, `(H D, C)`, was trained with neighbouring pairs: RoPE
 rotates rows 2i and 2i + 1 of a head together. Write `my_half_split(weight, num_heads)`, which
 reorders its rows for code that rotates rows i and i + D/2 of a head together, so that the same two
-rows form a pair in the same order. The result keeps the dtype and the device.
+rows form a pair in the same order.
 
 Hint: Within each head, the even rows come first and the odd rows after them. `unflatten(0,
 (num_heads, -1))` separates the heads.
@@ -91,48 +91,32 @@ def test_kept(answer):
     travels(answer, numbers(12, 5, seed=5), 2)
 
 
-def _by_head(change):
-    """Apply a change of each head's rows, (H, D, C), to a whole projection."""
-    return lambda weight, num_heads: change(weight.unflatten(0, (num_heads, -1))).flatten(0, 1)
-
-
-def _interleave(heads):
-    first, second = heads.chunk(2, dim=1)
-    return torch.stack([first, second], dim=2).flatten(1, 2)
-
-
 MISTAKES = r"""
 nothing reordered
-    … =>
-        return weight.clone()
+    torch.cat([heads[:, 0::2], heads[:, 1::2]], dim=1) => heads.clone()
     says: expected are rows 0, 2, 1, 3
     All shapes fit and there is no error, but the wrong features are rotated together.
 the way back
-    … =>
-        return _by_head(_interleave)(weight, num_heads)
+    torch.cat([heads[:, 0::2], heads[:, 1::2]], dim=1) =>
+        torch.stack(heads.chunk(2, dim=1), dim=2).flatten(1, 2)
     says: Expected are rows 0 2 4 1 3 5
     This leads from half-split to neighbouring pairs. (For heads of width 4 the two reorderings
     are the same.)
 over all heads at once
-    … =>
-        return torch.cat([weight[0::2], weight[1::2]])
+    weight.unflatten(0, (num_heads, -1)) => weight[None]
     says: Rows 0 to 5 are the first head's
     The even rows of all heads end up in the first half of the heads.
 columns
-    … =>
-        return torch.cat([weight[:, 0::2], weight[:, 1::2]], dim=1)
+    heads[:, 0::2], heads[:, 1::2]], dim=1 => heads[..., 0::2], heads[..., 1::2]], dim=-1
     says: expected are rows 0, 2, 1, 3
     The rows of a weight produce the outputs, which are rotated. Columns belong to the input.
 halves exchanged
-    … =>
-        return _by_head(lambda heads: torch.cat([heads[:, 1::2], heads[:, 0::2]], dim=1))(weight, num_heads)
+    0::2], heads[:, 1::2 => 1::2], heads[:, 0::2
     says: expected are rows 0, 2, 1, 3
     With its two features exchanged, a pair is rotated backwards, as if earlier positions were
     later ones.
 heads taken apart by turns
-    … =>
-        heads = weight.unflatten(0, (-1, num_heads)).transpose(0, 1)
-        return torch.cat([heads[:, 0::2], heads[:, 1::2]], dim=1).flatten(0, 1)
+    (num_heads, -1)) => (-1, num_heads)).transpose(0, 1)
     says: Rows 0 to 5 are the first head's
     `unflatten(0, (-1, num_heads))` gives every H-th row to a head. The rows of a head are
     neighbours, so it has to be `(num_heads, -1)`.
@@ -147,14 +131,12 @@ into a new float32 table on the CPU
     `torch.zeros(...)` is float32 and on the CPU, whatever `weight` is. Use
     `torch.zeros_like(weight)`, or no new tensor at all.
 cut off from the graph
-    … =>
-        return my_half_split(weight.detach(), num_heads)
+    weight.unflatten => weight.detach().unflatten
     says: no gradient reaches `weight`
     The rows are right, but no gradient reaches the weight, so it would never be trained.
 the caller's weight reordered
-    … =>
-        weight.copy_(my_half_split(weight.clone(), num_heads))
-        return weight
+    return torch => return weight.copy_(torch
+    .flatten(0, 1) => .flatten(0, 1))
     says: your code changes the caller's `weight`
     Reordered twice, it would be wrong again. Return a new tensor and leave the old one as it
     is.
