@@ -210,8 +210,3 @@ the slope of the squares
     The slope of y² is 2 y times that of y: 0 wherever the output is 0. Look at each number of
     the output itself.
 """
-
-HARMLESS = r"""
-slopes = … => ….double()
-    what is not 0 is not 0 with more digits
-"""
