@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from tinytf_course.evidence import Watched, alike, copied, start_evidence
+from tinytf_course.evidence import Watched, alike, copied, printed, start_evidence
 
 
 def function(x, rows=None, model=None):
@@ -112,3 +112,31 @@ def test_alike_is_up_to_rounding():
     assert not alike(None, torch.ones(1))
     assert alike({"a": torch.tensor(torch.nan)}, {"a": torch.tensor(torch.nan)})
     assert not alike([1], [1, 2])
+
+
+def test_calls_are_told_apart_by_what_is_given_and_returned():
+    def calls(answer, *given):
+        watched = Watched(answer, function)
+        for x in given:
+            watched(x)
+        return watched.calls
+
+    assert len(calls(lambda x: 7, 1, 2)) == 2
+    assert len({result for _, result in calls(lambda x: torch.ones(2), 1, 2)}) == 1
+    assert len({result for _, result in calls(lambda x: torch.full((2,), x), 1, 2)}) == 2
+    assert len({result for _, result in calls(lambda x: nn.Linear(1, 1), 1, 2)}) == 2
+    assert {result for _, result in calls(lambda x: None, 1, 2)} == {None}
+    assert len(calls(lambda x: 7, torch.ones(2), torch.ones(2))) == 1
+
+
+def test_prints_are_equal_where_values_are():
+    def both(make):
+        return printed(make()) == printed(make())
+
+    for dtype in (torch.float32, torch.bfloat16, torch.bool, torch.int64):
+        assert both(lambda dtype=dtype: [torch.ones(2, 3).to(dtype), {"a": (1.5, "b")}])
+    assert both(lambda: torch.ones(3).expand(2, 3).mT.requires_grad_())
+    assert both(lambda: torch.zeros(2, device="meta"))
+    assert printed(torch.zeros(2)) != printed(torch.zeros(2, 1))
+    assert printed(torch.zeros(2)) != printed(torch.tensor([0.0, 1.0]))
+    assert printed([1, 2]) != printed([2, 1])

@@ -10,8 +10,10 @@ from tinytf_course.expect import (
     Counted,
     Mismatch,
     agrees,
+    expect,
     gradients,
     has_parameters,
+    noting,
     numbers,
     precise,
     refuses,
@@ -171,3 +173,32 @@ def test_numbers_have_no_symmetry():
     assert torch.equal(drawn, numbers(3, 3, seed=1))
     assert not torch.allclose(drawn, drawn.T)
     assert numbers(2, seed=1, shift=100.0, scale=1e-3, dtype=torch.float64).std() < 1
+
+
+def test_a_mismatch_that_is_noted_does_not_end_a_test():
+    trail = start_evidence()
+    watched = Watched(scaled, scaled)
+    with noting() as noted:
+        assert torch.equal(agrees(watched, lambda x: 3 * x, X), 2 * X)
+        expect(False, "second")
+        same(torch.zeros(2), torch.zeros(3), "third")  # one word notes one mismatch
+        gradients(watched, lambda x: 3 * x, X)
+        refuses(watched, X)
+        travels(into_a_table, X)
+        has_parameters(3, {"w": (2, 3)}, "here")
+        same(X, X, "right")
+    assert [str(each)[:6] for each in noted[1:3]] == ["second", "third,"]
+    assert len(noted) == 7
+    assert len(trail) == 4  # three results, and a gradient
+    with pytest.raises(Mismatch):
+        expect(False, "raised again")
+
+
+def test_other_errors_end_a_test_all_the_same():
+    def broken(x):
+        raise KeyError
+
+    with noting() as noted, pytest.raises(KeyError):
+        expect(False, "noted")
+        agrees(broken, X, X)
+    assert len(noted) == 1

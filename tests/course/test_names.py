@@ -1,12 +1,14 @@
 """No wrong name: answers that were told once to have a mistake that they do not have."""
 
 import math
+import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from tinytf.text.merges import apply_merges
-from tinytf_course.check import grade
+from tinytf_course.check import Verdict, diagnose, grade
 from tinytf_course.grading import exercises
 
 
@@ -184,3 +186,68 @@ def test_a_name_is_right_or_there_is_none(id, answer, name):
     result = grade(exercises()[id], answer)
     assert result.failed, result.text
     assert (result.mistake.name if result.mistake else None) == name, result.text
+
+
+# diagnose
+
+
+def failed(**found):
+    """Verdicts of tests that failed, each with its words as the answer's only result."""
+    return [Verdict(says, words, (words,)) for says, words in found.items()]
+
+
+def held(*tests):
+    return [Verdict(says, None, ()) for says in tests]
+
+
+@pytest.fixture
+def named(monkeypatch):
+    """What the name is, of mistakes that do this in the tests a, b and c, for an answer's."""
+
+    def name(answer, **mistakes):
+        asked = SimpleNamespace(wrong=tuple(mistakes), changes=(), none_is_a_result=False)
+        check = sys.modules["tinytf_course.check"]
+        monkeypatch.setattr(check, "_mistakes", lambda _: list(mistakes.values()))
+        return diagnose(asked, answer)
+
+    return name
+
+
+def test_a_mistake_is_none_that_fails_what_the_answer_passes(named):
+    both = failed(a="x", b="y")
+    assert named(both, one=both) == "one"
+    assert named(both, one=failed(a="x", b="y", c="z")) == "one"  # it was stopped before c
+    assert named(both + held("c"), one=failed(a="x", b="y", c="z")) is None
+    assert named(both + held("c"), one=both, all=failed(a="x", b="y", c="z")) == "one"
+
+
+def test_a_mistake_has_a_test_that_no_other_fails_so(named):
+    answer = failed(a="x", b="y", c="w")
+    assert named(answer, one=failed(a="x", b="y")) == "one"
+    others = {"two": failed(a="x", c="u"), "three": failed(b="y", c="v")}
+    assert named(answer, one=failed(a="x", b="y"), **others) is None
+    assert named(answer, one=failed(a="x", b="y"), two=others["two"]) == "one"
+
+
+def test_what_else_fails_speaks_against_a_mistake(named):
+    assert named(failed(a="x", b="y", c="z"), one=failed(a="x", b="y")) == "one"
+    assert named(failed(a="x", b="y"), one=failed(a="x")) is None
+    assert named(failed(a="x", b="y", c="z"), one=failed(a="x", b="y", c="w")) == "one"
+    assert named(failed(a="x", b="y", c="z"), one=failed(a="x", b="v", c="w")) is None
+
+
+def test_true_and_false_have_to_be_the_same_everywhere(named):
+    wrong = [Verdict(test, "you get False", (True, False)) for test in "abc"]
+    assert named(wrong, one=wrong) == "one"
+    assert named(wrong, one=wrong[:2]) is None
+
+
+def test_a_constant_has_no_name(named):
+    def answer(*results):
+        calls = frozenset(enumerate(results))
+        return [Verdict("a", "x", results, calls=calls)]
+
+    assert named(answer(7, 8), one=answer(7, 8)) == "one"
+    assert named(answer(7, 7), one=answer(7, 7)) is None
+    assert named(answer(7), one=answer(7)) == "one"  # one call tells nothing
+    assert named(answer(None, None), one=answer(None, None)) == "one"  # it changes what it is given
