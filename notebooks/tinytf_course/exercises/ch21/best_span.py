@@ -94,37 +94,6 @@ def test_where_allowed(answer):
     _spans(answer, _row(9, -2, -4, 0), _row(9, -4, -3, 0), text, note)
 
 
-_LOW = torch.tensor([-7e4, -6e4, 0.0])
-_NOT_LAST = torch.tensor([True, True, False])
-
-
-@hint("Which number is below every possible score?")
-def test_far_below(answer):
-    """scores may be far below 0"""
-    note = "A position that is not allowed must lose to any score: -10,000 is not low enough."
-    _spans(answer, _LOW, _LOW, _NOT_LAST, note)
-
-
-def test_far_apart(answer):
-    """the best start and the best end may be far above the best span"""
-    note = "From 1 to 1 is -1100 - 1100 = -2200: as probabilities, exp(-1100) is 0."
-    _spans(answer, _row(-300, -110, 0), _row(0, -110, -300), note="From 1 to 1 is -220.")
-    _spans(answer, _row(-3000, -1100, 0), _row(0, -1100, -3000), note=note)
-
-
-@hint("Which number is below every possible score?")
-def test_any_numbers(answer):
-    """scores in float64 may be far below 0, or very close together"""
-    low, note = _LOW.double() * 1e7, "-1,000,000,000 is not low enough."
-    _spans(answer, low, low, _NOT_LAST, note)
-    one, more = torch.tensor([[1, 1], [1, 1 + 1e-9]], dtype=torch.float64)
-    note = "The second score is larger by 1e-9, which float64 can represent."
-    _spans(answer, more, one, note=note, where="for start=[1, 1 + 1e-9] and end=[1, 1]")
-    _spans(answer, one, more, note=note, where="for start=[1, 1] and end=[1, 1 + 1e-9]")
-    where = "for start=[1 + 1e-9, 1] and end=[1, 1 + 1e-9]"
-    _spans(answer, more.flip(0), more, note="From 0 to 1 is 2 + 2e-9.", where=where)
-
-
 def test_sums(answer):
     """scores are added"""
     note = "From 2 to 2 is 9 + 1.5 = 10.5, from 3 to 3 is 10, from 0 to 1 is 8."
@@ -155,6 +124,37 @@ def test_crossed(answer):
     start[30] += 0.5
     where = "for 60 words, starts 0, 1, 2, … 59, but 30.5 at 30, and ends 0, -1, -2, … -59"
     _spans(answer, start, -torch.arange(60.0), note="From 30 to 30 is 0.5.", where=where)
+
+
+_LOW = torch.tensor([-7e4, -6e4, 0.0])
+_NOT_LAST = torch.tensor([True, True, False])
+
+
+@hint("Which number is below every possible score?")
+def test_far_below(answer):
+    """scores may be far below 0"""
+    note = "A position that is not allowed must lose to any score: -10,000 is not low enough."
+    _spans(answer, _LOW, _LOW, _NOT_LAST, note)
+
+
+def test_far_apart(answer):
+    """the best start and the best end may be far above the best span"""
+    note = "From 1 to 1 is -1100 - 1100 = -2200: as probabilities, exp(-1100) is 0."
+    _spans(answer, _row(-300, -110, 0), _row(0, -110, -300), note="From 1 to 1 is -220.")
+    _spans(answer, _row(-3000, -1100, 0), _row(0, -1100, -3000), note=note)
+
+
+@hint("Which number is below every possible score?")
+def test_any_numbers(answer):
+    """scores in float64 may be far below 0, or very close together"""
+    low, note = _LOW.double() * 1e7, "-1,000,000,000 is not low enough."
+    _spans(answer, low, low, _NOT_LAST, note)
+    one, more = torch.tensor([[1, 1], [1, 1 + 1e-9]], dtype=torch.float64)
+    note = "The second score is larger by 1e-9, which float64 can represent."
+    _spans(answer, more, one, note=note, where="for start=[1, 1 + 1e-9] and end=[1, 1]")
+    _spans(answer, one, more, note=note, where="for start=[1, 1] and end=[1, 1 + 1e-9]")
+    where = "for start=[1 + 1e-9, 1] and end=[1, 1 + 1e-9]"
+    _spans(answer, more.flip(0), more, note="From 0 to 1 is 2 + 2e-9.", where=where)
 
 
 def test_any_scores(answer):

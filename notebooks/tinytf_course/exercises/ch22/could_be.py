@@ -154,3 +154,10 @@ the order forgotten
     says: none moved
     Counting words is not enough: those that are kept stay in order.
 """
+
+HARMLESS = r"""
+… => …range(len(text) + 1 + 1)…
+    nothing lies behind the end of the text
+… => …range(len(text) + 2)…
+    nothing lies behind the end of the text
+"""

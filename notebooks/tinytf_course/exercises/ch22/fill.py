@@ -177,12 +177,6 @@ the row overwritten
 """
 
 HARMLESS = r"""
-… => ….detach()…
-    nothing is trained by what is guessed
-… => ….double()…
-    float64 can represent the model's whole output
-… => ….float()…
-    seven digits of a probability are enough
 … => …log_probs(ids).size(1)):
     (T, V) has two axes, and the last is 1
 … => return torch.stack(scores).softmax(-0)
