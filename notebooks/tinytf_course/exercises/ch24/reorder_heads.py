@@ -333,8 +333,6 @@ the caller's tensors overwritten
 """
 
 HARMLESS = r"""
-… => ….detach()…
-    places and what a state holds carry no gradient
 … => if part in ('w_k', 'w_q', 'w_v'):
     any of the three is found
 … => if part in ('w_q', 'w_v', 'w_k'):

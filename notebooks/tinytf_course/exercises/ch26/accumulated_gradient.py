@@ -252,10 +252,6 @@ the caller's w asked for a gradient
 """
 
 HARMLESS = r"""
-return w.grad => return w.grad.detach()
-    a gradient has no graph of its own
-w = … => w = w.detach().detach().requires_grad_()
-    cut off once is cut off
 loss = … => …).float()
     backward begins with a slope of 1, whatever the loss is
 loss = … => …).double()
@@ -264,14 +260,6 @@ loss = … => …).half()
     backward begins with a slope of 1, whatever the loss is
 loss.backward() => loss.float().backward()
     backward begins with a slope of 1, whatever the loss is
-loss = … => …y.detach()…
-    what the rows hold carries no gradient
-loss = … => …x.detach()…
-    what the rows hold carries no gradient
 rows = … => rows = sum((len(_) for _, y in micro))
     x has as many rows as y
-rows = … => …len(y.detach())…
-    only the length is asked
-rows = … => …len(y.float())…
-    only the length is asked
 """

@@ -174,10 +174,6 @@ one process's own tensor
 """
 
 HARMLESS = r"""
-… => ….detach()
-    the gradients given here are part of no graph
-… => …gradient.detach() * (count / sum(tokens))
-    the gradients given here are part of no graph
 … => …zip(tokens, gradients, strict=True):
     a product of two is the same either way
 … => …zip(gradients, tokens):

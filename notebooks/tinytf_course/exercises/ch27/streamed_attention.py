@@ -370,14 +370,8 @@ float32 on the CPU
 """
 
 HARMLESS = r"""
-… => ….detach()…
-    blocks that are overwritten leave no way back
 total, mixed = … => total, mixed = …
     at the first block what it starts from is multiplied by exp(-∞) = 0
-largest = … => largest = q.new_full((len(q), 1), -torch.inf).half()
-    -∞ is the same in every dtype
-largest = … => …len(q.float())…
-    only the length is asked
 … => …q.size(1)…
     q has two axes, and the last is 1
 … => …amax(dim=1, keepdim=True))

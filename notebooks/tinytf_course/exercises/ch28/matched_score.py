@@ -266,46 +266,6 @@ the future counts
 """
 
 HARMLESS = r"""
-same = … => …detach()…
-    marks and ids carry no gradient
-matched = … => …detach()…
-    marks and ids carry no gradient
-before = … => …detach()…
-    marks and ids carry no gradient
-before[:, 1:, 1:] = … => …detach()…
-    marks and ids carry no gradient
-wanted = … => …detach()…
-    marks and ids carry no gradient
-wanted[:, :, 1:] = … => …detach()…
-    marks and ids carry no gradient
-… => …wanted.detach()…
-    marks and ids carry no gradient
-matched = … => ….half()
-    marks of 0 and 1, exact in any dtype
-matched = … => ….float()
-    marks of 0 and 1, exact in any dtype
-matched = … => ….double()
-    marks of 0 and 1, exact in any dtype
-before[:, 1:, 1:] = … => ….half()
-    marks of 0 and 1, exact in any dtype
-before[:, 1:, 1:] = … => ….float()…
-    marks of 0 and 1, exact in any dtype
-before[:, 1:, 1:] = … => …matched.float()…
-    marks of 0 and 1, exact in any dtype
-before[:, 1:, 1:] = … => ….double()
-    marks of 0 and 1, exact in any dtype
-wanted = … => ….half()
-    marks of 0 and 1, exact in any dtype
-wanted[:, :, 1:] = … => ….half()
-    marks of 0 and 1, exact in any dtype
-wanted[:, :, 1:] = … => ….float()
-    marks of 0 and 1, exact in any dtype
-wanted[:, :, 1:] = … => …matched.float()…
-    marks of 0 and 1, exact in any dtype
-wanted[:, :, 1:] = … => ….double()
-    marks of 0 and 1, exact in any dtype
-return … => …wanted.float()…
-    marks of 0 and 1, exact in any dtype
 … => …torch.zeros_like(matched)
     matched and same have one shape
 matched = … => matched = matched & before

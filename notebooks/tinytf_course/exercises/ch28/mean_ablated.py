@@ -152,6 +152,4 @@ padding multiplied by 0
 HARMLESS = r"""
 out[:, head] = … => ….double()
     it is cast where it is written
-out[:, head] = … => …[real.detach()]…
-    a mask carries no gradient anyway
 """

@@ -434,8 +434,3 @@ one name for each module
     says: another name of `left`
     A dictionary with modules as its keys keeps one name for each, but a module may have two.
 """
-
-HARMLESS = r"""
-kept[name] = … => …detach().detach()
-    cut off already, once is enough
-"""

@@ -189,8 +189,6 @@ floats
 """
 
 HARMLESS = r"""
-… => ….detach()…
-    whole numbers have no graph
 … => …torch.rand(n, 63,…
     63 tokens to shuffle serve as well as 64
 … => ….argsort()

@@ -337,8 +337,6 @@ return None => (nothing)
     a function that comes to its end returns None
 … => ….detach()…
     nothing is differentiated here
-… => …(x.detach())…
-    nothing is differentiated here
 return torch.allclose(…) => return torch.allclose(good(x), answer, …)
     without a relative part it is the same both ways
 """

@@ -119,20 +119,12 @@ one level too far
 """
 
 HARMLESS = r"""
-… => ….detach()…
-    ids and layers carry no gradient
 agreed = … => agreed = torch.ones_like(says[-1])
     `&` of 1 and True is 1
 agreed = … => agreed &= …
     the mask is the answer's own
 layer = … => layer -= …
     the numbers are the answer's own
-layer = … => ….float().long()
-    0 and 1 are exact in float32
-… => …says.float()…
-    ids below 2^24 are exact in float32
-… => …level.float()…
-    ids below 2^24 are exact in float32
 layer = … => …len(logits))
     there is one guess a layer
 … => …says[-0]…

@@ -159,14 +159,8 @@ control ignored
 """
 
 HARMLESS = r"""
-return torch.tensor(found, … => return found
-    a list of whole numbers is taken, too
 return torch.tensor(found, … => return torch.tensor(found)
     whole numbers are int64
-… => ….detach()…
-    integers carry no gradient at all
-… => ….float()…
-    numbers of words are exact in float32
 return … => return torch.tensor(found)
     whole numbers become int64 anyway
 … => …len(words)…

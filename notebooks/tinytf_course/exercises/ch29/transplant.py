@@ -210,12 +210,6 @@ the difference added
 """
 
 HARMLESS = r"""
-rows = … => ….detach()
-    places carry no gradient at all
-… => …rows.detach()…
-    places carry no gradient at all
-… => …at.detach()…
-    places carry no gradient at all
 rows = … => rows = torch.arange(len(x))
     an index on the CPU serves any device
 """
