@@ -186,7 +186,7 @@ NaN passes
     says: gives NaN where nothing is seen
     Whatever is compared with NaN gives False, so `not difference > bound` holds for it. Ask
     whether the difference is *below* the bound, or use `torch.allclose`.
-nobody who sees nothing
+no query without a visible key
     (2, 4) => (1, 4)
     , [False, False, False] =>
     , [0.0, 0.0, 0.0] =>

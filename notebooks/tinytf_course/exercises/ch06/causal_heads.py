@@ -125,7 +125,7 @@ def test_causal_learns(answer):
 
 
 MISTAKES = r"""
-as it stood
+as it was
     … =>
         B, T, C = x.shape
         q, k, v = ((x @ w).reshape(B, num_heads, T, -1) for w in (w_q, w_k, w_v))
