@@ -111,7 +111,7 @@ def test_a_submission_is_graded_within_20_seconds(course):
 def test_feedback_has_the_grader_s_words(course):
     folder, *_ = course
     page = (folder / "feedback" / "wrong" / "11_feed_forward" / "11_feed_forward.html").read_text()
-    assert "11.1  the feed-forward network" in page
+    assert "11.1  keep every feature within limits" in page
     page = (
         folder / "feedback" / "hostile" / "11_feed_forward" / "11_feed_forward.html"
     ).read_text()

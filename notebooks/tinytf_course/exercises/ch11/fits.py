@@ -2,9 +2,15 @@
 
 Design a check. Write `my_fits(width, d_ff, multiple_of=1)`, which returns True if `width` is the
 right width for SwiGLU, and False otherwise. The right one is the smallest multiple of `multiple_of`
-at which three matrices have no fewer weights than two of width `d_ff`; for `d_ff = 16384` and
-multiples of 256, for example, it is 11008, as in Llama's 7B model. Don't compute the width, but
-test the properties that make it right. All arguments are whole numbers from 1 up, of any length.
+at which three matrices have no fewer weights than two of width `d_ff`. Don't compute the width, but
+test the properties that make it right.
+
+<details><summary>The rule in detail</summary>
+
+For `d_ff = 16384` and multiples of 256, for example, the right width is 11008, as in Llama's 7B
+model. All arguments are whole numbers from 1 up, of any length.
+
+</details>
 
 Hint: Three conditions must hold. For the last, ask which width is the next smaller one, and whether
 it is enough.
@@ -64,10 +70,11 @@ def test_llama(answer):
 
 def test_blocks(answer):
     """a multiple that is exactly enough is right, and the next is not"""
-    for width, d_ff, multiple_of in ((256, 384, 256), (512, 384, 256), (4, 1, 4), (8, 1, 4),
-                                     (66, 99, 66), (66, 100, 66), (132, 100, 66), (67, 100, 66),
-                                     (1400, 2048, 100), (1366, 2048, 100), (6, 7, 3), (5, 7, 3),
-                                     (5, 5, 5), (4, 5, 5), (10, 5, 5), (68, 100, 4)):  # fmt: skip
+    for width, d_ff, multiple_of in (
+        (2, 2, 1), (67, 100, 66), (256, 384, 256), (512, 384, 256), (4, 1, 4), (8, 1, 4),
+        (66, 99, 66), (66, 100, 66), (132, 100, 66), (1400, 2048, 100), (1366, 2048, 100),
+        (6, 7, 3), (5, 7, 3), (5, 5, 5), (4, 5, 5), (10, 5, 5), (68, 100, 4),
+    ):  # fmt: skip
         _judged(answer, width, d_ff, multiple_of)
 
 
@@ -82,71 +89,62 @@ def test_long_numbers(answer):
         _judged(answer, width, 1_500_000_002, 1_000_000_001, note=note)
 
 
-def _is(width_of):
-    """A check that computes a width and compares."""
-    return lambda width, d_ff, multiple_of=1: width == width_of(d_ff, multiple_of)
-
-
 MISTAKES = r"""
 too narrow passes
-    … =>
-        return width % multiple_of == 0 and 3 * (width - multiple_of) < 2 * d_ff
+    enough and not => not
     says: 3 · 1 weights are fewer than 2 · 3
     Three matrices must have no fewer weights than two: 3 · width against 2 · d_ff.
 too wide passes
-    … =>
-        return width % multiple_of == 0 and 3 * width >= 2 * d_ff
+     and not less_would_do =>
     says: A width of 2 is enough
     It must be the smallest: the next multiple below must be too narrow.
 exactly as many
-    … =>
-        return 3 * width == 2 * d_ff
+    3 * width >= => 3 * width ==
     says: Two thirds of 1 are 0.67
-    Mostly no whole number costs exactly as much; then the next above is right.
+    For most d_ff no whole number costs exactly as much. Then the next one above is right.
 any number, not only multiples
-    … =>
-        return 3 * width >= 2 * d_ff > 3 * (width - multiple_of)
+     and width % multiple_of == 0 =>
     says: for width=10923
     10923 is wide enough, and no multiple of 256: look at `width % multiple_of`.
 the next below is one less
-    … =>
-        return width % multiple_of == 0 and 3 * width >= 2 * d_ff > 3 * (width - 1)
+    (width - multiple_of) => (width - 1)
     says: for width=11008
-    Between multiples nothing else is allowed: the next width below is width - multiple_of.
+    Only multiples are allowed, so the next smaller width is width − multiple_of.
 exactly enough refused
-    … =>
-        return width % multiple_of == 0 and 3 * width > 2 * d_ff >= 3 * (width - multiple_of)
+    3 * width >= => 3 * width >
+    (width - multiple_of) >= => (width - multiple_of) >
     says: for width=2, d_ff=3
-    No fewer weights: as many are enough.
+    No fewer weights than two matrices: as many are enough.
 the multiple ignored
-    … =>
-        return 3 * width >= 2 * d_ff > 3 * (width - 1)
+    (width - multiple_of) => (width - 1)
+     and width % multiple_of == 0 =>
     says: for width=10923
-    Widths come in blocks: a multiple of `multiple_of`, and the smallest that is enough.
+    The width is a multiple of `multiple_of`, and the smallest one that is enough.
 rounded to the nearest
     … =>
-        return _is(lambda d_ff, m: round(2 * d_ff / (3 * m)) * m)(width, d_ff, multiple_of)
+        return width == round(2 * d_ff / (3 * multiple_of)) * multiple_of
     says: Two thirds of 2 are 1.33
     `round` goes down as often as up, and then three matrices have fewer weights.
 rounded down, then up
     … =>
-        return _is(lambda d_ff, m: -(-(2 * d_ff // 3) // m) * m)(width, d_ff, multiple_of)
+        return width == -(-(2 * d_ff // 3) // multiple_of) * multiple_of
     says: Two thirds of 1 are 0.67
     Llama's code does so, and at Llama's widths it makes no difference. Ask what makes `width`
     right, and nothing has to be rounded.
 half
-    … =>
-        return _is(lambda d_ff, m: -(-d_ff // (2 * m)) * m)(width, d_ff, multiple_of)
+    3 * width => 4 * width
+    3 * (width => 4 * (width
     says: for width=3, d_ff=6
-    Three matrices against two, so two thirds: the way back narrows as well.
+    Three matrices against two, so two thirds: the matrix on the way back becomes narrower as
+    well.
 unchanged
-    … =>
-        return _is(lambda d_ff, m: -(-d_ff // m) * m)(width, d_ff, multiple_of)
+    3 * width => 2 * width
+    3 * (width => 2 * (width
     says: for width=2, d_ff=3
-    Then SwiGLU has half as many weights again, and wins for that reason alone.
+    Then SwiGLU has half as many weights again, and may win for that reason alone.
 in floats
     … =>
-        return _is(lambda d_ff, m: math.ceil(2 * d_ff / (3 * m)) * m)(width, d_ff, multiple_of)
+        return width == math.ceil(2 * d_ff / (3 * multiple_of)) * multiple_of
     says: Floats have 16 digits
-    `/` loses what is left over of large numbers. Products of whole numbers are exact.
+    `/` rounds long numbers to 16 digits. Products of whole numbers are exact.
 """

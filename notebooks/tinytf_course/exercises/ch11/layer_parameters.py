@@ -1,9 +1,14 @@
 """11.2 count a layer (★☆☆, 8 minutes)
 
 Write `my_layer_parameters(d_model, d_ff, cross_attention=False)`, which returns the number of
-parameters of one encoder layer or, with `cross_attention`, of one decoder layer. Every linear layer
-has a bias, and every sublayer has a LayerNorm with a gain and a bias per feature. A decoder layer
-has a second attention, which is a sublayer of its own.
+parameters of one encoder layer or, with `cross_attention`, of one decoder layer.
+
+<details><summary>The rule in detail</summary>
+
+Every linear layer has a bias, and every sublayer has a LayerNorm with a gain and a bias per
+feature. A decoder layer has a second attention, which is a sublayer of its own.
+
+</details>
 
 Hint: Attention has four linear layers: query, key, value and output. Their sizes don't depend on
 the number of heads.
@@ -64,78 +69,47 @@ def test_paper(answer):
     same(got, 44_138_496, "for 6 layers of each, d_model=512, d_ff=2048", tolerance=0)
 
 
-def _counted(matrices=4, biases=True, norms=True, feed_forwards="one"):
-    def count(d_model, d_ff, cross_attention=False):
-        a = 2 if cross_attention else 1
-        attention = matrices * (d_model * d_model + (d_model if biases else 0))
-        ffn = 2 * d_model * d_ff + (d_ff + d_model if biases else 0)
-        f = a if feed_forwards == "each" else 1
-        n = {"one": 1, "two": 2, True: a + 1, False: 0}[norms]
-        return a * attention + f * ffn + n * 2 * d_model
-
-    return count
-
-
 MISTAKES = r"""
 output map forgotten
-    … =>
-        return _counted(matrices=3)(d_model, d_ff, cross_attention)
+    4 * => 3 *
     says: you get 43, expected 49
-    After the heads are joined, w_o mixes them: a fourth d_model x d_model matrix.
+    After the heads are joined, `w_o` mixes them: a fourth matrix of d_model × d_model.
 biases forgotten
-    … =>
-        return _counted(biases=False)(d_model, d_ff, cross_attention)
+    (d_model * d_model + d_model) => d_model * d_model
+    d_ff + d_ff + d_ff * d_model + d_model => d_ff + d_ff * d_model
     says: you get 36, expected 49
-    Here every linear map has a bias. (Llama's have none; read before you count.)
+    Here every linear layer has a bias. (Llama's have none; read before you count.)
 norms forgotten
-    … =>
-        return _counted(norms=False)(d_model, d_ff, cross_attention)
+     + (attentions + 1) * 2 * d_model =>
     says: you get 41, expected 49
-    They are few, but a checkpoint with them missing does not load.
+    They are few, but a checkpoint without them does not load.
 one norm
-    … =>
-        return _counted(norms="one")(d_model, d_ff, cross_attention)
+    (attentions + 1) * 2 => 2
     says: you get 45, expected 49
     Each sublayer has a norm of its own: two in an encoder layer, three in a decoder's.
 the attention's biases forgotten
-    … =>
-        return (
-            my_layer_parameters(d_model, d_ff, cross_attention)
-            - (8 if cross_attention else 4) * d_model
-        )
+    d_model * d_model + d_model => d_model * d_model
     says: you get 61, expected 77
-    Query, key, value and output are linear maps, and here each has a bias.
+    Query, key, value and output are linear layers, and here each has a bias.
 norms without a bias
-    … =>
-        return (
-            my_layer_parameters(d_model, d_ff, cross_attention)
-            - (3 if cross_attention else 2) * d_model
-        )
+    * 2 * d_model => * d_model
     says: you get 71, expected 77
     A LayerNorm has a gain and a bias for each feature.
 two norms, always
-    … =>
-        return _counted(norms="two")(d_model, d_ff, cross_attention)
+    (attentions + 1) * 2 => 2 * 2
     says: you get 73, expected 77
-    Each sublayer has a norm, and a decoder's layer has three sublayers.
+    Each sublayer has a norm, and a decoder layer has three sublayers.
 a network after every attention
-    … =>
-        return _counted(feed_forwards="each")(d_model, d_ff, cross_attention)
+    attention + feed_forward => (attention + feed_forward)
     says: there is still one feed-forward network
-    A decoder layer has two attentions and one feed-forward network, which comes last. One
-    tutorial says there is one after every attention.
+    A decoder layer has two attentions and one feed-forward network, which comes last. In one
+    tutorial there is one after every attention.
 cross-attention ignored
-    … =>
-        return _counted()(d_model, d_ff)
+    2 if cross_attention else 1 => 1
     says: you get 49, expected 77
-    The decoder's layer attends twice: to its own words and to the memory.
+    A decoder layer attends twice: to its own words and to the memory.
 d_ff is 4 d_model
-    … =>
-        return (
-                                                         my_layer_parameters(
-                d_model, 4 * d_model, cross_attention
-            )
-        )
+    d_ff + d_ff + d_ff * d_model => 4 * d_model + 4 * d_model + 4 * d_model * d_model
     says: for d_model=1, d_ff=1, you get 25, expected 16
-    In the paper it is; but `d_ff` is an argument.
+    In the paper it is, but `d_ff` is an argument.
 """

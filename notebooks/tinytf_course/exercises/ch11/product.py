@@ -2,9 +2,14 @@
 
 Write `my_product(d_model, i, j, k)`, which returns weights `(w_1, w_3, w_2)` for `SwiGLU(d_model,
 2)`, a network with two units. Feature k of its output has to be feature i of the input times
-feature j, and every other feature 0. The shapes are those of `nn.Linear`, (out, in): `w_1` and
-`w_3` are `(2, d_model)`, and `w_2` is `(d_model, 2)`. The indices i, j and k may be equal. Any
-weights that do this are right.
+feature j, and every other feature 0.
+
+<details><summary>The rule in detail</summary>
+
+The shapes are those of `nn.Linear`, (out, in): `w_1` and `w_3` are `(2, d_model)`, and `w_2` is
+`(d_model, 2)`. The indices i, j and k may be equal. Any weights that do this are right.
+
+</details>
 
 Hint: Let feature i be the gate of one unit and its negative the gate of the other. What should both
 units let pass, and how must `w_2` combine them?
@@ -14,8 +19,8 @@ import torch
 from torch.nn import functional as F
 
 from tinytf_course.evidence import record
-from tinytf_course.expect import expect, numbers, same, short
-from tinytf_course.words import described, dtype_name
+from tinytf_course.exercises.ch11._shared import shaped, weights_of
+from tinytf_course.expect import numbers, same, short
 
 
 def my_product(d_model, i, j, k):
@@ -31,23 +36,16 @@ def my_product(d_model, i, j, k):
     return w_1, w_3, w_2
 
 
+_NAMES = ("w_1", "w_3", "w_2")
+
+
 def _run(answer, x, *places):
     """What the network makes of x with the answer's weights, in float64."""
-    where = f"for d_model={x.size(1)}, i={places[0]}, j={places[1]}, k={places[2]}"
-    weights = answer(x.size(1), *places)
-    three = isinstance(weights, tuple | list) and len(weights) == 3
-    expect(three, f"{where}, return three weights, `(w_1, w_3, w_2)`")
-    for name, w in zip(("w_1", "w_3", "w_2"), weights):
-        kind = f"{where}, `{name}` is {described(w)}, expected a tensor"
-        expect(isinstance(w, torch.Tensor), kind)
-        kind = f"{where}, `{name}` is in {dtype_name(w)}, expected float32 or float64"
-        expect(w.dtype in (torch.float32, torch.float64), kind)
-    w_1, w_3, w_2 = (w.detach().cpu() for w in weights)
     c = x.size(1)
-    for name, w, shape in (("w_1", w_1, (2, c)), ("w_3", w_3, (2, c)), ("w_2", w_2, (c, 2))):
-        message = f"{where}, `{name}` has shape {tuple(w.shape)}, expected {shape}: (out, in)"
-        expect(tuple(w.shape) == shape, message)
-    w_1, w_3, w_2 = (w.double() for w in (w_1, w_3, w_2))
+    where = f"for d_model={c}, i={places[0]}, j={places[1]}, k={places[2]}"
+    weights = weights_of(answer(c, *places), _NAMES, where)
+    shaped(weights, _NAMES, ((2, c), (2, c), (c, 2)), where, ": (out, in)")
+    w_1, w_3, w_2 = weights
     out = F.linear(F.silu(F.linear(x, w_1)) * F.linear(x, w_3), w_2)
     record(out)
     return out, where
@@ -92,86 +90,50 @@ def test_far_and_near(answer):
         same(out[:, 0] / (x[:, i] * x[:, j]), [1.0, 1.0], where, 1e-5, note)
 
 
-def _wired(gates=(1.0, -1.0), passing=(1.0, 1.0), back=(1.0, -1.0)):
-    def answer(d_model, i, j, k):
-        w_1, w_3, w_2 = torch.zeros(2, d_model), torch.zeros(2, d_model), torch.zeros(d_model, 2)
-        w_1[:, i], w_3[:, j] = torch.tensor(gates), torch.tensor(passing)
-        w_2[k] = torch.tensor(back)
-        return w_1, w_3, w_2
-
-    return answer
-
-
 MISTAKES = r"""
 one unit
-    … =>
-        return _wired(gates=(1.0, 0.0))(d_model, i, j, k)
+    w_1[0, i], w_1[1, i] = 1.0, -1.0 => w_1[0, i] = 1.0
     says: you get [[8.573]]
-    silu(3) is 2.86, a little less than 3. The second unit, turned round, has what is missing.
+    silu(3) is 2.86, a little less than 3. The second unit, whose gate is −x_i, has what is
+    missing.
 the units added
-    … =>
-        return _wired(back=(1.0, 1.0))(d_model, i, j, k)
+    w_2[k, 1] = 1.0, -1.0 => w_2[k, 1] = 1.0, 1.0
     says: you get [[8.146]]
-    silu(z) + silu(-z) is not z, but near to its size without the sign. It takes the difference.
+    silu(z) + silu(−z) is close to |z|, so the sign is lost. It takes the difference, which is
+    z.
 neither gate turned round
-    … =>
-        return _wired(gates=(1.0, 1.0))(d_model, i, j, k)
+    w_1[1, i] = 1.0, -1.0 => w_1[1, i] = 1.0, 1.0
     says: you get [[0]], expected [[9]]
-    Two units that do the same, one less the other, are nothing: one gate must look at -x_i.
+    Two units that do the same cancel if one is subtracted from the other: one gate must be
+    −x_i.
 half of each
-    … =>
-        return _wired(back=(0.5, -0.5))(d_model, i, j, k)
+    w_2[k, 1] = 1.0, -1.0 => w_2[k, 1] = 0.5, -0.5
     says: you get [[4.5]]
-    silu(z) - silu(-z) is z already; no mean is taken.
+    silu(z) − silu(−z) is z already; no mean is taken.
 the gate's feature passes
-    … =>
-        return my_product(d_model, i, i, k)
+    w_3[:, j] => w_3[:, i]
     says: Feature 0 is 2, feature 1 3
-    That is the square of feature i. Feature j is what must pass.
+    That is the square of feature i. Feature j is what the gate has to let through.
 written where it was read
-    … =>
-        return my_product(d_model, i, j, i)
+    w_2[k, 0], w_2[k, 1] => w_2[i, 0], w_2[i, 1]
     says: for d_model=3, i=0, j=1, k=2
     Row k of w_2 writes feature k.
 written everywhere
-    … =>
-        w_1, w_3, _ = my_product(d_model, i, j, k)
-        return w_1, w_3, torch.tensor([[1.0, -1.0]] * d_model)
+    w_2[k, 0], w_2[k, 1] => w_2[:, 0], w_2[:, 1]
     says: you get [[6, 6]]
     Every row of w_2 writes a feature, and all but row k must write 0.
 transposed
-    … =>
-        return tuple(w.T for w in my_product(d_model, i, j, k))
+    return w_1, w_3, w_2 => return w_1.T, w_3.T, w_2.T
     says: (out, in)
-    `nn.Linear` keeps its matrix as (out, in): a unit is a row of w_1 and w_3, and a column of
+    `nn.Linear` stores its matrix as (out, in): a unit is a row of w_1 and w_3, and a column of
     w_2.
 in the order of their numbers
-    … =>
-        return (
-                                     (
-                (w := my_product(d_model, i, j, k))[0],
-                w[2],
-                w[1],
-            )
-        )
+    return w_1, w_3, w_2 => return w_1, w_2, w_3
     says: `w_3` has shape (1, 2), expected (2, 1)
     The order is (w_1, w_3, w_2): the two ways in, then the way back.
 small gates, as if silu were straight
-    … =>
-        return (
-                                     (
-                (w := _wired(gates=(0.001, 0.0))(d_model, i, j, k))[0],
-                w[1],
-                2000 * w[2],
-            )
-        )
+    w_1[0, i], w_1[1, i] = 1.0, -1.0 => w_1[0, i] = 0.001
+    w_2[k, 0], w_2[k, 1] = 1.0, -1.0 => w_2[k, 0] = 2000.0
     says: you get [[9.014]]
-    Near 0 silu is about z / 2, but only near 0.
-"""
-
-HARMLESS = r"""
-… => ….detach()…
-    weights that are written down carry no gradient
-… => ….float()…
-    zeros are float32 already
+    Near 0, silu(z) is about z / 2, but only near 0.
 """

@@ -124,78 +124,58 @@ def test_layer_gradients(answer):
 
 MISTAKES = r"""
 the caller's x changed
-    … =>
-        if norm_first:
-            x += attend(norm_1(x))
-            return x + think(norm_2(x))
+    y = x + attend(norm_1(x)) =>
+        x += attend(norm_1(x))
+        y = x
+    y = norm_1(x + attend(x)) =>
         x += attend(x)
-        x = norm_1(x)
-        return norm_2(x + think(x))
+        y = norm_1(x)
     says: changes the caller's `x`
     `x += ...` writes into the tensor that the layer was given, which others still read. `x = x
     + ...` makes a new one.
 the norm inside the sum
-    … =>
-        if norm_first:
-            return my_encoder_layer(x, attend, think, norm_1, norm_2, norm_first)
-        y = x + norm_1(attend(x))
-        return y + norm_2(think(y))
+    norm_1(x + attend(x)) => x + norm_1(attend(x))
+    norm_2(y + think(y)) => y + norm_2(think(y))
     says: Post-LN is norm(x + f(x))
-    x + norm(f(x)) normalises what the sublayer says; the paper normalises the sum.
+    x + norm(f(x)) normalises the sublayer's output; the paper normalises the sum.
 the stream normalised
-    … =>
-        if not norm_first:
-            return my_encoder_layer(x, attend, think, norm_1, norm_2, norm_first)
+    y = x + attend(norm_1(x)) =>
         y = norm_1(x)
         y = norm_2(y + attend(y))
-        return y + think(y)
+    think(norm_2(y)) => think(y)
     says: The stream itself is not normalised
-    Pre-LN normalises what the sublayer reads, and adds what it says to x as it was. After `x =
+    Pre-LN normalises what the sublayer reads, and adds its output to x as it was. After `x =
     norm(x)` there is no unnormalised stream left to add to.
 no residual
-    … =>
-        if norm_first:
-            return think(norm_2(attend(norm_1(x))))
-        return norm_2(think(norm_1(attend(x))))
+    y = x + => y =
+    return y + => return
+    norm_1(x + => norm_1(
+    norm_2(y + => norm_2(
     says: Post-LN is norm(x + f(x))
     Each sublayer's output is added to its input.
 both sublayers read the input
-    … =>
-        if norm_first:
-            return x + attend(norm_1(x)) + think(norm_2(x))
-        return norm_2(norm_1(x + attend(x)) + think(x))
+    think(norm_2(y)) => think(norm_2(x))
+    think(y) => think(x)
     says: Pre-LN is x + f(norm(x))
     The feed-forward network reads what attention has brought in. (Side by side they are another
     layer, which some models use.)
 the second residual from the start
-    … =>
-        if norm_first:
-            return x + think(norm_2(x + attend(norm_1(x))))
-        return norm_2(x + think(norm_1(x + attend(x))))
+    return y + => return x +
+    norm_2(y + => norm_2(x +
     says: Pre-LN is x + f(norm(x))
-    The second block adds to what the first one handed on, not to the layer's input.
+    The second block adds to the output of the first one, not to the layer's input.
 one norm used twice
-    … =>
-        return (
-                                                                 my_encoder_layer(
-                x, attend, think, norm_1, norm_1, norm_first
-            )
-        )
+    think(norm_2 => think(norm_1
+    return norm_2 => return norm_1
     says: Post-LN is norm(x + f(x))
     Each block has a norm of its own, with its own gain and bias.
 the two layers exchanged
-    … =>
-        return my_encoder_layer(x, attend, think, norm_1, norm_2, not norm_first)
+    if norm_first: => if not norm_first:
     says: Post-LN is norm(x + f(x))
-    `norm_first` says that the norm comes first: true is Pre-LN. Here it is Post-LN, and the
+    `norm_first` means that the norm comes first: true is Pre-LN. Here it is Post-LN, and the
     other way round.
 Post-LN whatever is asked
-    … =>
-        return (
-                                                                 my_encoder_layer(
-                x, attend, think, norm_1, norm_2, False
-            )
-        )
+    if norm_first: => if False:
     says: Pre-LN is x + f(norm(x))
     `norm_first` changes nothing here. One tutorial has two classes, one called PreLN, with the
     same `forward`.

@@ -7,9 +7,12 @@ that no two are initialised equal.
 Hint: Call `make_layer` once per layer, inside a list comprehension.
 """
 
+import copy  # noqa: F401 (two mistakes use it)
+
 import torch
 from torch import nn
 
+from tinytf_course.evidence import record
 from tinytf_course.expect import expect
 from tinytf_course.grading import hint
 from tinytf_course.words import described
@@ -89,6 +92,8 @@ def test_all_made(answer):
         make_layer, made, weights = _maker(dtype=dtype)
         layers = list(answer(make_layer, 3))
         where = "for num_layers=3"
+        record([[layer is one for one in made] for layer in layers])
+        record([[torch.equal(layer.weight, start) for start in weights] for layer in layers])
         expect(len(made) == 3, f"{where}, make_layer is called {len(made)} times, expected 3")
         for i, layer in enumerate(layers):
             at = [j for j in range(3) if made[j] is layer]
@@ -112,54 +117,40 @@ copies with noise
     A little noise makes copies unequal and leaves them alike: all begin as one layer. Make each
     by itself.
 the same random numbers every time
-    … =>
+    return =>
         torch.manual_seed(0)
-        return my_layers(make_layer, num_layers)
+        return
     says: called twice, a layer starts with equal weights
-    A seed set in here makes every stack start alike, encoder and decoder too, and sets back the
-    caller's random numbers. A seed is set once, by whoever runs the program.
+    A seed set in here makes every stack start alike, encoder and decoder too, and resets the
+    caller's random numbers. A seed is set once, at the start of a program.
 frozen layers
-    … =>
-        return my_layers(make_layer, num_layers).requires_grad_(False)
+    range(num_layers)]) => range(num_layers)]).requires_grad_(False)
     says: layer 0 is frozen
-    `requires_grad_(False)` is for models that are done with learning. These begin.
+    `requires_grad_(False)` is for models that have finished learning. These are about to begin.
 layers in eval mode
-    … =>
-        return my_layers(make_layer, num_layers).eval()
+    range(num_layers)]) => range(num_layers)]).eval()
     says: layer 0 is in the mode of `eval()`
-    A model begins in training, with its dropout. `eval()` is for its use.
+    A model begins in training mode, with its dropout. `eval()` is for its use.
 one layer, four times
-    … =>
-        return nn.ModuleList([make_layer()] * num_layers)
+    [make_layer() for _ in range(num_layers)] => [make_layer()] * num_layers
     says: the model has 12 parameters
     `[layer] * n` holds one layer n times. It runs, and trains one layer's weights; ALBERT does
     so on purpose.
 copies of one layer
-    … =>
-        return (
-                                           nn.ModuleList(
-                [copy.deepcopy(layer) for layer in [make_layer()] * num_layers]
-            )
-        )
+    make_layer() for _ in range(num_layers) =>
+        copy.deepcopy(one) for one in [make_layer()] * num_layers
     says: layers 0 and 1 start with equal weights
     Copies have weights of their own, which start equal. `nn.TransformerEncoder` does this.
 a plain list
-    … =>
-        return [make_layer() for _ in range(num_layers)]
+    nn.ModuleList( => (
     says: the model has 0 parameters
     A module does not look into Python lists: the optimiser would never see these layers.
 makers instead of layers
-    … =>
-        return [make_layer] * num_layers
+    nn.ModuleList([make_layer() for _ in range(num_layers)]) => [make_layer] * num_layers
     says: an entry is a function, expected a layer
     `make_layer` is the function; `make_layer()` is a layer.
 one too few
-    … =>
-        return (
-                                           nn.ModuleList(
-                [make_layer() for _ in range(1, num_layers)]
-            )
-        )
+    range(num_layers) => range(1, num_layers)
     says: there are 3 layers
     `range(1, n)` has n - 1 numbers.
 """

@@ -1,13 +1,17 @@
 """12.3 hidden, swapped, kept (★★☆, 10 minutes)
 
-Write `my_masked(ids, drawn, fate, words, mask_id)`, which masks a batch of ids by BERT's rule. The
-random numbers are passed in: `drawn` decides which words are chosen and `fate` what happens to
-each, and `words` holds the random replacements. Return the encoder's input and its targets: the
-original id where a word was chosen, and everywhere else -100, which `F.cross_entropy` ignores.
+Write `my_masked(ids, drawn, fate, words, mask_id)`, which masks a batch of ids by BERT's rule: it
+returns the encoder's input and its targets. The random numbers are passed in: `drawn` decides which
+words are chosen and `fate` what happens to each, and `words` holds the random replacements.
 
-Hint: The rule in detail: words are the ids from 3 upwards. A word is chosen if its `drawn` is below
-0.15. It becomes `mask_id` if its `fate` is below 0.8, its entry in `words` if `fate` is at least
-0.8 but below 0.9, and stays as it is otherwise.
+<details><summary>The rule in detail</summary>
+
+Words are the ids from 3 upwards. A word is chosen if its number in `drawn` is below 0.15. It
+becomes `mask_id` if its `fate` is below 0.8, its entry in `words` if `fate` is at least 0.8 but
+below 0.9, and stays as it is otherwise. The target is the original id where a word was chosen, and
+everywhere else -100, which `F.cross_entropy` ignores.
+
+</details>
 
 Hint: Use `torch.where(condition, words, ids)` and `masked_fill`. The order in which you apply them
 matters.
@@ -145,122 +149,74 @@ def _masks(ids, drawn, fate):
 
 MISTAKES = r"""
 the batch overwritten
-    … =>
-        chosen, hidden, swapped = _masks(ids, drawn, fate)
-        say = ids.masked_fill(~chosen, -100)
-        ids[hidden] = mask_id
+    read = torch.where(chosen & (fate < 0.9), words, ids) =>
+        targets, swapped = ids.masked_fill(~chosen, -100), chosen & (fate < 0.9)
         ids[swapped] = words[swapped]
-        return ids, say
+    read = read.masked_fill(chosen & (fate < 0.8), mask_id) => ids[chosen & (fate < 0.8)] = mask_id
+    return read, ids.masked_fill(~chosen, -100) => return ids, targets
     says: changes the caller's `ids`
-    The next epoch would read a sentence that is hidden already, and have to say <mask>. Work on
-    a copy: `ids.clone()`, or `torch.where`.
+    The next epoch would read a sentence that is hidden already, with <mask> as its target. Work
+    on a copy: `ids.clone()`, or `torch.where`.
 padding and <eos> chosen
-    … =>
-        chosen = drawn < 0.15
-        read = torch.where(chosen & (fate < 0.9), words, ids)
-        return read.masked_fill(chosen & (fate < 0.8), mask_id), ids.masked_fill(~chosen, -100)
+     & (ids >= 3) =>
     says: 0, 1 and 2 are <pad>, <bos> and <eos>
     Then the model learns to fill in padding, and its loss looks better than it is.
 a table on the CPU
-    … =>
-        chosen, _, _ = _masks(ids, drawn, fate)
-        read, _ = my_masked(ids, drawn, fate, words, mask_id)
-        return read, torch.where(chosen, ids, torch.full(ids.shape, -100))
+    ids.masked_fill(~chosen, -100) => torch.where(chosen, ids, torch.full(ids.shape, -100))
     says: on another device than the CPU
     `torch.full(...)` is on the CPU, wherever `ids` is: give it `device=ids.device`, or use
     `masked_fill`, which needs no table.
 all chosen words hidden
-    … =>
-        chosen, _, _ = _masks(ids, drawn, fate)
-        return ids.masked_fill(chosen, mask_id), ids.masked_fill(~chosen, -100)
+    chosen & (fate < 0.8) => chosen
     says: Below 0.8 it is hidden
-    Then what it reads at a visible word is always right, and it need not think about visible
-    words at all, the only ones there are once training is over.
+    Then every visible word is right, and the model need not think about visible words at all.
+    Once training is over, there are no others.
 only the hidden ones count
-    … =>
-        read, _ = my_masked(ids, drawn, fate, words, mask_id)
-        return read, ids.masked_fill(read != mask_id, -100)
+    ~chosen => read != mask_id
     says: The loss counts where a word was chosen
-    Swapped and kept words have to be said too: that is why they were chosen.
+    Swapped and kept words have to be predicted too: that is why they were chosen.
 the swap overwrites the mask
-    … =>
-        chosen, hidden, _ = _masks(ids, drawn, fate)
-        read = ids.masked_fill(hidden, mask_id)
-        return torch.where(chosen & (fate < 0.9), words, read), ids.masked_fill(~chosen, -100)
+    read = torch.where(chosen & (fate < 0.9), words, ids) =>
+    read = read.masked_fill(chosen & (fate < 0.8), mask_id) =>
+        read = ids.masked_fill(chosen & (fate < 0.8), mask_id)
+        read = torch.where(chosen & (fate < 0.9), words, read)
     says: Below 0.8 it is hidden
-    fate < 0.9 holds for the hidden ones as well, and the later write wins: nothing is hidden
+    fate < 0.9 holds for the hidden words as well, and the later write wins: nothing is hidden
     any more.
 it says what it reads
-    … =>
-        read, _ = my_masked(ids, drawn, fate, words, mask_id)
-        chosen, _, _ = _masks(ids, drawn, fate)
-        return read, read.masked_fill(~chosen, -100)
+    ids.masked_fill => read.masked_fill
     says: The loss counts where a word was chosen
-    What it must say comes from the sentence before masking. This model learns to say <mask>.
+    The targets come from the sentence before masking. This model learns to predict <mask>.
 every word counts
-    … =>
-        return (
-                                                     (
-                my_masked(ids, drawn, fate, words, mask_id)[0],
-                ids,
-            )
-        )
+    ids.masked_fill(~chosen, -100) => ids
     says: The loss counts where a word was chosen
-    A word that stands there to be read teaches copying, and there are six of them for each
+    A word that can be read at its own place teaches copying, and there are six of them for each
     chosen one.
 the loss only where something changed
-    … =>
-        read, _ = my_masked(ids, drawn, fate, words, mask_id)
-        return read, ids.masked_fill(read == ids, -100)
+    ~chosen => read == ids
     says: The loss counts where a word was chosen
-    `read != ids` leaves out the chosen words that stay, and the loss must count them: otherwise
-    a word that is read would never have to be said.
+    `read == ids` holds for the chosen words that stay, and the loss must count them: otherwise
+    a word that can be read would never have to be predicted.
 0 where nothing is asked
-    … =>
-        return (
-                                                     (
-                my_masked(ids, drawn, fate, words, mask_id)[0],
-                my_masked(ids, drawn, fate, words, mask_id)[1].clamp(min=0),
-            )
-        )
+    -100) => 0)
     says: The loss counts where a word was chosen
-    `F.cross_entropy` leaves out -100. 0 is <pad>, and the model would learn to say it.
+    `F.cross_entropy` leaves out -100. 0 is <pad>, and the model would learn to predict it.
 the two outputs changed round
-    … =>
-        return (
-                                                     my_masked(ids, drawn, fate, words, mask_id)[
-                ::-1
-            ]
-        )
+    return read, ids.masked_fill(~chosen, -100) => return ids.masked_fill(~chosen, -100), read
     says: Below 0.8 it is hidden
-    First what is read, then what is to be said.
+    First what the encoder reads, then the targets.
 the first word left out
-    … =>
-        return (
-                                                     my_masked(
-                ids, torch.where(ids > 3, drawn, 1.0), fate, words, mask_id
-            )
-        )
+    ids >= 3 => ids > 3
     says: for the id 3 with
     Words are the ids from 3 on: `ids >= 3`.
 the ends counted in
-    … =>
-        chosen = (drawn <= 0.15) & (ids >= 3)
-        read = torch.where(chosen & (fate <= 0.9), words, ids)
-        read = read.masked_fill(chosen & (fate <= 0.8), mask_id)
-        return read, ids.masked_fill(~chosen, -100)
+    drawn < => drawn <=
+    fate < 0.9 => fate <= 0.9
+    fate < 0.8 => fate <= 0.8
     says: fate=0.80
-    `below` leaves the number itself out: `<`, not `<=`.
+    A number that is 0.15 itself is not below 0.15: `<`, not `<=`.
 the id of <mask> written out
-    … =>
-        return my_masked(ids, drawn, fate, words, 10)
+    (fate < 0.8), mask_id => (fate < 0.8), 10
     says: Here mask_id=20
     Another vocabulary has another <mask>: use `mask_id`.
-"""
-
-HARMLESS = r"""
-… => ….detach()…
-    ids and masks carry no gradient
-… => …(ids.float() >= 3)
-    small ids are the same in float32
 """

@@ -2,7 +2,7 @@
 
 Write `my_decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norms)`, the
 Pre-LN decoder layer of the drawing. Its parts are given as functions: `self_attention(y)` has its
-mask already, and `cross_attention(y, memory)` takes the queries first. `norms` holds three
+mask already, `cross_attention(y, memory)` takes the queries first, and `norms` holds three
 functions, one for each sublayer.
 
 Hint: It takes three lines, each of the form `x = x + sublayer(norm(x))`.
@@ -156,100 +156,71 @@ def test_layer_gradients(answer):
     gradients(answer, _in_a_loop, X_IN, MEMORY, *parts, where=_SMALL)
 
 
-def _ordered(norms=(0, 1, 2), cross_first=False, ffns=1, memory=None, post=False, normed=False):
-    def layer(x, source, self_attention, cross_attention, feed_forward, n):
-        def add(x, norm, sublayer):
-            if post:
-                return n[norm](x + sublayer(x))
-            y = n[norm](x)
-            return (y if normed else x) + sublayer(y)
-
-        def cross(y):
-            return cross_attention(y, memory(source, n) if memory else source)
-
-        first, second = (cross, self_attention) if cross_first else (self_attention, cross)
-        x = add(x, norms[0], first)
-        if ffns == 2:
-            x = add(x, norms[2], feed_forward)
-        return add(add(x, norms[1], second), norms[2], feed_forward)
-
-    return layer
-
-
 MISTAKES = r"""
 the caller's x changed
-    … =>
-        x += self_attention(norms[0](x))
-        x = x + cross_attention(norms[1](x), memory)
-        return x + feed_forward(norms[2](x))
+    x = x + self_attention => x += self_attention
     says: changes the caller's `x`
     `x += ...` writes into the tensor that the layer was given, which others still read. `x = x
     + ...` makes a new one.
 post-norm
-    … =>
-        return _ordered(post=True)(x, memory, self_attention, cross_attention, feed_forward, norms)
+    x + self_attention(norms[0](x)) => norms[0](x + self_attention(x))
+    x + cross_attention(norms[1](x), memory) => norms[1](x + cross_attention(x, memory))
+    x + feed_forward(norms[2](x)) => norms[2](x + feed_forward(x))
     says: The residual carries x itself
-    `norm(x + sublayer(x))` is the paper's own way; this chapter's Pre-LN layer leaves the
+    `norm(x + sublayer(x))` is the order in the paper; this chapter's Pre-LN layer leaves the
     stream alone.
 cross-attention first
-    … =>
-        return _ordered(cross_first=True, norms=(1, 0, 2))(x, memory, self_attention, cross_attention, feed_forward, norms)
-    says: each added to the stream
-    First the decoder gathers what it has written, then its queries go to the source.
-the two attentions side by side
-    … =>
-        attended = self_attention(norms[0](x)) + cross_attention(norms[1](x), memory)
-        x = x + attended
-        return x + feed_forward(norms[2](x))
-    says: each added to the stream
-    Cross-attention's query has to hold what self-attention found; here it comes before.
-cross-attention and feed-forward network side by side
-    … =>
+    x = x + self_attention(norms[0](x)) =>
+    x = x + cross_attention(norms[1](x), memory) =>
+        x = x + cross_attention(norms[1](x), memory)
         x = x + self_attention(norms[0](x))
-        return x + cross_attention(norms[1](x), memory) + feed_forward(norms[2](x))
+    says: each added to the stream
+    First the decoder gathers what it has written, then its queries read the source.
+the two attentions side by side
+    x = x + self_attention => found = self_attention
+    x + cross_attention => x + found + cross_attention
+    says: each added to the stream
+    Cross-attention's query has to hold what self-attention found; here it is computed before.
+cross-attention and feed-forward network side by side
+    x = x + cross_attention => found = cross_attention
+    return x + => return x + found +
     says: what feed_forward is given
     The feed-forward network works on what cross-attention has brought; here it does not see it.
 the last residual from the beginning
-    … =>
-        a = x + self_attention(norms[0](x))
-        b = a + cross_attention(norms[1](a), memory)
-        return x + feed_forward(norms[2](b))
+    x = x + self_attention => start, x = x, x + self_attention
+    return x + => return start +
     says: each added to the stream
     Each residual adds to the stream as the sublayer before left it. Adding to the layer's input
-    throws away what the attentions added.
+    discards what the attentions added.
 a feed-forward network after each attention
-    … =>
-        return _ordered(ffns=2)(x, memory, self_attention, cross_attention, feed_forward, norms)
+    x = x + cross_attention =>
+        x = x + feed_forward(norms[2](x))
+        x = x + cross_attention
     says: feed_forward is called 2 times
-    One tutorial says so. A decoder layer has two attentions, and one feed-forward network after
-    both.
+    One tutorial has it so. A decoder layer has two attentions, and one feed-forward network
+    after both.
 two sublayers
-    … =>
-        x = x + self_attention(norms[0](x))
-        return x + feed_forward(norms[2](x))
+    x = x + cross_attention(norms[1](x), memory) =>
     says: cross_attention is called 0 times
     One tutorial counts two. Without cross-attention the decoder can't read the source.
 the normalised x carried on
-    … =>
-        return _ordered(normed=True)(x, memory, self_attention, cross_attention, feed_forward, norms)
+    x + self_attention(norms[0](x)) => (x := norms[0](x)) + self_attention(x)
+    x + cross_attention(norms[1](x), => (x := norms[1](x)) + cross_attention(x,
+    x + feed_forward(norms[2](x)) => (x := norms[2](x)) + feed_forward(x)
     says: The residual carries x itself
     `y + sublayer(y)` with y = norm(x) puts a norm into the stream itself; a well-known course
     has this mistake.
 memory and query swapped
-    … =>
-        x = x + self_attention(norms[0](x))
-        x = x + cross_attention(memory, norms[1](x)).mean(1, keepdim=True)
-        return x + feed_forward(norms[2](x))
+    (norms[1](x), memory) => (memory, norms[1](x)).mean(1, keepdim=True)
     says: the second argument of cross_attention
     Queries come from the decoder, keys and values from the memory.
 memory normalised again
-    … =>
-        return _ordered(memory=lambda source, n: n[1](source))(x, memory, self_attention, cross_attention, feed_forward, norms)
+    (x), memory) => (x), norms[1](memory))
     says: the second argument of cross_attention
-    The encoder has ended in its own norm; the layer's norm belongs to the stream.
+    The encoder has ended in a norm of its own; the layer's norm belongs to the stream.
 one norm for all
-    … =>
-        return _ordered(norms=(0, 0, 0))(x, memory, self_attention, cross_attention, feed_forward, norms)
+    norms[1] => norms[0]
+    norms[2] => norms[0]
     says: for the small example
     Each sublayer has a norm of its own, with a gain and bias of its own.
 """

@@ -1,10 +1,15 @@
 """13.1 shift right (★☆☆, 8 minutes)
 
-Write `my_shift_right(rows, bos, eos, pad)` for a list of lists of word ids, of any lengths. It
-returns two integer tensors of the same shape `(B, T)`: the decoder's input, which is `bos` followed
-by the words, and the labels, which are the words followed by `eos`. Shorter rows are filled with
-`pad` on the right. The `eos` of a row is never in the input, and two or all three of `bos`, `eos`
-and `pad` may have the same id.
+Write `my_shift_right(rows, bos, eos, pad)` for a list of lists of word ids. It returns two integer
+tensors of the same shape `(B, T)`: the decoder's input, which is `bos` followed by the words, and
+the labels, which are the words followed by `eos`.
+
+<details><summary>The rule in detail</summary>
+
+Rows have any lengths, also 0, and shorter ones are filled with `pad` on the right. The `eos` of a
+row is never in the input. Two or all three of `bos`, `eos` and `pad` may have the same id.
+
+</details>
 
 Hint: The input gets `bos` in front, and the labels get `eos` after the last word. The padding comes
 last.
@@ -138,128 +143,76 @@ def _filled(rows, pad):
 
 MISTAKES = r"""
 <eos> in the input of the shorter rows
-    … =>
-        says = _filled([[*row, eos] for row in rows], pad)
-        return torch.cat([torch.full_like(says[:, :1], bos), says[:, :-1]], 1), says
+    return inputs, labels =>
+        inputs = torch.cat([torch.full_like(labels[:, :1], bos), labels[:, :-1]], 1)
+        return inputs, labels
     says: as the input, you get [[1, 7, 8, 9, 8], [1, 5, 6, 2, 0]]
     The labels, shifted by one, have an <eos> in all rows but the longest. After <eos> nothing
     is left to predict, so it is never in the input.
 <eos> in the input as well, and both filled up
-    … =>
-        return (
-                                        (
-                _filled([[bos, *row, eos] for row in rows], pad),
-                _filled([[*row, eos, pad] for row in rows], pad),
-            )
-        )
+    rows)) + 1 => rows)) + 2
+    inputs[b, : len(row) + 1] => inputs[b, : len(row) + 2]
+    [bos, *row] => [bos, *row, eos]
     says: the shapes are (2, 6) and (2, 6)
     After <eos> nothing is left to predict, so it is never in the input: T is the longest row
     plus 1, not plus 2.
 the caller's rows changed
-    … =>
-        reads = _filled([[bos, *row] for row in rows], pad)
-        for row in rows:
-            row.append(eos)
-        return reads, _filled(rows, pad)
+    labels[b, : len(row) + 1] = torch.tensor([*row, eos]) =>
+        row.append(eos)
+        labels[b, : len(row)] = torch.tensor(row)
     says: changes the caller's `rows
     `row.append` writes into the list that was given; the next epoch finds another <eos> in it.
     `[*row, eos]` is a new list.
 not shifted
-    … =>
-        return (
-                                        (
-                _filled([[*row, eos] for row in rows], pad),
-                _filled([[*row, eos] for row in rows], pad),
-            )
-        )
+    [bos, *row] => [*row, eos]
     says: as the input, you get [[7, 8, 9, 8, 2]
-    Each position reads the word that it has to predict. The loss falls to nothing by copying,
+    Each position reads the word that it has to predict. The loss falls to almost 0 by copying,
     no mask prevents it, and at inference the model has nothing to copy.
 shifted the wrong way
-    … =>
-        return (
-                                        (
-                _filled([[*row, eos] for row in rows], pad),
-                _filled([[bos, *row] for row in rows], pad),
-            )
-        )
+    return inputs, labels => return labels, inputs
     says: as the labels, you get [[1, 7, 8, 9, 8]
-    This trains the model to predict the word before the one it reads: to write backwards in
-    time.
+    This trains the model to predict the word before the one it reads: to write backwards.
 <eos> behind the padding
-    … =>
-        return (
-                                        (
-                _filled([[bos, *row] for row in rows], pad),
-                torch.nn.functional.pad(_filled(rows, pad), (0, 1), value=eos),
-            )
-        )
+    [*row, eos] => [*row, pad]
+    return inputs, labels =>
+        labels[:, -1] = eos
+        return inputs, labels
     says: as the labels, you get
-    The end comes right after the last word of each row, or short sentences never learn to stop.
+    The end comes right after the last word of each row. Otherwise short sentences never learn
+    to stop.
 no <eos>
-    … =>
-        return (
-                                        (
-                _filled([[bos, *row] for row in rows], pad),
-                torch.nn.functional.pad(_filled(rows, pad), (0, 1), value=pad),
-            )
-        )
+    [*row, eos] => [*row, pad]
     says: as the labels, you get
-    Nothing teaches the model to end, so alone it writes until it is cut off.
+    Nothing teaches the model to end, so on its own it writes until it is cut off.
 <eos> in the input as well
-    … =>
-        return (
-                                        (
-                _filled([[bos, *row, eos] for row in rows], pad),
-                _filled([[*row, eos] for row in rows], pad),
-            )
-        )
+    inputs = torch.full((len(rows), width), pad) => inputs = torch.full((len(rows), width + 1), pad)
+    inputs[b, : len(row) + 1] => inputs[b, : len(row) + 2]
+    [bos, *row] => [bos, *row, eos]
     says: the shapes are (2, 6) and (2, 5)
     After <eos> nothing is left to predict, so it is never in the input. A mask made from the
     longer one does not fit the shorter: one tutorial crashes here.
 one position too far
-    … =>
-        return (
-                                        (
-                _filled([[bos, bos, *row[:-1]] for row in rows], pad),
-                _filled([[*row, eos] for row in rows], pad),
-            )
-        )
+    [bos, *row] => [bos, bos, *row][: len(row) + 1]
     says: or a word too old
     Each position reads the word before the last one, never the last: shift by one, once.
 not integers
-    … =>
-        return (
-                                        tuple(
-                p.float() for p in my_shift_right(rows, bos, eos, pad)
-            )
-        )
+    return inputs, labels => return inputs.float(), labels.float()
     says: expected integers
-    An embedding looks ids up, and takes integers only. `torch.zeros` makes floats unless told
-    otherwise.
+    An embedding looks up ids, and takes integers only. `torch.zeros` makes floats unless it is
+    given a dtype.
 lists, not tensors
-    … =>
-        return (lambda *arguments: [part.tolist() for part in my_shift_right(*arguments)])(rows, bos, eos, pad)
+    return inputs, labels => return inputs.tolist(), labels.tolist()
     says: expected two tensors
-    The rows are equally long now, and the model takes tensors: `torch.tensor(rows)`.
+    All rows have the same length now, and the model takes tensors: `torch.tensor(rows)`.
 ids fixed
-    … =>
-        return my_shift_right(rows, BOS, EOS, PAD)
+    width = =>
+        bos, eos, pad = 1, 2, 0
+        width =
     says: Here 0 is a word and 5 padding
     The special ids belong to the tokenizer: use the arguments.
 every <eos> made padding
-    … =>
-        length = max(map(len, rows)) + 2
-        whole = torch.tensor([[bos, *row, eos] + [pad] * (length - 2 - len(row)) for row in rows])
-        return whole.masked_fill(whole == eos, pad)[:, :-1], whole[:, 1:]
+    [bos, *row] => [pad if id == eos else id for id in [bos, *row]]
     says: Here 2 is <bos> and <eos>
-    Where <bos> has the same id, it goes, too. Leave <eos> out when the rows are made: the input
-    is <bos> and the words.
-"""
-
-HARMLESS = r"""
-… => ….detach()…
-    ids carry no gradient
-… => …).double()
-    an id below 9 · 10¹⁵ is the same in float64, and is stored as integer
+    Where <bos> has the same id, it is replaced, too. Leave <eos> out when the rows are made:
+    the input is <bos> and the words.
 """
