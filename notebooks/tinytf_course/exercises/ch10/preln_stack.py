@@ -74,27 +74,28 @@ def _norm_shapes(count, width):
 
 
 def _stacked(answer, sublayers, width, dropout=0.0, draw=True):
-    """The answer's module, in evaluation mode; its norms' weights are drawn by their names."""
+    """The answer's module, in evaluation mode, with random weights in its norms."""
     module = answer(sublayers, width, dropout)
     where = f"for a stack of {len(sublayers)} sublayers"
     expect(isinstance(module, nn.Module), f"{where}, you return no `nn.Module`")
-    if draw:
-        shapes = _norm_shapes(len(sublayers), width)
-        own = {name: p for name, p in module.named_parameters() if name in shapes}
-        for name in shapes:
-            expect(name in own, f"{where}, there is no weight `{name}`: is it in a `ModuleList`?")
+    own = dict(module.named_parameters())
+    for seed, name in enumerate(_norm_shapes(len(sublayers), width) if draw else ()):
+        expect(name in own, f"{where}, there is no weight `{name}`: is it in a `ModuleList`?")
         with torch.no_grad():
-            for name, parameter in own.items():
-                seed = sum(ord(letter) * (i + 1) for i, letter in enumerate(name))
-                parameter.copy_(numbers(width, seed=seed, shift=1.0))
+            own[name].copy_(numbers(width, seed=seed + 1, shift=1.0))
     return module.eval()
 
 
 def _called(module, x):
-    """What the module makes of x, which is evidence, too."""
-    out = module(x)
+    """What the module makes of a copy of x, which is evidence, too."""
+    out = module(x.clone())
     record(out.detach().clone() if isinstance(out, torch.Tensor) else out)
     return out
+
+
+def _fits(module, x, sublayers, where, note=""):
+    """Expect the module to make of x what the oracle does with its weights and these sublayers."""
+    same(_called(module, x), _stack_oracle(x, sublayers, module), where, 1e-4, note)
 
 
 def _stack_oracle(x, sublayers, module):
@@ -128,7 +129,7 @@ def test_one_sublayer(answer):
     read = F.layer_norm(STREAM, (3,))
     right = F.layer_norm(STREAM + read**2, (3,))
     where = "for x=[[[1, 2, 6]]] and one sublayer, which squares"
-    same(_called(module, STREAM.clone()), right, where, 1e-4, dtype=True)
+    same(_called(module, STREAM), right, where, 1e-4, dtype=True)
 
 
 @hint("Modules in a plain list are no parts of the module: use `nn.ModuleList([...])`.")
@@ -149,19 +150,16 @@ def test_two_sublayers(answer):
     """each sublayer reads, through its own norm, the stream that the one before it wrote to"""
     sublayers, x = [_linear(3, 1), _linear(3, 4)], numbers(2, 4, 3, seed=1)
     module = _stacked(answer, sublayers, 3)
-    right = _stack_oracle(x, sublayers, module)
-    same(_called(module, x.clone()), right, "for two linear maps, random gains and biases", 1e-4)
+    _fits(module, x, sublayers, "for two linear maps, random gains and biases")
 
 
 def test_any_depth(answer):
     """no sublayer, or three: each is called once"""
     x = numbers(2, 4, 5, seed=2)
-    module = _stacked(answer, [], 5)
-    right = _stack_oracle(x, [], module)
-    same(_called(module, x.clone()), right, "for a stack without sublayers", 1e-4)
+    _fits(_stacked(answer, [], 5), x, [], "for a stack without sublayers")
     sublayers = [_Plus(1.0), _Plus(-3.0), _Plus(2.0)]
     module = _stacked(answer, sublayers, 5)
-    got = _called(module, x.clone())
+    got = _called(module, x)
     counts = [part.count for part in sublayers]
     expect(counts == [1, 1, 1], f"three sublayers are called {counts} times, expected once each")
     right = _stack_oracle(x, sublayers, module)
@@ -173,8 +171,7 @@ def test_dropped(answer):
     x, sublayers = numbers(2, 4, 3, seed=3), [_linear(3, 1), _linear(3, 4)]
     module = _stacked(answer, sublayers, 3, dropout=1.0).train()
     note = "Nothing is added, and only the last norm acts."
-    right = _stack_oracle(x, [], module)
-    same(_called(module, x.clone()), right, "in training, with dropout=1.0", 1e-4, note)
+    _fits(module, x, [], "in training, with dropout=1.0", note)
     many = numbers(40, 50, 3, seed=5)
     added = _added(_stacked(answer, [_Plus(7.0)], 3, dropout=0.25, draw=False), many)
     kept, where = added.abs() >= 1e-4, "in training, with dropout=0.25,"
@@ -192,13 +189,11 @@ def test_not_in_use(answer):
     """in evaluation mode nothing is dropped; dropout is 0.1 unless it is given"""
     sublayers, x = [_linear(3, 1)], numbers(2, 4, 3, seed=4)
     module = _stacked(answer, sublayers, 3, dropout=0.9)
-    right = _stack_oracle(x, sublayers, module)
-    same(_called(module, x.clone()), right, "with dropout=0.9, after .eval()", 1e-4)
-    off = (_added(answer([_Plus(7.0)], 3), numbers(40, 50, 3, seed=5)).abs() < 1e-4).float()
-    message = (
-        f"in training, with no dropout given, a share of {off.mean():.2f} of what is added is 0"
-    )
-    expect(abs(off.mean() - 0.1) < 0.02, f"{message}, expected 0.1")
+    _fits(module, x, sublayers, "with dropout=0.9, after .eval()")
+    added = _added(answer([_Plus(7.0)], 3), numbers(40, 50, 3, seed=5))
+    off, where = (added.abs() < 1e-4).float().mean().item(), "in training, with no dropout given,"
+    message = f"{where} a share of {off:.2f} of what is added is 0, expected 0.1"
+    expect(abs(off - 0.1) < 0.02, message)
 
 
 def test_stream_kept(answer):
@@ -320,9 +315,4 @@ cut off from the graph
     says: no gradient reaches `x`
     The numbers are right, but nothing below the stack would learn: leave `detach`, `.data` and
     `no_grad` out of it.
-"""
-
-HARMLESS = r"""
-self.final_norm = … => ….float()
-    a new LayerNorm is in float32
 """
