@@ -238,6 +238,7 @@ def diagnose(exercise, verdicts):
         return None
     seen = {verdict.says: verdict for verdict in verdicts}
     held = {verdict.says for verdict in verdicts if verdict.found is None}
+    held |= {UNTOUCHED} if len(verdicts) == len(exercise.tests) else set()
     failures = [[v for v in its if v.found is not None] for its in _mistakes(exercise)]
     pairs = zip(exercise.wrong, failures, strict=True)
     possible = [(wrong, its) for wrong, its in pairs if held.isdisjoint(v.says for v in its)]

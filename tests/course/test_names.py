@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tinytf.text.merges import apply_merges
-from tinytf_course.check import Verdict, diagnose, grade
+from tinytf_course.check import UNTOUCHED, Verdict, diagnose, grade
 from tinytf_course.grading import exercises
 
 
@@ -205,7 +205,9 @@ def named(monkeypatch):
     """What the name is, of mistakes that do this in the tests a, b and c, for an answer's."""
 
     def name(answer, **mistakes):
-        asked = SimpleNamespace(wrong=tuple(mistakes), changes=(), none_is_a_result=False)
+        asked = SimpleNamespace(
+            wrong=tuple(mistakes), tests=tuple("abc"), changes=(), none_is_a_result=False
+        )
         check = sys.modules["tinytf_course.check"]
         monkeypatch.setattr(check, "_mistakes", lambda _: list(mistakes.values()))
         return diagnose(asked, answer)
@@ -219,6 +221,9 @@ def test_a_mistake_is_none_that_fails_what_the_answer_passes(named):
     assert named(both, one=failed(a="x", b="y", c="z")) == "one"  # it was stopped before c
     assert named(both + held("c"), one=failed(a="x", b="y", c="z")) is None
     assert named(both + held("c"), one=both, all=failed(a="x", b="y", c="z")) == "one"
+    in_place = [*both, Verdict(UNTOUCHED, "x", ())]
+    assert named(both, one=in_place) == "one"
+    assert named(both + held("c"), one=in_place) is None  # all was run, and nothing was changed
 
 
 def test_a_mistake_has_a_test_that_no_other_fails_so(named):

@@ -164,8 +164,9 @@ def test_several(answer):
 
 def test_large(answer):
     """scores of hundreds do not overflow"""
-    where = "for q=[[1]] and two blocks of one key, scores 200, then 100"
-    _streams(answer, _column(1.0), _column(200.0, 100.0), _column(1.0, 2.0), [1, 1], where=where)
+    for scores in ((200.0, 100.0), (100.0, 200.0)):
+        where = f"for q=[[1]] and two blocks of one key, scores {scores[0]:g}, then {scores[1]:g}"
+        _streams(answer, _column(1.0), _column(*scores), _column(1.0, 2.0), [1, 1], where=where)
     q, k, v = _drawn(3, 7, 4, seed=3)
     where = "for blocks of 3, 2 and 2 keys, with scores in the hundreds"
     _streams(answer, q * 20, k * 20, v, [3, 2, 2], where=where, tolerance=1e-4)
@@ -206,165 +207,91 @@ def test_no_copies(answer):
     expect(most <= 200, words)
 
 
-def _streamed(
-    scale=lambda q, k: math.sqrt(q.size(-1)), rescale=True, output=True, safe=True, mean=False,
-    start=-math.inf, grow=torch.maximum,
-):  # fmt: skip
-    """`my_streamed_attention` with one step left out."""
-
-    def attend(q, blocks):
-        largest, count = q.new_full((len(q), 1), start if safe else 0.0), 0
-        total, mixed, means = q.new_zeros(len(q), 1), torch.zeros_like(q), torch.zeros_like(q)
-        for k, v in blocks:
-            scores = q @ k.T / scale(q, k)
-            new = grow(largest, scores.amax(-1, keepdim=True)) if safe else largest
-            weights, old = (scores - new).exp(), (largest - new).exp()
-            total = total * (old if rescale else 1) + weights.sum(-1, keepdim=True)
-            mixed = mixed * (old if output else 1) + weights @ v
-            largest, count = new, count + 1
-            means = means + scores.softmax(-1) @ v
-        return means / count if mean else mixed / total
-
-    return attend
-
-
-def _carried(factor=lambda old, new: (old - new).exp(), divide=True):
-    """`my_streamed_attention` with another factor, or without an end."""
-
-    def attend(q, blocks):
-        largest = q.new_full((len(q), 1), -math.inf)
-        total, mixed = q.new_zeros(len(q), 1), torch.zeros_like(q)
-        for k, v in blocks:
-            scores = q @ k.T / math.sqrt(q.size(-1))
-            new = torch.maximum(largest, scores.amax(-1, keepdim=True))
-            weights, old = (scores - new).exp(), factor(largest, new)
-            total = total * old + weights.sum(-1, keepdim=True)
-            mixed = mixed * old + weights @ v
-            largest = new
-        return mixed / total if divide else mixed
-
-    return attend
-
-
 MISTAKES = r"""
 the blocks collected
-    … =>
-        k, v = (torch.cat(parts) for parts in zip(*list(blocks), strict=True))
-        return (q @ k.T / math.sqrt(q.size(-1))).softmax(-1) @ v
+    k, v in blocks: => k, v in [[torch.cat(parts) for parts in zip(*blocks, strict=True)]]:
     says: All keys share one softmax
     By the time you join them, all hold the last block. In a kernel, too, the memory of a block
     is used again.
 everything kept to the end
-    … =>
-        return my_streamed_attention(q, [(k.clone(), v.clone()) for k, v in blocks])
+    for k, v in blocks: => for k, v in [(k.clone(), v.clone()) for k, v in blocks]:
     says: all scores are 360, all keys 480
     The result is right, but copies of all blocks, or a table of all scores, grow with the text:
     streaming is there to avoid them. Two numbers and a weighted sum for each query are enough.
 the old sum not brought down
-    … =>
-        return _streamed(rescale=False)(q, blocks)
+    total * old => total
     says: scores 0, then ln 3
     The old sum was taken against a smaller maximum: multiply it by exp(old - new).
 the old mix not brought down
-    … =>
-        return _streamed(output=False)(q, blocks)
+    mixed * old => mixed
     says: scores 0, then ln 3
     The weighted sum of the values needs the same factor as the sum.
 neither brought down
-    … =>
-        return _carried(factor=lambda old, new: 1)(q, blocks)
+    (largest - new).exp() => 1
     says: scores 0, then ln 3
     Both sums were taken against a smaller largest score: both need the factor exp(old - new).
 the factor upside down
-    … =>
-        return _carried(factor=lambda old, new: (new - old).exp())(q, blocks)
+    (largest - new) => (new - largest)
     says: the result is not finite
     Both sums have to become smaller when a larger score comes: exp(old - new).
 not divided in the end
-    … =>
-        return _carried(divide=False)(q, blocks)
+    mixed / total => mixed
     says: Its weights are 1/4 and 3/4
     The result is the weighted sum divided by the total.
 no largest score
-    … =>
-        return _streamed(safe=False)(q, blocks)
+    -torch.inf => 0.0
+    torch.maximum(largest, scores.amax(dim=-1, keepdim=True)) => largest
     says: the result is not finite
     exp of a score of 100 is more than float32 holds. Subtract the largest score so far.
 the largest starts at 0
-    … =>
-        return _streamed(start=0.0)(q, blocks)
+    -torch.inf => 0.0
     says: Where does your largest start
     If all scores are far below 0, every exp(score - 0) is 0. Start at -inf.
 the largest starts at a low number
-    … =>
-        return _streamed(start=-10_000.0)(q, blocks)
+    -torch.inf => -10_000.0
     says: with all scores below -3,000,000
     A score may be lower than any number that you choose, except -∞.
 the largest of this block alone
-    … =>
-        return _streamed(grow=lambda old, new: new)(q, blocks)
+    torch.maximum(largest, scores.amax(dim=-1, keepdim=True)) =>
+        scores.amax(dim=-1, keepdim=True)
     says: scores 200, then 100
     When a block's largest is smaller than one before, the old sums are multiplied by exp of
     something large: keep the larger of the two.
 one largest score for all queries
-    … =>
-        largest, total, mixed = q.new_tensor(-math.inf), q.new_zeros(len(q), 1), torch.zeros_like(q)
-        for k, v in blocks:
-            scores = q @ k.T / math.sqrt(q.size(-1))
-            new = torch.maximum(largest, scores.max())
-            weights, old = (scores - new).exp(), (largest - new).exp()
-            total, mixed = total * old + weights.sum(-1, keepdim=True), mixed * old + weights @ v
-            largest = new
-        return mixed / total
+    scores.amax(dim=-1, keepdim=True) => scores.max()
     says: with scores in the hundreds
     Where one query's scores are hundreds above another's, the other's are all rounded to 0.
     Each query has a largest score of its own.
 a softmax for each block
-    … =>
-        return _streamed(mean=True)(q, blocks)
+    (scores - new).exp(), (largest - new).exp() => scores.softmax(dim=-1), 1
     says: All keys share one softmax
     Averaging the blocks' results gives each block the same weight.
 the first block used up
-    … =>
-        next(blocks)
-        return my_streamed_attention(q, blocks)
-    says:
+    torch.zeros_like(q) => q.new_zeros(len(q), next(blocks)[1].size(-1))
+    says: Its weights are 1/4 and 3/4
     `next(blocks)` takes a block away, even if you only want its shape: it comes once.
 only the last block
-    … =>
-        for k, v in blocks:
-            mixed = (q @ k.T / math.sqrt(q.size(-1))).softmax(-1) @ v
-        return mixed
+    largest = new =>
     says: All keys share one softmax
     The contribution of earlier blocks is lost: overwritten, or multiplied by exp(-∞ - new),
     since the largest stays where it started.
 no scale
-    … =>
-        return _streamed(scale=lambda q, k: 1)(q, blocks)
+    q @ k.T / q.size(-1) ** 0.5 => q @ k.T
     says: 2 · ln 3 / √4
     Divide the scores by √D, as usual.
 divided by D
-    … =>
-        return _streamed(scale=lambda q, k: q.size(-1))(q, blocks)
+    q.size(-1) ** 0.5 => q.size(-1)
     says: 2 · ln 3 / √4
     Divide by the square root of D, as usual.
 scaled by the block's length
-    … =>
-        return _streamed(scale=lambda q, k: math.sqrt(len(k)))(q, blocks)
+    q.size(-1) => len(k)
     says: for q=[[1]] and a block of two keys
     D is the width of a key, not the number of keys in a block.
 float32 on the CPU
-    … =>
-        largest, total = torch.full((len(q), 1), -math.inf), torch.zeros(len(q), 1)
-        mixed = torch.zeros(q.shape)
-        for k, v in blocks:
-            scores = q @ k.T / math.sqrt(q.size(-1))
-            new = torch.maximum(largest, scores.amax(-1, keepdim=True))
-            weights, old = (scores - new).exp(), (largest - new).exp()
-            total = total * old + weights.sum(-1, keepdim=True)
-            mixed = mixed * old + weights.to(v.dtype) @ v
-            largest = new
-        return mixed / total
+    q.new_full => torch.full
+    q.new_zeros => torch.zeros
+    torch.zeros_like(q) => torch.zeros(q.shape)
+    weights @ v => weights.to(v.dtype) @ v
     says: for float16, the dtype is float32, expected float16
     `torch.zeros(...)` is float32 and on the CPU, whatever q is: `q.new_zeros(...)`.
 """
