@@ -246,8 +246,6 @@ angle = … => …device=k.device) / D)
     all three are on one device
 angle = … => …device=distances.device) / D)
     all three are on one device
-angle = … => ….double()
-    more digits on the way to float32
 even, odd = … => …q.float()…
     the angles are float32, so that the products are
 first, second = … => …even.float()…
