@@ -186,14 +186,6 @@ low, high = (0.01, 100.0) => low, high = (0.01, 101.0)
     one round of sixty goes the other way
 … => …log_softmax(-0)
     logits have one axis
-… => …log_softmax(-1).float()
-    right to 0.001 nats in float32, too
-… => …log_softmax(-1).double()
-    it is double already
 … => log_p = (logits / middle).log_softmax(-1)
-    right to 0.001 nats in float32, too
-… => log_p = (logits.float().double() …
-    right to 0.001 nats in float32, too
-… => …log_p.float()…
     right to 0.001 nats in float32, too
 """

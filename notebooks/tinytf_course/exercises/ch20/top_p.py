@@ -34,7 +34,7 @@ import math
 
 import torch
 
-from tinytf_course.expect import agrees, expect, gradients, numbers, same, tensor
+from tinytf_course.expect import agrees, expect, gradients, numbers, tensor
 from tinytf_course.words import given, short
 
 
@@ -52,123 +52,96 @@ def my_top_p(logits, p, least=1):
     return logits.masked_fill(out, -math.inf)
 
 
-INF = math.inf
-P = torch.tensor([[0.125, 0.5, 0.25, 0.125], [0.0625, 0.1875, 0.125, 0.625]])
-LOGITS = P.log()
-_P = f"for rows of probability {short(P)}"
+LOGITS = torch.tensor([[0.125, 0.5, 0.25, 0.125], [0.0625, 0.1875, 0.125, 0.625]]).log()
 
 
-def _kept(answer, p, expected, note, rows=slice(None)):
-    where = f"{_P if rows == slice(None) else 'for a row of probability ' + short(P[rows])}, p={p}"
-    got = tensor(answer(LOGITS[rows], p), where)
-    expect(got.dim() == 2 and got.size(1) == 4, f"{where}, the shape is {tuple(got.shape)}")
-    kept = [row.isfinite().nonzero()[:, 0].tolist() for row in got]
-    expect(kept == expected, f"{where}, you keep the tokens {kept}, expected {expected}. {note}")
-
-
-def _ranked(logits):
-    """The ids of a row from the likeliest on; of equals the lowest id first."""
-    row = logits.tolist()
-    return sorted(range(len(row)), key=lambda i: (-row[i], i))
-
-
-def _p_by_rank(logits, p, least=1):
-    """Row by row, token by token from the likeliest on, summed in float64."""
+def _by_rank(logits, p, least=1):
+    """Row by row, token by token from the likeliest on, summed in float64; of equals the first."""
     stay = torch.zeros(logits.shape, dtype=torch.bool)
     for b, row in enumerate(logits.detach()):
         probs, held = row.double().softmax(-1).tolist(), 0.0
-        for number, i in enumerate(_ranked(row)):
+        ranking = sorted(range(len(row)), key=lambda i: -row[i].item())
+        for number, i in enumerate(ranking):
             if held >= p and number >= least:
                 break
             stay[b, i] = True
             held += probs[i]
-    return torch.where(stay, logits, -INF)
+    return torch.where(stay, logits, -math.inf)
 
 
-def _p_agrees(answer, logits, *arguments, note=""):
-    """The tokens kept, as ids, against the oracle."""
-    where = given(answer, (logits, *arguments))
-    got = tensor(answer(logits, *arguments), where)
+def _keeps(answer, logits, *how, note=""):
+    """Expect the tokens that the oracle keeps, shown as ids; `how` is p, and perhaps least."""
+    few = f"rows of probability {short(logits.softmax(-1))}"
+    where = f"for {few if logits.numel() <= 12 else f'logits of shape {tuple(logits.shape)}'}, "
+    where += ", ".join(f"{name}={value}" for name, value in zip(("p", "least"), how))
+    got = tensor(answer(logits, *how), where)
     message = f"{where}, the shape is {tuple(got.shape)}, expected {tuple(logits.shape)}"
     expect(got.shape == logits.shape, message)
-    wanted = _p_by_rank(logits, *arguments).isfinite()
-    for b, (mine, theirs) in enumerate(zip(got.isfinite(), wanted, strict=True)):
-        kept, expected = (row.nonzero()[:, 0].tolist() for row in (mine, theirs))
+    for b, rows in enumerate(zip(got.isfinite(), _by_rank(logits, *how).isfinite(), strict=True)):
+        kept, expected = (row.nonzero().flatten().tolist() for row in rows)
         message = f"{where}, in row {b} you keep the tokens {short(kept)}"
         expect(kept == expected, f"{message}, expected {short(expected)}. {note}")
 
 
-def _p_counts(answer, logits, p, count, note):
+def _counts(answer, logits, p, count, note):
     """How many tokens of one row are kept, where it is open which."""
-    where = f"{given(answer, (logits, p))}"
+    where = given(answer, (logits, p))
     kept = int(tensor(answer(logits, p), where).isfinite().sum())
     expect(kept == count, f"{where}, you keep {kept} tokens, expected {count}. {note}")
 
 
 def test_p_one_row(answer):
     """in one row, it keeps what it takes to reach p"""
-    _kept(answer, 0.7, [[1, 2]], "0.5 + 0.25 reaches 0.7, and fewer do not.", slice(0, 1))
+    _keeps(answer, LOGITS[:1], 0.7, note="0.5 + 0.25 reaches 0.7, and fewer do not.")
 
 
 def test_p_rows(answer):
     """each row has a nucleus of its own"""
-    note = "Row 1 is surer, and needs its best token only."
-    _kept(answer, 0.6, [[1, 2], [3]], note)
+    _keeps(answer, LOGITS, 0.6, note="Row 1 is surer, and needs its best token only.")
 
 
 def test_p_exact(answer):
     """exactly p is enough"""
-    where = "for a row of four equal logits, p=0.5"
-    got = tensor(answer(torch.zeros(1, 4), 0.5), where)
-    kept = int(got.isfinite().sum())
-    message = f"{where}, you keep {kept} tokens, expected 2: two of them hold exactly 0.5"
-    expect(got.shape == (1, 4) and kept == 2, message)
+    _counts(answer, torch.zeros(1, 4), 0.5, 2, "Two of four equal tokens hold exactly 0.5.")
 
 
 def test_p_never_empty(answer):
     """a small p leaves the likeliest token"""
-    _kept(answer, 0.1, [[1], [3]], "There must be something to draw from.")
+    _keeps(answer, LOGITS, 0.1, note="There must be something to draw from.")
 
 
 def test_p_least(answer):
     """at least as many as asked stay, the likeliest"""
-    where = f"{_P}, p=0.1, least=2"
-    got = tensor(answer(LOGITS, 0.1, 2), where)
-    kept = [row.isfinite().nonzero()[:, 0].tolist() for row in got]
-    message = f"{where}, you keep the tokens {kept}, expected [[1, 2], [1, 3]]"
-    expect(
-        kept == [[1, 2], [1, 3]], f"{message}. Two are asked for, and in each row its likeliest."
-    )
+    _keeps(answer, LOGITS, 0.1, 2, note="Two are asked for, and in each row its likeliest.")
 
 
 def test_p_least_is_no_extra(answer):
     """a nucleus that has as many already stays as it is"""
     row = LOGITS[:1]
     note = "0.5 + 0.25 reaches 0.7, and these are two: `least` asks for no more than `p` does."
-    _p_agrees(answer, row, 0.7, 2, note=note)
-    _p_agrees(answer, row, 0.8, 2, note="It takes three to reach 0.8, and two are asked for.")
-    _p_agrees(answer, row, 0.8, 3, note="It takes three to reach 0.8, and three are asked for.")
+    _keeps(answer, row, 0.7, 2, note=note)
+    _keeps(answer, row, 0.8, 2, note="It takes three to reach 0.8, and two are asked for.")
+    _keeps(answer, row, 0.8, 3, note="It takes three to reach 0.8, and three are asked for.")
 
 
 def test_p_least_row_by_row(answer):
     """whether `least` matters is each row's own affair"""
     note = "Row 0 needs two for 0.6 anyway; row 1 needs one, and two are asked for."
-    _p_agrees(answer, LOGITS, 0.6, 2, note=note)
+    _keeps(answer, LOGITS, 0.6, 2, note=note)
     note = "Row 0 needs one, and two are asked for; row 1 needs two for 0.6 anyway."
-    _p_agrees(answer, LOGITS.flip(0), 0.6, 2, note=note)
+    _keeps(answer, LOGITS.flip(0), 0.6, 2, note=note)
     three = torch.tensor([[0.7, 0.2, 0.1], [0.4, 0.3, 0.3], [0.1, 0.1, 0.8]]).log()
-    _p_agrees(answer, three, 0.75, 2, note="Row 1 needs three for 0.75, the others two or one.")
+    _keeps(answer, three, 0.75, 2, note="Row 1 needs three for 0.75, the others two or one.")
 
 
 def test_p_all(answer):
     """p = 1 keeps all, p = 0 the `least` likeliest, and never are there more than all"""
-    even = torch.zeros(2, 4)
-    _p_agrees(answer, even, 1.0)
-    _p_agrees(answer, LOGITS, 0.0, note="One stays at least, even for p = 0.")
-    _p_agrees(answer, LOGITS, 0.0, 1)
-    _p_agrees(answer, LOGITS, 0.3, 4)
-    _p_agrees(answer, LOGITS, 0.9, 9, note="There are no more than four.")
-    _p_agrees(answer, torch.tensor([[3.0], [-2.0]]), 0.5, 1)
+    _keeps(answer, torch.zeros(2, 4), 1.0)
+    _keeps(answer, LOGITS, 0.0, note="One stays at least, even for p = 0.")
+    _keeps(answer, LOGITS, 0.0, 1)
+    _keeps(answer, LOGITS, 0.3, 4)
+    _keeps(answer, LOGITS, 0.9, 9, note="There are no more than four.")
+    _keeps(answer, torch.tensor([[3.0], [-2.0]]), 0.5, 1)
 
 
 def test_p_many(answer):
@@ -176,29 +149,28 @@ def test_p_many(answer):
     for seed, (rows, size, p, least) in enumerate(
         [(3, 7, 0.5, 1), (2, 40, 0.9, 3), (5, 40, 0.35, 12), (4, 9, 0.97, 1), (3, 30, 0.8, 6)]
     ):
-        _p_agrees(answer, numbers(rows, size, seed=seed, scale=2), p, least)
+        _keeps(answer, numbers(rows, size, seed=seed, scale=2), p, least)
     far = numbers(3, 6, seed=7, scale=300, shift=1000)
-    _p_agrees(answer, far, 0.9, 1, note="`exp(1000)` is infinite; `softmax` is not.")
-    _p_agrees(answer, far, 0.9, 2, note="The second likeliest stays, at probability 0 even.")
+    _keeps(answer, far, 0.9, 1, note="`exp(1000)` is infinite; `softmax` is not.")
+    _keeps(answer, far, 0.9, 2, note="The second likeliest stays, at probability 0 even.")
 
 
 def test_p_values(answer):
     """what stays keeps its logit"""
-    expected = torch.where(torch.tensor([[False, True, True, False]]), LOGITS[:1], -INF)
-    same(answer(LOGITS[:1], 0.7), expected, f"for the logits {short(LOGITS[:1])}, p=0.7")
+    agrees(answer, _by_rank, LOGITS[:1], 0.7)
 
 
 def test_p_kinds(answer):
     """and its dtype and its gradient"""
     for dtype in (torch.float64, torch.float16):
         few = torch.tensor([[0.1, 3.0, 1.0, 2.0], [4.0, 0.5, 2.0, 3.0]], dtype=dtype)
-        agrees(answer, _p_by_rank, few, 0.8)
-        agrees(answer, _p_by_rank, few, 0.8, 3)
+        agrees(answer, _by_rank, few, 0.8)
+        agrees(answer, _by_rank, few, 0.8, 3)
     near = torch.tensor([[0.0, 0.0, 0.0, 1e-10]], dtype=torch.float64)
     note = "Token 3 holds a quarter and 1.9e-11, in float64."
-    agrees(answer, _p_by_rank, near, 0.25 + 1e-11, note=note)
-    _p_counts(answer, near, 0.25 + 3e-11, 2, note)
-    gradients(answer, _p_by_rank, numbers(3, 5, seed=4), 0.7, 2)
+    agrees(answer, _by_rank, near, 0.25 + 1e-11, note=note)
+    _counts(answer, near, 0.25 + 3e-11, 2, note)
+    gradients(answer, _by_rank, numbers(3, 5, seed=4), 0.7, 2)
 
 
 MISTAKES = r"""
@@ -258,7 +230,7 @@ the lowest ids spared
     sorted order.
 returns probabilities
     return logits => return logits.masked_fill(out, -math.inf).softmax(dim=-1)
-    says: for the logits
+    says: for logits=[[-2.079
     Return logits, so that the next rule, or the draw, can go on from them.
 moved by `least`
     before = probs.cumsum(dim=-1) - probs => before = probs.cumsum(dim=-1).roll(least, -1)

@@ -278,10 +278,6 @@ probabilities multiplied
 """
 
 HARMLESS = r"""
-… => ….detach()…
-    places are looked for, and nothing is trained by them
-… => ….double()…
-    float64 holds every sum of smaller numbers
 … => scores = start[:, None] + end
     a row without the axis is broadcast as one
 … => possible = (allowed[:, None] & allowed).triu()
@@ -292,6 +288,4 @@ return … => …len(end)…
     start, end and allowed are equally long
 return … => …len(allowed)…
     start, end and allowed are equally long
-return … => …len(start.float())…
-    only the length is asked
 """
