@@ -168,10 +168,6 @@ grad taken to lie in order
 """
 
 HARMLESS = r"""
-… => ….detach()…
-    ids and one-hots carry no gradient; that to grad is asked for
 … => one_hot = F.one_hot(ids, …
     ids are int64 already
-… => …ids.float().long()…
-    ids below 16 million are whole numbers of float32
 """

@@ -206,10 +206,6 @@ the first is dropped
 """
 
 HARMLESS = r"""
-… => ….detach()…
-    ids carry no gradient
-… => ….double()…
-    more digits than asked for
 … => cosines[query] = -3.0
     -3, too, is below every cosine
 … => cosines[query] = -4.0

@@ -140,12 +140,3 @@ a triangle on the CPU
     says: on another device
     `torch.ones` is on the CPU unless it is told otherwise: give it `device=ids.device`.
 """
-
-HARMLESS = r"""
-… => ….detach()…
-    whole numbers and booleans carry no gradient
-… => …ids.detach()…
-    whole numbers and booleans carry no gradient
-… => …ids.float()…
-    a vocabulary is below 2^24
-"""

@@ -200,14 +200,10 @@ weights cut off from the graph
 """
 
 HARMLESS = r"""
-… => ….triu(1).detach()
-    booleans have no gradient to lose
 … => later = torch.ones_like(scores.detach(), …
     only the shape and the device of the scores are taken
 … => later = torch.ones_like(scores.float(), …
     only the shape and the device of the scores are taken
-… => …(later.detach(), …
-    booleans have no gradient to lose
 … => …math.sqrt(k.size(-1))
     queries and keys are D wide
 … => …math.sqrt(v.size(-1))

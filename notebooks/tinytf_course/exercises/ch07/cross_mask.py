@@ -135,10 +135,3 @@ ids above pad_id
     says: `pad_id` is 9
     `>` holds only while padding has the smallest id: compare with `!=`.
 """
-
-HARMLESS = r"""
-… => ….detach()…
-    ids and booleans have no gradient to lose
-… => …(src_ids.float() != …
-    ids up to 16,777,216 are exact in float32
-"""
