@@ -1,6 +1,10 @@
 """The words of tests say what is wrong, shape first, and accept what is right."""
 
+import contextlib
 import math
+import signal
+import sys
+import time
 
 import pytest
 import torch
@@ -192,6 +196,24 @@ def test_a_mismatch_that_is_noted_does_not_end_a_test():
     assert len(trail) == 4  # three results, and a gradient
     with pytest.raises(Mismatch):
         expect(False, "raised again")
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no alarm signal")
+def test_what_never_ends_after_a_mismatch_is_ended(monkeypatch):
+    monkeypatch.setattr(sys.modules["tinytf_course.expect"], "_REST", 0.1)
+    before = signal.getsignal(signal.SIGALRM)
+
+    def endless():
+        expect(False, "noted")
+        while True:
+            with contextlib.suppress(Exception):
+                time.sleep(0.01)
+
+    with noting() as noted, contextlib.suppress(BaseException):
+        endless()
+    assert [str(each) for each in noted] == ["noted"]
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+    assert signal.getsignal(signal.SIGALRM) is before
 
 
 def test_other_errors_end_a_test_all_the_same():

@@ -9,7 +9,8 @@ import torch
 
 from tinytf.text.merges import apply_merges
 from tinytf_course.check import UNTOUCHED, Verdict, diagnose, grade
-from tinytf_course.grading import exercises
+from tinytf_course.expect import agrees
+from tinytf_course.grading import Exercise, exercises
 
 
 def searched(follow, beam, alpha, max_len, ends=None, at_first=False):
@@ -108,10 +109,6 @@ def four_thirds(width, d_ff, multiple_of=1):
     return width == math.ceil(4 * d_ff / 3 / multiple_of) * multiple_of
 
 
-def whatever_the_bandwidth(weights, cache, batch, rate, bandwidth, bytes_each):
-    return rate / (2 * (weights + cache))
-
-
 def half_of_the_attention(length, d_model, num_heads, d_ff):
     attention = 4 * length * length * d_model // 2
     return 8 * length * d_model**2 + attention + 4 * length * d_model * d_ff
@@ -168,7 +165,6 @@ GIVEN = [
     ("03.2", the_latest_merge_first, NO_NAME),
     ("11.5", rounded_down, NO_NAME),
     ("11.5", four_thirds, NO_NAME),
-    ("26.3", whatever_the_bandwidth, NO_NAME),
     ("26.1", half_of_the_attention, "scores without the weighted sum"),  # the same number
     ("26.1", a_softmax_as_well, NO_NAME),
     ("06.2", hidden_with_minus_100, "hidden with a low number"),
@@ -256,3 +252,25 @@ def test_a_constant_has_no_name(named):
     assert named(answer(7, 7), one=answer(7, 7)) is None
     assert named(answer(7), one=answer(7)) == "one"  # one call tells nothing
     assert named(answer(None, None), one=answer(None, None)) == "one"  # it changes what it is given
+
+
+def double(x):
+    """Twice x."""
+    return 2 * x
+
+
+def _doubled(answer):
+    """numbers are doubled"""
+    for x in (1.0, 2.0):
+        agrees(answer, 2 * x, x)
+
+
+def test_what_is_wrong_first_and_never_ends_then_is_told_to_be_wrong():
+    def answer(x):
+        while x > 1:
+            pass
+        return 7.0
+
+    doubling = Exercise("99.9", "doubling", 1, 5, "", (), double, "", (_doubled,))
+    result = grade(doubling, answer)
+    assert result.problems == (("numbers are doubled", "for x=1, you get 7, expected 2."),)
