@@ -335,7 +335,7 @@ def test_a_right_answer_passes(id, answer):
 
 
 KINDS = [
-    ("18.2", lambda *_: f"{235}", "you return the text '235', expected a number"),
+    ("11.2", lambda *_: f"{235}", "you return the text '235', expected a number"),
     ("11.5", lambda *_: "True", "you return the text 'True', expected True or False"),
     ("11.5", lambda *_: (True,), "you return a tuple of 1, expected True or False"),
     ("11.5", lambda *_: [True], "you return a list of 1, expected True or False"),
