@@ -158,3 +158,10 @@ made on the CPU
     says: on another device than the CPU it fails
     The masks may be on a GPU: give the tensor that you make their device.
 """
+
+HARMLESS = r"""
+… => reach |= collected
+    the tensor is the answer's own
+… => …masks[-1]…
+    all masks have one size and one device
+"""
