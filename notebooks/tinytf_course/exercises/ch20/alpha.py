@@ -30,7 +30,7 @@ from tinytf_course.words import short
 
 
 def my_alpha(logits, ids, share):
-    """Find the presence penalty after which what a row has said holds `share` of its probability.
+    """Find the presence penalty after which a row's ids hold `share` of its probability.
 
     logits is (B, V), ids (B, T), share a number between 0 and 1; returns one strength a row, (B,).
     """
@@ -47,7 +47,7 @@ SAID = torch.tensor([[0, 1, 1], [2, 2, 2]])
 
 
 def _alpha_by_row(logits, ids, share):
-    """Row by row: each token that was said adds its probability once, in float64."""
+    """Row by row: each token that occurs adds its probability once, in float64."""
     rows = []
     for row, said in zip(logits.unbind(), ids.tolist(), strict=True):
         held, others = [], []
@@ -79,15 +79,15 @@ def test_alpha_up(answer):
 
 
 def test_alpha_repeats(answer):
-    """a token said three times holds its probability once"""
-    note = "The penalty asks whether a token was said, not how often."
+    """a token that occurs three times counts once"""
+    note = "It matters whether a token occurs, not how often."
     agrees(answer, _alpha_by_row, EVEN, torch.tensor([[1, 1, 1]]), 0.2, note=note)
     agrees(answer, _alpha_by_row, SCORES[:1], SAID[:1], 0.3, note=note)
 
 
 def test_alpha_rows(answer):
-    """each row has said other things, and gets its own strength"""
-    note = "Row 0 has said the tokens 0 and 1, row 1 the token 2."
+    """each row has tokens of its own, and gets its own strength"""
+    note = "The tokens 0 and 1 occur in row 0, the token 2 in row 1."
     agrees(answer, _alpha_by_row, SCORES, SAID, 0.3, note=note)
     agrees(answer, _alpha_by_row, SCORES.flip(0), SAID, 0.5)
     agrees(answer, _alpha_by_row, torch.tensor([[3.0, 1.0]]), torch.tensor([[0]]), 0.9)
@@ -130,7 +130,7 @@ MISTAKES = r"""
 probabilities, not odds
     (said - new) - math.log(share / (1 - share)) => said - logits.logsumexp(-1) - math.log(share)
     says: Their odds are 1 now
-    A penalty multiplies odds, not probabilities: what the said tokens lose, the others gain,
+    A penalty multiplies odds, not probabilities: what these tokens lose, the others gain,
     and both sides of the ratio move.
 turned round
     (said - new) - => (new - said) +
@@ -144,7 +144,7 @@ never negative
     return (said - new) => return ((said - new)
     (1 - share))  # => (1 - share))).clamp(min=0)  #
     says: a penalty that rewards
-    Where the said tokens hold less than is wished, α must lift them.
+    Where these tokens hold less than is wished, α must lift them.
 once for every time
     … =>
         q = logits.softmax(dim=-1).gather(1, ids).sum(dim=-1)
@@ -153,11 +153,11 @@ once for every time
     `gather` takes a token's probability each time it was said. Mark tokens, then sum.
 one history for all rows
     .scatter(1, ids, True) => .scatter(1, ids, True).any(dim=0)
-    says: Row 0 has said the tokens 0 and 1
-    The rows of a batch don't know each other: what one has said has no effect on the next.
+    says: The tokens 0 and 1 occur in row 0
+    The rows of a batch don't know each other: the ids of one have no effect on the next.
 one strength for all rows
     return (said - new) => return (said - new).mean().expand(len(logits))
-    says: Row 0 has said the tokens 0 and 1
+    says: The tokens 0 and 1 occur in row 0
     Each row holds another share now, and needs a strength of its own.
 1 minus what rounds to 1
     … =>
@@ -165,7 +165,7 @@ one strength for all rows
         q = (logits.softmax(dim=-1) * seen).sum(dim=-1)
         return (q / (1 - q)).log() - math.log(share / (1 - share))
     says: rounds to 1 is 0
-    The formula is right, the arithmetic is not: `logsumexp` of the said logits minus that of
+    The formula is right, the arithmetic is not: `logsumexp` of their logits minus that of
     the others is the same logarithm, and nothing rounds away.
 left out by -10,000
     (~seen, -math.inf) => (~seen, -1e4)

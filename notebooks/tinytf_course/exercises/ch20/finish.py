@@ -39,7 +39,7 @@ def _row_after_row(ids, end_id):
 
 
 def test_f_filled(answer):
-    """after its end a row says nothing but the end"""
+    """after its end a row holds end tokens only"""
     got = tensor(answer(DRAWN, 9), _DRAWN)
     expect(got.dim() == 2 and len(got) == 3, f"{_DRAWN}, the shape is {tuple(got.shape)}")
     for row, begin in enumerate([1, 3, 0]):
@@ -53,7 +53,7 @@ def test_f_filled(answer):
 def test_f_kept(answer):
     """a row that runs on keeps its tokens"""
     got = tensor(answer(DRAWN, 9), _DRAWN)
-    note = "Row 1 ends with its fourth token; the others' ends are none of its business."
+    note = "Row 1 ends with its fourth token, wherever the others end."
     same(got[1], [5, 6, 7, 9], f"{_DRAWN}, row 1", note=note)
 
 
@@ -82,11 +82,11 @@ def test_f_many(answer):
 MISTAKES = r"""
 the first row that ends, ends all
     .max() => .min()
-    says: the others' ends are none of its business
+    says: wherever the others end
     `(token == end_id).any()` stops the whole batch. It takes `all` rows to have ended.
 row 0 decides
     .sum(dim=1).max() => .sum(dim=1)[0]
-    says: the others' ends are none of its business
+    says: wherever the others end
     `token[0] == end_id` looks at one row: what `.item()` on a batch crashes over.
 rows talk on
     ids.masked_fill(ended, end_id) => ids

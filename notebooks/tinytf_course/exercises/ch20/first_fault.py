@@ -136,7 +136,7 @@ def test_spots_at_once(answer):
 
 
 def test_spots_gift(answer):
-    """who gives a thing away does not have it any more, and who is given it does"""
+    """after a gift the thing is no longer with the giver, but with the receiver"""
     given_away = ["Mia had a kite.", "Mia gave Ben the kite."]
     _spots(answer, *given_away, "Ben carried the kite.", note="It was given to Ben.")
     _spots(answer, *given_away, "Mia carried the kite.", note="It was given away.")

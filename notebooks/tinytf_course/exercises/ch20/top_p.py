@@ -118,7 +118,7 @@ def test_p_least(answer):
 def test_p_least_is_no_extra(answer):
     """a nucleus that has as many already stays as it is"""
     row = LOGITS[:1]
-    note = "0.5 + 0.25 reaches 0.7, and these are two: `least` asks for no more than `p` does."
+    note = "0.5 + 0.25 reaches 0.7, and these are two: `least` adds nothing."
     _keeps(answer, row, 0.7, 2, note=note)
     _keeps(answer, row, 0.8, 2, note="It takes three to reach 0.8, and two are asked for.")
     _keeps(answer, row, 0.8, 3, note="It takes three to reach 0.8, and three are asked for.")
@@ -210,7 +210,7 @@ the mask left in sorted order
 a threshold on each probability
     … =>
         return logits.masked_fill(logits.softmax(dim=-1) < 1 - p, -math.inf)
-    says: p=0.1, you keep the tokens
+    says: p=0.1, in row 0 you keep the tokens []
     p is a share of the sum, not a bound for each token.
 least forgotten
     enough[:, :least] = False =>
@@ -234,7 +234,7 @@ returns probabilities
     Return logits, so that the next rule, or the draw, can go on from them.
 moved by `least`
     before = probs.cumsum(dim=-1) - probs => before = probs.cumsum(dim=-1).roll(least, -1)
-    says: `least` asks for no more than `p` does
+    says: `least` adds nothing
     The mask was moved by `least` places instead of one: a nucleus that has enough gets `least -
     1` tokens more. Move by one, then spare the first `least`.
 row 0 decides about `least`

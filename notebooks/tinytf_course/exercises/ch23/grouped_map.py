@@ -57,7 +57,7 @@ def test_own_rows(answer):
 
 
 def test_neighbours_share(answer):
-    """heads of a group stand side by side"""
+    """the heads of a group are neighbours"""
     weight = torch.tensor([[1.0], [3.0], [100.0], [300.0]])
     note = "Heads 0 and 1 make the first group, heads 2 and 3 the second: expected are 2 and 200."
     agrees(answer, _mean_by_mean, weight, 4, 2, note=note)
