@@ -195,6 +195,12 @@ alike = model(torch.zeros_like(ids)) => alike = model(torch.ones_like(ids))
     the axes have no order
 … => if (alike - alike[:, :1]).max() < 0.0001:
     where logits differ, some of them are larger
+… => …(other[0, place] - 1) % vocab_size
+    any other token does
+… => ids = torch.arange(9)[None] % vocab_size
+    any length does
+… => ids = torch.arange(7)[None] % vocab_size
+    any length does
 other[0, place] = … => other[-1, place] = …
     there is one text
 other[0, place] = … => …(other[-1, place] + 1)…
