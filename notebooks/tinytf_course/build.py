@@ -51,12 +51,12 @@ def load(path):
         first = notebook.cells[0]
         try:
             first.source = with_badges(head(first.source, chapter), path.name)
-        except ValueError as error:
-            raise NotebookError(f"{path.name}: {error}") from error
+            with_exercises(notebook.cells, number)
+        except (ValueError, KeyError) as error:
+            raise NotebookError(f"{path.name}: {error.args[0]}") from error
         marks = marked(notebook.cells, chapter)
         for cell in notebook.cells:
             cell.source = marks.get(cell.id, cell.source)
-        with_exercises(notebook.cells)
         with_guard(notebook)
     return notebook
 
