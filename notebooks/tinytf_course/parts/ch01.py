@@ -195,7 +195,6 @@ def _unrolled(f):
 SIZE_KEPT = "… => self.input_size, self.hidden_size = (hidden_size, hidden_size)"
 ZEROS = "zeros are zeros in any dtype, and no gradient goes to a size"
 TWO_AXES = "there are two axes: the second is the last"
-COUNTS = "whole numbers that count words: exact, and without a gradient"
 
 PARTS = (
     Part(
@@ -212,7 +211,6 @@ PARTS = (
             "three maps of word and state are made": _projected,
         },
         equivalent={
-            "… => return x.new_zeros(…).detach()": "zeros are made of nothing: no gradient there",
             SIZE_KEPT: "only a check of arguments asks for the input's size",
         },
     ),
@@ -280,9 +278,6 @@ PARTS = (
             "gradients go back to every word and weight, and to no padding": _encoded,
         },
         equivalent={
-            "… => lengths = mask.sum(dim=1).cpu()….…()": COUNTS,
-            "… => lengths = mask.…().sum(dim=1).cpu()": COUNTS,
-            "… => packed = pack_padded_sequence(x, lengths.…(), …": COUNTS,
             "… => lengths = mask.sum(dim=1)": "lengths must be moved from another device alone",
             "… => …total_length=mask.size(1))": "a mask is as long as its sentences",
         },
@@ -302,11 +297,6 @@ PARTS = (
         },
         tolerance=1e-9,
         equivalent={
-            "… => self.… = ….float()": "a new module is in float32 as it is",
-            "… => self.hidden, self.context = (hidden, context.float())": (
-                "a new module is in float32 as it is"
-            ),
-            "… => …mask.detach()…": "a boolean mask carries no gradient",
             "… => state = self.cell(torch.cat([word, context], dim=1), state)": TWO_AXES,
             "… => steps.append(torch.cat([state, context, word], dim=1))": TWO_AXES,
         },
@@ -321,9 +311,6 @@ PARTS = (
         },
         tolerance=1e-9,
         equivalent={
-            "… => last = ….detach()…": COUNTS,
-            "… => …, last.detach()]": COUNTS,
-            "… => …len(last.…())…": COUNTS,
             "… => ahead = states[torch.arange(len(last)), last]": "an index may lie on the CPU",
             "… => return torch.cat([…], dim=1)": TWO_AXES,
         },
@@ -339,7 +326,6 @@ PARTS = (
             "the function of its weights is replaced": _noted,
             "gradients go back to states, query and every weight": _context_gradients,
         },
-        equivalent={"… => …mask.detach()…": "a boolean mask carries no gradient"},
     ),
     Part(
         "tinytf.related.contexts.additive_weights",
@@ -380,7 +366,6 @@ PARTS = (
         },
         tolerance=1e-9,
         equivalent={
-            "… => …mask.detach()…": "a boolean mask carries no gradient",
             "… => …torch.finfo(v.dtype).min)": "v has the dtype of the scores",
             "… => return scores.softmax(dim=1)…": TWO_AXES,
         },

@@ -83,8 +83,6 @@ def _cbow_start(model):
     return f"{model(400, 64).vectors.std().item():.3f}"
 
 
-YES_OR_NO = "whether a word is there, 0 or 1: exact in any dtype"
-
 PARTS = (
     Part(
         "tinytf.text.words.WordTokenizer",
@@ -118,7 +116,6 @@ PARTS = (
                 "device": str(f([[5], [6, 7]], torch.device("meta")).device)
             },
         },
-        equivalent={"… => ….detach()": "whole numbers carry no gradient"},
     ),
     Part(
         "tinytf.text.merges.learn_merges",
@@ -164,7 +161,6 @@ PARTS = (
             "numbers are in float32": lambda e: dtypes(e(7, 5)(IDS)),
             "gradients go back to the rows": _embedded_gradients,
         },
-        equivalent={"… => …ids.detach()…": "ids are whole numbers and carry no gradient"},
     ),
     Part(
         "tinytf.embedding.TiedOutput",
@@ -212,12 +208,6 @@ PARTS = (
             "a context is empty": lambda model: twin(model, 10, 5)(CONTEXT[:1] * 0),
             "numbers are in float32": lambda model: dtypes(model(10, 5)(CONTEXT)),
             "gradients go back to both tables": _cbow_gradients,
-        },
-        equivalent={
-            "… => there = ….…()": YES_OR_NO,
-            "… => there = (context.…() != PAD).unsqueeze(-1)": YES_OR_NO,
-            "… => …there.…()…": YES_OR_NO,
-            "… => …self.vectors[context.detach()]…": "ids carry no gradient: rows of a table do",
         },
     ),
     Part(

@@ -94,7 +94,6 @@ attention_weights = Part(
         ),
     },
     equivalent={
-        "… => …~mask.detach()…": "a boolean mask carries no gradient",
         "… => scores = q @ k.transpose(-2, -1) / math.sqrt(k.size(-1))": "q and k have one width",
         "… => …torch.finfo(k.dtype).min)": "q and k have one dtype, that of the scores",
     },
@@ -134,11 +133,6 @@ padding_mask = Part(
         "two sentences differ in length": lambda f: f(torch.tensor([[5, 0, 0, 0], [3, 4, 9, 0]])),
         "the pad's id is 2": lambda f: f(torch.tensor([[5, 0, 2], [2, 2, 2]]), 2),
     },
-    equivalent={
-        "… => …[:, None, None, :].detach()": "a boolean mask carries no gradient",
-        "… => …ids.detach()…": "ids are whole numbers and carry no gradient",
-        "… => …ids.float()…": "float32 holds the ids of sixteen million words exactly",
-    },
 )
 
 causal_mask = Part(
@@ -149,7 +143,6 @@ causal_mask = Part(
         "there are five": lambda f: f(5),
         "another device is asked for": lambda f: {"device": str(f(5, torch.device("meta")).device)},
     },
-    equivalent={"… => ….detach()": "a boolean mask carries no gradient"},
 )
 
 PARTS = (attention_weights, explicit_attention, padding_mask, causal_mask)

@@ -135,16 +135,12 @@ def _alibi_half(attention):
 BLIND = torch.tensor([True, False, True, True, True])[:, None].expand(1, 1, 5, 5)
 TOLD = torch.tensor([[0, 0, 0, 1, 2, 3, 4], [3, 4, 5, 6, 7, 9, 5001]])
 LATER = torch.ones(1, 1, 5, 7).tril(2).bool()
-FIXED = "nothing here is learned: tables carry no gradient"
-NEW = "already in this dtype: nothing changes"
-EXACT = "float32 holds sixteen million positions exactly"
 NO_MPS = "wrong on Apple's device alone, and a test can't count on one"
 FINER = "computed in more digits, and given back in the dtype of x"
 FOUR_AXES = "q and k have four axes: the third is the last but one"
 ROUNDED = "sines are rounded to float32 at the end, and here a step before"
 PROMOTED = "whole numbers times float64 are float64"
 ONE_KIND = "queries, keys and values have one dtype and one device"
-FIXED_BIAS = "slopes are fixed numbers in float32, and so is what is made of them"
 SIZES = "it is asked for its sizes and dtype alone"
 
 PARTS = (
@@ -160,16 +156,8 @@ PARTS = (
         },
         tolerance=1e-5,
         equivalent={
-            "… => ….detach()…": FIXED,
-            "… => ….double()": NEW,
-            "… => return ….float()…": "the default dtype is float32 unless somebody sets it",
-            "… => …position.float()…": EXACT,
-            "… => position = ….float()": EXACT,
             "… => position = torch.arange(max_len)[:, None]": PROMOTED,
-            "… => table = torch.empty(max_len, d_model, dtype=torch.float64).float()": ROUNDED,
             "… => table = torch.empty(max_len, d_model)": ROUNDED,
-            "… => table[:, 0::2] = angle.sin().float()": ROUNDED,
-            "… => table[:, 1::2] = ….float()": ROUNDED,
             "… => table[:, ::2] = angle.sin()": "a slice begins at 0 anyway",
         },
     ),
@@ -183,7 +171,6 @@ PARTS = (
             "it has learned nothing yet": _spread,
         },
         tolerance=1e-9,
-        equivalent={"… => ….detach()]…": "positions are whole numbers: they carry no gradient"},
     ),
     Part(
         "tinytf.relative.rotary_angles",
@@ -205,13 +192,7 @@ PARTS = (
         },
         tolerance=1e-9,
         equivalent={
-            "… => ….detach()…": FIXED,
-            "… => frequency = ….double()": NEW,
-            "… => return (…).double()": NEW,
             "… => kind = torch.float64": NO_MPS,
-            "… => positions = ….float()": EXACT,
-            "… => positions = ….double()": EXACT,
-            "… => return positions.float()…": EXACT,
             "… => return positions[..., None] * frequency": PROMOTED,
             "… => return positions.to()[..., None] * frequency": PROMOTED,
             "… => return positions.to(device)[..., None] * frequency": PROMOTED,
@@ -239,9 +220,6 @@ PARTS = (
         },
         tolerance=1e-9,
         equivalent={
-            "… => …cos.detach()…": FIXED,
-            "… => …sin.detach()…": FIXED,
-            "… => …angles.detach()…": FIXED,
             "… => pairs = ….double()": FINER,
             "… => cos, sin = (angles.cos(), …": FINER,
             "… => cos, sin = (angles.cos().to(), …": FINER,
@@ -275,10 +253,6 @@ PARTS = (
         },
         tolerance=1e-9,
         equivalent={
-            "… => positions = ….float()": EXACT,
-            "… => positions = ….double()": EXACT,
-            "… => positions = positions.float()[:, None]": EXACT,
-            "… => positions = ….detach()…": FIXED,
             "… => return rotate(x, rotary_angles(x.size(2), …": FOUR_AXES,
         },
     ),
@@ -317,8 +291,6 @@ PARTS = (
             "they are to be a tensor": lambda f: {"a tensor": isinstance(f(8), torch.Tensor)},
         },
         equivalent={
-            "… => ….detach()": FIXED,
-            "… => ….float()": "the default dtype is float32 unless somebody sets it",
             "… => …[::2]…": "a slice begins at 0 anyway",
         },
     ),
@@ -337,7 +309,6 @@ PARTS = (
                 "device": str(f(torch.tensor([0.5], device="meta"), 2).device)
             },
         },
-        equivalent={"… => ….detach()…": FIXED},
     ),
     Part(
         "tinytf.relative.AlibiAttention",
@@ -373,16 +344,7 @@ PARTS = (
             "… => bias = self._bias(q.…(), k)": SIZES,
             "… => …+ self._bias(q.detach(), k)": SIZES,
             "… => …+ self._bias(q, k.…())": SIZES,
-            "… => bias = self._bias(q, k).…()": FIXED_BIAS,
-            "… => bias = torch.where(mask, bias…, hidden)…": FIXED_BIAS,
-            "… => …attn_mask=bias.…(), dropout_p=dropout)": FIXED_BIAS,
-            "… => slopes = (…).…()": FIXED_BIAS,
-            "… => …slopes.detach().to(q.device)…": FIXED_BIAS,
-            "… => …slopes.float().to(q.device)…": FIXED_BIAS,
-            "… => return alibi_bias(…).to(q.dtype)[None].detach()": FIXED_BIAS,
             "… => return alibi_bias(…).to(q.dtype)": "an axis of one in front broadcasts unwritten",
-            "… => …mask.detach()…": "a boolean mask carries no gradient",
-            "… => …~mask.float().any(…": "a number is true where it is not zero",
             "… => hidden = torch.finfo().min": "-inf, in half, gives zeros in the kernel",
             "… => heads = k.size(1)": "keys have as many heads as queries",
             "… => …k.transpose(2, -1)…": FOUR_AXES,
@@ -398,6 +360,5 @@ PARTS = (
             "a head has six numbers": lambda f: f(6),
             "a head has eight numbers": lambda f: f(8),
         },
-        equivalent={"… => ….detach()": "whole numbers carry no gradient"},
     ),
 )

@@ -219,7 +219,6 @@ PARTS = (
         "tinytf.residual.PostNorm",
         _block("PostNorm"),
         tolerance=1e-9,
-        equivalent={"… => self.norm = norm(d_model).float()": "a new norm is in float32 as it is"},
     ),
     Part("tinytf.residual.PreNorm", _block("PreNorm"), tolerance=1e-9),
 )

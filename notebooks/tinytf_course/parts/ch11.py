@@ -120,7 +120,6 @@ PARTS = (
         equivalent={
             "… => across = other - one": "the mirror is the same, whichever side it is seen from",
             "… => across /= across.norm()": "in place on a difference that is the function's own",
-            "… => ….detach()…": "weights are changed by it, outside of any gradient",
         },
     ),
 )

@@ -256,8 +256,6 @@ def _rates(*cases):
     return lambda f: [f(*case) for case in cases]
 
 
-NO_GRADIENT = "ids and masks carry no gradient"
-EXACT = "float32 holds the ids of sixteen million words exactly"
 ALIKE = "every layer's cache has the same length, and remembers padding as well"
 IN_FLOAT32 = "the loss is made of logits in float32 anyway"
 ONE_KERNEL = "one kernel or several take the same step, but for rounding"
@@ -292,12 +290,6 @@ PARTS = (
             "gradients go back to every weight": _frame_gradients,
         },
         equivalent={
-            "… => mask = padding_mask(src, self.config.pad_id).detach()": NO_GRADIENT,
-            "… => return Memory(self.encoder(x, mask), mask.detach())": NO_GRADIENT,
-            "… => return Memory(self.encoder(x, mask.detach()), mask)": NO_GRADIENT,
-            "… => …src.detach()…": NO_GRADIENT,
-            "… => …tgt.detach()…": NO_GRADIENT,
-            "… => …_mask(….float(), self.config.pad_id…": EXACT,
             "… => start = len(cache[1].self_attention) if cache else 0": ALIKE,
             "… => start = len(cache[-1].self_attention) if cache else 0": ALIKE,
         },
@@ -324,7 +316,6 @@ PARTS = (
             },
         },
         equivalent={
-            "… => self.… = ….float()": "a new module is in float32 as it is",
             "…c.… => …config.…": "c is another name of config",
         },
     ),
@@ -346,8 +337,6 @@ PARTS = (
         },
         tolerance=1e-5,
         equivalent={
-            "… => real = (batch.tgt_out != PAD).detach()": NO_GRADIENT,
-            "… => …[real.detach()]…": NO_GRADIENT,
             "… => logits = model.output(hidden[real]).float()": IN_FLOAT32,
             "… => logits = model.output(hidden[real]).double()": IN_FLOAT32,
             "… => loss = ….float()": IN_FLOAT32,

@@ -66,7 +66,6 @@ def _work(f):
 
 
 READ_ALIKE = "a number in a tensor is read as one"
-EXACT = "float32 has every id of a vocabulary"
 SEARCHED = "a search asks for no gradient"
 ONE_DEVICE = "all is on one device here"
 TWO_AXES = "of two axes the last is 1"
@@ -195,13 +194,10 @@ PARTS = (
             "its work is counted": _work,
         },
         equivalent={
-            "… => …detach()…": SEARCHED,
             "… => running &= token != EOS": "in place on what is the function's own",
             "… => … torch.ones(…, dtype=torch.bool)": ONE_DEVICE,
             "… => … torch.ones(…, device=model.device)": ONE_DEVICE,
             "… => …argmax(dim=1)": TWO_AXES,
-            "… => …token.float() != EOS…": "float32 has every id of a vocabulary",
-            "… => …running.float().any()…": "a number is true where it is not 0",
         },
     ),
     Part(
@@ -222,7 +218,6 @@ PARTS = (
         },
         tolerance=1e-9,
         equivalent={
-            "… => …detach()…": SEARCHED,
             "… => …topk(min(2 * beam, beam * vocab))": "the last axis is where it looks unasked",
             "… => …topk(…, dim=1)": TWO_AXES,
             "… => …log_probs.size(1)…": TWO_AXES,
@@ -259,11 +254,9 @@ PARTS = (
             ],
         },
         equivalent={
-            "… => …detach()…": SEARCHED,
             "… => bounds = alive[:, 0] / length_penalty(max_len, alpha)": (
                 "tensors can be compared too"
             ),
-            "… => …alive.float()…": "what a beam has summed is in float32",
             "… => …zip(finished, bounds)…": "there is a bound for each sentence",
             "… => …strict=False)…": "there is a bound for each sentence",
         },
@@ -287,26 +280,17 @@ PARTS = (
         },
         tolerance=1e-4,
         equivalent={
-            "… => …detach()…": SEARCHED,
             "… => alive = torch.full((src.size(0), beam), -torch.inf…)": ONE_DEVICE,
-            "… => alive = torch.full(…).…()": "0 and -inf are the same in any dtype",
             "… => first = torch.arange(…)[:, None]": "all is on one device, and counted alike",
             "… => …isfinite().nonzero():": READ_ALIKE,
             "… => …isfinite()).nonzero():": READ_ALIKE,
             "… => prefix = ids[b * beam + beams[b, c], 1:].tolist()": READ_ALIKE,
-            "… => log_probs = ….float()": "they are in float32 already",
-            "… => log_probs = ….double()": "in float64 sums are no less exact",
             "… => log_probs = ….log_softmax(dim=1)": TWO_AXES,
-            "… => …alive.float()…": "they are in float32 already",
-            "… => …best.float()…": "they are in float32 already",
-            "… => …log_probs.float())": "they are in float32 already",
             "… => alive[:, -1] = 0.0": "whichever of equal beams begins",
             "… => finished = [[] for _ in first]": "there is a row for each sentence",
             "… => ….topk(beam)": "the last axis is where it looks unasked",
             "… => ….topk(beam, dim=1)": TWO_AXES,
             "… => …reshape(-1, 1)…": "a copy is made if it must be",
-            "… => …tokens.float() == EOS": EXACT,
-            "… => …beams.float()[…": EXACT,
         },
     ),
 )

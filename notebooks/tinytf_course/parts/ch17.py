@@ -97,10 +97,6 @@ PARTS = (
             "gradients go back to what was added, old and new": _gradients,
         },
         tolerance=1e-9,
-        equivalent={
-            "… => …rows.detach()…": "rows are whole numbers and carry no gradient",
-            "… => self.padding = self.padding[rows].detach()": "booleans carry no gradient",
-        },
     ),
     Part(
         "tinytf.blocks.LayerCache",
@@ -111,7 +107,6 @@ PARTS = (
             ),
             "a row is selected twice": lambda pair: _pair_selected(pair, 1, 1, 0),
         },
-        equivalent={"… => self.self_attention.select(rows.detach())": "rows carry no gradient"},
     ),
     Part(
         "tinytf.metrics.bleu.ngrams",

@@ -38,7 +38,6 @@ def _single(stack):
 
 # Padding
 
-NO_GRADIENT = "a boolean mask carries no gradient"
 ROWS = torch.tensor([[True, True, True, True], [False, False, True, True]])[:, None, None]
 LATER = torch.tensor([[True], [False]])[:, None, None]
 
@@ -190,7 +189,6 @@ PARTS = (
             "only the newest asks": lambda f: f(ROWS, 1),
             "padding is on another device": lambda f: {"device": str(f(ROWS.to("meta"), 3).device)},
         },
-        equivalent={"… => …detach()…": NO_GRADIENT},
     ),
     Part(
         "tinytf.gpt.CausalStack",
@@ -206,7 +204,6 @@ PARTS = (
             "gradients go back to what came before, and to every weight": _gradients,
         },
         equivalent={
-            "… => mask = decoder_mask(….detach()…": NO_GRADIENT,
             "if padding is not None: => if … is not None:": "`decoder_mask` says CAUSAL for None",
         },
     ),
@@ -223,9 +220,6 @@ PARTS = (
             "the mask that it is given stays as it is": _left,
         },
         equivalent={
-            "… => …detach()…": NO_GRADIENT,
-            "… => …len(….float())…": "a dtype changes no length",
-            "… => … and bool(mask.float().all()):": "all ones is what all True is",
             "… => … and mask.all():": "`and` in an `if` asks for the truth itself",
         },
     ),
@@ -239,7 +233,6 @@ PARTS = (
             ),
         },
         equivalent={
-            "… => …detach()…": NO_GRADIENT,
             "… => …[:, -1, 0, -length:]": "the last of one row is the first",
             "… => …[:, 0, -1, -length:]": "the last of one row is the first",
         },
@@ -269,10 +262,6 @@ PARTS = (
             "numbers are in float32": _frame_single,
             "gradients go back to every weight": _frame_gradients,
         },
-        equivalent={
-            "… => …ids.detach()…": "ids are whole numbers and carry no gradient",
-            "… => …so_far(ids.float(), cache, mask)": "only the shape of the ids is asked for",
-        },
     ),
     Part(
         "tinytf.gpt.GPT",
@@ -297,7 +286,6 @@ PARTS = (
         },
         equivalent={
             "…gpt2…": "published weights are read by the package alone",
-            "… => self….float()": "modules are made in float32",
             "… => normal(self)": "0.02 is what `normal` takes by default",
         },
     ),

@@ -14,7 +14,6 @@ from tinytf_course.expect import numbers
 from tinytf_course.parts import Part, twin
 from tinytf_course.parts.ch05 import dtypes
 
-WHOLE = "ids and places carry no gradient"
 OTHER_SEEDS = "any seeds will do that differ"
 ROUNDED = "float32 is exact enough to train in"
 SIZES = {"vocab_size": 11, "d_model": 8, "num_heads": 2, "num_layers": 1, "max_len": 6}
@@ -128,7 +127,6 @@ PARTS = (
                 "a tensor": isinstance(f(_tokenizer(), ["he"]), torch.Tensor)
             },
         },
-        equivalent={"… => ….detach()": WHOLE},
     ),
     Part(
         "tinytf.data.blocks.TextBlocks",
@@ -147,10 +145,6 @@ PARTS = (
             "ids are small whole numbers": lambda f: _rows(f, _ids(20).to(torch.uint8), 4, 2),
         },
         equivalent={
-            "… => …detach()…": WHOLE,
-            "… => …(ids.float(), length, size, seed)": "float32 has every id of a vocabulary",
-            "… => …len(ids.float())…": "a dtype changes no length",
-            "… => …order.float()[place])…": "a place is a whole number again",
             "… => …order[place - 1]))": "a random order is as random from its last place on",
             "… => generator = torch.Generator().manual_seed(self.seed * 1000…": OTHER_SEEDS,
             "… => self._drawn: … = (-…": "no epoch has that number, and nothing of it is read",
@@ -176,7 +170,6 @@ PARTS = (
             "… => micro = [batches(first + i) for i in range(…": "all is on one device here",
             "… => …detach().item()…": "a number carries no gradient",
             "… => total += loss.float().item()": ROUNDED,
-            "… => …norm.float().item()…": ROUNDED,
             "… => (loss.float() / tokens).backward()": ROUNDED,
         },
         changes=("model",),

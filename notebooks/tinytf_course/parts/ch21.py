@@ -13,13 +13,8 @@ from tinytf_course.parts.ch05 import dtypes, learned, wide
 IDS = torch.tensor([[5, 6, 7, 8], [9, 4, 0, 0]])
 SEGMENTS = torch.tensor([[0, 0, 1, 1], [0, 1, 0, 0]])
 BERT = BertConfig(12, d_model=6, num_heads=2, num_layers=2, max_len=8)
-WHOLE = "ids, tags and masks carry no gradient"
-FLOAT32 = "modules are made in float32"
 DEFAULT = "0.02 is what `normal` takes by default"
-HEADS = {
-    "… => …ids.detach()…": WHOLE,
-    "… => normal(self…)": DEFAULT,
-}
+HEADS = {"… => normal(self…)": DEFAULT}
 LARGER = BertConfig(200, d_model=64, num_heads=2, num_layers=1, max_len=50)
 
 
@@ -213,12 +208,8 @@ PARTS = (
             "gradients go back to every weight": _bert_gradients,
         },
         equivalent={
-            "… => …detach()…": WHOLE,
-            "… => self….float()": FLOAT32,
-            "… => nn.init.normal_(table.float().weight, std=0.02)": FLOAT32,
             "… => normal(self)": DEFAULT,
             "… => for table in (self.segments, self.embedding):": "in any order they are drawn",
-            "… => …padding_mask(ids.float(), …": "float32 has every id of a vocabulary",
         },
     ),
     Part(
@@ -235,7 +226,6 @@ PARTS = (
             "gradients go back to the states, the table and every weight": _words_gradients,
         },
         equivalent={
-            "… => self….float()": FLOAT32,
             "… => normal(self)": DEFAULT,
             "… => self.output = nn.Linear(vocab_size, vocab_size)": "the table takes its place",
         },
@@ -253,8 +243,6 @@ PARTS = (
             ],
         },
         equivalent={
-            "… => …detach()…": WHOLE,
-            "… => if not chosen.float().any():": "a number is true where it is not 0",
             "… => return states.mean() * 0": "0 times either is 0",
         },
     ),
@@ -280,7 +268,7 @@ PARTS = (
             "numbers are in float32": lambda head: _head_single(head, 3),
             "gradients go back to every weight": lambda head: _head_gradients(head, 3),
         },
-        equivalent=HEADS | {"… => self.pooler = Pooler(….float()": FLOAT32},
+        equivalent=HEADS,
     ),
     Part(
         "tinytf.related.bert_heads.TokenTagger",
@@ -305,10 +293,6 @@ PARTS = (
                 loss(torch.ones(1, 2, 3), torch.tensor([[-1, 2]]))
             ),
         },
-        equivalent={
-            "… => …detach()…": WHOLE,
-            "… => said = tags.float() >= 0": "float32 keeps the sign",
-        },
     ),
     Part(
         "tinytf.related.bert_heads.NextSentenceHead",
@@ -319,7 +303,7 @@ PARTS = (
             "each weight starts by its rule": lambda head: _seeded_rules(head, 64),
             "gradients go back to the states and every weight": _pooled_gradients,
         },
-        equivalent={"… => self….float()": FLOAT32, "… => normal(self)": DEFAULT},
+        equivalent=HEADS,
     ),
     Part(
         "tinytf.related.bert_heads.BertForPretraining",
@@ -334,6 +318,5 @@ PARTS = (
             "numbers are in float32": lambda model: dtypes(*model(BERT)(IDS)),
             "gradients go back to every weight": _pretraining_gradients,
         },
-        equivalent={"… => self….float()": FLOAT32, "… => …ids.detach()…": WHOLE},
     ),
 )

@@ -175,7 +175,6 @@ PARTS = (
         },
         tolerance=1e-5,
         equivalent={
-            "… => self….float()": "modules are made in float32",
             "… => …config.…": "`c` is another name of it",
         },
     ),
@@ -196,9 +195,7 @@ PARTS = (
         },
         tolerance=1e-5,
         equivalent={
-            "… => self….float()": "modules are made in float32",
             "… => normal(self)": "0.02 is what `normal` takes by default",
-            "… => …ids.detach()…": "ids are whole numbers and carry no gradient",
             "… => …cache[1] if cache…": "all layers' caches hold the same tokens",
             "… => …cache[-1] if cache…": "all layers' caches hold the same tokens",
         },

@@ -113,10 +113,6 @@ PARTS = (
         },
         tolerance=1e-9,
         equivalent={
-            "… => self….float()": "modules are made in float32",
-            "… => return F.pad(…detach()…": "booleans carry no gradient",
-            "… => return F.pad(….detach()": "booleans carry no gradient",
-            "… => …visible.detach()…": "booleans carry no gradient",
             "… => …expand(len(…), 1, -1)": "there are as many of both",
             "… => …self._mask(visible, …": "a check alone reads the second",
         },

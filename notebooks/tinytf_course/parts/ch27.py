@@ -6,7 +6,6 @@ from tinytf.masks import causal_mask
 from tinytf_course.parts import Part, arrived
 from tinytf_course.parts.ch05 import dtypes, learned, wide
 
-NO_GRADIENT = "a boolean mask carries no gradient"
 ONE_KIND = "queries, keys and values are of one dtype"
 
 
@@ -101,7 +100,6 @@ PARTS = (
         },
         tolerance=1e-9,
         equivalent={
-            "… => …~mask.detach()…": NO_GRADIENT,
             "… => new = ….detach()": "what the largest is cancels",
             "… => new = …detach()…": "what the largest is cancels",
             "… => …to(total.dtype)…": "a state is of one dtype",
@@ -139,14 +137,9 @@ PARTS = (
             "… => wide = torch.promote_types(…)": ONE_KIND,
             "… => …to(k.dtype)": ONE_KIND,
             "… => …to(v.dtype)": ONE_KIND,
-            "… => …mask.detach()…": NO_GRADIENT,
-            "… => mask = ….detach()": NO_GRADIENT,
-            "… => …seen.detach()…": NO_GRADIENT,
-            "… => …seen.float().any():": "a number is true where it is not 0",
             "… => for t in range(0, q.size(-2) + 1, tile):": "no query is left for it",
             "… => …v.size(-2)…": "there is a value for each key",
             "… => mask = mask.expand(*….shape[:-2], …": "a mask may be written out further",
-            "… => largest = ….detach()": "constants carry no gradient",
             "… => largest = torch.full_like(some.….…": "only the shape is read",
             "… => …torch.finfo().min…": "no score is as low",
             "… => mix = …": "zeros are zeros, whatever their shape",
@@ -168,11 +161,6 @@ PARTS = (
             "another device is asked for": lambda f: {
                 "device": [str(f(4, 2, causal, "meta").device) for causal in (False, True)]
             },
-        },
-        equivalent={
-            "… => …detach()…": NO_GRADIENT,
-            "… => ….float()…": "float32 counts to 16 million",
-            "… => ….double()": "float64 counts even further",
         },
     ),
     Part(

@@ -194,10 +194,7 @@ def _matched_in_float64(scores):
 
 
 WORDS = "only the error's words differ"
-MEASURED = "a measurement asks for no gradient"
-NO_GRADIENT = "truth values and ids carry no gradient"
 ONE_AXIS = "of an axis of one, the first is the last"
-COUNTED = "float32 counts to 16 million"
 
 PARTS = (
     Part(
@@ -258,7 +255,6 @@ PARTS = (
             "a head is counted from the end": _ablate_refused(-1),
         },
         equivalent={
-            "… => bad = [weights for …": WORDS,
             "… => weights[:, heads] = 0.0": "a tuple of heads is read as a list",
         },
     ),
@@ -280,10 +276,6 @@ PARTS = (
             "2049 queries count": _many_count,
         },
         equivalent={
-            "… => …detach()…": MEASURED,
-            "… => …target.float() >= 0": "the sign stays as it was",
-            "… => counts = ….float()": COUNTED,
-            "… => …counts.float()…": COUNTED,
             "… => index = target[:, None, :, None]": "what does not count is times 0",
             "… => index = target.clamp(min=-1)…": "what does not count is times 0",
             "… => …dim=-1)[..., -1]": ONE_AXIS,
@@ -298,9 +290,6 @@ PARTS = (
             "none does": lambda f: f(torch.tensor([[3, 1, 2]])),
         },
         equivalent={
-            "… => …detach()…": NO_GRADIENT,
-            "… => …ids.float()…": "float32 has every id of a vocabulary",
-            "… => follows[:, :, 1:] = …": "0 and 1 are truth values in any dtype",
             "… => return follows.tril_()": "in place on what is the function's own",
         },
     ),
@@ -313,14 +302,6 @@ PARTS = (
             "2049 tokens repeat": _many_repeat,
         },
         equivalent={
-            "… => …detach()…": MEASURED,
-            "… => …ids.float()…": "float32 has every id of a vocabulary",
-            "… => wanted = ….float()": "0 and 1 are the same in float32",
-            "… => wanted = ….half()": "0 and 1 are the same in float16",
-            "… => …wanted.float()…": "0 and 1 are the same in float32",
-            "… => there = ….float()": COUNTED,
-            "… => there = ….double()": "float64 counts further, and one number decides no dtype",
-            "… => …there.float()…": COUNTED,
             "… => there = wanted.any(dim=1)": "as many keys follow as tokens repeat",
             "… => there = wanted.any(dim=-2)": "as many keys follow as tokens repeat",
             "… => found = ….sum(dim=-2)": "in the end both axes are summed",
@@ -338,9 +319,6 @@ PARTS = (
         },
         equivalent={
             "… => …detach()…": "all runs without gradients (no_grad)",
-            "… => places = ….float()": COUNTED,
-            "… => places = ….double()": "a place is a whole number",
-            "… => …places.float()…": COUNTED,
             "… => …len(x.float())…": "as many tokens in any dtype",
             "… => places = torch.full((len(x),), apart)": "all is on one device here",
             "… => …below.d_model…": "both layers have one width",

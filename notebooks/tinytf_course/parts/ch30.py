@@ -180,7 +180,6 @@ PARTS = (
                 for a, b in ((1e50, 1.0), (1.0, 1e50))
             ],
         },
-        equivalent={"… => …detach()…": "a plain number carries no gradient"},
     ),
     _part("future_moves", ("writer", "translator"),
           {"outputs see later ones": ("writer", {"outputs": _later}),
