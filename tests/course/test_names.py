@@ -168,7 +168,7 @@ GIVEN = [
     ("26.1", half_of_the_attention, "scores without the weighted sum"),  # the same number
     ("26.1", a_softmax_as_well, NO_NAME),
     ("06.2", hidden_with_minus_100, "hidden with a low number"),
-    ("29.3", whatever_the_words, NO_NAME),
+    ("29.3", whatever_the_words, "words are not compared"),
     *((id, lambda *_, value=value, **__: value, NO_NAME)
       for id in ("00.2", "03.1", "15.1", "17.3", "17.4", "20.4", "27.2")
       for value in (0.0, 1.0)),
