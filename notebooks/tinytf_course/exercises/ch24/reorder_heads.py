@@ -186,145 +186,88 @@ def test_computes(answer):
         same(_scores(model), expected, f"{where}, the logits")
 
 
-def _variant(change):
-    """One thing wrong: `change(part, old, num_heads, order)` gives a tensor, or None."""
-
-    def reorder(state, num_heads, order):
-        new = my_reorder_heads(state, num_heads, order)
-        for name, old in state.items():
-            other = change(name.split(".")[-2], old, num_heads, order)
-            new[name] = new[name] if other is None else other
-        return new
-
-    return reorder
-
-
-def _left(*parts):
-    """Leaves the tensors whose names hold one of these as they were."""
-
-    def reorder(state, num_heads, order):
-        new = my_reorder_heads(state, num_heads, order)
-        return {k: v if any(p in k for p in parts) else new[k] for k, v in state.items()}
-
-    return reorder
-
-
-def _blocks(old, num_heads, order):
-    return old.unflatten(0, (num_heads, -1))[order].flatten(0, 1)
-
-
-def _across(old, num_heads, order):
-    return old.unflatten(1, (num_heads, -1))[:, order].flatten(1)
-
-
-def _makes(part, old, dim=None):
-    return part in ("w_q", "w_k", "w_v") and dim in (None, old.dim())
-
-
-def _strided(part, old, num_heads, order):
-    if _makes(part, old):
-        return old.unflatten(0, (-1, num_heads))[:, order].flatten(0, 1)
-    if part == "w_o" and old.dim() == 2:
-        return old.unflatten(1, (-1, num_heads))[:, :, order].flatten(1)
-    return None
-
-
-def _single(part, old, num_heads, order):
-    """Takes the first rows as the heads: as many rows as there are heads move."""
-    if not _makes(part, old) and not (part == "w_o" and old.dim() == 2):
-        return None
-    places = torch.arange(old.size(-1))
-    places[: len(order)] = torch.as_tensor(order)
-    return old[:, places] if part == "w_o" else old[places]
-
-
 MISTAKES = r"""
 biases forgotten
-    … =>
-        return _variant(lambda part, old, *_: old if _makes(part, old, 1) else None)(state, num_heads, order)
+    "w_v"): => "w_v") and kind == "weight":
     says: w_q.bias
     A query is a product plus a bias. Part of the bias belongs to each head and has to move with
     it.
 w_o forgotten
-    … =>
-        return _left("w_o")(state, num_heads, order)
+    [:, order] =>
     says: It reads the heads
     `w_o` still reads each head at its old position. The whole convention has to change.
 rows of w_o for its columns
-    … =>
-        return _variant( lambda part, old, n, order: ( _blocks(old, n, order) if part == "w_o" and old.dim() == 2 else None ) )(state, num_heads, order)
+    unflatten(1, (num_heads, -1))[:, order].flatten(1) =>
+        unflatten(0, (num_heads, -1))[order].flatten(0, 1)
     says: It reads the heads
     `nn.Linear` stores (outputs, inputs): `w_o` reads the heads, so they are its columns. Its
     rows are features of the stream.
 the bias of w_o too
-    … =>
-        return _variant( lambda part, old, n, order: ( _blocks(old, n, order) if part == "w_o" and old.dim() == 1 else None ) )(state, num_heads, order)
+    "w_v"): => "w_v") or name.endswith("w_o.bias"):
     says: w_o.bias
     The bias of `w_o` is added to the stream, after the heads have been mixed.
 columns for rows
-    … =>
-        return _variant( lambda part, old, n, order: _across(old, n, order) if _makes(part, old, 2) else None )(state, num_heads, order)
+    unflatten(0, (num_heads, -1))[order].flatten(0, 1) =>
+        unflatten(-1, (num_heads, -1))[..., order, :].flatten(-2)
     says: w_q.weight
     `nn.Linear` stores (outputs, inputs): `w_q` writes the heads, so they are its rows. Its
     columns read the stream.
 the inverse order
-    … =>
-        return (lambda state, n, order: my_reorder_heads(state, n, order.argsort()))(state, num_heads, order)
+    new = {} => new, order = {}, order.argsort()
     says: Rows 0 to 3 write head 0
     Head order[j] becomes head j: that is `heads[order]`. `order.argsort()` undoes it.
 heads taken apart
-    … =>
-        return _variant(_strided)(state, num_heads, order)
+    unflatten(0, (num_heads, -1))[order] => unflatten(0, (-1, num_heads))[:, order]
+    unflatten(1, (num_heads, -1))[:, order] => unflatten(1, (-1, num_heads))[:, :, order]
     says: Rows 0 to 3 write head 0
     A head's numbers are neighbours: split into (num_heads, D), not (D, num_heads).
 single numbers for heads
-    … =>
-        return _variant(_single)(state, num_heads, order)
+    old.unflatten(0, (num_heads, -1))[order].flatten(0, 1) =>
+        torch.cat([old[order], old[num_heads:]])
+    old.unflatten(1, (num_heads, -1))[:, order].flatten(1) =>
+        torch.cat([old[:, order], old[:, num_heads:]], 1)
     says: Rows 0 to 3 write head 0
     `order` counts heads. Each is D rows, which move together.
 values forgotten
-    … =>
-        return _left("w_v")(state, num_heads, order)
+    , "w_v") => )
     says: in encoder.layers.0.self_attention.w_v.weight
     A head has queries, keys and values, and all three have to move alike.
 queries only
-    … =>
-        return _left("w_k", "w_v", "w_o")(state, num_heads, order)
+    "w_k", "w_v") => )
+    [:, order] =>
     says: in encoder.layers.0.self_attention.w_k.weight
     Each query would meet the keys of another head.
 keys forgotten
-    … =>
-        return _left("w_k")(state, num_heads, order)
+    "w_k", =>
     says: in encoder.layers.0.self_attention.w_k.weight
-    Each query would meet the keys of another head.
+    Each key would meet the queries of another head.
 cross-attention forgotten
-    … =>
-        return _left("cross_attention")(state, num_heads, order)
+    "w_v"): => "w_v") and "cross" not in name:
+    kind == "weight": => kind == "weight" and "cross" not in name:
     says: in decoder.layers.0.cross_attention.w_q.weight
     Cross-attention has heads, too.
 the encoder only
-    … =>
-        return _left("decoder")(state, num_heads, order)
+    "w_v"): => "w_v") and "encoder" in name:
+    kind == "weight": => kind == "weight" and "encoder" in name:
     says: in decoder.layers.0.self_attention.w_q.weight
     The decoder's attentions have heads, too.
 the first layer only
-    … =>
-        return _left(".layers.1.")(state, num_heads, order)
+    "w_v"): => "w_v") and "layers.0" in name:
+    kind == "weight": => kind == "weight" and "layers.0" in name:
     says: layers.1.
     Every layer has heads.
 nothing moves
-    … =>
-        return (lambda state, n, order: dict(state))(state, num_heads, order)
+    [order] =>
+    [:, order] =>
     says: Rows 0 to 3 write head 0
     The model computes the same, but its heads are where they were.
 float32 comes out
-    … =>
-        return (lambda state, n, order: { k: v.float() for k, v in my_reorder_heads(state, n, order).items() })(state, num_heads, order)
+    return new => return {name: tensor.float() for name, tensor in new.items()}
     says: is torch.float32 now, and was torch.float64
     Only the order should change: keep the dtype of each tensor.
 the caller's tensors overwritten
-    … =>
-        for name, tensor in my_reorder_heads(state, num_heads, order).items():
+    return new =>
+        for name, tensor in new.items():
             state[name].copy_(tensor)
         return state
     says: your code changes the caller's `state

@@ -119,93 +119,63 @@ def test_joined_kinds(answer):
     travels(answer, numbers(2, 6, 12, seed=6), 2, (3, 4, 6))
 
 
-def _in_order(*order):
-    """A `my_join_patches` that permutes (B, down, across, channel, row, column) otherwise."""
-
-    def join(patches, size, shape):
-        channels, height, width = shape
-        grid = patches.reshape(-1, height // size, width // size, channels, size, size)
-        return grid.permute(*order).reshape(-1, *shape)
-
-    return join
-
-
 MISTAKES = r"""
 reshaped without a permute
-    … =>
-        return patches.reshape(len(patches), *shape)
+    .permute(0, 3, 1, 4, 2, 5) =>
     says: line 1, you get [1, 1, 2, 2, 2, 2]
     The shape is right and no error is raised, but a patch has become a piece of one line.
 patches by columns
-    … =>
-        channels, height, width = shape
-        grid = patches.reshape(-1, width // size, height // size, channels, size, size)
-        return grid.permute(0, 3, 2, 4, 1, 5).reshape(-1, *shape)
+    down, across, channels => across, down, channels
+    permute(0, 3, 1, 4, 2, 5) => permute(0, 3, 2, 4, 1, 5)
     says: line 1, you get [0, 0, 2, 2, 4, 4]
     Patches come row by row, so the axis that counts down precedes the one across.
 patches turned over
-    … =>
-        return _in_order(0, 3, 1, 5, 2, 4)(patches, size, shape)
+    permute(0, 3, 1, 4, 2, 5) => permute(0, 3, 1, 5, 2, 4)
     says: Pixel 1 is to the right of pixel 0
     Rows and columns inside each patch are swapped: every patch is mirrored.
 channels last
-    … =>
-        channels, height, width = shape
-        grid = patches.reshape(-1, height // size, width // size, size, size, channels)
-        return grid.permute(0, 5, 1, 3, 2, 4).reshape(-1, *shape)
+    channels, size, size) => size, size, channels)
+    permute(0, 3, 1, 4, 2, 5) => permute(0, 5, 1, 3, 2, 4)
     says: Of its eight numbers the first four are channel 0
     With one channel you would not notice. A patch has its channels one after the other.
 patches interleaved
-    … =>
-        return _in_order(0, 3, 4, 1, 5, 2)(patches, size, shape)
+    permute(0, 3, 1, 4, 2, 5) => permute(0, 3, 4, 1, 5, 2)
     says: line 1, you get [3, 4, 5, 3, 4, 5]
     Height is (patch down, row in it), in this order: the row varies faster.
 height and width swapped
-    … =>
-        return my_join_patches(patches, size, shape).transpose(2, 3)
+    len(patches), channels, height, width) => len(patches), *shape).transpose(2, 3)
     says: the shape is (2, 3, 6, 4)
     The image lies on its side. With square images the shape would not have shown it.
 batch and patches mixed
-    … =>
-        return (
-                                         my_join_patches(
-                patches.transpose(0, 1).reshape(patches.shape), size, shape
-            )
-        )
+    grid = patches. => grid = patches.transpose(0, 1).
     says: The first image is all 1
     With one image it is right. With more, an image holds patches of several: the batch must
     stay the first axis.
 the first image for all
-    … =>
-        return my_join_patches(patches[:1], size, shape).expand(len(patches), *shape).clone()
+    grid = patches. => grid = patches[:1].expand_as(patches).
     says: The first image is all 1
     Every image of the batch has patches of its own.
 as many patches down as across
-    … =>
-        side = round(patches.size(1) ** 0.5)
-        grid = patches.reshape(len(patches), side, -1, shape[0], size, size)
-        return grid.permute(0, 3, 1, 4, 2, 5).reshape(len(patches), *shape)
+    height // size, width // size => round(patches.size(1) ** 0.5), -1
     says: for a batch of 3 images
     Images need not be square: how many patches there are each way is in `shape`.
 into new float32 images on the CPU
-    … =>
-        images, across = torch.zeros(len(patches), *shape), shape[2] // size
-        for n in range(patches.size(1)):
-            row, column = n // across * size, n % across * size
-            patch = patches[:, n].reshape(-1, shape[0], size, size)
-            images[:, :, row : row + size, column : column + size] = patch
+    len(patches), channels, height, width) =>
+        len(patches), *shape)
         return images
+    return grid =>
+        images = torch.zeros(len(patches), *shape)
+        images[:] = grid
     says: the dtype is float32, expected uint8
     `torch.zeros(...)` is float32 and on the CPU, whatever `patches` are:
     `patches.new_zeros(...)`, or reshapes, which keep both.
 cut off from the graph
-    … =>
-        return my_join_patches(patches.detach(), size, shape)
+    grid = patches. => grid = patches.detach().
     says: no gradient reaches `patches`
     The pixels are right, but no gradient reaches whatever produced the patches.
 by way of float32
-    … =>
-        return my_join_patches(patches.float(), size, shape).to(patches)
+    grid = patches. => grid = patches.float().
+    return grid => return grid.to(patches)
     says: you get [[[[16777216, 9007199254740992]]]]
     The dtype comes back, but not the numbers: float32 has 24 bits. Reshapes need no other
     dtype.

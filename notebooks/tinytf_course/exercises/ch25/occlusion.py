@@ -165,117 +165,81 @@ def test_its_device(answer):
         return
 
 
-def _hidden_runs(model, image, num_patches, hidden=True):
-    """Scores with all patches, and with each patch hidden (or each alone)."""
-    visible = torch.eye(num_patches, device=image.device).bool()
-    images = image.expand(num_patches, -1, -1, -1)
-    whole = model(image[None], visible[:1] | True)[0]
-    return whole, model(images, ~visible if hidden else visible)
-
-
 MISTAKES = r"""
 turned round
-    … =>
-        return -my_occlusion(model, image, num_patches)
+    log_p[0, answer] - log_p[1:, answer] => log_p[1:, answer] - log_p[0, answer]
     says: Without patch 0 the log-probability of class 1
     A fall is before minus after: patches that the prediction needs have positive numbers.
 all hidden but one
-    … =>
-        whole, found = (x.log_softmax(-1) for x in _hidden_runs(model, image, num_patches, False))
-        return whole.max() - found[:, whole.argmax()]
+    visible[1:].fill_diagonal_(False) =>
+        visible[1:] = torch.eye(num_patches, dtype=torch.bool, device=image.device)
     says: Without patch 0 the log-probability of class 1
     This shows one patch at a time. What a patch contributes alone is another question.
 all hidden up to this one
-    … =>
-        visible = torch.ones(1 + num_patches, num_patches, device=image.device).triu(1).bool()
-        visible = torch.cat([visible[:1] | True, visible[:-1]])
-        log_p = model(image.expand(1 + num_patches, -1, -1, -1), visible).log_softmax(-1)
-        return log_p[0].max() - log_p[1:, log_p[0].argmax()]
-    says: falls
+    visible[1:].fill_diagonal_(False) => visible[1:].triu_(1)
+    says: for a model that adds up
     Each patch is hidden alone, with all others visible.
 scores for log-probabilities
-    … =>
-        whole, found = _hidden_runs(model, image, num_patches)
-        return whole.max() - found[:, whole.argmax()]
+    F.log_softmax(model(images, visible), dim=-1) => model(images, visible)
     says: Without patch 1 both classes lose 3
     Only differences of logits matter: raising all classes changes no prediction. Take the
     log-softmax first.
 probabilities
-    … =>
-        whole, found = (x.softmax(-1) for x in _hidden_runs(model, image, num_patches))
-        return whole.max() - found[:, whole.argmax()]
+    F.log_softmax => F.softmax
     says: Without patch 0 the log-probability of class 1
     In probabilities nothing seems needed once a model is certain. Log-probabilities still
     distinguish .999 from .9999.
 the logarithm of a softmax
-    … =>
-        whole, found = (x.softmax(-1).log() for x in _hidden_runs(model, image, num_patches))
-        return whole.max() - found[:, whole.argmax()]
+    F.log_softmax(model(images, visible), dim=-1) =>
+        F.softmax(model(images, visible), dim=-1).log()
     says: probabilities that are 0 have no logarithm
     A softmax rounds small probabilities to 0, whose logarithm is -∞. `log_softmax` never leaves
     the logarithms.
 the best class each time
-    … =>
-        whole, found = (x.log_softmax(-1) for x in _hidden_runs(model, image, num_patches))
-        return whole.max() - found.max(dim=-1).values
+    log_p[1:, answer] => log_p[1:].max(dim=-1).values
     says: Keep to class 1
     If hiding a patch changes the prediction, the new winner may be as certain as the old one.
     Follow the class that was predicted with all patches.
 class 0 always
-    … =>
-        whole, found = (x.log_softmax(-1) for x in _hidden_runs(model, image, num_patches))
-        return whole[0] - found[:, 0]
+    answer = log_p[0].argmax() => answer = 0
     says: The prediction is class 2
     The prediction is the class with the largest logit when all is visible: `argmax`.
 the answer taken from a run with a patch hidden
-    … =>
-        whole, found = (x.log_softmax(-1) for x in _hidden_runs(model, image, num_patches))
-        answer = found[0].argmax()
-        return whole[answer] - found[:, answer]
+    answer = log_p[0].argmax() => answer = log_p[1].argmax()
     says: and class 0 without patch 0
     The task is about the prediction that the model makes when everything is visible.
-what speaks against it cut off
-    … =>
-        return (lambda model, image, n: my_occlusion(model, image, n).clamp(min=0))(model, image, num_patches)
+what is against it cut off
+    log_p[0, answer] - log_p[1:, answer] => (log_p[0, answer] - log_p[1:, answer]).clamp(min=0)
     says: you get [1, 0, 0, 0]
     A patch can be against the prediction: without it the log-probability rises, and the fall is
     negative.
 shares of the whole loss
-    … =>
-        return (lambda model, image, n: (lost := my_occlusion(model, image, n)) / lost.sum())(model, image, num_patches)
+    return log_p[0, answer] - log_p[1:, answer] =>
+        falls = log_p[0, answer] - log_p[1:, answer]
+        return falls / falls.sum()
     says: you get [1.229, 0, -0.229, 0]
     The result is in nats, not in shares that add up to 1.
 a blank image
-    … =>
-        return my_occlusion(model, torch.ones_like(image), num_patches)
+    image.expand => torch.ones_like(image).expand
     says: so its logits count three times
     The model has to read the image itself: pass `image` to it.
 painted over with paper
-    … =>
-        height, width = image.shape[1:]
-        size = round((height * width / num_patches) ** 0.5)
-        images = image.repeat(num_patches, 1, 1, 1)
+    visible[1:].fill_diagonal_(False) =>
+    images = image.expand(1 + num_patches, -1, -1, -1) =>
+        images, side = image.repeat(1 + num_patches, 1, 1, 1), image.size(2)
+        size = round((image[0].numel() / num_patches) ** 0.5)
         for n in range(num_patches):
-            row, column = n // (width // size) * size, n % (width // size) * size
-            images[n, :, row : row + size, column : column + size] = 0.0
-        visible = torch.ones(1 + num_patches, num_patches, dtype=torch.bool, device=image.device)
-        log_p = model(torch.cat([image[None], images]), visible).log_softmax(-1)
-        return log_p[0].max() - log_p[1:, log_p[0].argmax()]
+            row, column = n // (side // size) * size, n % (side // size) * size
+            images[1 + n, :, row : row + size, column : column + size] = 0.0
     says: Hidden does not mean painted over
     Blank paper is a patch, too: the model reads it, and in some positions white is what
     distinguishes two digits.
 never compared with the whole
-    … =>
-        whole, found = (x.log_softmax(-1) for x in _hidden_runs(model, image, num_patches))
-        return -found[:, whole.argmax()]
+    log_p[0, answer] - log_p[1:, answer] => -log_p[1:, answer]
     says: Without patch 0 the log-probability of class 1
     That is how uncertain the model is without the patch. How uncertain was it with all?
-what is visible said on the CPU
-    … =>
-        visible = torch.ones(1 + num_patches, num_patches, dtype=torch.bool)
-        visible[1:].fill_diagonal_(False)
-        log_p = model(image.expand(1 + num_patches, -1, -1, -1), visible).log_softmax(-1)
-        return log_p[0].max() - log_p[1:, log_p[0].argmax()]
+`visible` made on the CPU
+    , device=image.device =>
     says: give it `device=image.device`
     `torch.ones(...)` is on the CPU, and the image may be on a GPU: the model would refuse, as
     matrices on two devices can't meet.

@@ -9,12 +9,9 @@ Hint: Sum the errors of each micro-batch, and divide by the number of rows in al
 count first.
 """
 
-import weakref
-
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
+from tinytf_course.exercises.ch26._shared import Held
 from tinytf_course.expect import agrees, expect, numbers, travels
 
 
@@ -30,44 +27,6 @@ def my_accumulated_gradient(w, micro):
         loss = (x @ w - y).square().sum() / rows
         loss.backward()  # adds to w.grad, and lets go of what it kept
     return w.grad
-
-
-class _Held(TorchDispatchMode):
-    """A block that counts the numbers that stand in memory for what is computed in it.
-
-    `peak` is the most at one time; what was there before is not counted.
-    """
-
-    def __init__(self):
-        super().__init__()
-        self.now = self.peak = 0
-        self._given, self._made = {}, {}
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        """Compute, and count what is new."""
-        for storage in _storages((args, kwargs)):
-            if storage._cdata not in self._made:
-                self._given[storage._cdata] = storage
-        result = function(*args, **(kwargs or {}))
-        for x in tree_leaves(result):
-            for storage in _storages(x):
-                self._count(storage, storage.nbytes() // x.element_size())
-        return result
-
-    def _count(self, storage, size):
-        key = storage._cdata
-        if key not in self._given and key not in self._made:
-            self._made[key] = size
-            self.now += size
-            self.peak = max(self.peak, self.now)
-            weakref.finalize(storage, self._drop, key)
-
-    def _drop(self, key):
-        self.now -= self._made.pop(key)
-
-
-def _storages(value):
-    return [x.untyped_storage() for x in tree_leaves(value) if isinstance(x, torch.Tensor)]
 
 
 def _micro(*sizes, width=3, dtype=torch.float32):
@@ -134,7 +93,7 @@ def test_one_at_a_time(answer):
     w, micro = _micro(*_MANY, width=2)
     before = w.numel() + sum(x.numel() + y.numel() for x, y in micro)
     where = f"for 12 micro-batches of at most 30 rows of 2 numbers, {sum(_MANY)} rows in all"
-    with _Held() as held:
+    with Held() as held:
         answer(w, micro)
     most = held.peak - before  # the answer gets copies
     kept = "as many numbers as all rows have" if most > before else "something of every micro-batch"
@@ -142,110 +101,86 @@ def test_one_at_a_time(answer):
            "the next, by one `backward` each or a sum of gradients")  # fmt: skip
 
 
-def _accumulated(weigh=None, last=False):
-    def gradient(w, micro):
-        rows, parts = sum(len(y) for _, y in micro), []
-        for x, y in micro:
-            parts.append(2 * x.T @ (x @ w - y) * weigh(len(y), rows, len(micro)))
-        return parts[-1] if last else sum(parts)
-
-    return gradient
-
-
 MISTAKES = r"""
 mean of means
-    … =>
-        return _accumulated(lambda n, rows, count: 1 / n / count)(w, micro)
+    .sum() / rows => .mean() / len(micro)
     says: is not the mean of the two means
     loss.mean() / len(micro) is right for equal micro-batches only. Text batches hold unequal
     numbers of tokens: Hugging Face's Trainer had this bug until 2024.
 means added up
-    … =>
-        return _accumulated(lambda n, rows, count: 1 / n)(w, micro)
+    .sum() / rows => .mean()
     says: in two micro-batches of one
     Adding the means makes the step as many times too large as there are micro-batches.
 sums, not divided
-    … =>
-        return _accumulated(lambda n, rows, count: 1.0)(w, micro)
+    .sum() / rows => .sum()
     says: the mean is -1
     This is the gradient of the summed error: divide by the number of rows.
 only the last one
-    … =>
-        return _accumulated(lambda n, rows, count: 1 / rows, last=True)(w, micro)
+    loss.backward() =>
+        w.grad = None
+        loss.backward()
     says: in two micro-batches of one
     Clearing the gradient inside the loop throws away what the others added.
 the last one's mean
-    … =>
-        return _accumulated(lambda n, rows, count: 1 / n, last=True)(w, micro)
+    .sum() / rows => .mean()
+    loss.backward() =>
+        w.grad = None
+        loss.backward()
     says: in two micro-batches of one
     Each micro-batch has a share in it: add up what all of them find.
 divided by the rows so far
-    … =>
-        total, rows = torch.zeros_like(w), 0
-        for x, y in micro:
-            rows += len(y)
-            total += 2 * x.T @ (x @ w - y) / rows
-        return total
+    sum(len(y) for _, y in micro) => 0
+    loss = =>
+        rows += len(y)
+        loss =
     says: in two micro-batches of one
     Each micro-batch then divides by another number: count the rows of all of them first.
 divided by the numbers in x
-    … =>
-        return sum(2 * x.T @ (x @ w - y) for x, y in micro) / sum(x.numel() for x, _ in micro)
+    len(y) for _, y => x.numel() for x, _
     says: The error is 3 - 2 - 2 = -1
     A row has one error, however many numbers it holds: len(y), not x.numel().
 divided by the number of micro-batches
-    … =>
-        return _accumulated(lambda n, rows, count: 1 / count)(w, micro)
+    sum(len(y) for _, y in micro) => len(micro)
     says: the mean is -1
     Divide by the rows, not by the micro-batches.
 divided as if all were as long as the first
-    … =>
-        rows = len(micro) * len(micro[0][1])
-        return sum(2 * x.T @ (x @ w - y) for x, y in micro) / rows
+    sum(len(y) for _, y in micro) => len(micro) * len(micro[0][1])
     says: is not the mean of the two means
     Micro-batches differ: count the rows of each.
 the way up
-    … =>
-        return _accumulated(lambda n, rows, count: -1 / rows)(w, micro)
+    return w.grad => return -w.grad
     says: The error is 3 - 2 - 2 = -1
     The sign is wrong: return the gradient itself. The optimiser does the subtracting.
 half of it
-    … =>
-        return _accumulated(lambda n, rows, count: 0.5 / rows)(w, micro)
+    return w.grad => return w.grad / 2
     says: The error is 3 - 2 - 2 = -1
     The derivative of a square is twice the error. (Books that leave the 2 out start from half
     the square.)
 one backward for all
-    … =>
-        w = w.detach().requires_grad_()
-        rows = sum(len(y) for _, y in micro)
-        sum((x @ w - y).square().sum() / rows for x, y in micro).backward()
+    for x, y in micro: =>
+        total = 0
+        for x, y in micro:
+    loss.backward() => total = total + loss
+    return w.grad =>
+        total.backward()
         return w.grad
     says: you hold something of every micro-batch at one time
     The result is right, but the sum keeps the graph of every micro-batch until the one
     `backward`: call it for each, which adds to `w.grad` and lets go.
 the big batch put together
-    … =>
-        x, y = (torch.cat(parts) for parts in zip(*micro, strict=True))
-        return 2 * x.T @ (x @ w - y) / len(y)
+    x, y in micro: => x, y in [[torch.cat(parts) for parts in zip(*micro, strict=True)]]:
     says: you hold as many numbers as all rows have at one time
-    The result is right, but all rows stand in memory at once: that is the big batch which did
+    The result is right, but all rows are in memory at once: that is the big batch which did
     not fit.
 summed on the CPU
-    … =>
-        total = torch.zeros(len(w), dtype=w.dtype)
-        for x, y in micro:
-            total += 2 * x.T @ (x @ w - y)
-        return total / sum(len(y) for _, y in micro)
+    w = w.detach().requires_grad_() => total = torch.zeros(len(w), dtype=w.dtype)
+    loss = (x @ w - y).square().sum() / rows => total += 2 * x.T @ (x @ w - y) / rows
+    loss.backward() =>
+    return w.grad => return total
     says: the result stays on the CPU
     `torch.zeros(...)` is on the CPU, wherever `w` is: `torch.zeros_like(w)`.
 the caller's w asked for a gradient
-    … =>
-        w.requires_grad_()
-        rows = sum(len(y) for _, y in micro)
-        for x, y in micro:
-            ((x @ w - y).square().sum() / rows).backward()
-        return w.grad
+    w = w.detach().requires_grad_() => w.requires_grad_()
     says: your code changes the caller's `w`
     `requires_grad_()` and `.grad` stay with the tensor that you were given: the next call would
     add to this one. Work on `w.detach().requires_grad_()`.

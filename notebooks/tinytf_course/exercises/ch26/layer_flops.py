@@ -85,80 +85,60 @@ def test_whole(answer):
     _counts(answer, (1024, 768, 12, 3072), 17_716_740_096, note)
 
 
-def _layer(maps=4, tables=2, per_head=False, linear=1, network=lambda d, f: 2 * f, each=2):
-    def count(length, d_model, num_heads, d_ff):
-        n, d = length, d_model
-        tables_ = tables * n * n * d * (num_heads if per_head else 1)
-        return each * (maps * n * d * d * linear + tables_ + n * d * network(d, d_ff))
-
-    return count
-
-
 MISTAKES = r"""
 only multiplications
-    … =>
-        return _layer(each=1)(length, d_model, num_heads, d_ff)
+    projections + scores_and_mix + feed_forward =>
+        (projections + scores_and_mix + feed_forward) // 2
     says: 8 products, 2 operations each
-    Each multiplication comes with an addition: 2·m·k·n. (Papers that count multiply-adds say
-    half of ours.)
+    Each multiplication comes with an addition: 2·m·k·n. (Papers that count multiply-adds give
+    half of our number.)
 only n² · d
-    … =>
-        return _layer(maps=0, network=lambda d, f: 0)(length, d_model, num_heads, d_ff)
+    projections + scores_and_mix + feed_forward => scores_and_mix
     says: expected 16. Four projections
     That is what the tutorials give. At GPT-2's own length it is less than a fifth of it.
 scores without the weighted sum
-    … =>
-        return _layer(tables=1)(length, d_model, num_heads, d_ff)
+    2 * 2 * length * length => 2 * length * length
     says: Each of 2 tokens meets 2 keys and 2 values
-    The weighted sum of the values takes as many operations as the scores.
+    The weighted sum of the values takes as many operations as the scores. (If it was a causal
+    mask that halved them: a mask hides scores that were computed.)
 heads counted at full width
-    … =>
-        return _layer(per_head=True)(length, d_model, num_heads, d_ff)
+    length * length * d_model => length * length * num_heads * d_model
     says: 4 heads of width 2
     Each head works in d_model / num_heads dimensions; all of them together cost one.
 one head's scores
-    … =>
-        return (lambda n, d, h, f: 8 * n * d * d + 4 * n * n * d // h + 4 * n * d * f)(length, d_model, num_heads, d_ff)
+    length * length * d_model => length * length * d_model // num_heads
     says: 4 heads of width 2
     d_model / num_heads is one head's width: there are num_heads of them.
 output projection forgotten
-    … =>
-        return _layer(maps=3)(length, d_model, num_heads, d_ff)
+    4 * 2 * length => 3 * 2 * length
     says: 4 projections · 2
     After the heads comes w_o, a fourth projection from d_model to d_model.
 d_ff taken to be 4 d_model
-    … =>
-        return _layer(network=lambda d, f: 8 * d)(length, d_model, num_heads, d_ff)
+    d_model * d_ff => d_model * 4 * d_model
     says: takes 0 more, expected 48
     The network has a width of its own: use d_ff.
 one layer in the network
-    … =>
-        return _layer(network=lambda d, f: f)(length, d_model, num_heads, d_ff)
+    2 * 2 * length * d_model => 2 * length * d_model
     says: takes 24 more, expected 48
     The network has two linear layers, to d_ff and back.
 biases counted
-    … =>
-        return (lambda n, d, h, f: my_layer_flops(n, d, h, f) + n * (5 * d + f))(length, d_model, num_heads, d_ff)
+    + feed_forward => + feed_forward + length * (5 * d_model + d_ff)
     says: 8 products, 2 operations each
     Only the matrix products count here: compared with them the biases are negligible.
 the score table counted without its width
-    … =>
-        return (lambda n, d, h, f: 8 * n * d * d + 4 * n * n * h + 4 * n * d * f)(length, d_model, num_heads, d_ff)
+    length * length * d_model => length * length * num_heads
     says: 4 heads of width 2
     There are n · n scores a head, and each of them is a product of d_model / num_heads numbers.
 only what a causal mask leaves
-    … =>
-        return (lambda n, d, h, f: 8 * n * d * d + 2 * n * (n + 1) * d + 4 * n * d * f)(length, d_model, num_heads, d_ff)
+    2 * 2 * length * length => 2 * length * (length + 1)
     says: 16 more than 2 sentences of one
     A mask hides scores that were computed: each query meets each key.
 four projections of full width for each head
-    … =>
-        return (lambda n, d, h, f: (8 * h * n * d + 4 * n * n + 4 * n * f) * d)(length, d_model, num_heads, d_ff)
+    4 * 2 * length => 4 * 2 * num_heads * length
     says: 4 heads of width 2
     The heads share the projections: each is (d_model, d_model), for all heads together.
-a score's product a multiplication less
-    … =>
-        return (lambda n, d, h, f: my_layer_flops(n, d, h, f) - n * n * d)(length, d_model, num_heads, d_ff)
+multiplications alone in one product of attention
+    2 * 2 * length * length => (2 + 1) * length * length
     says: expected 16. Four projections
     Scores and weighted sum both consist of multiplications and additions.
 """

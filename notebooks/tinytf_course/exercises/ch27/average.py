@@ -1,8 +1,8 @@
 """27.4 repair the average (★★☆, 8 minutes)
 
-Each process has computed the gradient of *its own* mean loss. The function below should turn these
-into the gradient of the mean over all tokens of all processes. Two things in it are wrong, and one
-of them harms the caller.
+Each of two processes has computed the gradient of *its own* mean loss, one over 3 tokens, [2], and
+the other over 1 token, [6]. A single process with all four tokens gets the gradient [3], but this
+function makes [4] of the two:
 
 ```python
 def my_average(gradients, tokens):
@@ -12,8 +12,9 @@ def my_average(gradients, tokens):
     return total / len(gradients)
 ```
 
-Write it correctly. `gradients` is a list of tensors of one shape, and `tokens` holds the number of
-tokens of each process, which is at least one.
+Write it so that it returns the gradient of the mean over all tokens of all processes. `gradients`
+is a list of tensors of one shape, and `tokens` holds the number of tokens of each process, which is
+at least one.
 
 <details><summary>The result in detail</summary>
 
@@ -24,6 +25,8 @@ a gradient times its number of tokens may exceed the largest number.
 
 Hint: A process's mean times its number of tokens is its sum. What do the sums have to be divided
 by?
+
+Hint: A second fault is not in the result. What is `gradients[0]` after the call?
 """
 
 import torch
@@ -98,77 +101,60 @@ def test_kinds_of_gradients(answer):
 
 MISTAKES = r"""
 the mean of the means
-    … =>
-        return sum(gradients) / len(gradients)
+    count / sum(tokens) => 1 / len(tokens)
     says: three have gradient 2 and one has 6
     A process with one token then weighs as much as one with a thousand.
 weighted and not divided
-    … =>
-        return sum(g * n for g, n in zip(gradients, tokens, strict=True))
+    (count / sum(tokens)) => count
     says: (2 + 6) / 2
     These are the sums over all tokens: divide by how many tokens there are.
 divided by the number of processes
-    … =>
-        return sum(g * n for g, n in zip(gradients, tokens, strict=True)) / len(tokens)
+    sum(tokens) => len(tokens)
     says: (2 + 6) / 2
     A mean over tokens is divided by tokens: sum(tokens).
 divided and not weighted
-    … =>
-        return sum(gradients) / sum(tokens)
+    count / sum(tokens) => 1 / sum(tokens)
     says: (2 + 6) / 2
     Each gradient is a mean already: times its tokens it is a sum that may be divided.
 the first not weighted
-    … =>
-        return (
-            (gradients[0] + sum(g * n for g, n in zip(gradients[1:], tokens[1:], strict=True)))
-            / sum(tokens)
-        )
+    torch.zeros_like(gradients[0]) => gradients[0] / sum(tokens)
+    zip(gradients, tokens, => zip(gradients[1:], tokens[1:],
     says: (2 + 6) / 2
     The first process has tokens as well: its gradient needs its weight.
 summed into the caller's first gradient
-    … =>
-        total = gradients[0]
-        total *= tokens[0] / sum(tokens)
-        for gradient, count in zip(gradients[1:], tokens[1:], strict=True):
-            total += gradient * (count / sum(tokens))
-        return total
+    torch.zeros_like(gradients[0]) => gradients[0].mul_(tokens[0] / sum(tokens))
+    zip(gradients, tokens, => zip(gradients[1:], tokens[1:],
     says: your code changes the caller's
     `total = gradients[0]` is no copy: the sum is written into the first process's own gradient.
 the sum
-    … =>
-        return sum(gradients) + 0
+     * (count / sum(tokens)) =>
     says: (2 + 6) / 2
     An all-reduce adds up. One process would have computed the mean.
 divided by the processes as well
-    … =>
-        return my_average(gradients, tokens) / len(gradients)
+    return mean => return mean / len(gradients)
     says: (2 + 6) / 2
     The sums are divided by all tokens, once.
 weighted the wrong way round
-    … =>
-        return my_average(gradients, [1 / n for n in tokens])
+    mean = torch =>
+        tokens = [1 / count for count in tokens]
+        mean = torch
     says: three have gradient 2 and one has 6
     A process with more tokens gets more weight.
 float32 on the CPU
-    … =>
-        mean = torch.zeros(gradients[0].shape)
-        for gradient, count in zip(gradients, tokens, strict=True):
-            mean += gradient * (count / sum(tokens))
-        return mean
+    zeros_like(gradients[0]) => zeros(gradients[0].shape)
     says: the dtype is float32
     `torch.zeros(shape)` is float32 and on the CPU, whatever the gradients are.
 multiplied before it is divided
-    … =>
-        mean = torch.zeros_like(gradients[0])
-        for gradient, count in zip(gradients, tokens, strict=True):
-            mean += gradient * count
-        return mean / sum(tokens)
+    (count / sum(tokens)) => count
+    return mean => return mean / sum(tokens)
     says: the mean is not
     A gradient times its tokens may be too large for float16. Take the share first: `gradient *
     (count / sum(tokens))`.
 one process's own tensor
-    … =>
-        return gradients[0] if len(gradients) == 1 else my_average(gradients, tokens)
+    mean = torch =>
+        if len(gradients) == 1:
+            return gradients[0]
+        mean = torch
     says: you return its own tensor
     Changing the mean later would change the process's gradient.
 """

@@ -1,9 +1,15 @@
 """27.3 batches by length (★★☆, 10 minutes)
 
 Write `my_batches(lengths, size)`, which divides sentences of the given lengths into batches of
-`size` with little padding: no more than if all sentences are sorted by length, in either direction.
-Return a list of lists of indices, with every index in exactly one of them; one batch may be
-smaller. (Training shuffles the batches afterwards, so their order doesn't matter here.)
+`size` with little padding. Return a list of lists of indices, with every index in exactly one of
+them.
+
+<details><summary>The rule in detail</summary>
+
+Little means: no more than if all sentences are sorted by length, in either direction. One batch may
+be smaller. The order of the batches doesn't matter, as training shuffles them afterwards.
+
+</details>
 
 Hint: Sort the indices by length, then cut.
 """
@@ -93,106 +99,67 @@ def test_little(answer):
         expect(pads <= most, words + "similar length together")
 
 
-def _cut(order):
-    def batches(lengths, size):
-        at = order(lengths)
-        return [at[i : i + size] for i in range(0, len(at), size)]
-
-    return batches
-
-
 MISTAKES = r"""
 in the order they come
-    … =>
-        return _cut(lambda lengths: list(range(len(lengths))))(lengths, size)
+    sorted(range(len(lengths)), key=lambda i: lengths[i]) => list(range(len(lengths)))
     says: positions are padding
     A short sentence next to a long one is mostly padding. Sort first.
 sorted within batches
-    … =>
-        return (
-                                  [
-                sorted(range(i, min(i + size, len(lengths))), key=lambda j: lengths[j])
-                for i in range(0, len(lengths), size)
-            ]
-        )
+    sorted(range(len(lengths)), key=lambda i: lengths[i]) => list(range(len(lengths)))
+    [order[i : i + size] for => [sorted(order[i : i + size], key=lambda j: lengths[j]) for
     says: positions are padding
-    The order within a batch does not matter; what matters is who shares one.
+    The order within a batch does not matter; what matters is which sentences share one.
 lengths, not indices
-    … =>
-        return (
-                                  [
-                sorted(lengths)[i : i + size] for i in range(0, len(lengths), size)
-            ]
-        )
+    sorted(range(len(lengths)), key=lambda i: lengths[i]) => sorted(lengths)
     says: the batches hold [5], expected each of 0 to 0 once
     Sorting the lengths loses their indices: sort the indices by length.
 the rest left out
-    … =>
-        return (
-                                  [
-                b for b in my_batches(lengths, size) if len(b) == size
-            ]
-        )
+    len(order), size) => len(order) - size + 1, size)
     says: size=2, the batches hold [0, 2], expected each of 0 to 2 once
     A sampler that drops the last batch never shows the longest sentences.
 sorted as text
-    … =>
-        return _cut(lambda lengths: sorted(range(len(lengths)), key=lambda i: str(lengths[i])))(lengths, size)
+    key=lambda i: lengths[i] => key=lambda i: str(lengths[i])
     says: positions are padding
     As text, 10 comes before 2.
 a batch for each length
-    … =>
-        return (
-                                  [
-                [i for i, n in enumerate(lengths) if n == length] for length in sorted(set(lengths))
-            ]
-        )
+    order[i : i + size] for => [i for i in order if lengths[i] == n] for
+    for i in range(0, len(order), size) => for n in sorted(set(lengths))
     says: the batches' sizes are
-    No padding at all, but most batches hold one sentence: the machine waits for work.
-every how-manyth
-    … =>
-        return (
-                                  [
-                my_batches(lengths, len(lengths))[0][i :: -(-len(lengths) // size)]
-                for i in range(-(-len(lengths) // size))
-            ]
-        )
+    No padding at all, but most batches hold one sentence, and the machine waits for work.
+a stride through the sorted list
+    i : i + size => i :: -(-len(order) // size)
+    range(0, len(order), size) => range(-(-len(order) // size))
     says: positions are padding
     A stride through the sorted list puts a short and a long one into every batch.
 the first of equals
-    … =>
-        return _cut(lambda lengths: [lengths.index(n) for n in sorted(lengths)])(lengths, size)
+    sorted(range(len(lengths)), key=lambda i: lengths[i]) =>
+        [lengths.index(n) for n in sorted(lengths)]
     says: lengths=[4, 4, 4], size=2, the batches hold [0, 0, 0]
     `index` finds the first sentence of a length, again and again. Sort the indices.
 long with short
-    … =>
-        order = sorted(range(len(lengths)), key=lengths.__getitem__)
-        mixed = [order.pop(-1 if i % 2 else 0) for i in range(len(order))]
-        return [mixed[i : i + size] for i in range(0, len(mixed), size)]
+    return [order =>
+        order = [order.pop(-1 if i % 2 else 0) for i in range(len(order))]
+        return [order
     says: positions are padding
     Batches of equal work, but each is padded to its longest sentence.
 the rest added to the last batch
-    … =>
-        batches = my_batches(lengths, size)
+    return [order => batches = [order
+    len(order), size)] =>
+        len(order), size)]
         if len(batches) > 1 and len(batches[-1]) < size:
             batches[-2:] = [batches[-2] + batches[-1]]
         return batches
     says: the batches' sizes are [3], expected [1, 2]
     A batch larger than `size` may not fit the memory that `size` was chosen for.
 the caller's lengths sorted
-    … =>
-        order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    return [order =>
         lengths.sort()
-        return _cut(lambda _: order)(lengths, size)
+        return [order
     says: your code changes the caller's `lengths[
     `lengths.sort()` changes the caller's list, so its indices no longer match the sentences.
     `sorted` makes a new list.
 sorted in windows
-    … =>
-        order, window = [], 50 * size
-        for start in range(0, len(lengths), window):
-            order += sorted(range(len(lengths))[start : start + window], key=lengths.__getitem__)
-        return [order[i : i + size] for i in range(0, len(order), size)]
+    key=lambda i: lengths[i] => key=lambda i: (i // (50 * size), lengths[i])
     says: lengths (a list of 3000)
     Each window of 50 batches is sorted, but its lengths still differ a lot. That is a fine
     compromise for texts that do not fit the memory; here all lengths are known: sort all.

@@ -18,52 +18,12 @@ new largest).
 """
 
 import math
-import weakref
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
+from tinytf_course.exercises.ch26._shared import Held
 from tinytf_course.expect import expect, numbers, same, tensor, travels
 from tinytf_course.grading import hint
-
-
-class _Held(TorchDispatchMode):
-    """A block that counts the numbers that stand in memory for what is computed in it.
-
-    `peak` is the most at one time; what was there before is not counted.
-    """
-
-    def __init__(self):
-        super().__init__()
-        self.now = self.peak = 0
-        self._given, self._made = {}, {}
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        """Compute, and count what is new."""
-        for storage in _storages((args, kwargs)):
-            if storage._cdata not in self._made:
-                self._given[storage._cdata] = storage
-        result = function(*args, **(kwargs or {}))
-        for x in tree_leaves(result):
-            for storage in _storages(x):
-                self._count(storage, storage.nbytes() // x.element_size())
-        return result
-
-    def _count(self, storage, size):
-        key = storage._cdata
-        if key not in self._given and key not in self._made:
-            self._made[key] = size
-            self.now += size
-            self.peak = max(self.peak, self.now)
-            weakref.finalize(storage, self._drop, key)
-
-    def _drop(self, key):
-        self.now -= self._made.pop(key)
-
-
-def _storages(value):
-    return [x.untyped_storage() for x in tree_leaves(value) if isinstance(x, torch.Tensor)]
 
 
 def my_streamed_attention(q, blocks):
@@ -199,7 +159,7 @@ def test_no_copies(answer):
     q, k, v = _drawn(3, 120, 4, seed=9)
     room, sizes = [torch.empty(3, 4) for _ in "kv"], [3] * 40
     blocks = list(zip(k.split(sizes), v.split(sizes), strict=True))
-    with _Held() as held:
+    with Held() as held:
         answer(q, _overwritten(room, blocks))
     most = held.peak - q.numel()  # the answer gets a copy
     words = "for 3 queries, D=4, and 40 blocks of 3 keys, you hold more than 200 numbers at one "

@@ -1,10 +1,15 @@
 """27.2 which tiles are needed (★★☆, 10 minutes)
 
 Write `my_tiles_needed(length, tile, window)`: how many tiles of `tile` × `tile` scores have to be
-computed for a text of `length` tokens under a causal window, in which each query attends to itself
-and to the `window - 1` positions before it? All three are whole numbers of at least 1. If `length`
-is not a multiple of `tile`, the last row and the last column of tiles are smaller. Try a small
-drawing first.
+computed for a text of `length` tokens, if each query attends only to itself and to the `window - 1`
+positions before it? Try a small drawing first.
+
+<details><summary>The rule in detail</summary>
+
+All three are whole numbers of at least 1. If `length` is not a multiple of `tile`, the last row and
+the last column of tiles are smaller.
+
+</details>
 
 Hint: Go through the rows of tiles. What is the oldest key that the first query of a row attends to,
 and in which tile is it?
@@ -79,68 +84,52 @@ def test_any_sizes(answer):
     _needs(answer, 300, 16, 33)
 
 
-def _per_row(each):
-    def count(length, tile, window):
-        return sum(each(first, tile, window) for first in range(0, length, tile))
-
-    return count
-
-
 MISTAKES = r"""
 all tiles
-    … =>
-        return (-(-length // tile)) ** 2
+    first // tile - oldest // tile + 1 => -(-length // tile)
     says: the tiles on the diagonal
     This counts every tile, but tiles in which everything is masked are not needed.
 the triangle
-    … =>
-        return _per_row(lambda first, tile, window: first // tile + 1)(length, tile, window)
+    first // tile - oldest // tile => first // tile
     says: the tiles on the diagonal
     That is causal attention without a window.
 the window in tiles, rounded down
-    … =>
-        return _per_row(lambda first, tile, window: min(first // tile, window // tile) + 1)(length, tile, window)
+    oldest // tile => max(0, first // tile - window // tile)
     says: the tiles on the diagonal
     A window of one tile's length and one of 1 do not begin at the same place: ask where the
     oldest key lies.
 the window one too wide
-    … =>
-        return _per_row( lambda first, tile, window: (first // tile) - max(0, first - window) // tile + 1 )(length, tile, window)
+    first - window + 1 => first - window
     says: the tiles on the diagonal
     A window of 1 is the position itself: it reaches window - 1 back.
 the window one too narrow
-    … =>
-        return _per_row( lambda first, tile, window: first // tile - max(0, first - window + 2) // tile + 1 )(length, tile, window)
+    first - window + 1 => first - window + 2
     says: Query 2 attends to key 1
-    window - 1 positions *before* it, and the position itself.
+    A query attends to window - 1 positions *before* it, and to itself.
 no beginning
-    … =>
-        return _per_row(lambda first, tile, window: first // tile - (first - window + 1) // tile + 1)(length, tile, window)
+    max(0, first - window + 1) => first - window + 1
     says: There is one tile
     Before the first token there are no keys, and no tiles.
-asked of the last query of a row
-    … =>
-        return (
-                                         sum(
-                first // tile - max(0, min(first + tile, length) - window) // tile + 1
-                for first in range(0, length, tile)
-            )
-        )
+the last query of a row for the first
+    first - window + 1 => min(first + tile, length) - window
     says: Query 2 attends to key 1
-    The first query of a row of tiles looks back furthest: ask that one.
+    The first query of a row of tiles looks back furthest: take that one.
 both sides of the window
-    … =>
-        return 2 * my_tiles_needed(length, tile, window) - -(-length // tile)
+    return count => return 2 * count - -(-length // tile)
     says: Query 2 attends to key 1
     The window is causal: no query attends to keys above the diagonal.
 the last, smaller tiles left out
-    … =>
-        return my_tiles_needed(length // tile * tile, tile, window)
+    range(0, length, tile) => range(0, length // tile * tile, tile)
     says: There is one tile
     If the length is not a multiple of the tile, a row of smaller tiles remains.
 scores instead of tiles
-    … =>
-        return sum(min(t + 1, window) for t in range(length))
+    range(0, length, tile) => range(length)
+    first // tile - oldest // tile => first - oldest
     says: There is one tile
     Many scores are in one tile and are computed together.
+"""
+
+HARMLESS = r"""
+… => count += first / tile - …
+    the first query of a row is a multiple of tile
 """
