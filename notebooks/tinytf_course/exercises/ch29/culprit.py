@@ -10,9 +10,13 @@ Write `my_culprit(good, broken, names, x)`. It returns the first of `names`, in 
 the modules run, whose patch alone makes `broken(x)` equal to `good(x)`, or None if there is none.
 Afterwards, both models are as they were before.
 
-Hint: In detail: equal means within 1e-4 everywhere. If the two models agree without any patch,
-return None. Each module runs once, and its output is a tensor. Weights, modes and hooks must be as
-before. You may use PyTorch's hooks, or `record` and `replace`.
+<details><summary>The rule in detail</summary>
+
+Equal means within 1e-4 everywhere. If the two models agree without any patch, return None. Each
+module runs once, and its output is a tensor. Weights, modes and hooks must be as before. You may
+use PyTorch's hooks, or `record` and `replace`.
+
+</details>
 
 Hint: A hook that returns a tensor replaces the module's output. For each name, run `good` with a
 hook that keeps the output, and `broken` with a hook that returns it.
@@ -252,82 +256,43 @@ def test_k_exact(answer):
     _found(answer, "0 adds 0.3 and 1 adds 5e-5", broken, ["0", "1"], "0", note, good)
 
 
-def _output(model, name, x, given=None):
-    kept = {}
-
-    def hook(module, inputs, out):
-        kept["out"] = out
-        return given
-
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        return model(x), kept["out"]
-    finally:
-        handle.remove()
-
-
-def _alike(a, b):
-    return torch.allclose(a, b, rtol=0, atol=1e-4)
-
-
-def _healers(good, broken, names, x):
-    pairs = [(name, _output(good, name, x)[1]) for name in names]
-    return [name for name, out in pairs if _alike(_output(broken, name, x, out)[0], good(x))]
-
-
 MISTAKES = r"""
 the first that differs
-    … =>
-        for name in names:
-            if not _alike(_output(good, name, x)[1], _output(broken, name, x)[1]):
-                return name
-        return None
+    if healed(run(broken, name, lambda module, inputs, out: kept["out"])): =>
+        run(broken, name, lambda module, inputs, out: kept.update(other=out))
+        if not torch.allclose(kept["other"], kept["out"], rtol=0, atol=1e-4):
     says: is not it
     That finds the bug only if there is a single one and its module is in the list. A patch also
     shows if that is not so.
 the last that heals
-    … =>
-        agree = _alike(broken(x), good(x))
-        return None if agree else (_healers(good, broken, names, x) or [None])[-1]
+    for name in names: => for name in reversed(names):
     says: Later modules heal
     Every later module through which the whole answer passes heals it as well.
 it never tests whether anything is wrong
-    … =>
-        return (_healers(good, broken, names, x) or [None])[0]
+    if healed(broken(x)): => if not names:
     says: There is nothing to heal
     If nothing is wrong, every patch seems to heal the model.
 the patch that comes nearest
-    … =>
-        if _alike(broken(x), good(x)):
-            return None
-        gaps = {}
-        for name in names:
-            out = _output(good, name, x)[1]
-            gaps[name] = (_output(broken, name, x, out)[0] - good(x)).abs().mean().item()
-        return min(gaps, key=gaps.get)
+    kept = {} => kept, gaps = {}, {}
+    if healed(run(broken, name, lambda module, inputs, out: kept["out"])): =>
+        answer = run(broken, name, lambda module, inputs, out: kept["out"])
+        gaps[name] = (answer - good(x)).abs().mean().item()
+        if name == names[-1]:
+    return name => return min(gaps, key=gaps.get)
     says: Its parts compute the right
     Some patch always comes nearest; the question is whether the answer is healed.
 weights are compared
-    … =>
-        if _alike(broken(x), good(x)):
-            return None
-        for name in names:
-            module = broken.get_submodule(name)
-            kept = {key: value.clone() for key, value in module.state_dict().items()}
-            module.load_state_dict(good.get_submodule(name).state_dict())
-            healed = _alike(broken(x), good(x))
-            module.load_state_dict(kept)
-            if healed:
-                return name
-        return None
+    if healed(run(broken, name, lambda module, inputs, out: kept["out"])): =>
+        module = broken.get_submodule(name)
+        before = {key: value.clone() for key, value in module.state_dict().items()}
+        module.load_state_dict(good.get_submodule(name).state_dict())
+        answer = broken(x)
+        module.load_state_dict(before)
+        if healed(answer):
     says: computes another function
     A bug in the code changes no weight. Replace the module's output.
 a hook is left
-    … =>
-        found = my_culprit(good, broken, names, x)
-        if found:
-            broken.get_submodule(found).register_forward_hook(lambda module, inputs, out: None)
-        return found
+    handle.remove() => pass
     says: a hook is left
     Remove the handle, in a `finally`.
 """
@@ -335,8 +300,6 @@ a hook is left
 HARMLESS = r"""
 return None => (nothing)
     a function that comes to its end returns None
-… => ….detach()…
-    nothing is differentiated here
 return torch.allclose(…) => return torch.allclose(good(x), answer, …)
     without a relative part it is the same both ways
 """

@@ -1,15 +1,15 @@
 """29.1 decided, and not taken back (★★☆, 8 minutes)
 
-When is a prediction *decided*? Not when it first appears, because a guess may be given up again. We
-call it decided after the first level from which on the most likely token is the final one and stays
-so. Write `my_decided_after(logits)`, which takes the lens at L levels, `logits` of shape (L, B, T,
-V), the last of them being the model's own logits. Return a tensor of shape (B, T) with the number
-of that level for each position, counted from 0. If the levels predict 2, 2, 0, 2, 2, the answer is
-3.
+When is a prediction *decided*? Not when it first appears, because a guess may be given up again,
+but after the first level from which on the most likely token is the final one and stays so. Write
+`my_decided_after(logits)`, which takes the lens at L levels, `logits` of shape (L, B, T, V), the
+last of them being the model's own logits. It returns a tensor of shape (B, T) with the number of
+that level for each position, counted from 0. If the levels predict 2, 2, 0, 2, 2, the answer is 3.
 
 Hint: `logits.argmax(dim=-1)` is what each level predicts, (L, B, T). Start at the last level and go
-down as long as the level below predicts the same token. A loop over levels is fine: keep a mask of
-the positions that have agreed so far.
+down as long as the level below predicts the same token.
+
+Hint: A loop over levels is fine: keep a mask of the positions that have agreed so far.
 """
 
 import torch
@@ -88,32 +88,22 @@ def test_d_kinds(answer):
     expect(got == (2, 0), f"for logits of shape (3, 2, 0, 4), you return {got}, expected (2, 0)")
 
 
-def _levels_that_agree(logits):
-    says = logits.argmax(dim=-1)
-    return len(says) - (says == says[-1]).sum(dim=0)
-
-
 MISTAKES = r"""
 the first time it is guessed
-    … =>
-        says = logits.argmax(dim=-1)
-        return (says == says[-1]).int().argmax(dim=0)
+    return layer => return (says == says[-1]).int().argmax(dim=0)
     says: Level 2 predicts something else
     A guess that is given up again is not decided. Go down from the last level, and stop where a
     level predicts something else.
 counted over all levels
-    … =>
-        return _levels_that_agree(logits)
+    agreed & (level == says[-1]) => level == says[-1]
     says: Level 2 predicts something else
     This counts all levels that agree. Only those that agree without a gap up to the last count.
 the number of agreeing levels
-    … =>
-        return (lambda z: z.size(0) - my_decided_after(z))(logits)
+    return layer => return len(says) - layer
     says: predict 1, 3, 4, 4, 4
     That is how many levels agree at the end. Return the number of the first of them.
 one level too far
-    … =>
-        return my_decided_after(logits) - 1
+    return layer => return layer - 1
     says: predict 1, 3, 4, 4, 4
     That level still predicts something else. The one above it is the first that agrees.
 """

@@ -1,15 +1,23 @@
 """29.3 design the control (★★☆, 10 minutes)
 
 In each sentence, the vector of the adjective will be replaced by that of a *donor*, another
-sentence of the batch with another adjective. In the experiment, `it` refers to a different noun in
-the donor, so the answer should change. In the control, everything is just as foreign, but `it`
-refers to the same noun, so nothing should happen. Write `my_donors(answers, words, control)`, which
-finds a donor for each sentence: `answers` (B,) is what its `it` refers to, `words` (B,) is its
-adjective. Return the donors' numbers, of shape (B,), and -1 where there is none.
+sentence of the batch. In the experiment, another adjective makes `it` refer to another noun, so the
+answer should change; in the control, what is put in should be just as foreign, but nothing should
+happen. Write `my_donors(answers, words, control)`, which finds a donor for each sentence: `answers`
+(B,) is what its `it` refers to, and `words` (B,) is its adjective.
 
-Hint: In detail: the donor is the *next* sentence, going round past the end to the beginning, that
-has another adjective and, with control=False, another answer, with control=True the same answer.
-All tensors hold integers.
+<details><summary>The rule in detail</summary>
+
+Of the sentences that can be the donor, take the *next*, going round past the end to the beginning.
+Return the donors' numbers, of shape (B,), and -1 where there is none. All tensors hold integers.
+
+</details>
+
+Hint: Experiment and control should differ in one thing only. Which of `answers` and `words` has to
+differ between a sentence and its donor in the experiment, and which in the control?
+
+Hint: The donor always has another adjective. With control=False it has another answer, and with
+control=True the same answer.
 
 Hint: Two tables of all pairs: `words[:, None] != words` and `answers[:, None] == answers`. Or a
 loop: from sentence i try (i + 1) % B, (i + 2) % B, and so on.
@@ -22,10 +30,7 @@ from tinytf_course.words import short
 
 
 def my_donors(answers, words, control):
-    """Find each sentence a donor: the next sentence, going round, that fits; (B,), or -1.
-
-    A donor has another word, and another answer; with `control` another word, and the same answer.
-    """
+    """Find each sentence a donor: the next sentence, going round, that fits; (B,), or -1."""
     found = []
     for i in range(len(answers)):
         donor = -1
@@ -85,75 +90,52 @@ def test_c_other_word(answer):
 
 def test_c_none(answer):
     """-1 where no sentence fits"""
-    same(
-        answer(torch.tensor([0, 0]), torch.tensor([1, 2]), False), [-1, -1],
-        "for answers=[0, 0], words=[1, 2], control=False",
-    )  # fmt: skip
-    agrees(answer, _next_that_fits, torch.tensor([1]), torch.tensor([3]), True)
-    agrees(answer, _next_that_fits, torch.tensor([1]), torch.tensor([3]), False)
+    got = answer(torch.tensor([0, 0]), torch.tensor([1, 2]), False)
+    same(got, [-1, -1], "for answers=[0, 0], words=[1, 2], control=False")
     for control in (True, False):
+        agrees(answer, _next_that_fits, torch.tensor([1]), torch.tensor([3]), control)
         agrees(answer, _next_that_fits, torch.tensor([2, 2, 1]), torch.tensor([4, 4, 4]), control)
 
 
 def test_c_many(answer):
     """in larger batches, with more than two answers"""
-    for seed in range(6):
-        count = (9, 14, 5, 11, 2, 3)[seed]
+    for seed, count in enumerate((9, 14, 5, 11, 2, 3)):
         answers = numbers(count, seed=seed).abs().mul(2).long()
         words = numbers(count, seed=seed + 50).abs().mul(3).long()
         for control in (True, False):
             agrees(answer, _next_that_fits, answers, words, control)
     got = answer(ANSWERS, WORDS, True)
-    expect(
-        isinstance(got, torch.Tensor),
-        f"{_FIVE}, you return {type(got).__name__}, expected a tensor",
-    )
-    expect(got.dtype == torch.int64, f"{_FIVE}, the dtype is {got.dtype}, expected torch.int64")
-
-
-def _donors(fits, start=1, around=True):
-    def answer(answers, words, control):
-        found = []
-        for i in range(len(answers)):
-            steps = range(start, len(answers)) if around else range(start, len(answers) - i)
-            order = [(i + step) % len(answers) for step in steps]
-            right = [j for j in order if fits(answers, words, control, i, j)]
-            found.append(right[0] if right else -1)
-        return torch.tensor(found, dtype=torch.long)
-
-    return answer
-
-
-def _right(a, w, control, i, j):
-    return bool(w[i] != w[j]) and bool(a[i] == a[j]) == control
+    same(got, torch.tensor([3, 3, 4, 0, 2]), f"{_FIVE}, control=True", dtype=True)
+    words = f"you return {type(got).__name__}, expected a tensor"
+    expect(isinstance(got, torch.Tensor), f"{_FIVE}, {words}")
 
 
 MISTAKES = r"""
 the control takes the same word
-    … =>
-        return _donors(lambda a, w, c, i, j: (a[i] == a[j]) == c and (c or w[i] != w[j]))(answers, words, control)
-    says: nothing foreign 
+    words[j] != words[i] and => (control or words[j] != words[i]) and
+    says: nothing foreign would be put in
     With the same adjective, the patch puts in nearly what was there, so the control can't fail.
     The donor must have another adjective.
 the experiment takes the same word
-    … =>
-        return _donors(lambda a, w, c, i, j: (a[i] == a[j]) == c and (not c or w[i] != w[j]))(answers, words, control)
+    words[j] != words[i] and => (not control or words[j] != words[i]) and
     says: can point to either noun
     The donor must have another adjective in the experiment as well, or experiment and control
     differ in more than one thing.
+words are not compared
+    words[j] != words[i] and =>
+    says: nothing foreign would be put in
+    A donor with the same adjective puts in nearly what was there. It must have another one, in
+    the experiment and in the control.
 experiment and control exchanged
-    … =>
-        return (lambda a, w, c: my_donors(a, w, not c))(answers, words, control)
+    == control => != control
     says: control=False
     In the experiment the donor's answer differs, and in the control it is the same.
 it stops at the end
-    … =>
-        return _donors(_right, around=False)(answers, words, control)
+    range(1, len(answers)): => range(1, len(answers) - i):
     says: control=False
     Go round: after the last sentence comes the first.
 control ignored
-    … =>
-        return (lambda a, w, c: my_donors(a, w, False))(answers, words, control)
+    (answers[j] == answers[i]) == control => answers[j] != answers[i]
     says: control=True
     With control=True the answers have to be the same.
 """

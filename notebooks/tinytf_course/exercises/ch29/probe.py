@@ -1,8 +1,7 @@
 """29.4 repair a probe that has seen the test (★★★, 12 minutes)
 
-The accuracy of this probe is too good to be true. It should be a linear probe fitted by least
-squares to one-hot classes, but it has four faults: the states that it scores, the states over which
-it takes the mean, a forgotten `ridge`, and a missing offset.
+The accuracy of this linear probe is too good to be true. It is fitted by least squares to one-hot
+classes, with a ridge.
 
 ```python
 def my_probe(x, y, test_x, ridge):
@@ -13,13 +12,20 @@ def my_probe(x, y, test_x, ridge):
     return x @ weights
 ```
 
-Repair it. `my_probe(x, y, test_x, ridge)` is fitted to states `x` (N, C) of classes `y` (N,) and to
+Repair it: `my_probe(x, y, test_x, ridge)` is fitted to states `x` (N, C) of classes `y` (N,) and to
 nothing else, and returns the scores (M, classes) of the states `test_x` (M, C). It minimises the
-sum of the squared errors plus `ridge` times the sum of the squared weights. Each class has an
+sum of the squared errors plus `ridge` times the sum of the squared weights, and each class has an
 offset, to which the ridge does not apply.
 
-Hint: In detail: classes are numbered from 0 to the largest in `y`, and `ridge` is above 0. The
-scores are in x's dtype, and gradients reach `x` and `test_x`.
+<details><summary>The rule in detail</summary>
+
+Classes are numbered from 0 to the largest in `y`, and `ridge` is above 0. The scores are in x's
+dtype, and gradients reach `x` and `test_x`.
+
+</details>
+
+Hint: There are four faults: the states that it scores, the states over which it takes the mean, a
+forgotten `ridge`, and a missing offset.
 
 Hint: If the mean is subtracted from the states, the best offset is the mean of the one-hot classes,
 that is, the classes' shares. The weights solve (xᵀx + ridge · 1) W = xᵀ wanted. Subtract the same
@@ -71,19 +77,15 @@ def test_p_test_states(answer):
     where = f"{_LINE}, test_x={short(test)}, ridge=2"
     got = tensor(answer(STATES, CLASSES, test, 2.0), where)
     note = "There is one test state, and there are two classes."
-    expect(
-        tuple(got.shape) == (1, 2),
-        f"{where}, the shape is {tuple(got.shape)}, expected (1, 2). {note}",
-    )
+    words = f"the shape is {tuple(got.shape)}, expected (1, 2)"
+    expect(got.shape == (1, 2), f"{where}, {words}. {note}")
 
 
 def test_p_mean(answer):
     """at the mean of the training states, the scores are the classes' shares"""
     test = torch.tensor([[2.0]])
     where = f"{_LINE}, test_x={short(test)}, ridge=2"
-    note = (
-        "2 is the mean of x. The ridge does not apply to the offset, so the scores are the shares."
-    )
+    note = "2 is the mean of x. No ridge applies to the offset, so the scores are the shares."
     same(answer(STATES, CLASSES, test, 2.0), [[2 / 3, 1 / 3]], where, 1e-4, note)
 
 
@@ -123,50 +125,30 @@ def test_p_many(answer):
 
 
 def test_p_kinds(answer):
-    """in float32 too, exactly in float64, and the caller's states stay as they are"""
+    """in float32 too, and exactly in float64"""
     far = numbers(7, 2, seed=8, scale=1e-6, dtype=torch.float64)
     agrees(answer, _least_squares, far, torch.arange(7) % 2, far[:3] * 5, 1e-12, tolerance=1e-7)
     y = torch.arange(8) % 3
     gradients(answer, _fitted_to(y), numbers(8, 2, seed=4), y, numbers(3, 2, seed=5), 0.5)
     x, test = numbers(20, 3, seed=1), numbers(6, 3, seed=2)
-    y, kept, asked = torch.arange(20) % 3, x.clone(), test.clone()
-    agrees(answer, _least_squares, x, y, test, 0.7, tolerance=1e-4)
-    same(x, kept, "after the call, for the caller's x")
-    same(test, asked, "after the call, for the caller's test_x")
-
-
-def _probe(mean_of="x", ridge=True, offset=True, score="test"):
-    def answer(x, y, test_x, weight):
-        wanted = torch.nn.functional.one_hot(y).to(x)
-        mean = (x if mean_of == "x" else torch.cat([x, test_x])).mean(dim=0)
-        near, asked = x - mean, test_x - mean
-        held = (weight if ridge else 1e-9) * torch.eye(x.size(1)).to(x)
-        weights = torch.linalg.pinv(near.T @ near + held) @ near.T @ wanted
-        shares = wanted.mean(dim=0) if offset else 0.0
-        return (asked if score == "test" else near) @ weights + shares
-
-    return answer
+    agrees(answer, _least_squares, x, torch.arange(20) % 3, test, 0.7, tolerance=1e-4)
 
 
 MISTAKES = r"""
 scored on its training states
-    … =>
-        return _probe(score="x")(x, y, test_x, ridge)
+    (test_x - mean) => x
     says: There is one test state
     It scores x, the states to which it was fitted. Score test_x.
 the mean has seen the test states
-    … =>
-        return _probe(mean_of="both")(x, y, test_x, ridge)
+    x.mean(dim=0), => torch.cat([x, test_x]).mean(dim=0),
     says: must not be used
     Take the mean of x alone.
 no ridge
-    … =>
-        return _probe(ridge=False)(x, y, test_x, ridge)
+    x.T @ x + held => x.T @ x
     says: The slope is
     Add `ridge` to the diagonal of xᵀx.
 no offset
-    … =>
-        return _probe(offset=False)(x, y, test_x, ridge)
+    @ weights + shares => @ weights
     says: the scores are the shares
     At the mean state the best guess is the classes' shares, not 0.
 the offset is held down
@@ -180,14 +162,8 @@ the offset is held down
 """
 
 HARMLESS = r"""
-wanted = … => ….detach()…
-    classes carry no gradient at all
 wanted = … => …(test_x)
     both kinds of states have one dtype
-wanted = … => …(x.detach())
-    only the dtype is taken of it
-held = … => ….detach()…
-    a constant carries no gradient at all
 held = … => …torch.eye(test_x.size(1))…
     both kinds of states have one width
 held = … => …(test_x)

@@ -2,8 +2,8 @@
 
 `replace(model, name, change)` calls `change` with what the module computes and goes on with what
 `change` returns. We need a change that replaces *one* vector per sentence: in `x` of shape (B, T,
-C), sentence b gets `values[b, at[b]]` at position `at[b]`, and everything else stays. The first
-attempt works only for a batch of one.
+C), sentence b gets `values[b, at[b]]` at position `at[b]`, and everything else stays. With this
+first attempt every patch seems to work, as soon as the batch has more than one sentence.
 
 ```python
 def my_transplant(values, at):
@@ -13,15 +13,19 @@ def my_transplant(values, at):
     return change
 ```
 
-In a larger batch it patches too many positions, so that every patch seems to work. In any batch, it
-also writes into the caller's tensor `x`. Repair it: `my_transplant(values, at)` returns the
-function `change`, which returns a new tensor.
+Repair it: `my_transplant(values, at)` returns the function `change`, which returns a new tensor.
+
+<details><summary>The rule in detail</summary>
+
+`values` is (B, T, C), `at` is (B,) and holds integers. The result has the dtype of `x`, and
+gradients reach `x` and `values`.
+
+</details>
+
+Hint: There are two faults. Which positions does `x[:, at]` pick in row 0? And whose tensor is `x`?
 
 Hint: With a list of rows beside the list of positions, `x[rows, at]` pairs them: row 0 with at[0],
 row 1 with at[1]. `torch.arange(len(x))` is the list of rows. And `clone` first.
-
-Hint: In detail: `values` is (B, T, C), `at` is (B,) and holds integers. The result has the dtype of
-`x`, and gradients reach `x` and `values`.
 """
 
 import math
@@ -141,70 +145,39 @@ def test_t_exact(answer):
 
 MISTAKES = r"""
 it leaks into the other rows
-    … =>
-        def change(x):
-            patched = x.clone()
-            patched[:, at] = values[:, at].to(x.dtype)
-            return patched
-
-        return change
+    patched[rows, at] = values[rows, at] => patched[:, at] = values[:, at]
     says: so the patch leaks
     `[:, at]` patches each row at the positions of all rows. Pair rows and positions: `[rows,
     at]`.
 in place
-    … =>
-        def change(x):
-            rows = torch.arange(len(x))
-            if x.requires_grad:
-                return my_transplant(values, at)(x)
-            x[rows, at] = values[rows, at].to(x.dtype)
-            return x
-
-        return change
+    x.clone() => x
     says: for the caller's x
     Writing into x changes what the caller holds. `clone` first.
 values of row 0
-    … =>
-        def change(x):
-            rows = torch.arange(len(x))
-            patched = x.clone()
-            patched[rows, at] = values[0, at].to(x.dtype)
-            return patched
-
-        return change
+    values[rows, at] => values[0, at]
     says: the two patched numbers are
     Every row has its own values: `values[rows, at]`.
 from the position on
-    … =>
-        def change(x):
-            later = torch.arange(x.size(1)) >= at[:, None]
-            return torch.where(later[..., None], values.to(x.dtype), x)
-
-        return change
+    patched[rows, at] = values[rows, at].to(x.dtype) =>
+        later = torch.arange(x.size(1)) >= at[:, None]
+        patched = torch.where(later[..., None], values.to(x.dtype), x)
     says: so the patch leaks
     Only one vector is replaced, not all that follow.
 no gradient to the values
-    … =>
-        return my_transplant(values.detach(), at)
+    values[rows, at] => values.detach()[rows, at]
     says: no gradient reaches `values`
     Gradients must reach `values`, so don't detach them.
 blended by 0 and 1
-    … =>
-        def change(x):
-            there = (torch.arange(x.size(1)) == at[:, None])[..., None].to(x)
-            return x * (1 - there) + values.to(x) * there
-
-        return change
+    patched[rows, at] = values[rows, at].to(x.dtype) =>
+        there = (torch.arange(x.size(1)) == at[:, None])[..., None].to(x)
+        patched = x * (1 - there) + values.to(x) * there
     says: with infinity at
     0 times infinity is NaN, and so is 0 times NaN. Assign the vector, or choose with
     `torch.where`.
 the difference added
-    … =>
-        def change(x):
-            there = (torch.arange(x.size(1)) == at[:, None])[..., None]
-            return x + there * (values.to(x) - x)
-
-        return change
+    patched[rows, at] = values[rows, at].to(x.dtype) =>
+        there = (torch.arange(x.size(1)) == at[:, None])[..., None]
+        patched = x + there * (values.to(x) - x)
     says: except for ±1e9
     x + (v - x) is v only on paper: beside a huge x the digits of v are rounded away.
 """

@@ -1,9 +1,9 @@
 """30.2 name the line (★★☆, 10 minutes)
 
-Find the line with the mistake in program `two`, and the lengths at which this mistake raises no
-error. Write `my_diagnosis()`, without arguments. It returns the line as a string, and a list of all
-lengths T from 1 to 8 at which the model of `two`, with its 8 heads, accepts ids of shape `(3, T)`.
-You can find the lengths by trying, but it is better to derive them from the shapes.
+Program `two` ends far below the entropy of its data, and it runs without an error only for some
+lengths T. Write `my_diagnosis()`, without arguments, which returns the line with the mistake as a
+string, and a list of all lengths T from 1 to 8 at which the model, with its 8 heads, accepts ids of
+shape `(3, T)`. You can find the lengths by trying, but it is better to derive them from the shapes.
 
 Hint: Which line makes the mask, and how many axes does it have after that? How many do the scores
 have?
@@ -68,29 +68,22 @@ def test_lengths(answer):
 
 MISTAKES = r"""
 the triangle blamed
-    … =>
-        return (
-                    (
-                "future = torch.triu(torch.ones(T, T, dtype=torch.bool), diagonal=1)", [1, 8]
-            )
-        )
+    "future = future.unsqueeze(1)" =>
+        "future = torch.triu(torch.ones(T, T, dtype=torch.bool), diagonal=1)"
     says: is right there
     `triu` with diagonal 1 is True strictly above the diagonal: the future. The triangle is
     right, but it is broadcast over the wrong axes.
 every length runs
-    … =>
-        return ("future = future.unsqueeze(1)", list(range(1, 9)))
+    [1, 8] => list(range(1, 9))
     says: at T=2 the program ends in an error
     (T, 1, T) is broadcast against (B, H, T, T): its first axis, T, meets the heads. That works
     only if T is 8, or 1.
 only the length of training
-    … =>
-        return ("future = future.unsqueeze(1)", [8])
+    [1, 8] => [8]
     says: at T=1 the program runs
     An axis of length 1 can be broadcast to any length.
 the line alone
-    … =>
-        return "future = future.unsqueeze(1)"
+    "future = future.unsqueeze(1)", [1, 8] => "future = future.unsqueeze(1)"
     says: expected two things
     The lengths are part of the task: `return line, lengths`.
 """

@@ -2,8 +2,14 @@
 
 Write `my_pads_move(read, src, pad)`, which returns True if an encoder is faulty and False if it is
 healthy. It is faulty if appending more padding to `src` changes an output at a real token by more
-than rounding can explain. `read` runs the encoder: it maps ids `(B, S)` to outputs `(B, S, C)`. The
-docstring says how small rounding is.
+than rounding can explain.
+
+<details><summary>The rule in detail</summary>
+
+`read` runs the encoder: it maps ids `(B, S)` to outputs `(B, S, C)`. The docstring tells how small
+rounding is.
+
+</details>
 
 Hint: Run `read` twice, with a change that must not matter. Which positions can be compared?
 
@@ -21,9 +27,8 @@ import torch.nn.functional as F
 
 from tinytf.support.randomness import seeded
 from tinytf_course.clinic.patients import healthy, load
-from tinytf_course.expect import expect, numbers
+from tinytf_course.expect import numbers, same
 from tinytf_course.grading import hint
-from tinytf_course.words import short
 
 
 def my_pads_move(read, src, pad):
@@ -64,14 +69,10 @@ def _masked(real):
 
 
 def _verdict(answer, read, ill, words, src=SRC, pad=0):
+    where = f"for {words}, with src of shape {tuple(src.shape)}, pad={pad}"
     got = answer(read, src, pad)
-    where = f"{words}, with src of shape {tuple(src.shape)}, pad={pad}"
-    plain = isinstance(got, bool) or (
-        isinstance(got, torch.Tensor) and got.numel() == 1 and got.dtype == torch.bool
-    )
-    kind = f"{tuple(got.shape)}" if isinstance(got, torch.Tensor) else type(got).__name__
-    expect(plain, f"{where}, you return {short(got)} ({kind}), expected True or False")
-    expect(bool(got) == ill, f"{where}, you return {bool(got)}, expected {ill}")
+    one = isinstance(got, torch.Tensor) and got.numel() == 1
+    same(got.reshape(()) if one else got, ill, where)
 
 
 def test_two(answer):
@@ -112,20 +113,14 @@ def test_programs(answer):
 def test_pads_do_not_count(answer):
     """what an encoder returns at the padding itself does not matter"""
 
-    def read(src):
-        out = _reader(_masked)(src)
-        return torch.where((src == 0)[..., None], out + src.size(1), out)
+    def padded_with(value, weigh=_masked):
+        return lambda src: torch.where((src == 0)[..., None], value(src), _reader(weigh)(src))
 
-    _verdict(answer, read, False, "an encoder whose outputs vary at the padded positions")
-
-    def huge(src):
-        return _reader(torch.ones_like)(src).masked_fill((src == 0)[..., None], 1e6)
-
+    vary = padded_with(lambda src: 1.0 * src.size(1) + torch.zeros(5))
+    _verdict(answer, vary, False, "an encoder whose outputs vary at the padded positions")
+    huge = padded_with(lambda src: torch.tensor(1e6), torch.ones_like)
     _verdict(answer, huge, True, "a faulty encoder with a million at the padded positions")
-
-    def no_number(src):
-        return _reader(_masked)(src).masked_fill((src == 0)[..., None], math.nan)
-
+    no_number = padded_with(lambda src: torch.tensor(math.nan))
     _verdict(answer, no_number, False, "a healthy encoder with NaN at the padded positions")
 
 
@@ -211,9 +206,8 @@ def test_rounding(answer):
         size = f"outputs of size {scale:g}"
         _verdict(answer, rounded, False, f"an encoder with rounding, {size}")
         _verdict(answer, ill, True, f"a faulty encoder, {size}")
-    _verdict(
-        answer, lambda src: -_reader(_masked)(src).abs() - 1, False, "outputs that are all negative"
-    )
+    negative = lambda src: -_reader(_masked)(src).abs() - 1  # noqa: E731
+    _verdict(answer, negative, False, "outputs that are all negative")
     _verdict(answer, lambda src: 0 * _reader(_masked)(src), False, "outputs that are all 0")
 
     def near_zero(src):  # beside large numbers a small one, and rounding of the large ones' size
@@ -231,117 +225,78 @@ def test_rounding(answer):
 def test_no_gradient_needed(answer):
     """outputs that require a gradient are handled, too"""
     weight = torch.ones((), requires_grad=True)
-    _verdict(
-        answer, lambda src: weight * _reader(_masked)(src), False, "a healthy encoder with weights"
-    )
-    _verdict(answer, lambda src: weight * _reader(torch.ones_like)(src), True, "a faulty one")
-
-
-def _gap(read, src, pad):
-    real = src != pad
-    before = read(src)[real]
-    after = read(F.pad(src, (0, 3), value=pad))[:, : src.size(1)][real]
-    return after - before, before.abs().max()
+    for weigh, ill in ((_masked, False), (torch.ones_like, True)):
+        words = f"a {'faulty' if ill else 'healthy'} encoder with weights"
+        _verdict(answer, lambda src, weigh=weigh: weight * _reader(weigh)(src), ill, words)
 
 
 MISTAKES = r"""
 the padding's own outputs compared
-    … =>
-        before = read(src)
-        after = read(F.pad(src, (0, 3), value=pad))[:, : src.size(1)]
-        return not bool((after - before).abs().max() <= 1e-3 * before.abs().max())
+    read(src)[real] => read(src)
+    src.size(1)][real] => src.size(1)]
     says: whose outputs vary at the padded positions
     Outputs at padded positions are not used: compare the real tokens only.
 NaN passes
-    … =>
-        gap, largest = _gap(read, src, pad)
-        return bool(gap.abs().max() > 1e-3 * largest)
+    not bool(gap <= 1e-3 => bool(gap > 1e-3
     says: NaN when there is more padding
     Every comparison with NaN is False, so `gap > limit` acquits it. Check whether the gap is at
     most the limit, and return True if it is not.
 the mean of the changes
-    … =>
-        gap, largest = _gap(read, src, pad)
-        return not bool(gap.abs().mean() <= 1e-3 * largest)
+    (after - before).abs().max() => (after - before).abs().mean()
     says: that is faulty in row
     A single change is averaged away among all outputs that stay. Take the largest.
 changes without their absolute value
-    … =>
-        gap, largest = _gap(read, src, pad)
-        return not bool(gap.max() <= 1e-3 * largest)
+    (after - before).abs().max() => (after - before).max()
     says: that is faulty in row
     A change downwards is a change, too: take `.abs()` before the largest.
 one limit for outputs of every size
-    … =>
-        return not bool(_gap(read, src, pad)[0].abs().max() <= 1e-4)
-    says:
+    1e-3 * before.abs().max() => 1e-4
+    says: outputs of size 1e-12
     Rounding grows with the numbers. Measure the change as a share of the outputs.
 equal to the last bit
-    … =>
-        return bool((_gap(read, src, pad)[0] != 0).any())
-    says:
+    gap <= 1e-3 * before.abs().max() => gap == 0
+    says: an encoder with rounding
     Sums of another length are rounded differently. A check with false alarms is switched off by
     the first person it wakes up.
 changes added up
-    … =>
-        gap, largest = _gap(read, src, pad)
-        return not bool(gap.sum().abs() <= 1e-3 * largest)
-    says:
+    (after - before).abs().max() => (after - before).sum().abs()
+    says: whose changes sum to 0
     Changes up and down cancel in a sum. Take the largest absolute value.
 0 taken for the padding
-    … =>
-        before = read(src)[src != 0]
-        after = read(F.pad(src, (0, 3), value=pad))[:, : src.size(1)][src != 0]
-        return not bool((after - before).abs().max() <= 1e-3 * before.abs().max())
+    src != pad => src != 0
     says: faulty only at the token 0
     The id of the padding is the argument `pad`; elsewhere 0 can be a token.
 numpy asked for a tensor with a gradient
-    … =>
-        gap, largest = _gap(read, src, pad)
-        return not bool(abs(gap.numpy()).max() <= 1e-3 * largest)
-    says:
+    (after - before).abs().max() => abs((after - before).numpy()).max()
+    says: Can't call numpy()
     The outputs require a gradient: stay with tensors, or `detach()` first.
 the padding's outputs taken for the largest
-    … =>
-        gap, _ = _gap(read, src, pad)
-        return not bool(gap.abs().max() <= 1e-3 * read(src).abs().max())
+    before.abs().max() => read(src).abs().max()
     says: a million at the padded positions
     The largest output must be that of a real token: take it from `before[real]`, like the gap.
 the padding multiplied by 0
-    … =>
-        real = (src != pad)[..., None].float()
-        before = read(src) * real
-        after = read(F.pad(src, (0, 3), value=pad))[:, : src.size(1)] * real
-        return not bool((after - before).abs().max() <= 1e-3 * before.abs().max())
+    src != pad => (src != pad)[..., None].float()
+    read(src)[real] => read(src) * real
+    src.size(1)][real] => src.size(1)] * real
     says: NaN at the padded positions
     0 times NaN is NaN. Select the real tokens: `before[real]`.
 one pad appended
-    … =>
-        real = src != pad
-        before = read(src)[real]
-        after = read(F.pad(src, (0, 1), value=pad))[:, : src.size(1)][real]
-        return not bool((after - before).abs().max() <= 1e-3 * before.abs().max())
+    (0, 3) => (0, 1)
     says: that a third column of padding moves
     Some encoders show no change for one or two columns. The docstring promises one for three.
 each output measured by itself
-    … =>
-        real = src != pad
-        before = read(src)[real]
-        after = read(F.pad(src, (0, 3), value=pad))[:, : src.size(1)][real]
-        return not bool(((after - before).abs() <= 0.01 * before.abs()).all())
+    (after - before).abs().max() => (after - before).abs()
+    bool(gap <= 1e-3 * before.abs().max()) => bool((gap <= 0.01 * before.abs()).all())
     says: at small outputs as well
     Rounding is a share of the largest number in the sum: a small output may change by much of
     itself. Compare the largest gap with the largest output.
 the verdict turned round
-    … =>
-        return not my_pads_move(read, src, pad)
-    says: you return True, expected False
+    return not bool => return bool
+    says: you get True, expected False
     True means that the encoder is faulty.
 """
 
 HARMLESS = r"""
-… => ….detach()…
-    a verdict carries no gradient
 … => ….float()…
     the outputs are float32 already; the ids are small
 … => ….double()

@@ -1,12 +1,18 @@
 """30.3 repair a program (★★☆, 10 minutes)
 
-Write `my_repair(text)`. It receives the source of `pads_as_keys`, an encoder that attends to its
-padding, and returns the repaired source. At every real token, the repaired program must have the
-outputs of the healthy one, however the batch is padded; everything else stays as it is. The mask
-reaches `forward` as `real`, boolean `(B, T)`, True at real tokens, and `text.replace(old, new)`
-returns a changed copy of a text.
+The outputs of `pads_as_keys` for a line depend on how long the other lines of its batch are. Write
+`my_repair(text)`, which receives the source of the program and returns it repaired;
+`text.replace(old, new)` returns a changed copy of a text.
 
-Hint: Where does `forward` use `real`? And where would it have to?
+<details><summary>The rule in detail</summary>
+
+At every real token, the repaired program must have the outputs of the healthy one, however the
+batch is padded; everything else stays as it is.
+
+</details>
+
+Hint: `real` is boolean, `(B, T)`, and True at real tokens. Where does `forward` use it? And where
+would it have to?
 
 Hint: After the softmax is too late, because the row would no longer sum to 1. A line is missing
 before it.
@@ -88,43 +94,28 @@ def test_training_kept(answer):
     expect(apart < 1e-3, f"the losses of four steps are off by {apart:.2g} from the twin's")
 
 
-def _with(mask):
-    line = "        out = scores.softmax(dim=-1) @ v\n"
-    return lambda text: text.replace(line, f"        {mask}\n" + line)
-
-
 MISTAKES = r"""
 nothing changed
-    … =>
-        return text
+    return text.replace(line, mask + line) => return text
     says: an output at a real token is off
     The text is unchanged. `replace` changes nothing, and raises no error, if the old text does
     not occur.
 the mask inverted
-    … =>
-        return _with("scores = scores.masked_fill(real[:, None, None, :], -1e9)")(text)
+    ~real => real
     says: with three lines of 9 tokens
     `masked_fill` fills where the mask is True: with `real` it hides every token and keeps the
     padding.
 queries hidden in place of keys
-    … =>
-        return _with("scores = scores.masked_fill(~real[:, None, :, None], -1e9)")(text)
+    [:, None, None, :] => [:, None, :, None]
     says: an output at a real token is off
     The last axis of the scores is that of the keys, and the padded keys must be hidden. A
     padded query does no harm.
 weights set to zero after the softmax
-    … =>
-        return (
-                         text.replace(
-                "scores.softmax(dim=-1) @ v",
-                "(scores.softmax(dim=-1) * real[:, None, None, :]) @ v",
-            )
-        )
+    mask + line => line.replace("@", "* real[:, None, None, :] @")
     says: an output at a real token is off
     The weights of the real tokens no longer sum to 1: the padding has kept its share.
 the axis of the heads forgotten
-    … =>
-        return _with("scores = scores.masked_fill(~real[:, None, :], -1e9)")(text)
-    says:
+    [:, None, None, :] => [:, None, :]
+    says: RuntimeError
     (B, 1, T) is aligned with (B, H, T, T) on the right, so its B meets the heads.
 """

@@ -1,12 +1,15 @@
 """30.4 how bad is it? (★☆☆, 8 minutes)
 
-Order four patients by the share of the score that they cost. *scale_by_model* divides the scores by
-√d_model in place of √d_k, in training and at inference. *pads_as_keys*, an encoder trained without
-any padding, attends to the padding of short lines. *top_p_drops_all* drops the most likely token
-where its probability exceeds p, and a third of its score is for sampling with top-p.
-*cache_off_by_one* gives each new token the position of the one before, and only when it uses its
-cache. Write `my_severity()`, without arguments, which returns the list of the four names, from the
-one that costs least to the one that costs most.
+Order four patients by the share of the score that they cost. Write `my_severity()`, without
+arguments, which returns the list of the four names, from the one that costs least to the one that
+costs most.
+
+* *scale_by_model* divides the scores by √d_model in place of √d_k, in training and at inference.
+* *pads_as_keys*, an encoder trained without any padding, attends to the padding of short lines.
+* *top_p_drops_all* drops the most likely token where its probability exceeds p, and a third of its
+  score is for sampling with top-p.
+* *cache_off_by_one* gives each new token the position of the one before, and only when it uses its
+  cache.
 
 Hint: For each patient, ask first whether the mistake is there in training, too.
 
@@ -62,26 +65,23 @@ def test_order(answer):
 
 MISTAKES = r"""
 the scale taken for the worst
-    … =>
-        return ["pads_as_keys", "top_p_drops_all", "cache_off_by_one", "scale_by_model"]
+    ["scale_by_model", => [
+    "cache_off_by_one"] => "cache_off_by_one", "scale_by_model"]
     says: pads_as_keys does not cost least
     The scale is the same in training and at inference, so the weights grow to make up for it.
     Training can't make up for a mistake that is there at inference only.
 padding taken for deadlier than drawing
-    … =>
-        return ["scale_by_model", "top_p_drops_all", "pads_as_keys", "cache_off_by_one"]
+    "pads_as_keys", "top_p_drops_all" => "top_p_drops_all", "pads_as_keys"
     says: pads_as_keys
     Only the short lines of a batch have padding, and they still attend to their own tokens.
     Top-p without the most likely token is wrong wherever the model is certain.
 drawing taken for the worst
-    … =>
-        return ["scale_by_model", "pads_as_keys", "cache_off_by_one", "top_p_drops_all"]
+    "top_p_drops_all", "cache_off_by_one"] => "cache_off_by_one", "top_p_drops_all"]
     says: top_p_drops_all
     Top-p concerns one of three ways of generating; the cache is in all of them, and at every
     token.
 one name left out
-    … =>
-        return ["scale_by_model", "pads_as_keys", "cache_off_by_one"]
+    "top_p_drops_all", "cache_off_by_one"] => "cache_off_by_one"]
     says: expected a list of the four names
     The list has to contain all four, each once.
 """
