@@ -97,9 +97,7 @@ class WrongAnswer:
     @functools.cached_property
     def answer(self):
         """The answer that has the mistake."""
-        source = inspect.getsource(self.reference)
-        for old, new in self.edits:
-            source = edited(source, old, new)
+        source = edited(inspect.getsource(self.reference), self.edits)
         scope = dict(vars(sys.modules[self.reference.__module__]))
         file = f"<{self.reference.__name__}: {self.name}>"
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
@@ -306,22 +304,28 @@ def _entries(text, whole=True):
     return [(head, " ".join(" ".join(x).split())) for head, x in found] if whole else found
 
 
-def edited(source, old, new):
-    """The source of a function with one edit; `…` is its whole body.
+def edited(source, edits):
+    """The source with these edits, (old, new), made one after the other.
 
-    Raises ValueError where the source does not hold `old` exactly once.
+    Several new lines are indented like the line in which `old` begins. `…` is the whole body of a
+    function. Raises ValueError where the source does not hold `old` exactly once.
     """
-    if old.strip() == "…":
-        node = ast.parse(source).body[0]
-        start = int(ast.get_docstring(node) is not None and len(node.body) > 1)
-        lines = source.splitlines()
-        head = lines[: node.body[start].lineno - 1]
-        return "\n".join([*head, textwrap.indent(textwrap.dedent(new), "    ")]) + "\n"
-    if source.count(old) != 1:
-        raise ValueError(f"{old!r} is {source.count(old)} times in\n{source}")
-    if "\n" in new:
-        line = source[: source.index(old)].rpartition("\n")[2]
+    for old, new in edits:
+        if old.strip() == "…":
+            source = _with_body(source, new)
+            continue
+        if source.count(old) != 1:
+            raise ValueError(f"{old!r} is {source.count(old)} times, not once, in\n{source}")
+        before, after = source.split(old)
+        line = before.rpartition("\n")[2]
         indent = line[: len(line) - len(line.lstrip())]
-        first, rest = textwrap.dedent(new).split("\n", 1)
-        new = f"{first}\n{textwrap.indent(rest, indent)}"
-    return source.replace(old, new)
+        source = before + new.replace("\n", f"\n{indent}") + after
+    return source
+
+
+def _with_body(source, body):
+    """The source of a function, with another body."""
+    node = ast.parse(source).body[0]
+    start = int(ast.get_docstring(node) is not None and len(node.body) > 1)
+    head = source.splitlines()[: node.body[start].lineno - 1]
+    return "\n".join([*head, textwrap.indent(textwrap.dedent(body), "    ")]) + "\n"

@@ -7,9 +7,10 @@ import torch
 from support import warnings_as_errors
 
 from tinytf_course.clinic.disguise import disguised, names_of
-from tinytf_course.clinic.patients import PATIENTS, PROGRAMS, edited, healthy, load, source
+from tinytf_course.clinic.patients import PATIENTS, PROGRAMS, healthy, load, source
 from tinytf_course.clinic.variants import variants
 from tinytf_course.clinic.ward import HARMLESS_BUGS, examination, key, mystery, write_examination
+from tinytf_course.grading import edited
 
 # These may leave the first steps of training as they are.
 MAY_BE_ALIKE = {

@@ -101,11 +101,13 @@ def test_a_mistake_that_is_not_whole_is_named(text, message):
 
 
 def test_an_edit_fits_once():
-    assert edited("def f(x):\n    return x + 1\n", "x + 1", "x") == "def f(x):\n    return x\n"
-    with pytest.raises(ValueError, match="'x' is 2 times in"):
-        edited("def f(x):\n    return x\n", "x", "y")
-    lines = edited("def f(x):\n    return x + 1\n", "return x + 1", "x = 2\nreturn x")
+    assert edited("def f(x):\n    return x + 1\n", [("x + 1", "x")]) == "def f(x):\n    return x\n"
+    with pytest.raises(ValueError, match="'x' is 2 times, not once, in"):
+        edited("def f(x):\n    return x\n", [("x", "y")])
+    lines = edited("def f(x):\n    return x + 1\n", [("return x + 1", "x = 2\nreturn x")])
     assert lines == "def f(x):\n    x = 2\n    return x\n"
+    body = edited('def f(x):\n    """Go."""\n    return x\n', [("…", "y = 2"), ("2", "3")])
+    assert body == 'def f(x):\n    """Go."""\n    y = 3\n'
 
 
 def test_a_test_carries_its_hint():

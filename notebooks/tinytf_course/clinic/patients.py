@@ -3,10 +3,11 @@
 import types
 from importlib.resources import files
 
-from tinytf_course.clinic.record import Patient, edited
+from tinytf_course.clinic.record import Patient
 from tinytf_course.clinic.records import pipeline, reader, speaker, translator, writer
+from tinytf_course.grading import edited
 
-__all__ = ["PATIENTS", "PROGRAMS", "Patient", "edited", "healthy", "load", "source"]
+__all__ = ["PATIENTS", "PROGRAMS", "Patient", "healthy", "load", "source"]
 
 PROGRAMS = ("writer", "translator", "reader", "pipeline", "speaker")
 PATIENTS = {

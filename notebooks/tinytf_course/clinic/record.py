@@ -1,15 +1,15 @@
-"""One patient's record, and how an edit of a source is made."""
+"""One patient's record."""
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["Patient", "edited"]
+__all__ = ["Patient"]
 
 
 class Patient(NamedTuple):
     """One silent bug, and what to know about it.
 
-    `edits` are (old, new) snippets of the program's source; each old one is there exactly once.
+    `edits` are (old, new) snippets of the program's source, as a known mistake of an exercise has
+    them: each old one is there exactly once.
     """
 
     name: str
@@ -23,12 +23,3 @@ class Patient(NamedTuple):
     story: str  # where such a bug has been met
     grade: str = "score"  # the function of the healthy program's kind that measures the harm
     retrain: bool = True  # False: training is untouched, so the weights are the healthy ones
-
-
-def edited(text: str, edits: Iterable[tuple[str, str]]) -> str:
-    """Make each edit. ValueError if its old snippet is not in the text exactly once."""
-    for old, new in edits:
-        if text.count(old) != 1:
-            raise ValueError(f"{old!r} is in the source {text.count(old)} times, not once")
-        text = text.replace(old, new)
-    return text

@@ -1,7 +1,8 @@
 """Healthy programs that look otherwise: on none of them may a check raise an alarm."""
 
 from tinytf_course.clinic.disguise import disguised
-from tinytf_course.clinic.patients import PROGRAMS, edited, healthy
+from tinytf_course.clinic.patients import PROGRAMS, healthy
+from tinytf_course.grading import edited
 
 __all__ = ["HARMLESS", "variants"]
 

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tinytf_course.clinic.disguise import disguised, shared_names
-from tinytf_course.clinic.patients import PATIENTS, PROGRAMS, edited, healthy
+from tinytf_course.clinic.patients import PATIENTS, PROGRAMS, healthy
 from tinytf_course.clinic.record import Patient
 from tinytf_course.clinic.variants import HARMLESS
+from tinytf_course.grading import edited
 
 __all__ = ["HARMLESS_BUGS", "Mystery", "examination", "key", "mystery", "write_examination"]
 

@@ -103,7 +103,7 @@ PATIENTS = (
     Patient(
         "double_dropout",
         "translator",
-        ((_EMBED, _EMBED + "\n        x = self.positions.drop(x)"),),
+        ((_EMBED, _EMBED + "\nx = self.positions.drop(x)"),),
         "Dropout is applied twice to the input: 19 % instead of 10 %",
         "The loss is a little higher, which might be the seed.",
         MEASURE,

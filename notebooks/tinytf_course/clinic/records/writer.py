@@ -91,7 +91,7 @@ PATIENTS = (
         "writer",
         (
             ("x = x + self.drop(self.attention(self.norm1(x)))",
-             "x = self.norm1(x)\n        x = x + self.drop(self.attention(x))"),
+             "x = self.norm1(x)\nx = x + self.drop(self.attention(x))"),
         ),
         "The residual connection adds the normalised x, not x",
         "No complaint: the loss curve is that of its twin.",

@@ -298,6 +298,8 @@ a hook is left
 """
 
 HARMLESS = r"""
+return model(x) => …detach()
+    nothing is differentiated here
 return None => (nothing)
     a function that comes to its end returns None
 return torch.allclose(…) => return torch.allclose(good(x), answer, …)

@@ -162,6 +162,8 @@ the offset is held down
 """
 
 HARMLESS = r"""
+… => …(x.detach())
+    only the dtype is taken of it
 wanted = … => …(test_x)
     both kinds of states have one dtype
 held = … => …torch.eye(test_x.size(1))…

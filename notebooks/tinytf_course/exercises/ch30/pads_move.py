@@ -297,6 +297,8 @@ the verdict turned round
 """
 
 HARMLESS = r"""
+… => ….detach()…
+    a verdict carries no gradient
 … => ….float()…
     the outputs are float32 already; the ids are small
 … => ….double()
