@@ -57,7 +57,7 @@ def test_a_file_that_begins_otherwise_is_named(tmp_path, monkeypatch):
     (tmp_path / "ch99").mkdir()
     (tmp_path / "ch99" / "split.py").write_text('"""99.1 splitting"""\n')
     monkeypatch.setattr(grading, "FOLDER", tmp_path)
-    with pytest.raises(ValueError, match="split.py begins with"):
+    with pytest.raises(ValueError, match=r"split\.py begins with"):
         grading.files.__wrapped__()
 
 
