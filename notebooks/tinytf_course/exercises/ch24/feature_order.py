@@ -24,6 +24,7 @@ import torch
 import torch.nn.functional as F
 
 from tinytf_course.expect import agrees, numbers
+from tinytf_course.words import short
 
 
 def my_feature_order(ours, theirs):
@@ -56,7 +57,8 @@ def test_found(answer):
 def test_rounded(answer):
     """a rounding error is no other computation"""
     rounded = OURS[:, ORDER] + torch.tensor([[5e-5, -5e-5, 3e-5, 0.0]])
-    agrees(answer, ORDER, OURS, rounded, note="The numbers differ by at most 0.00005.")
+    where = f"for {short(OURS)} in the order {ORDER}, each number rounded by up to 0.00005"
+    agrees(answer, ORDER, OURS, rounded, where=where)
 
 
 def test_all_tokens(answer):
@@ -121,7 +123,7 @@ the inverse order
     That is for each of ours its number in theirs. The task asks for each of theirs.
 equal to the last bit
     nearest.max() > 1e-4 => nearest.max() > 0
-    says: The numbers differ by at most 0.00005
+    says: each number rounded by up to 0.00005
     Sums in another order round differently. A comparison that allows no rounding takes every port
     for another computation.
 only the first token compared

@@ -105,7 +105,7 @@ the calls counted
     One timing includes the calls. In the difference of two timings, they cancel.
 the calls counted for one text
     seconds(2 * weights, 1) - seconds(weights, 1) => seconds(weights, 1)
-    says: 0.01 s for calls, your bandwidth is
+    says: s for calls, your bandwidth is
     The calls take their time in the step for one text, too.
 the calls counted for many texts
     seconds(2 * weights, many) - seconds(weights, many) => seconds(weights, many)
@@ -148,7 +148,7 @@ bytes for every text
 more texts for more weights
     seconds(2 * weights, 1) - seconds(weights, 1) => seconds(weights, 2) - seconds(weights, 1)
     2 * weights / => weights /
-    says: How many bytes does one text fetch
+    says: float division by zero
     A second text fetches nothing more: the weights are there. Only more weights need more time.
 the two changed places
     2 * weights * many / multiplying, 2 * weights / fetching =>

@@ -228,7 +228,7 @@ a softmax for each block
     Averaging the blocks' results gives each block the same weight.
 the first block used up
     torch.zeros_like(q) => q.new_zeros(len(q), next(blocks)[1].size(-1))
-    says: Its weights are 1/4 and 3/4
+    says: scores 0, then ln 3, values 10, 20, you get [[20]]
     `next(blocks)` takes a block away, even if you only want its shape: it comes once.
 only the last block
     largest = new =>
