@@ -295,7 +295,7 @@ WRONG = [
     ("22.2", a_run_anywhere, "The text has to end with 12"),
     ("22.2", lambda *given: (by_recursion(*given),), "expected True or False"),
     ("29.5", patched_the_other_way, "is infinite"),
-    ("29.5", clears_hooks, "or taken away"),
+    ("29.5", clears_hooks, "one of the caller's has been removed"),
     ("29.5", writes_into_outputs, "Return another tensor"),
     ("29.5", hooked_on_inputs, "you return None, expected 'second.w_2'"),
 ]
