@@ -39,16 +39,13 @@ def _logits(guesses, size=5):
 
 def _walk_down(logits):
     """Position by position, from the last level down as long as the guess stays."""
-    likeliest = logits.argmax(dim=-1).tolist()
-    rows = []
-    for b in range(logits.size(1)):
-        rows.append([])
-        for t in range(logits.size(2)):
-            layer = len(likeliest) - 1
-            while layer > 0 and likeliest[layer - 1][b][t] == likeliest[-1][b][t]:
-                layer -= 1
-            rows[-1].append(layer)
-    return torch.tensor(rows).view(logits.shape[1:3])
+    found = []
+    for guesses in logits.argmax(dim=-1).flatten(1).T.tolist():
+        layer = len(guesses) - 1
+        while layer > 0 and guesses[layer - 1] == guesses[-1]:
+            layer -= 1
+        found.append(layer)
+    return torch.tensor(found).view(logits.shape[1:3])
 
 
 def test_d_one(answer):

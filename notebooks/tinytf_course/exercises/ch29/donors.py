@@ -49,19 +49,12 @@ _FIVE = f"for answers={short(ANSWERS)}, words={short(WORDS)}"
 
 
 def _next_that_fits(answers, words, control):
-    """Sentence by sentence, walking on from it."""
-    count, found = len(answers), []
-    for i in range(count):
-        donor = -1
-        for step in range(1, count):
-            j = (i + step) % count
-            other_word = int(words[j]) != int(words[i])
-            same_answer = int(answers[j]) == int(answers[i])
-            if other_word and same_answer == control:
-                donor = j
-                break
-        found.append(donor)
-    return torch.tensor(found, dtype=torch.long)
+    """By two tables of all pairs."""
+    same_answer, other_word = answers[:, None] == answers, words[:, None] != words
+    fits = other_word & (same_answer if control else ~same_answer)
+    here = torch.arange(len(words))
+    steps = ((here - here[:, None]) % len(words)).masked_fill(~fits, len(words))
+    return torch.where(fits.any(dim=1), steps.argmin(dim=1), -1)
 
 
 def test_c_experiment(answer):

@@ -57,11 +57,8 @@ _PATCH = f"for values={short(VALUES[..., 0])} (C = 1), at={short(AT)}, and x all
 
 def _patched(values, at, x):
     """Vector by vector."""
-    rows = []
-    for b in range(x.size(0)):
-        rows.append([])
-        for t in range(x.size(1)):
-            rows[-1].append(values[b, t].to(x.dtype) if t == int(at[b]) else x[b, t])
+    put = values.to(x.dtype)
+    rows = [[put[b, t] if t == at[b] else x[b, t] for t in range(x.size(1))] for b in range(len(x))]
     return torch.stack([torch.stack(row) for row in rows])
 
 
@@ -69,6 +66,7 @@ def _applied(answer):
     def run(values, at, x):
         return answer(values, at)(x)
 
+    run.parameters = ("values", "at", "x")
     return run
 
 
@@ -111,7 +109,6 @@ def test_t_again(answer):
 def test_t_sizes(answer):
     """for other sizes, and for one row, one position"""
     run = _applied(answer)
-    run.parameters = ("values", "at", "x")
     for seed, (b, t, c) in enumerate([(3, 5, 2), (5, 2, 4), (1, 4, 3), (4, 1, 2), (4, 4, 1)]):
         at = torch.tensor([(2 * i + seed) % t for i in range(b)])
         agrees(run, _patched, numbers(b, t, c, seed=seed), at, numbers(b, t, c, seed=seed + 9))
@@ -120,7 +117,6 @@ def test_t_sizes(answer):
 def test_t_kinds(answer):
     """the result has x's dtype, and gradients reach x and values"""
     run = _applied(answer)
-    run.parameters = ("values", "at", "x")
     at = torch.tensor([1, 0, 3])
     wide, half = numbers(3, 4, 2, seed=1, dtype=torch.float64), torch.float16
     agrees(run, _patched, wide, at, numbers(3, 4, 2, seed=2, dtype=half))

@@ -68,6 +68,11 @@ def _masked(real):
     return real.float()
 
 
+def _shifted(change, scale=1.0):
+    """A healthy encoder of five columns; with n more its outputs are changed: change(out, n)."""
+    return lambda src: change(_reader(_masked, scale)(src), src.size(1) - 5)
+
+
 def _verdict(answer, read, ill, words, src=SRC, pad=0):
     where = f"for {words}, with src of shape {tuple(src.shape)}, pad={pad}"
     got = answer(read, src, pad)
@@ -143,80 +148,60 @@ def test_any_pad(answer):
 def test_one_place(answer):
     """one component at one position of one row is enough"""
     src = SRC.repeat(20, 1)  # a mean over all of them would not notice
-    for b, t, c in ((0, 0, 0), (0, 4, 4), (1, 2, 1), (2, 0, 3), (2, 3, 2)):
-        for sign in (1, -1):
+    for at in ((0, 0, 0), (0, 4, 4), (1, 2, 1), (2, 0, 3), (2, 3, 2)):
+        for share in (0.01, -0.01):
 
-            def read(src, b=b, t=t, c=c, sign=sign):
-                out = _reader(_masked)(src)
-                out[b, t, c] += sign * 0.01 * out.abs().max() * (src.size(1) - 5)
+            def moved(out, more, at=at, share=share):
+                out[at] += share * out.abs().max() * more
                 return out
 
-            words = f"an encoder that is faulty in row {b}, at position {t}, in component {c}"
-            _verdict(answer, read, True, words, src)
-
-    def late(src):
-        out = _reader(_masked)(src)
-        return out + 0.021 * out.abs().max() * (src.size(1) > 7)
-
+            words = "an encoder that is faulty in row {}, at position {}, in component {}"
+            _verdict(answer, _shifted(moved), True, words.format(*at), src)
+    late = _shifted(lambda out, more: out + 0.021 * out.abs().max() * (more > 2))
     words = "an encoder that a third column of padding moves by 0.021 of the largest output"
-    _verdict(answer, late, True, words, SRC)
+    _verdict(answer, late, True, words)
 
 
 def test_sums_to_zero(answer):
     """changes up and down don't cancel"""
-
-    def read(src):
-        out = _reader(_masked)(src)
-        swing = torch.tensor([1.0, -1.0, 1.0, -1.0, 0.0]) * (src.size(1) - 5)
-        return out + 0.3 * swing
-
-    _verdict(answer, read, True, "an encoder whose changes sum to 0")
+    swing = torch.tensor([0.3, -0.3, 0.3, -0.3, 0.0])
+    swings = _shifted(lambda out, more: out + more * swing)
+    _verdict(answer, swings, True, "an encoder whose changes sum to 0")
 
 
 @hint("A NaN is neither above a limit nor below it: every comparison with it is False.")
 def test_no_number(answer):
     """an output that is not finite is a fault"""
+    every = _shifted(lambda out, more: out + math.nan if more else out)
+    _verdict(answer, every, True, "an encoder that gives NaN when there is more padding")
 
-    def read(src):
-        out = _reader(_masked)(src)
-        return out if src.size(1) == 5 else out + math.nan
-
-    _verdict(answer, read, True, "an encoder that gives NaN when there is more padding")
-
-    def one(src):
-        out = _reader(_masked)(src)
-        if src.size(1) > 5:
+    def one(out, more):
+        if more:
             out[1, 0, 0] = math.nan
         return out
 
-    _verdict(answer, one, True, "an encoder that gives a single NaN when there is more padding")
+    words = "an encoder that gives a single NaN when there is more padding"
+    _verdict(answer, _shifted(one), True, words)
 
 
 @hint("Rounding grows with the numbers: compare with the size of the outputs.")
 def test_rounding(answer):
     """rounding is not a fault, and a small change of small outputs is one"""
-    for scale in (1e-12, 1e-8, 1.0, 1e6):
-
-        def rounded(src, scale=scale):
-            return _reader(_masked, scale)(src) + scale * 1e-5 * (src.size(1) - 5) / 3
-
-        def ill(src, scale=scale):
-            return _reader(_masked, scale)(src) + scale * 0.2 * (src.size(1) > 5)
-
-        size = f"outputs of size {scale:g}"
-        _verdict(answer, rounded, False, f"an encoder with rounding, {size}")
-        _verdict(answer, ill, True, f"a faulty encoder, {size}")
-    negative = lambda src: -_reader(_masked)(src).abs() - 1  # noqa: E731
+    for size in (1e-12, 1e-8, 1.0, 1e6):
+        rounded = _shifted(lambda out, more, size=size: out + size * 1e-5 * more / 3, size)
+        _verdict(answer, rounded, False, f"an encoder with rounding, outputs of size {size:g}")
+        ill = _shifted(lambda out, more, size=size: out + size * 0.2 * (more > 0), size)
+        _verdict(answer, ill, True, f"a faulty encoder, outputs of size {size:g}")
+    negative = _shifted(lambda out, more: -out.abs() - 1)
     _verdict(answer, negative, False, "outputs that are all negative")
-    _verdict(answer, lambda src: 0 * _reader(_masked)(src), False, "outputs that are all 0")
+    _verdict(answer, _shifted(lambda out, more: 0 * out), False, "outputs that are all 0")
 
-    def near_zero(src):  # beside large numbers a small one, and rounding of the large ones' size
-        out = _reader(_masked)(src)
-        out[..., 0] = 1e-3 * out[..., 0] + 9e-5 * out.abs().max() * (src.size(1) > 5)
+    def near_zero(out, more):  # beside large numbers a small one, rounded like the large ones
+        out[..., 0] = 1e-3 * out[..., 0] + 9e-5 * out.abs().max() * (more > 0)
         return out
 
     words = "an encoder that rounds by 0.00009 of the largest output, at small outputs as well"
-    _verdict(answer, near_zero, False, words)
+    _verdict(answer, _shifted(near_zero), False, words)
     small = SRC[:1, :3]
     _verdict(answer, _reader(_masked), False, "nothing padded at first, healthy", small)
     _verdict(answer, _reader(torch.ones_like), True, "nothing padded at first, faulty", small)
