@@ -1,26 +1,14 @@
 """Grade an answer: what holds, what fails on which small input, and which mistake it is."""
 
 import functools
-import inspect
-import linecache
-import time
-from contextlib import nullcontext
 from dataclasses import dataclass
 
-import torch
-
-from tinytf_course.contain import Outlet, TooLong, contained
 from tinytf_course.display import BAD, GOOD, QUIET, block, inline, show, sign, tag
-from tinytf_course.evidence import Watched, alike, start_evidence
-from tinytf_course.expect import Mismatch, noting
+from tinytf_course.evidence import alike
 from tinytf_course.grading import Exercise, WrongAnswer, find
-from tinytf_course.places import COURSE
-from tinytf_course.settings import Settings
-
-NOTHING = "it returns nothing so far"
-
-# The last test of every exercise.
-UNTOUCHED = "what it is given, and torch's settings, are left as they were"
+from tinytf_course.trial import UNTOUCHED as UNTOUCHED
+from tinytf_course.trial import Verdict as Verdict
+from tinytf_course.worker import NotStarted, trials
 
 
 @dataclass(frozen=True)
@@ -114,26 +102,28 @@ def check(id, answer):
 def grade(exercise, answer, seconds=8.0, until_wrong=False):
     """Run every test of the exercise on the answer, for at most so many seconds in all.
 
-    The answer gets fresh copies and works contained: see `tinytf_course.contain`. With until_wrong
-    the first test that fails is the last one run, and the mistake gets no name.
+    It runs in a process of its own: see `tinytf_course.worker`. With until_wrong the first test
+    that fails is the last one run, the mistake gets no name, and what is printed is not shown.
     """
-    if answer is None or answer is Ellipsis:
-        return Result(exercise, "not yet", reason="there is no answer")
-    if not callable(answer):
-        reason = f"the answer is a {type(answer).__name__}; pass the function itself"
-        return Result(exercise, "not yet", reason=reason)
     if exercise.elsewhere and not exercise.tests:
         reason = f"its {exercise.elsewhere} tests run where it is handed in"
         return Result(exercise, "not yet", reason=reason)
-    _load_meta_device()
-    with Outlet() as outlet:
-        verdicts, reason = _verdicts(exercise, answer, seconds, until_wrong)
-    if reason == NOTHING and outlet.heard:
-        reason = "it prints, and returns nothing: `return` what you print"
+    lines = 0 if until_wrong else 40
+    try:
+        ((verdicts, reason),) = trials(exercise, [answer], seconds, until_wrong, lines)
+        return result_of(exercise, verdicts, reason, until_wrong)
+    except NotStarted as error:
+        reason = f"the process that runs your code can't be started: {error}"
+        return Result(exercise, "not yet", reason=reason)
+
+
+def result_of(exercise, verdicts, reason="", until_wrong=False):
+    """The outcome of these verdicts; `reason` says why there is nothing to grade."""
     if reason:
         return Result(exercise, "not yet", reason=reason)
     held = tuple(verdict.says for verdict in verdicts if verdict.found is None)
     failed = [verdict for verdict in verdicts if verdict.found is not None]
+    failed.sort(key=lambda verdict: "the course's own" not in verdict.found)  # told first
     if not failed:
         return Result(exercise, "passed", held)
     problems = tuple((verdict.says, verdict.found) for verdict in failed)
@@ -142,86 +132,6 @@ def grade(exercise, answer, seconds=8.0, until_wrong=False):
     hint = "" if crashed else failed[0].hint
     return Result(exercise, "failed", held, problems, mistake, hint=hint, crashed=crashed,
                   endless=failed[-1].stopped)  # fmt: skip
-
-
-@functools.cache
-def _load_meta_device():
-    """Have torch load what its meta device needs: seconds, once, that no answer is to pay for."""
-    square = torch.zeros(2, 2, device="meta")
-    (square @ square.mT).softmax(-1).exp()  # `exp` loads what most functions need
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What one test found: None in `found` if it holds; what the answer did is `evidence`."""
-
-    says: str
-    found: str | None
-    evidence: tuple
-    hint: str = ""
-    stopped: bool = False
-    crashed: bool = False
-    calls: frozenset = frozenset()  # (arguments, result) of each call, as fingerprints
-
-
-def _verdicts(exercise, answer, seconds, until_wrong=False):
-    """A verdict for each test that was run and for the side effects; or why it is not yet."""
-    watched = Watched(answer, exercise.function, exercise.changes)
-    end, verdicts, settings = time.monotonic() + seconds, [], Settings()
-    for test in exercise.tests:
-        left = max(min(end - time.monotonic(), seconds / 2), 0.05)
-        verdict, error, changed = _verdict(test, watched, left, settings, not until_wrong)
-        if not verdicts:
-            reason = _not_yet(exercise, answer, verdict, error)
-            if reason:
-                return [], reason
-        watched.side_effects += [f"your code {words}" for words in changed]
-        verdicts.append(verdict)
-        if verdict.stopped or (until_wrong and verdict.found is not None):
-            return verdicts, ""
-    if watched.side_effects:
-        found = "; ".join(list(dict.fromkeys(watched.side_effects))[:2])
-        verdicts.append(Verdict(UNTOUCHED, found, (found,)))
-    return verdicts, ""
-
-
-def _verdict(test, watched, seconds, settings, to_the_end=True):
-    """The verdict of one test, the error that it ended with, and the settings that it changed.
-
-    What is told is the first mismatch; `to_the_end` the answer is asked every case for all that, so
-    that the evidence is whole. What fails then fails because of it, and counts for nothing.
-    """
-    says = inspect.getdoc(test).splitlines()[0]
-    trail, watched.calls = start_evidence(), set()
-    with noting() if to_the_end else nullcontext() as noted:
-        done = contained(lambda: test(watched), seconds, settings)
-    error, found = noted[0] if noted else done.error, None
-    if isinstance(error, TooLong):
-        found = f"it ran for more than {seconds:.1g} s and was stopped: does a loop never end?"
-    elif error is not None:
-        found = str(error) if isinstance(error, Mismatch) else _crash(error)
-    crashed = error is not None and not isinstance(error, Mismatch | TooLong)
-    hint, stopped = getattr(test, "hint", ""), isinstance(done.error, TooLong)
-    calls = frozenset(watched.calls)
-    verdict = Verdict(says, found, tuple(trail), hint, stopped, crashed, calls)
-    return verdict, error, done.changed
-
-
-def _not_yet(exercise, answer, first, error):
-    """Why there is nothing to grade, by the first test; an empty string if there is."""
-    if isinstance(error, NotImplementedError) and not str(error):  # torch's own says something
-        return "still to be written"
-    returned = first.evidence[:1] in ((None,), ("ellipsis",))
-    may_return_none = exercise.changes or exercise.none_is_a_result
-    if returned and first.found is not None and (not may_return_none or _empty(answer)):
-        return NOTHING
-    return ""
-
-
-def _empty(answer):
-    """Whether the body of a function is a constant, such as `...`."""
-    code = getattr(answer, "__code__", None)
-    return code is not None and not code.co_names and code.co_stacksize <= 1
 
 
 def diagnose(exercise, verdicts):
@@ -282,33 +192,5 @@ def is_constant(verdicts, exercise):
 @functools.cache
 def _mistakes(exercise):
     """The verdicts of each named mistake of an exercise."""
-    with Outlet(lines=0):
-        return [_verdicts(exercise, wrong.answer, 8.0)[0] for wrong in exercise.wrong]
-
-
-def _crash(error):
-    """The error and the line it came from, the deepest one that the learner wrote."""
-    line, frame = "", error.__traceback__
-    while frame is not None:
-        file = frame.tb_frame.f_code.co_filename
-        name = file.replace("\\", "/")  # on Windows too
-        if "site-packages" not in name and not name.startswith(COURSE.as_posix()):
-            line = linecache.getline(file, frame.tb_lineno).strip() or line
-        frame = frame.tb_next
-    where = f"`{line}` raises " if line else "it raises "
-    return f"{where}{type(error).__name__}{_words(error)}"
-
-
-def _words(error):
-    """What the error says in a line, and what that means where a learner may not know."""
-    if isinstance(error, RecursionError):
-        return ": it calls itself without an end"
-    if isinstance(error, SystemExit):
-        return ": it ends the program; `return` what you have"
-    try:
-        text = str(error)
-    except BaseException:  # an error whose own text fails
-        text = ""
-    if isinstance(error, MemoryError) or "allocate memory" in text:
-        return ": it asks for more memory than a check may have"
-    return f": {text.splitlines()[0]}" if text else ""
+    answers = [wrong.answer for wrong in exercise.wrong]
+    return [verdicts for verdicts, _ in trials(exercise, answers, lines=0)]

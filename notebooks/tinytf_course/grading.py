@@ -75,8 +75,9 @@ import linecache
 import re
 import sys
 import textwrap
+import types
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 FOLDER = Path(__file__).with_name("exercises")  # not in an edition for students
@@ -210,6 +211,35 @@ def exercises():
     return {id: _read(path) for id, path in files().items()}
 
 
+def without_answers(id):
+    """The exercise of this id, of a file whose reference is a stub: no right answer is loaded."""
+    path = files()[id]
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree.body = [node for node in tree.body if not _is_of(node, "MISTAKES", "HARMLESS")]
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    named = [node for node in tree.body if isinstance(node, kinds)]
+    _empty(next(node for node in named if not node.name.startswith("_")))
+    module = types.ModuleType(f"tinytf_course.exercises.{path.parent.name}.{path.stem}")
+    exec(compile(ast.fix_missing_locations(tree), str(path), "exec"), vars(module))
+    return replace(_exercise(module, path), reference=None)
+
+
+def _is_of(node, *names):
+    """Whether a statement gives a value to one of these names."""
+    return isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in names
+
+
+def _empty(node):
+    """Leave of a function, or of the functions of a class, what a stub has."""
+    start = int(ast.get_docstring(node) is not None)
+    if isinstance(node, ast.ClassDef):
+        node.body = [x for x in node.body[start:] if isinstance(x, ast.FunctionDef)]
+        for each in node.body:
+            _empty(each)
+    else:
+        node.body[start:] = ast.parse("raise NotImplementedError").body
+
+
 def has_answers():
     """Whether this edition holds references and mistakes: students' do not."""
     return FOLDER.exists()
@@ -219,6 +249,13 @@ def has_answers():
 def _read(path):
     """The exercise of a file."""
     module = importlib.import_module(f"tinytf_course.exercises.{path.parent.name}.{path.stem}")
+    exercise = _exercise(module, path)
+    wrong = tuple(mistakes(module.MISTAKES, exercise.reference))
+    return replace(exercise, stub=stub(exercise.solution), wrong=wrong)
+
+
+def _exercise(module, path):
+    """The exercise of a file, without stub and mistakes."""
     text = inspect.cleandoc(module.__doc__)
     first, _, rest = text.partition("\n")
     _, id, title, stars, minutes = _first(f'"""{first}', path)
@@ -233,12 +270,11 @@ def _read(path):
         statement=statement.strip(),
         hints=tuple(each.strip() for each in hints),
         function=reference,
-        stub=stub(inspect.getsource(reference)),
+        stub="",
         tests=tuple(x for x in own if x.__name__.startswith("test_")),
         changes=getattr(module, "CHANGES", ()),
         none_is_a_result=getattr(module, "NONE_IS_A_RESULT", False),
         reference=reference,
-        wrong=tuple(mistakes(module.MISTAKES, reference)),
         equivalent=dict(_entries(getattr(module, "HARMLESS", ""))),
     )
 

@@ -80,6 +80,11 @@ def _places(folder):
     return places
 
 
+def passing(path):
+    """The names of the parts of a notebook that pass."""
+    return sorted(_written(Path(path)))
+
+
 @cache
 def _written(path):
     """The definitions of a reader's notebook that pass their tests, by name."""

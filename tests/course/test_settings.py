@@ -1,18 +1,13 @@
-"""What is set is read, compared and put back; see test_contain for all of it at once."""
-
-import os
-import sys
-import types
+"""What is set is read, compared and put back; see test_worker for what is replaced."""
 
 import pytest
 import torch
 
-from tinytf_course.settings import Randomness, Settings
+from tinytf_course.settings import Settings
 
 
-@pytest.mark.parametrize("briefly", [False, True])
-def test_nothing_changed_is_nothing_told(briefly):
-    settings = Settings(briefly)
+def test_nothing_changed_is_nothing_told():
+    settings = Settings()
     torch.rand(3)
     assert settings.put_back() == []
 
@@ -25,39 +20,18 @@ def test_a_folder_that_is_gone_is_no_error(tmp_path, monkeypatch):
     assert Settings().put_back() == []
 
 
-def test_an_attribute_taken_away_comes_back():
-    settings, kept = Settings(), torch.softmax
-    del torch.softmax
-    assert settings.put_back() == ["replaces torch.softmax"]
-    assert torch.softmax is kept
-
-
-def test_environment_variables_are_put_back_in_silence(monkeypatch):
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda: torch.set_default_dtype(torch.float64), "default dtype from float32 to float64"),
+        (lambda: torch.set_default_device("meta"), "default device from cpu to meta"),
+        (lambda: torch.set_grad_enabled(False), "records gradients from True to False"),
+        (lambda: torch.autograd.set_detect_anomaly(True), "anomaly detection from False to True"),
+    ],
+)
+def test_what_is_set_is_told_and_put_back(change, told):
     settings = Settings()
-    monkeypatch.setenv("TINYTF_TEST", "1")
+    change()
+    (words,) = settings.put_back()
+    assert told in words
     assert settings.put_back() == []
-    assert "TINYTF_TEST" not in os.environ
-
-
-def test_what_torchs_compiler_wraps_is_left_to_it(monkeypatch):
-    monkeypatch.delitem(sys.modules, "torch._dynamo", raising=False)
-    settings, kept = Settings(), torch.manual_seed
-
-    def wrapped(seed):
-        return kept(seed)
-
-    wrapped.__module__, wrapped.__name__ = "torch._compile", "manual_seed"
-    monkeypatch.setitem(sys.modules, "torch._dynamo", types.ModuleType("torch._dynamo"))
-    monkeypatch.setattr(torch, "manual_seed", wrapped)
-    assert settings.put_back() == []
-    assert torch.manual_seed is wrapped
-
-
-def test_the_stream_goes_on_as_if_nothing_had_been_drawn():
-    torch.manual_seed(3)
-    wanted = torch.rand(2)
-    torch.manual_seed(3)
-    with Randomness():
-        torch.rand(100)
-        torch.manual_seed(7)
-    assert torch.equal(torch.rand(2), wanted)

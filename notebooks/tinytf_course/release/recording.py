@@ -7,18 +7,18 @@ condition (of `expect`, of the test's own) can't be written down; its test is ma
 
 import functools
 import inspect
+import io
 import random
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 
 import torch
 
+from tinytf.support.randomness import seeded
 from tinytf_course import expect as words
 from tinytf_course.cases import NotStorable, pack
-from tinytf_course.check import _load_meta_device
-from tinytf_course.contain import Outlet
 from tinytf_course.evidence import copied
-from tinytf_course.settings import Randomness
+from tinytf_course.trial import load
 from tinytf_course.words import given
 
 __all__ = ["recorded"]
@@ -26,7 +26,7 @@ __all__ = ["recorded"]
 
 def recorded(exercise, tensors):
     """An exercise as `cases.json` holds it; its tensors go to the list `tensors`."""
-    _load_meta_device()
+    load()
     tests = [_test(exercise, test, tensors) for test in exercise.tests]
     whole = sum(test.pop("whole") for test in tests)
     return {
@@ -48,7 +48,7 @@ def recorded(exercise, tensors):
 def _test(exercise, test, tensors):
     """One test: what it says, its hint, its cases, and whether they are all of it."""
     listener = _Listener(exercise)
-    with Randomness(), Outlet(lines=0), listener.listening(test):
+    with seeded(0), redirect_stdout(io.StringIO()), listener.listening(test):
         test(listener)
     cases = []
     whole = listener.whole and bool(listener.cases)

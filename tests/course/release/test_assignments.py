@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tinytf_course import copies
+from tinytf_course import copies, worker
 from tinytf_course.grading import exercises
 from tinytf_course.notebooks import Notebook, source
-from tinytf_course.release import assignments, judge
+from tinytf_course.release import assignments
 from tinytf_course.release.assignments import nbgrader_course
 
 CHAPTERS = ("11_feed_forward",)  # five exercises: one for each kind of hostile answer
@@ -78,9 +78,8 @@ def _cycle(tmp_path_factory, Gradebook, NbGraderAPI, PyFileConfigLoader):
             done = api.autograde(name, student)
             assert done["success"], done
             assert api.generate_feedback(name, student)["success"]
-    process = judge._judge()  # ended, so that its time counts, and that of its children
-    process.communicate()
-    judge._judge.cache_clear()
+    process = worker._held.pop(os.getpid()).process
+    process.communicate()  # ended, so that its time counts, and that of its children
     seconds, scores = _processor() - before, {}
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as book:
         for name, student in itertools.product(CHAPTERS, CLASS):

@@ -1,22 +1,18 @@
 """Strangers' answers are graded, and none of them hurts the judge or gets what it did not earn."""
 
-import os
-import signal
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tinytf_course import copies
 from tinytf_course.grading import exercises
-from tinytf_course.release import judge
 from tinytf_course.release.judge import judged
 from tinytf_course.stubs import build_copy
 
 HEAD = "import importlib, os, sys, torch"
 RIGHT = exercises()["05.1"].solution
 WRONG = "def my_lookup(*a):\n    return torch.zeros(2)"
+NEARLY = "def my_lookup(query, keys, values, *a):\n    return torch.zeros_like(values[0])"
 
 
 def job(*statements):
@@ -28,16 +24,30 @@ HOSTILE = {
                                "m.grade = lambda e, *a, **k: m.Result(e, 'passed')"),
     "changes a class of it": job(WRONG, "m = importlib.import_module('tinytf_course.check')",
                                  "m.Result.passed = True"),
-    "changes the code of a word": job(
-        WRONG, "m = importlib.import_module('tinytf_course.expect')",
-        "m.same.__code__ = (lambda got, expected, where, tolerance=None, note='', dtype=False: "
-        "None).__code__"),
-    "replaces torch": job(WRONG, "torch.isclose = lambda a, *k: torch.ones_like(a).bool()"),
-    "ends the process": job("def my_lookup(*a):\n    torch._C._abort = os.kill(os.getpid(), 9)"),
+    "replaces a comparison": job(
+        NEARLY, "m = importlib.import_module('tinytf_course.expect')",
+        "m._same_tensors = lambda *a: None"),
+    "changes its code": job(
+        NEARLY, "m = importlib.import_module('tinytf_course.expect')",
+        "m._same_tensors.__code__ = (lambda *a: None).__code__"),
+    "replaces torch": job(NEARLY, "torch.isclose = lambda a, *k: torch.ones_like(a).bool()"),
+    "imports the reference": job(
+        "from tinytf_course.exercises.ch05.lookup import my_lookup"),
+    "finds the reference": job(
+        "from tinytf_course.grading import find\nmy_lookup = find('05.1').reference"),
+    "loads the reference": job(
+        "my_lookup = importlib.import_module('tinytf_course.exercises.ch05.lookup').my_lookup"),
+    "finds the reference in memory": job(
+        "m = [m for n, m in sys.modules.items() if 'exercises.ch05' in n]\n"
+        "my_lookup = m[0].my_lookup"),
+    "kills itself": job("def my_lookup(*a):\n    os.kill(os.getpid(), 9)"),
     "exits": job(WRONG, "sys.exit(0)"),
     "ends it for good": job("import ctypes", "ctypes.string_at(0)"),
     "kills the judge": job("def my_lookup(*a):\n    os.kill(os.getppid(), 9)"),
     "starts a program": job("os.system('echo hello')"),
+    "sends what is no message": job(
+        "def my_lookup(*a):\n    for i in range(3, 99):\n        try: os.write(i, b'x' * 999)\n"
+        "        except OSError: pass"),
 }  # fmt: skip
 
 
@@ -61,10 +71,11 @@ def test_hostile_answers_get_nothing_and_stop_nobody(verdicts):
 def test_a_verdict_says_what_happened(verdicts):
     found, _ = verdicts
     assert "all 7 tests hold" in found["right"]["text"]
-    assert "course's own tinytf_course.check.grade" in found["replaces the grader"]["text"]
+    assert "course's own tinytf_course.expect._same" in found["replaces a comparison"]["text"]
+    assert "course's own tinytf_course.expect._same" in found["changes its code"]["text"]
     assert "replaces torch.isclose" in found["replaces torch"]["text"]
     assert "is not allowed in an answer" in found["kills the judge"]["text"]
-    assert "ended its own process" in found["ends it for good"]["text"]
+    assert "it ends the process" in found["ends it for good"]["text"]
     assert found["empty"]["text"] == "nothing"
 
 
@@ -77,7 +88,7 @@ def test_a_verdict_says_in_a_word_why_an_answer_got_nothing():
         "endless": job(LOOP),
         "raises an error": job("def my_lookup(*a):\n    return nothing"),
         "ended its process": HOSTILE["ends it for good"],
-        "its cell fails": job("my_lookup = nothing"),
+        "its cell raises NameError: name 'nothing' is not defined": job("my_lookup = nothing"),
         "the answer is a int; pass the function itself": job("my_lookup = 3"),
         "its cell does not compile": job()
         | {"statements": [], "problem": "its cell does not compile"},
@@ -85,22 +96,6 @@ def test_a_verdict_says_in_a_word_why_an_answer_got_nothing():
     }
     verdicts = judged([*reasons.values(), job(RIGHT)])
     assert [verdict["why"] for verdict in verdicts] == [*reasons, ""]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the judge forks on Linux alone")
-@pytest.mark.parametrize(
-    ("child", "why"),
-    [
-        (lambda job, folder, pipe: os.kill(os.getpid(), signal.SIGKILL), "killed from outside"),
-        (lambda job, folder, pipe: os._exit(3), "ended its process"),
-        (lambda job, folder, pipe: pipe.send_bytes(b"no verdict"), "ended its process"),
-        (lambda job, folder, pipe: time.sleep(60), "endless"),
-    ],
-)
-def test_how_a_process_ended_is_told(child, why, monkeypatch):
-    monkeypatch.setattr(judge, "_child", child)
-    monkeypatch.setattr(judge, "TO_KILL", 1.0)
-    assert judge._alone(job(RIGHT))["why"] == why
 
 
 def test_nobody_to_judge_starts_nothing():
