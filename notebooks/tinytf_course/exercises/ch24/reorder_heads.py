@@ -2,9 +2,14 @@
 
 Put the heads of every attention module in a `Transformer` into another order without changing what
 the model computes. Write `my_reorder_heads(state, num_heads, order)`, which takes the model's
-tensors by name and returns them with the old head `order[j]` as the new head j. Recall that an
-`nn.Linear` stores its weight as (outputs, inputs), and that a head consists of `d_model /
-num_heads` neighbouring numbers of each query, key and value (chapter 6).
+tensors by name and returns them with the old head `order[j]` as the new head j.
+
+<details><summary>Where the heads are</summary>
+
+An `nn.Linear` stores its weight as (outputs, inputs), and a head consists of `d_model / num_heads`
+neighbouring numbers of each query, key and value (chapter 6).
+
+</details>
 
 Hint: `part, kind = name.split('.')[-2:]` gives the layer's name and whether the tensor is its
 weight or its bias. Which layers write the heads, and which one reads them? `unflatten` splits an
@@ -58,36 +63,23 @@ def _model(norm="pre", layers=2, heads=3, dtype=torch.float32, **changes):
     return model
 
 
-def _told(model):
-    """Tensors whose numbers tell where they were: the row, and a hundredth more by column."""
+@functools.cache
+def _places():
+    """A model's tensors, whose numbers are their places: the row, and a hundredth by column."""
     state = {}
-    for name, tensor in model.state_dict().items():
+    for name, tensor in _model().state_dict().items():
         rows = torch.arange(float(len(tensor)))
         columns = torch.arange(float(tensor.size(-1))) / 100
         state[name] = rows if tensor.dim() == 1 else rows[:, None] + columns
     return state
 
 
-def _moved(tensor, axis, heads, order):
-    """A tensor whose blocks along this axis are in their new order."""
-    if axis is None:
-        return tensor
-    blocks = tensor.chunk(heads, axis)
-    return torch.cat([blocks[i] for i in order.tolist()], axis)
-
-
-def _parts(model):
-    """For each tensor what kind of thing it is, and the axis along which it has heads."""
-    found = {}
-    for name, _ in model.state_dict().items():
-        part, kind = name.split(".")[-2:]
-        if part in ("w_q", "w_k", "w_v"):
-            found[name] = kind, 0
-        elif part == "w_o" and kind == "weight":
-            found[name] = "collector", 1
-        else:
-            found[name] = "other", None
-    return found
+def _kind(name):
+    """What kind of tensor it is, and the axis along which it has heads."""
+    part, kind = name.split(".")[-2:]
+    if part in ("w_q", "w_k", "w_v"):
+        return kind, 0
+    return ("reader", 1) if (part, kind) == ("w_o", "weight") else ("other", None)
 
 
 def _answered(answer, state, heads, order, where):
@@ -100,45 +92,38 @@ def _answered(answer, state, heads, order, where):
     return got
 
 
-@functools.cache
-def _kinds():
-    """A model's tensors, and for each its kind and where it has heads."""
-    model = _model()
-    return _told(model), _parts(model)
-
-
-def _check(answer, kind, note):
+def _moves(answer, kind, note):
     """Expect every tensor of this kind to be in order."""
-    state, parts = _kinds()
-    where = f"for three heads of 4 and order={short(ORDER)}"
+    state, where = _places(), f"for three heads of 4 and order={short(ORDER)}"
     got = _answered(answer, state, 3, ORDER, where)
-    for name in state:
-        its, axis = parts[name]
+    for name, expected in state.items():
+        its, axis = _kind(name)
         if its == kind:
-            expected = _moved(state[name], axis, 3, ORDER)
+            if axis is not None:
+                blocks = expected.chunk(3, axis)
+                expected = torch.cat([blocks[i] for i in ORDER.tolist()], axis)
             same(got[name], expected, f"in {name}, {where}", note=note, dtype=True)
 
 
 def test_rows(answer):
     """w_q, w_k and w_v write each head at its new position"""
-    _check(answer, "weight", "Rows 0 to 3 write head 0, and rows 4 to 7 head 1, expected first.")
+    _moves(answer, "weight", "Rows 0 to 3 write head 0, and rows 4 to 7 head 1, expected first.")
 
 
 def test_biases(answer):
     """each head's biases move with it"""
-    _check(
-        answer, "bias", "Numbers 0 to 3 are added to head 0, and 4 to 7 to head 1, expected first."
-    )
+    note = "Numbers 0 to 3 are added to head 0, and 4 to 7 to head 1, expected first."
+    _moves(answer, "bias", note)
 
 
 def test_columns(answer):
     """w_o reads each head at its new position"""
-    _check(answer, "collector", "It reads the heads: columns 0 to 3 head 0, columns 4 to 7 head 1.")
+    _moves(answer, "reader", "It reads the heads: columns 0 to 3 head 0, columns 4 to 7 head 1.")
 
 
 def test_others(answer):
     """all other tensors stay as they are"""
-    _check(answer, "other", "It neither writes heads nor reads them.")
+    _moves(answer, "other", "It neither writes heads nor reads them.")
 
 
 _SIZES = {
@@ -174,14 +159,14 @@ def test_computes(answer):
         where = f"for {name}, order={short(order)}"
         got = _answered(answer, state, heads, order, where)
         for part, tensor in got.items():
-            wanted = tuple(state[part].shape)
-            says = f"{where}, {part} is {described(tensor)}, expected the shape {wanted}"
-            expect(isinstance(tensor, torch.Tensor) and tensor.shape == wanted, says)
+            shape = tuple(state[part].shape)
+            words = f"{where}, {part} is {described(tensor)}, expected the shape {shape}"
+            expect(isinstance(tensor, torch.Tensor) and tensor.shape == shape, words)
             words = f"{where}, {part} is {tensor.dtype} now, and was torch.float64"
             expect(tensor.dtype == torch.float64, words)
             if heads > 1 and part.endswith("self_attention.w_q.weight"):
-                stays = torch.equal(tensor, state[part])
-                expect(not stays, f"{where}, {part} is as it was, expected its heads to move")
+                words = f"{where}, {part} is as it was, expected its heads to move"
+                expect(not torch.equal(tensor, state[part]), words)
         model.load_state_dict(got)
         same(_scores(model), expected, f"{where}, the logits")
 

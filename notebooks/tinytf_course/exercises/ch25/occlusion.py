@@ -38,12 +38,12 @@ def my_occlusion(model, image, num_patches):
 class Adding:
     """A model that adds up its visible patches' logits, (N, classes), times a pixel of each."""
 
-    def __init__(self, says, name=""):
-        self.says, self.name = torch.as_tensor(says), name
+    def __init__(self, logits):
+        self.logits = torch.as_tensor(logits)
 
     def __call__(self, images, visible=None):
         """Score the classes; a patch is a pixel of an image one pixel high."""
-        batch, patches = len(images), len(self.says)
+        batch, patches = len(images), len(self.logits)
         if visible is None:
             visible = torch.ones(batch, patches, dtype=torch.bool)
         shapes = images.shape == (batch, 1, 1, patches) and visible.shape == (batch, patches)
@@ -53,7 +53,7 @@ class Adding:
             f"the model gets images {tuple(images.shape)} and visible {tuple(visible.shape)} "
             f"({kind}), expected (B, 1, 1, {patches}) and a boolean (B, {patches})",
         )
-        return (visible * images[:, 0, 0]).to(self.says.dtype) @ self.says
+        return (visible * images[:, 0, 0]).to(self.logits.dtype) @ self.logits
 
 
 def _one_by_one(model, image, num_patches):
@@ -70,13 +70,13 @@ def _one_by_one(model, image, num_patches):
     return torch.stack(falls)
 
 
-def _falls(answer, says, note="", pixels=None, where="", tolerance=1e-5):
+def _falls(answer, logits, note="", pixels=None, where="", tolerance=1e-5):
     """Expect the right answer for a model whose patches contribute these logits."""
-    says = torch.as_tensor(says)
-    image = torch.ones(1, 1, len(says)) if pixels is None else torch.tensor([[pixels]])
-    where = where or f"for a model that adds up its patches' logits {short(says)}"
-    expected = _one_by_one(Adding(says), image, len(says))
-    got = tensor(answer(Adding(says), image, len(says)), where)
+    logits = torch.as_tensor(logits)
+    image = torch.ones(1, 1, len(logits)) if pixels is None else torch.tensor([[pixels]])
+    where = where or f"for a model that adds up its patches' logits {short(logits)}"
+    expected = _one_by_one(Adding(logits), image, len(logits))
+    got = tensor(answer(Adding(logits), image, len(logits)), where)
     same(got.double(), expected, where, tolerance, note)
 
 
