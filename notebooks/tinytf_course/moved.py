@@ -70,7 +70,6 @@ DRAWN = frozenset(
         "beam_tree",
         "bert",
         "bleu",
-        "block_table",
         "byte_bars",
         "cache",
         "checks",

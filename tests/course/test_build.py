@@ -250,7 +250,7 @@ def test_the_head_follows_the_outline(tmp_path, capsys):
     assert " ".join(load(path).cells[0].source.split()) == (
         "# 05 Scaled dot-product attention **How does a word find what it needs in the other words "
         f"of its sentence?** Words. About {five.core} minutes, and {five.beside} more for its "
-        "electives. You need: a word is a vector (chapter 4). More words."
+        "electives. You need: words as vectors (chapter 4). More words."
     )
     path.write_text(made("# Three"))
     with pytest.raises(NotebookError, match=r"05_it.ipynb: the first cell .* does not say .*How"):

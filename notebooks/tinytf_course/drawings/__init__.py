@@ -33,7 +33,7 @@ from .diagram import Box, Diagram
 from .embedding import nearest_words, plane, token_rows, word_map
 from .families import spoiled_rows
 from .feedforward import unit_card
-from .gpt import block_table, next_tokens, ranking, text_bits
+from .gpt import next_tokens, ranking, text_bits
 from .heads import head_table
 from .images import digit_attention, patch_row, similarity_grid
 from .llama import head_groups, seed_dots
@@ -48,7 +48,6 @@ __all__ = [
     "Box",
     "Diagram",
     "beam_tree",
-    "block_table",
     "byte_bars",
     "cost_dots",
     "course_map",

@@ -10,38 +10,6 @@ COLUMNS = 104  # of text on a row
 MONO = "DejaVu Sans Mono"
 
 
-def block_table(read, say, *, title=None):
-    """Draw blocks of text: what is read, and under each token what must be said after it.
-
-    read, say: a list of rows of tokens each, all of one length. The colour is that of the block
-    in which a token is read. Returns the Axes; raises ValueError if the two do not fit together.
-    """
-    shape = [len(row) for row in read]
-    if not shape or shape != [len(row) for row in say] or len(set(shape)) > 1:
-        raise ValueError(
-            f"rows of equal length are needed: {shape} read, {[len(row) for row in say]} said"
-        )
-    ax = new_axes(size=(0.3 + 1.15 * shape[0], 0.25 + 0.78 * len(read)))
-    for row, (above, below) in enumerate(zip(read, say, strict=True)):
-        for column, (token, answer) in enumerate(zip(above, below, strict=True)):
-            last = column == shape[0] - 1
-            owner = row + 1 if last else row  # the last answer is read by the next block
-            for y, text, block in ((row * 2.4, token, row), (row * 2.4 + 1, answer, owner)):
-                color = CYCLE[block % len(CYCLE)]
-                box = Rectangle((column + 0.03, y), 0.94, 0.88, facecolor=color, alpha=0.25)
-                ax.add_patch(box)
-                ax.text(column + 0.5, y + 0.46, _clean(text), ha="center", va="center",
-                        fontsize=10, family=[MONO, *plt.rcParams["font.family"]])  # fmt: skip
-    places = [row * 2.4 + part + 0.44 for row in range(len(read)) for part in (0, 1)]
-    names = [f"block {row} {verb}" for row in range(len(read)) for verb in ("inputs", "targets")]
-    ax.set_yticks(places, names)
-    ax.set(xlim=(0, shape[0]), ylim=(len(read) * 2.4 - 0.4, -0.1), xticks=[])
-    _bare(ax)
-    if title:
-        ax.set_title(title, loc="left")
-    return ax
-
-
 def ranking(values, ax=None, *, colors=None, xlabel=None, title=None, decimals=2):
     """Draw (name, number) pairs, or {name: number}, as horizontal bars in their order.
 
@@ -106,10 +74,12 @@ def text_bits(tokens, bits, *, top=10.0, title=None):
     fig, ax = plt.subplots(figsize=(0.12 * width, 0.29 * rows + 0.9), layout="constrained")
     for shown, x, y, amount in placed:
         shade = ATTENTION(min(amount / top, 1.0))
+        weight = "bold" if amount / top > 0.4 else "normal"  # thin letters are lost on middle blue
         ax.add_patch(Rectangle((x, y), len(shown), 0.92, facecolor=shade, edgecolor="white"))
         for i, char in enumerate(shown):  # a place of its own for each, whatever the font's width
             ax.text(x + i + 0.5, y + 0.5, char.replace("$", r"\$"), ha="center", va="center",
-                    family=MONO, fontsize=10, color=readable_on(shade[:3]))  # fmt: skip
+                    family=MONO, fontsize=10, weight=weight,
+                    color=readable_on(shade[:3]))  # fmt: skip
     ax.set(xlim=(0, width), ylim=(rows, -0.1), xticks=[], yticks=[])
     _bare(ax)
     scale = plt.cm.ScalarMappable(plt.Normalize(0, top), ATTENTION)
@@ -119,10 +89,6 @@ def text_bits(tokens, bits, *, top=10.0, title=None):
     if title:
         ax.set_title(title, loc="left")
     return ax
-
-
-def _clean(text):
-    return label(str(text).replace(" ", "·").replace("\n", "↵"))
 
 
 def _bare(ax):

@@ -90,7 +90,7 @@ def draw_vit(placeholders=()):
         16.6, 8.5,
         alt="From below: an image is cut into 16 patches, a linear layer makes a vector of each; a "
         "class token precedes them, each gets its position, chapter 12's encoder makes a state "
-        "of each, and the output projection scores the classes from "
+        "of each, and the output layer scores the classes from "
         + ("the mean of the states." if token else "the first state.")
         + (f" Not there yet: {missing}." if missing else ""),
     )  # fmt: skip

@@ -5,7 +5,7 @@ import torch
 
 from tinytf.viz.statistics import lines
 from tinytf.viz.style import COLOURS, CYCLE
-from tinytf_course.drawings.diagram import SMALL, Diagram
+from tinytf_course.drawings.diagram import Diagram
 
 
 def draw_questions(tokens):
@@ -68,7 +68,7 @@ def draw_pretraining_step(batches=3):
     Returns the Axes.
     """
     d = Diagram(
-        17, max(1.2 * batches, 4.2),
+        18.5, max(1.2 * batches, 4.2),
         alt=f"{batches} small batches pass through the model one after another. The loss of each, "
         "divided by the tokens of all, sends a gradient back, and the gradients add up. Their sum "
         "is clipped, AdamW takes the schedule's rate and moves the weights once.",
@@ -83,8 +83,7 @@ def draw_pretraining_step(batches=3):
     )  # fmt: skip
     for batch, loss in zip(each, losses, strict=True):
         d.arrow(batch, loss, "model")
-        d.arrow(loss.right, gradient.left)
-    d.text(gradient.x, losses[0].y, "backward\nfrom each", size=SMALL)
+        d.arrow(loss.right, gradient.left, "backward")
     d.chain(gradient, clipped, step)
     d.arrow(rate, step)
     d.arrow(groups, step)
@@ -107,19 +106,6 @@ def known_levels(history, levels, smooth=3):
                     color=COLOURS["plain"], fontsize=11)  # fmt: skip
     if ax.get_legend():
         ax.get_legend().remove()
-    return ax
-
-
-def gradient_lengths(histories, longest=1.0):
-    """Draw the gradient's length in each step of {name: history}, and where it is clipped."""
-    names = list(histories)
-    steps = {name: [row["step"] for row in histories[name]] for name in names}
-    found = {name: [row["grad_norm"] for row in histories[name]] for name in names}
-    ax = lines(steps, found, xlabel="step", ylabel="length of the gradient", markers=False,
-               colors={name: (5, 0, 2)[i] for i, name in enumerate(names)})  # fmt: skip
-    ax.axhline(longest, color=COLOURS["norm"], linestyle="--", label="clipped above")
-    ax.set_ylim(0, None)
-    ax.legend()
     return ax
 
 

@@ -12,22 +12,6 @@ def texts(ax):
     return [t.get_text() for t in ax.texts]
 
 
-def test_block_table_shows_what_is_read_and_said():
-    ax = viz.block_table([["a", " b"], ["c", "\n"]], [[" b", "c"], ["\n", "e"]])
-    assert texts(ax) == ["a", "·b", "·b", "c", "c", "↵", "↵", "e"]
-    colors = [patch.get_facecolor()[:3] for patch in ax.patches]
-    first, second, third = (to_rgba(CYCLE[i])[:3] for i in range(3))
-    # the last answer of a block has the colour of the block that reads it
-    assert colors == [first] * 3 + [second] + [second] * 3 + [third]
-
-
-def test_block_table_refuses_rows_that_do_not_fit():
-    with pytest.raises(ValueError, match=r"\[2\] read, \[1\] said"):
-        viz.block_table([["a", "b"]], [["b"]])
-    with pytest.raises(ValueError, match="rows of equal length"):
-        viz.block_table([], [])
-
-
 def test_ranking_keeps_order_and_colours():
     ax = viz.ranking([("table", 2.0), ("model", 1.0), ("model", 0.5)], colors={"model": 3})
     assert [t.get_text() for t in ax.get_yticklabels()] == ["table", "model", "model"]

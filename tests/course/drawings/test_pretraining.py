@@ -8,7 +8,6 @@ from tinytf_course.drawings.pretraining import (
     draw_pretraining_step,
     draw_questions,
     draw_text_blocks,
-    gradient_lengths,
     known_levels,
     read_again,
     where_bits_go,
@@ -47,12 +46,6 @@ def test_levels_are_named_and_losses_averaged():
     assert ax.lines[0].get_ydata() == pytest.approx([3.0, 2.0, 1.0])
     assert [line.get_ydata()[0] for line in ax.lines[1:]] == [5.0, 3.0]
     assert written(ax) == ["guess", "table"]
-
-
-def test_lengths_and_the_bound_are_drawn():
-    histories = {"a": [{"step": 1, "grad_norm": 2.0}], "b": [{"step": 1, "grad_norm": 0.5}]}
-    ax = gradient_lengths(histories, longest=1.5)
-    assert [line.get_ydata()[0] for line in ax.lines] == [2.0, 0.5, 1.5]
 
 
 def test_two_texts_stand_side_by_side():
