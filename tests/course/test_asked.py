@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tinytf_course import asked, build
-from tinytf_course.grading import Exercise, find, stub
+from tinytf_course.exercise_source import stub
+from tinytf_course.grading import Exercise, find
 from tinytf_course.notebooks import notebooks
 
 NOTEBOOKS = notebooks(Path(__file__).parents[2] / "notebooks")

@@ -10,7 +10,7 @@ from tinytf_course.clinic.disguise import disguised, names_of
 from tinytf_course.clinic.patients import PATIENTS, PROGRAMS, healthy, load, source
 from tinytf_course.clinic.variants import variants
 from tinytf_course.clinic.ward import HARMLESS_BUGS, examination, key, mystery, write_examination
-from tinytf_course.grading import edited
+from tinytf_course.exercise_source import edited
 
 # These may leave the first steps of training as they are.
 MAY_BE_ALIKE = {

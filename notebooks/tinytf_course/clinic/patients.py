@@ -5,7 +5,7 @@ from importlib.resources import files
 
 from tinytf_course.clinic.record import Patient
 from tinytf_course.clinic.records import pipeline, reader, speaker, translator, writer
-from tinytf_course.grading import edited
+from tinytf_course.exercise_source import edited
 
 __all__ = ["PATIENTS", "PROGRAMS", "Patient", "healthy", "load", "source"]
 

@@ -2,7 +2,7 @@
 
 from tinytf_course.clinic.disguise import disguised
 from tinytf_course.clinic.patients import PROGRAMS, healthy
-from tinytf_course.grading import edited
+from tinytf_course.exercise_source import edited
 
 __all__ = ["HARMLESS", "variants"]
 

@@ -9,7 +9,7 @@ from tinytf_course.clinic.disguise import disguised, shared_names
 from tinytf_course.clinic.patients import PATIENTS, PROGRAMS, healthy
 from tinytf_course.clinic.record import Patient
 from tinytf_course.clinic.variants import HARMLESS
-from tinytf_course.grading import edited
+from tinytf_course.exercise_source import edited
 
 __all__ = ["HARMLESS_BUGS", "Mystery", "examination", "key", "mystery", "write_examination"]
 
