@@ -21,6 +21,7 @@ OF_SOMETHING_ELSE = {
     "test_house.py": "what stands where in the package, and who imports whom",
     "test_layout.py": "this",
     "test_packaging.py": "what the wheel holds",
+    "course/test_names.py": "which mistake a wrong answer is told, in course/check.py",
     "test_wall.py": "the wall between package and course",
     "test_repository.py": "what surrounds the course: workflows, forms, citation, installing",
     "apps/test_hostile_files.py": "files of all apps with anything in their headers",
@@ -50,6 +51,10 @@ WITHOUT_A_FILE = {
         ),
         "in course/stories/test_checking.py, which reads all that they write",
     ),
+    "course/trial.py": "in course/test_check.py, whose verdicts it gives",
+    "course/answering.py": "in course/test_worker.py, whose process it is",
+    "course/carried.py": "in course/test_worker.py, whose messages it makes",
+    "course/noting.py": "in course/test_expect.py, whose words note what they find",
     "course/mutations.py": "in course/test_mutants.py, whose changes they are",
     "course/tensors.py": "in course/test_expect.py, which compares by them",
     "course/studies/alignment.py": "in course/studies/test_recurrence.py, whose grades it gives",
@@ -114,10 +119,9 @@ def test_what_tests_share_says_what_it_is_for():
         assert ast.get_docstring(ast.parse(path.read_text())), path
 
 
-# What has as many lines as there is to say: exercises, their answers and parts, events, and data.
+# What has as many lines as there is to say: exercises, parts, events, and data.
 LONG = tuple(
-    f"course/{room}/"
-    for room in ["exercises", "answers", "parts", "clinic", "phrasebook", "stories"]
+    f"course/{room}/" for room in ["exercises", "parts", "clinic", "phrasebook", "stories"]
 )
 
 

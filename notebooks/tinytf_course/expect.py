@@ -1,15 +1,14 @@
 """The words of a grader's tests: call the answer, compare, and say in a line what was found."""
 
-import functools
 import re
-import signal
 from contextlib import contextmanager
-from threading import current_thread, main_thread
 
 import torch
 from torch.overrides import TorchFunctionMode
 
 from tinytf_course.evidence import copied, record
+from tinytf_course.noting import Mismatch as Mismatch  # what tests raise
+from tinytf_course.noting import word
 from tinytf_course.tensors import (
     cast,
     each_tensor,
@@ -25,77 +24,7 @@ from tinytf_course.words import apart, described, dtype_name, given, parameter_n
 _TOLERANCE = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-5, torch.float64: 1e-9}
 
 
-class Mismatch(AssertionError):
-    """What a test found, in words for the learner."""
-
-
-_noted = [None]  # the mismatches of the test that runs now, where it is to go on to its end
-
-
-_REST = 2.5  # seconds that the rest of a test has after a mismatch
-
-
-class _Enough(BaseException):
-    """Ends the rest of a test. Not an Exception: `except` in an answer lets it pass."""
-
-
-@contextmanager
-def noting():
-    """A block whose mismatches go to the list that it gives instead of being raised.
-
-    So a test goes on to its end, and what an answer does in every case of it is evidence. Of an
-    answer that is wrong first and then never ends, the mismatch is told: where there are alarm
-    signals, one ends the rest.
-    """
-    before, _noted[0] = _noted[0], _Notes()
-    try:
-        yield _noted[0]
-    finally:
-        notes, _noted[0] = _noted[0], before
-        notes.close()
-
-
-class _Notes(list):
-    """The mismatches of a test."""
-
-    alarm = None
-
-    def append(self, mismatch):
-        if not self and hasattr(signal, "setitimer") and current_thread() is main_thread():
-            self.alarm = signal.signal(signal.SIGALRM, self._ring) or signal.SIG_DFL
-            signal.setitimer(signal.ITIMER_REAL, _REST)
-        super().append(mismatch)
-
-    def _ring(self, *_):
-        if self.alarm is not None:
-            raise _Enough
-
-    def close(self):
-        if self.alarm is not None:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            before, self.alarm = self.alarm, None
-            signal.signal(signal.SIGALRM, before)
-
-
-def _word(function):
-    """A word of the tests: where mismatches are noted, its own is, and the test goes on."""
-
-    @functools.wraps(function)
-    def word(*arguments, **named):
-        notes, _noted[0] = _noted[0], None  # one word may use another, and ends with it
-        try:
-            return function(*arguments, **named)
-        except Mismatch as mismatch:
-            if notes is None:
-                raise
-            notes.append(mismatch)
-        finally:
-            _noted[0] = notes
-
-    return word
-
-
-@_word
+@word
 def expect(holds, message):
     """Raise Mismatch with this message unless it holds."""
     if not holds:
@@ -150,7 +79,7 @@ def precise(answer, oracle, *arguments, dtype, tolerance=None, note="", where=No
     same(answer(*arguments), expected, where, tolerance or _TOLERANCE[dtype], note, dtype=True)
 
 
-@_word
+@word
 def refuses(answer, *arguments, error=ValueError, note="", where=None):
     """Expect this error for these arguments."""
     where = where or given(answer, arguments)
@@ -179,7 +108,7 @@ class _NoLists(TorchFunctionMode):
         return function(*arguments, **(named or {}))
 
 
-@_word
+@word
 def travels(answer, *arguments, note="", where=None):
     """Expect the answer to follow its arguments to another device (torch's meta stands for it).
 
@@ -253,7 +182,7 @@ def saved():
         yield count
 
 
-@_word
+@word
 def has_parameters(module, shapes, where):
     """Expect a module to have parameters of these names and shapes, and no others."""
     expect(isinstance(module, torch.nn.Module), f"{where}, you return {described(module)}, "
@@ -268,7 +197,7 @@ def has_parameters(module, shapes, where):
     expect(not extra, f"{where}, there is a parameter too many: {', '.join(extra)}")
 
 
-@_word
+@word
 def same(got, expected, where, tolerance=None, note="", dtype=False):
     """Expect two values to agree: tensors, numbers, text, or lists, tuples and dicts of them.
 

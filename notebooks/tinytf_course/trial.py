@@ -15,8 +15,8 @@ import numpy
 import torch
 
 from tinytf_course.evidence import Watched, start_evidence
-from tinytf_course.expect import Mismatch, noting
 from tinytf_course.guard import Untouched
+from tinytf_course.noting import Mismatch, noting
 from tinytf_course.places import COURSE
 from tinytf_course.settings import Settings
 

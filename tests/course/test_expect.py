@@ -17,7 +17,6 @@ from tinytf_course.expect import (
     expect,
     gradients,
     has_parameters,
-    noting,
     numbers,
     precise,
     refuses,
@@ -25,6 +24,7 @@ from tinytf_course.expect import (
     saved,
     travels,
 )  # fmt: skip
+from tinytf_course.noting import noting
 
 
 def scaled(x, factor=2.0):
@@ -200,7 +200,7 @@ def test_a_mismatch_that_is_noted_does_not_end_a_test():
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no alarm signal")
 def test_what_never_ends_after_a_mismatch_is_ended(monkeypatch):
-    monkeypatch.setattr(sys.modules["tinytf_course.expect"], "_REST", 0.1)
+    monkeypatch.setattr(sys.modules["tinytf_course.noting"], "_REST", 0.1)
     before = signal.getsignal(signal.SIGALRM)
 
     def endless():

@@ -13,10 +13,12 @@ import torch
 
 from tinytf import masks
 from tinytf_course import worker
+from tinytf_course.answering import unpack
+from tinytf_course.carried import Absent, pack
 from tinytf_course.check import grade
 from tinytf_course.grading import exercises
 from tinytf_course.trial import Outlet
-from tinytf_course.worker import Absent, borrowed, pack, start, unpack
+from tinytf_course.worker import borrowed, start
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # as what a notebook defines
 SPLIT = exercises()["06.1"]
