@@ -14,7 +14,7 @@ import torch
 
 from tinytf_course import house
 from tinytf_course.building import graded
-from tinytf_course.check import grade
+from tinytf_course.check import grade, grades
 from tinytf_course.commands import here
 from tinytf_course.evidence import Watched
 from tinytf_course.mutants import mutants, unchecked
@@ -55,7 +55,7 @@ def attack(exercise, at_most=None):
     return _attacked(
         exercise.id,
         mutants(exercise.reference, draw=_draw(exercise.id, at_most), use=_used_in(exercise)),
-        lambda mutant: grade(exercise, mutant, _SECONDS, until_wrong=True),
+        lambda made: grades(exercise, made, _SECONDS, until_wrong=True),
         listed,
         at_most,
     )
@@ -76,7 +76,7 @@ def attack_part(part, at_most=None):
         part.name,
         mutants(part.package, helpers=False, checks=asked, draw=_draw(part.name, at_most),
                 use=_used_in(part)),
-        lambda mutant: graded(part, mutant, _SECONDS, until_wrong=True),
+        lambda made: [graded(part, each, _SECONDS, until_wrong=True) for each in made],
         part.equivalent,
         at_most,
     )  # fmt: skip
@@ -101,8 +101,9 @@ def _draw(id, at_most):
 def _attacked(id, made, graded_as, listed, at_most):
     """What becomes of mutants, or of the first so many of them."""
     result, used, start = Attack(id), set(), time.perf_counter()
-    for mutant in itertools.islice(made, at_most):
-        found = graded_as(mutant.function)
+    mutants = list(itertools.islice(made, at_most))
+    all_found = graded_as([mutant.function for mutant in mutants])
+    for mutant, found in zip(mutants, all_found, strict=True):
         result.tried += 1
         if found.passed:
             known = [change for change in listed if matches(change, mutant.change)]

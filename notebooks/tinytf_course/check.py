@@ -105,16 +105,21 @@ def grade(exercise, answer, seconds=8.0, until_wrong=False):
     It runs in a process of its own: see `tinytf_course.worker`. With until_wrong the first test
     that fails is the last one run, the mistake gets no name, and what is printed is not shown.
     """
+    return grades(exercise, [answer], seconds, until_wrong)[0]
+
+
+def grades(exercise, answers, seconds=8.0, until_wrong=False):
+    """`grade` of each answer; one process runs them all, until one of them ends it."""
     if exercise.elsewhere and not exercise.tests:
         reason = f"its {exercise.elsewhere} tests run where it is handed in"
-        return Result(exercise, "not yet", reason=reason)
+        return [Result(exercise, "not yet", reason=reason) for _ in answers]
     lines = 0 if until_wrong else 40
     try:
-        ((verdicts, reason),) = trials(exercise, [answer], seconds, until_wrong, lines)
-        return result_of(exercise, verdicts, reason, until_wrong)
+        found = trials(exercise, answers, seconds, until_wrong, lines)
     except NotStarted as error:
         reason = f"the process that runs your code can't be started: {error}"
-        return Result(exercise, "not yet", reason=reason)
+        return [Result(exercise, "not yet", reason=reason) for _ in answers]
+    return [result_of(exercise, *each, until_wrong) for each in found]
 
 
 def result_of(exercise, verdicts, reason="", until_wrong=False):

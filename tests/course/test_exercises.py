@@ -7,7 +7,7 @@ import inspect
 import pytest
 from torch import nn
 
-from tinytf_course.check import UNTOUCHED, grade
+from tinytf_course.check import UNTOUCHED, grade, grades
 from tinytf_course.grading import exercises
 
 EXERCISES = list(exercises().values())
@@ -23,10 +23,10 @@ def by_name(pair):
 
 
 @functools.cache
-def of_wrong(pair):
-    """What the grader says of a wrong answer; two tests ask, and it is run once."""
-    exercise, wrong = pair
-    return grade(exercise, wrong.answer)
+def of_wrong(exercise):
+    """What the grader says of each mistake; two tests ask, and they are run once."""
+    answers = [wrong.answer for wrong in exercise.wrong]
+    return dict(zip(exercise.wrong, grades(exercise, answers), strict=True))
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=by_id)
@@ -38,7 +38,7 @@ def test_reference_passes(exercise):
 
 @pytest.mark.parametrize("pair", WRONG, ids=map(by_name, WRONG))
 def test_wrong_answer_is_rejected_and_named(pair):
-    wrong, result = pair[1], of_wrong(pair)
+    wrong, result = pair[1], of_wrong(pair[0])[pair[1]]
     assert result.failed
     assert result.mistake is wrong, result.text
     found = [message for _, message in result.problems]
@@ -51,7 +51,7 @@ def test_wrong_answer_is_rejected_and_named(pair):
 @pytest.mark.parametrize("exercise", EXERCISES, ids=by_id)
 def test_each_test_is_needed(exercise):
     """Some wrong answer fails each test of every exercise."""
-    results = [of_wrong((exercise, wrong)) for wrong in exercise.wrong]
+    results = of_wrong(exercise).values()
     failed = {says for result in results for says, _ in result.problems} - {UNTOUCHED}
     written = {inspect.getdoc(test).splitlines()[0] for test in exercise.tests}
     assert failed == written, written - failed
@@ -61,19 +61,17 @@ def test_each_test_is_needed(exercise):
 def test_stub_is_not_yet(exercise):
     scope = {"nn": nn}  # for a stub that is a module
     exec(exercise.stub, scope)
-    assert grade(exercise, scope[exercise.name]).not_yet
-    assert grade(exercise, lambda *_: None).not_yet
-    assert grade(exercise, lambda *_: ...).not_yet
-    assert grade(exercise, None).not_yet
-    assert grade(exercise, ...).not_yet
+    unwritten = (scope[exercise.name], lambda *_: None, lambda *_: ..., None, ...)
+    assert all(result.not_yet for result in grades(exercise, unwritten))
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=by_id)
 def test_nonsense_is_refused_politely(exercise):
-    for junk in ("a string", {}, object(), 7, [[1], [2, 3]], True):
-        result = grade(exercise, lambda *_, junk=junk: junk, until_wrong=True)
-        assert not result.passed, junk
-        assert "Traceback" not in result.text, junk
+    junk = ("a string", {}, object(), 7, [[1], [2, 3]], True)
+    answers = [lambda *_, one=one: one for one in junk]
+    for one, result in zip(junk, grades(exercise, answers, until_wrong=True), strict=True):
+        assert not result.passed, one
+        assert "Traceback" not in result.text, one
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=by_id)
