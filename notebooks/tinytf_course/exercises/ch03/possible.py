@@ -7,8 +7,8 @@ True if `apply_merges` gives exactly these `ids` for some text, and False if it 
 <details><summary>The rule in detail</summary>
 
 `merges` maps pairs to new ids as above, but the dict may be in any order: a smaller new id was
-learned earlier. An id that no merge makes is a byte or a letter. The text is not cut into words
-first.
+learned earlier. An id that no merge makes is a byte or a letter, and any sequence of these counts
+as a text. The text is not cut into words first.
 
 </details>
 
@@ -22,7 +22,8 @@ until only letters are left, then encode these and compare.
 from random import Random
 
 from tinytf.text.merges import apply_merges
-from tinytf_course.expect import agrees
+from tinytf_course.expect import expect, same
+from tinytf_course.words import described, given
 
 
 def my_possible(ids, merges):
@@ -64,7 +65,10 @@ def _by_rank(ids, merges):
 def _judged(answer, ids, merges, note=""):
     """Expect the verdict: True if the letters of the ids, merged anew, are the ids again."""
     letters = [letter for one in ids for letter in _spelt(one, merges)]
-    agrees(answer, _by_rank(letters, merges) == ids, ids, merges, note=note)
+    where, got = given(answer, (ids, merges)), answer(ids, merges)
+    kind = f"{where}, you return {described(got)}, expected True or False"
+    expect(not isinstance(got, int | float) or isinstance(got, bool), kind)
+    same(got, _by_rank(letters, merges) == ids, where, note=note)
 
 
 _EST = {(2, 3): 10, (1, 2): 11}  # with e=1, s=2, t=3: `st` was learned before `es`
@@ -135,6 +139,15 @@ def test_possible_plain(answer):
     _judged(answer, [], {(1, 2): 10})
     _judged(answer, [1], {(1, 2): 10})
     _judged(answer, [1, 2, 1], {})
+
+
+def test_possible_any(answer):
+    """any sequence of bytes or letters is a text"""
+    note = "No merge makes this id, so it is a byte or a letter."
+    _judged(answer, [200], {}, note)
+    _judged(answer, [300], {}, note)
+    _judged(answer, [200, 300], {(200, 300): 400}, "The encoder would have merged 200, 300.")
+    _judged(answer, [300, 200], {(200, 300): 400}, "300, 200 is another pair, and stays.")
 
 
 def test_possible_drawn(answer):
@@ -228,6 +241,16 @@ merged from the right
         return letters ==
     says: 1, 1, 1 becomes 10, 1
     `a a a` becomes `aa a`: training merged from left to right.
+a text is UTF-8
+    return apply_merges(letters, merges) == =>
+        try:
+            bytes(letters).decode()
+        except ValueError:
+            return False
+        return apply_merges(letters, merges) ==
+    says: No merge makes this id
+    `apply_merges` takes any ids. Here a letter may have any number, and the bytes need not be
+    valid UTF-8.
 a text has letters
     == list(ids) => == list(ids) and len(ids) > 0
     says: for ids=[]

@@ -88,6 +88,7 @@ def test_each_feature(answer):
 def test_far(answer):
     """numbers may be far from 0"""
     _keeps(answer, -100.0, 250.0, [-1000.0], [-99.9], [249.9], [1000.0])
+    _keeps(answer, -100.0, 250.0, [-1e5], [1e5])
 
 
 MISTAKES = r"""

@@ -20,6 +20,8 @@ Hint: Where a unit is active it is a linear map plus a constant. What is its slo
 you know the key, which single number is still missing?
 """
 
+from weakref import WeakKeyDictionary
+
 import torch
 
 from tinytf_course.expect import expect, numbers, same, short
@@ -38,13 +40,22 @@ def my_key(unit, d_model):
     return key, unit(x) - key @ x
 
 
+_NUMBERS = WeakKeyDictionary()  # the key and the threshold of each unit: none holds its own
+
+
+class _Unit:
+    """A unit that can only be called."""
+
+    def __call__(self, x):
+        key, threshold = _NUMBERS[self]
+        return torch.relu((x * key).sum(-1) + threshold)
+
+
 def _finds(answer, key, threshold, note=""):
     key = torch.as_tensor(key, dtype=torch.float64)
     where = f"for a unit with the key {short(key)} and the threshold {threshold:g}"
-
-    def unit(x):
-        return torch.relu((x * key).sum(-1) + threshold)
-
+    unit = _Unit()
+    _NUMBERS[unit] = key, threshold
     got = answer(unit, len(key))
     kind = f"{where}, you return {described(got)}, expected (key, threshold)"
     expect(isinstance(got, tuple | list) and len(got) == 2, kind)
@@ -73,6 +84,14 @@ def test_several_features(answer):
         _finds(answer, numbers(6, seed=seed, scale=2), float(seed) - 1.5)
 
 
+def test_silent_along_a_line(answer):
+    """a unit that stays silent along some lines, however far out"""
+    note = "There are lines along which it is silent everywhere: try other directions."
+    _finds(answer, [1.0, -1.0], -1.0, note)
+    _finds(answer, [1.0, -2.0, 1.0], -1.0, note)
+    _finds(answer, [1.0, 2.0, 1.0], -1.0)
+
+
 def test_hard_to_activate(answer):
     """a unit that is silent for most tokens"""
     note = "Only tokens that are far out activate it."
@@ -84,6 +103,15 @@ def test_hard_to_activate(answer):
 def test_always_on(answer):
     """a unit that is active for most tokens"""
     _finds(answer, [0.5, -1.0], 1000.0)
+
+
+def test_digits(answer):
+    """a threshold of any size, right to 0.0001"""
+    note = "If you start very far out: float64 has no digits left for it there."
+    for key, threshold in zip(([0.3], [3.0], [0.7, 3.0]), (0.1, -0.37, -0.0123), strict=True):
+        _finds(answer, key, threshold, note)
+    for i, threshold in enumerate(numbers(4, seed=5).tolist()):
+        _finds(answer, numbers(3, seed=20 + i, scale=2), threshold, note)
 
 
 MISTAKES = r"""
@@ -103,6 +131,16 @@ one attempt on the other side
     while unit(x) == 0: => if unit(x) == 0:
     says: Only tokens that are far out activate it
     With a threshold of −1000 neither side is active near 0. Go further out until it is.
+one line only
+    torch.randn(d_model, => torch.ones(d_model,
+    says: There are lines along which it is silent
+    A unit whose key adds up to 0 is silent all along x=(1, …, 1). A random direction is at a
+    right angle to no key.
+too far out
+    torch.randn(d_model, => 1e15 * torch.randn(d_model,
+    says: float64 has no digits left
+    float64 has 16 digits. Where key · x is near 1e15, they end before those of the threshold
+    begin. Start near 0, and go out only as far as it takes.
 the activity at 0 for the threshold
     unit(x) - key @ x => unit(torch.zeros_like(x))
     says: At x=[0] its activity is 0

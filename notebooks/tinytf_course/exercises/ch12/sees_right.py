@@ -8,7 +8,8 @@ its right, and `False` otherwise.
 
 Any change counts, however small it is and whichever features it affects. Use gradients, or change
 one input at a time in float64 and compare exactly, because rounding hides small changes. The last
-word has nothing to its right, so nothing is missing there.
+word has nothing to its right, so nothing is missing there. Sentences don't mix: an output depends
+on words of its own sentence only.
 
 </details>
 
