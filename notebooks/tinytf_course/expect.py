@@ -190,7 +190,8 @@ def has_parameters(module, shapes, where):
     got = {name: tuple(value.shape) for name, value in module.named_parameters()}
     record(got)
     for name, shape in shapes.items():
-        expect(name in got, f"{where}, there is no parameter `{name}`; there are {', '.join(got)}")
+        there = ", ".join(got) or "none"
+        expect(name in got, f"{where}, there is no parameter `{name}`; there are {there}")
         message = f"{where}, `{name}` has shape {got[name]}, expected {tuple(shape)}"
         expect(got[name] == tuple(shape), message)
     extra = [name for name in got if name not in shapes]

@@ -3,7 +3,7 @@ r"""05.3 a check for attention weights (★★★, 15 minutes)
 Design a check before the function itself is written. `my_check(weights_of)` calls the function it
 is given as `weights_of(q, k, mask)`, with a `q`, `k` and `mask` of your choice, and returns True if
 the attention weights are right and their gradients finite, and False otherwise. Choose numbers
-whose weights you know without a computer.
+whose weights you know without a computer. `weights_of` never raises an error.
 
 <details><summary>What has to be rejected</summary>
 
@@ -12,6 +12,7 @@ Right functions may round differently, and all of them must be accepted. Reject 
 * averages what may be attended to, or takes the first of it, whatever the scores;
 * does not divide the scores by $\sqrt{d_k}$, or divides them by $d_k$;
 * takes the softmax over the queries;
+* gives weights of a wrong sum, though their ratios are right;
 * ignores the mask, or hides what may be attended to;
 * gives hidden scores the value 0, or -20;
 * sets the hidden weights to 0 after the softmax, with or without dividing by what is left;
@@ -24,8 +25,9 @@ Hint: Two queries and three keys are enough: let one query attend to two of the 
 to none. If two scores differ by ln 3, their weights are 1/4 and 3/4. Take D = 4, because with D = 1
 the scale makes no difference.
 
-Hint: Let the mask hide the highest score, and make it 200 higher than the others, so that nothing
-is left of them unless it is hidden well. For the gradient, give `q` `requires_grad=True` and call
+Hint: Let the mask hide the highest score, and make it 200 higher than the others, in float32, so
+that nothing is left of them unless it is hidden well. Ask of hidden weights whether they are
+exactly 0. For the gradient, give `q` `requires_grad=True` and call
 `torch.autograd.grad(weights.sum(), q)`.
 """
 
@@ -35,6 +37,7 @@ import math
 import torch
 
 from tinytf_course.expect import expect, short
+from tinytf_course.grading import hint
 
 
 def my_check(weights_of):
@@ -126,7 +129,7 @@ def test_right_pass(answer):
     """right weights pass, however they are computed and rounded"""
     _verdict(answer, _attention(_exact), True, "fills with the lowest number, and hides again")
     _verdict(answer, _attention(_pair_by_pair), True, "goes pair by pair")
-    in_float64 = _attention(lambda scores, seen: _exact(scores.double(), seen).float())
+    in_float64 = _attention(lambda scores, seen: _exact(scores.double(), seen).to(scores.dtype))
     _verdict(answer, in_float64, True, "computes in float64 and rounds")
     _verdict(answer, _attention(_through_minus_infinity), True, "fills with -∞")
 
@@ -139,12 +142,24 @@ def test_scale_refused(answer):
     _refused(answer, divides_by_D=_exact, scale=lambda size: size)
 
 
+@hint("By how much does the wrong scale move your weights? Let the tolerance be far smaller.")
+def test_near_refused(answer):
+    """scores that are divided by the root of D - 1 are refused"""
+    _refused(answer, divides_by_the_root_of_D_minus_1=_exact, scale=lambda size: (size - 1) ** 0.5)
+
+
+def test_sum_refused(answer):
+    """weights of the right ratio and the wrong sum are refused"""
+    _refused(answer, doubles_the_weights=lambda scores, seen: 2 * _exact(scores, seen))
+
+
 def test_opposite_refused(answer):
     """a mask that is not used, or read the other way, is refused"""
     _refused(answer, ignores_the_mask=lambda scores, seen: scores.softmax(-1))
     _refused(answer, hides_what_may_be_seen=lambda scores, seen: _exact(scores, ~seen))
 
 
+@hint("In float32 e^-200 is 0. Let the highest score be the hidden one, 200 above the others.")
 def test_late_refused(answer):
     """hidden weights set to 0 after the softmax are refused, even if the row is divided again"""
     _refused(answer, hides_after_the_softmax=lambda scores, seen: scores.softmax(-1) * seen)
@@ -163,8 +178,13 @@ def test_axis_refused(answer):
 
 
 def test_soft_refused(answer):
-    """hidden scores that are 0 or only low are refused"""
+    """hidden scores that are 0 are refused"""
     _refused(answer, fills_hidden_scores_with_0=functools.partial(_barely, fill=0.0))
+
+
+@hint("e^-20 is not 0. Ask of hidden weights whether they are exactly 0, without a tolerance.")
+def test_low_refused(answer):
+    """hidden scores that are only low are refused"""
     _refused(answer, fills_hidden_scores_with_minus_20=functools.partial(_barely, fill=-20.0))
 
 
@@ -212,11 +232,10 @@ the hidden score is not high enough
     A number as small as e^-50 can still be divided by. Only where nothing is left of the
     others, below e^-104 in float32, does this way fail: 200 is enough.
 hidden weights that are only small
-    [-200.0, math.log(3) - 200, 0.0] => [0.0, math.log(3), 50.0]
+    [-200.0, math.log(3) - 200, 0.0] => [0.0, math.log(3), 200.0]
     says: fills hidden scores with minus 20
     Under a tolerance e^-20 is 0. Ask of hidden weights whether they *are* 0, or let the scores
-    that are seen be lower still. (And 50 is not high enough for a hidden score: what is left of
-    the others can still be divided by.)
+    that are seen be lower still, -200 for example.
 the hidden key is quiet
     [-200.0, math.log(3) - 200, 0.0] => [100.0, math.log(3) + 100, 0.0]
     says: hides after the softmax
@@ -243,6 +262,15 @@ nothing to hide
     [0.0, 0.0, 0.0] => [0.25, 0.75, 0.0]
     says: ignores the mask
     Where everything is seen, no mask can be wrong. Hide a key, and from one query all of them.
+a bound that lets a near scale pass
+    atol=1e-3 => atol=0.1
+    says: divides by the root of D minus 1
+    Divided by √3 in place of √4, a weight of 0.25 becomes 0.22. Rounding is about 0.00001: a
+    tolerance of 0.001 is wide enough.
+the ratio alone
+    (weights, by_hand => (weights / weights[0, 0] / 4, by_hand
+    says: doubles the weights
+    Weights of 1/2 and 3/2 have the right ratio as well. Compare each with its number.
 a loose bound
     atol=1e-3 => atol=0.5
     says: averages what may be seen

@@ -43,7 +43,15 @@ def test_mask_shape(answer):
 
 def _cells(answer, wanted, note):
     """Cell by cell: what it should be is wanted(b, t, s), or None for whatever it is."""
-    got = tensor(answer(IDS), _IDS).expand(2, 1, 4, 4)[:, 0]
+    got = tensor(answer(IDS), _IDS)
+    got = got[:, None] if got.dim() == 3 else got  # the shape has a test of its own
+    fits = got.dim() <= 4 and all(
+        size in (1, full) for size, full in zip(got.shape[::-1], (4, 4, 1, 2), strict=False)
+    )
+    expect(fits, f"{_IDS}, the shape is {tuple(got.shape)}, expected (2, 1, 4, 4)")
+    if not fits:
+        return
+    got = got.expand(2, 1, 4, 4)[:, 0]
     for b, t, s in itertools.product(range(2), range(4), range(4)):
         value, right = bool(got[b, t, s]), wanted(b, t, s)
         message = f"{_IDS}, sentence {b}, query {t} and key {s}: {value}; {note}"

@@ -23,7 +23,7 @@ import math
 import torch
 from torch.nn.functional import multi_head_attention_forward
 
-from tinytf_course.expect import agrees, expect, given, gradients, numbers, tensor, travels
+from tinytf_course.expect import agrees, expect, given, gradients, numbers, same, tensor, travels
 from tinytf_course.grading import hint
 
 
@@ -72,24 +72,45 @@ def test_one_word(answer):
 @hint("Do the weights that are left in a row sum to 1? With one head, only the mask is at work.")
 def test_first_word(answer):
     """with one head, no word sees a later one, and its weights sum to 1"""
-    wrong = "no word should see a later one, and weights should sum to 1. Row 0 is x[0] @ w_v @ w_o"
+    for b, t, c, seed in ((1, 3, 2, 73), (2, 5, 4, 74)):
+        x, *maps = _inputs(b, t, c, seed=seed)
+        own = (x @ maps[2] @ maps[3])[:, 0]
+        where = f"row 0 is x[0] @ w_v @ w_o: {given(answer, (x, *maps, 1))}"
+        got = tensor(answer(x, *maps, 1), where)
+        same(got[:, :1] if got.dim() == 3 else got, own[:, None], where)
+        alike = x[:, :1].repeat(1, t, 1)
+        where = f"if all words are alike, all rows are x[0] @ w_v @ w_o: for x of shape {(b, t, c)}"
+        same(answer(alike, *maps, 1), own[:, None].repeat(1, t, 1), where)
+        _past_stays(answer, b, t, c, 1)
+
+
+@hint("The mask is right. What is a score, and by what is it divided?")
+def test_scores(answer):
+    """with one head, a word weighs what it sees by the softmax of q · k / √D"""
+    wrong = "weights should be the softmax of q @ k.mT / √D over what is seen"
     _repaired(answer, wrong, *_inputs(1, 3, 2, seed=73), 1)
     _repaired(answer, wrong, *_inputs(2, 5, 4, seed=74), 1)
+
+
+def _past_stays(answer, b, t, c, heads):
+    """Expect the rows before the last to stay as they are when the last word changes."""
+    x, *maps = _inputs(b, t, c, seed=75 + t)
+    changed = x.clone()
+    changed[:, -1] += 1
+    where = f"for x of shape {(b, t, c)} and num_heads={heads}"
+    before, after = (tensor(answer(each, *maps, heads), where) for each in (x, changed))
+    expect(before.shape == x.shape, f"{where}, the shape is {tuple(before.shape)}")
+    if before.shape == after.shape == x.shape:
+        moved = (after - before)[:, :-1].abs().max().item()
+        expect(moved < 1e-6, f"{where}, the last word changes, and words before it move by "
+               f"{moved:.3g}, expected 0")  # fmt: skip
 
 
 @hint("Change the last word: does a word before it move, and in which head?")
 def test_leak(answer):
     """with several heads, the past does not move when the last word changes"""
     for b, t, c, heads in ((1, 2, 2, 2), (2, 5, 6, 3)):
-        x, *maps = _inputs(b, t, c, seed=75 + t)
-        changed = x.clone()
-        changed[:, -1] += 1
-        where = f"for x of shape {(b, t, c)} and num_heads={heads}"
-        before, after = (tensor(answer(each, *maps, heads), where) for each in (x, changed))
-        expect(before.shape == x.shape, f"{where}, the shape is {tuple(before.shape)}")
-        moved = (after - before)[:, :-1].abs().max().item()
-        expect(moved < 1e-6, f"{where}, the last word changes, and words before it move by "
-               f"{moved:.3g}, expected 0")  # fmt: skip
+        _past_stays(answer, b, t, c, heads)
 
 
 @hint("How many numbers has one head's query? And is head h slice h of every word?")
@@ -132,7 +153,7 @@ as it was
         weights = (q @ k.mT / math.sqrt(C)).softmax(dim=-1)
         weights = weights * torch.ones(T, T).tril()
         return (weights @ v).reshape(B, T, C) @ w_o
-    says: Row 0 is x[0] @ w_v @ w_o
+    says: row 0 is x[0] @ w_v @ w_o
     Nothing is repaired yet. Begin with the mask, which one head alone can test.
 split by reshape
     unflatten(-1, (num_heads, -1)).transpose(1, 2) => reshape(len(x), num_heads, x.size(1), -1)
@@ -143,9 +164,13 @@ scaled by the whole width
     q.size(-1) => x.size(-1)
     says: position [0, 1,
     A score is a dot product of D numbers, those of one head: divide by √D, not √C.
+not scaled
+     / math.sqrt(q.size(-1)) =>
+    says: weights should be the softmax of
+    A dot product of D numbers has a spread of √D: divide the scores by it.
 masked after the softmax
     .masked_fill(later, -math.inf).softmax(dim=-1) => .softmax(dim=-1).masked_fill(later, 0.0)
-    says: Row 0 is x[0] @ w_v @ w_o
+    says: row 0 is x[0] @ w_v @ w_o
     The later words' weights are gone, but they had their share of the 1: a row sums to less,
     and by how much tells what comes later. Hide scores, with -∞, before it.
 joined by reshape
@@ -155,11 +180,11 @@ joined by reshape
     T, H, D) first.
 no mask
     .masked_fill(later, -math.inf) =>
-    says: Row 0 is x[0] @ w_v @ w_o
+    says: row 0 is x[0] @ w_v @ w_o
     Every word sees the later ones.
 the triangle the wrong way round
     triu(1) => tril(-1)
-    says: Row 0 is x[0] @ w_v @ w_o
+    says: row 0 is x[0] @ w_v @ w_o
     You hide what came before. Above the diagonal the key is later than the query.
 a word does not see itself
     triu(1) => triu()
@@ -167,7 +192,7 @@ a word does not see itself
     `triu()` has the diagonal too, so word 0 sees nothing at all: `triu(1)`.
 one word too far
     triu(1) => triu(2)
-    says: Row 0 is x[0] @ w_v @ w_o
+    says: row 0 is x[0] @ w_v @ w_o
     `triu(2)` leaves the next word to be seen, the very one to be predicted: `triu(1)`.
 hidden with a low number
     -math.inf => -1e4
@@ -176,7 +201,7 @@ hidden with a low number
     there is.
 hidden scores set to 0
     -math.inf => 0.0
-    says: Row 0 is x[0] @ w_v @ w_o
+    says: row 0 is x[0] @ w_v @ w_o
     A score of 0 is a score like any other, and e^0 is 1. Hide with -∞.
 zeroed, and divided by what is left
     .masked_fill(later, -math.inf).softmax(dim=-1) => .softmax(dim=-1).masked_fill(later, 0.0)

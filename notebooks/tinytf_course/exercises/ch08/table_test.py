@@ -6,8 +6,8 @@ paper's table. Return `True` if it is, and `False` if it is wrong in any way.
 <details><summary>The rule in detail</summary>
 
 It may be wrong in its frequencies, the order of its columns, its first position or its shape, or at
-odd widths only. Choose the sizes to test yourself. Rounding errors are allowed, but a number that
-is off by a thousandth is a mistake.
+odd widths only, even ones only or wide ones only, or hold NaN. Choose the sizes to test yourself.
+Rounding errors are allowed, but a number that is off by a thousandth is a mistake.
 
 </details>
 
@@ -136,6 +136,12 @@ def test_finds_widths(answer):
             lambda j, _: 10000 ** ((j - j % 2) / n)
         )(n, d),
         "an odd width that ends on a cosine": _ends_on_cosine,
+        "an even width with the speeds of the one before": _table(
+            lambda j, d: 10000 ** ((j - j % 2) / (d - 1 + d % 2))
+        ),
+        "a third hand, from width 5 on, that is like the first": _table(
+            lambda j, d: torch.where(j < 4, 10000 ** ((j - j % 2) / d), 1.0)
+        ),
         "an odd width with the speeds of the next": lambda n, d: RIGHT(n, d + d % 2)[:, :d],
     })  # fmt: skip
 
@@ -149,7 +155,14 @@ def test_finds_slips(answer):
         "a last column too large by 0.002": _off(0.002, columns=LAST),
         "a last row too large by 0.002": _off(0.002, rows=LAST),
         "the column before the last too large by 0.002": _off(0.002, columns=slice(-2, -1)),
+    })  # fmt: skip
+
+
+def test_finds_nan(answer):
+    """a table that holds NaN is found"""
+    _verdicts(answer, False, "Every comparison with NaN is False.", {
         "NaN in row 0": _off(math.nan, slice(1)),
+        "NaN everywhere": _off(math.nan),
     })  # fmt: skip
 
 
@@ -194,6 +207,15 @@ only even widths
     ((20, 8), (20, 7)) => ((20, 8),)
     says: an odd width that ends on a cosine
     An odd width has one cosine fewer, which is where code for pairs goes wrong.
+only odd widths
+    ((20, 8), (20, 7)) => ((20, 7),)
+    says: an even width with the speeds of the one before
+    Code for pairs may divide by a width of its own where the last pair is whole. Try an even width,
+    too.
+only narrow tables
+    ((20, 8), (20, 7)) => ((20, 4), (20, 3))
+    says: a third hand, from width 5 on
+    Two hands say little about the third. Try a width of 7 or 8.
 only a square
     ((20, 8), (20, 7)) => ((8, 8), (7, 7))
     says: speeds that depend on max_len

@@ -31,7 +31,16 @@ from torch import nn
 from torch.nn import functional as F
 
 from tinytf_course.evidence import record
-from tinytf_course.expect import agrees, expect, gradients, has_parameters, numbers, precise, same
+from tinytf_course.expect import (
+    Mismatch,
+    agrees,
+    expect,
+    gradients,
+    has_parameters,
+    numbers,
+    precise,
+    same,
+)
 from tinytf_course.grading import hint
 
 
@@ -67,7 +76,13 @@ def _made(answer):
     def run(x, weight=None, bias=None, *eps):
         module = answer(x.size(-1), *eps).to(x.dtype)
         with torch.no_grad():
-            for own, given in ((module.weight, weight), (module.bias, bias)):
+            for name, given in (("weight", weight), ("bias", bias)):
+                own, where = getattr(module, name, None), f"for MyLayerNorm({x.size(-1)})"
+                if not isinstance(own, torch.Tensor):
+                    raise Mismatch(f"{where}, there is no parameter `{name}`")
+                if given is not None and own.shape != given.shape:
+                    shapes = f"{tuple(own.shape)}, expected {tuple(given.shape)}"
+                    raise Mismatch(f"{where}, `{name}` has shape {shapes}")
                 if given is not None:
                     own.copy_(given)
         out = module(x.clone())
@@ -97,7 +112,7 @@ def test_any_shape(answer):
     agrees(_made(answer), _plain_norm, numbers(2, 1, 3, 4, seed=3), tolerance=1e-3)
 
 
-@hint("A tensor becomes a weight of the module by `nn.Parameter(...)`.")
+@hint("Gain and bias are each an `nn.Parameter` of shape (d_model,), and the module has no other.")
 def test_learned_parameters(answer):
     """gain and bias are weights of the module, and start as ones and zeros"""
     where = "for MyLayerNorm(3)"
@@ -244,6 +259,11 @@ gain and bias as buffers
     torch.zeros(d_model) => torch.zeros(d_model), requires_grad=False
     says: does not require a gradient
     They travel with the module and never learn. Leave `requires_grad` as it is.
+one gain for all features
+    torch.ones(d_model) => torch.ones(1)
+    torch.zeros(d_model) => torch.zeros(1)
+    says: `weight` has shape (1,), expected (3,)
+    Each feature has a gain and a bias of its own: both are of shape (d_model,).
 gain and bias forgotten
      * self.weight + self.bias =>
     says: weight=[1, 2, 3, 4]
