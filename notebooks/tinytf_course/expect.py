@@ -96,29 +96,36 @@ STAYED = re.compile(f"{MEETS}|to numpy|out of meta")
 
 
 class _Looked(Exception):
-    """A list was made of a tensor's values, which are not there on meta."""
+    """A list or a copy on the CPU was made of a tensor's values, which are not there on meta."""
 
 
-class _NoLists(TorchFunctionMode):
-    """Raises _Looked at `.tolist()`; its error on meta is that of a table left on the CPU."""
+class _NoCopies(TorchFunctionMode):
+    """Raises _Looked at `.tolist()` and `.cpu()`; their error on meta is that of a CPU table."""
 
     def __torch_function__(self, function, types, arguments=(), named=None):
-        if function is torch.Tensor.tolist:
+        named = named or {}
+        if function in (torch.Tensor.tolist, torch.Tensor.cpu):
             raise _Looked
-        return function(*arguments, **(named or {}))
+        if function is torch.Tensor.to and arguments[0].is_meta:
+            goals = [*arguments[1:2], named.get("device")]
+            if any(str(getattr(goal, "device", goal)) == "cpu" for goal in goals):
+                raise _Looked
+        if function is torch.Tensor.numpy and (named.get("force") or True in arguments[1:]):
+            raise _Looked
+        return function(*arguments, **named)
 
 
 @word
 def travels(answer, *arguments, note="", where=None):
     """Expect the answer to follow its arguments to another device (torch's meta stands for it).
 
-    An answer that looks at values (`.item()`, an `if` on a tensor, boolean indexing) can't be
-    followed there: a loop that does so may well be right, and nothing is said of it.
+    An answer that looks at values (`.item()`, an `if` on a tensor, boolean indexing) or copies them
+    to the CPU (`.cpu()`) can't be followed there: it may well be right, and nothing is said of it.
     """
     where = where or given(answer, arguments)
     moved = each_tensor(arguments, lambda x: x.to("meta"))
     try:
-        with _NoLists():
+        with _NoCopies():
             parts = tensors(answer(*moved))
     except _Looked:
         return

@@ -7,7 +7,7 @@ input at a later position, and False if position t depends on inputs 0 to t only
 <details><summary>The rule in detail</summary>
 
 A leak counts however small it is. The function can be differentiated, and it takes T positions, no
-fewer.
+fewer. The sentences of a batch have no effect on each other.
 
 </details>
 
@@ -215,6 +215,18 @@ def test_zero_words(answer):
     _says_of(answer, _later_less_later, True, what, x)
 
 
+@hint("A slope is that at one input: take it at `x`, where the product of two inputs has one.")
+def test_product(answer):
+    """a leak may be a product or a square"""
+    first = torch.eye(4)[:, :1]
+    what = "an output 0 that holds input 0 times input 2 as well"
+    _says_of(answer, lambda x: _PAST(x) + first.to(x) * x[:, :1] * x[:, 2:3], True, what)
+    what = "an output 0 that holds the square of input 3 as well"
+    _says_of(answer, lambda x: _PAST(x) + first.to(x) * x[:, 3:].square(), True, what)
+    what = "the product of inputs 0 to t"
+    _says_of(answer, lambda x: x.cumprod(1), False, what)
+
+
 @hint("A threshold hides a small leak. What does not depend on the future is exactly the same.")
 def test_small(answer):
     """a small leak is a leak"""
@@ -257,6 +269,10 @@ the future set to 0
         return False
     says: input 3, which is all 0, you return False
     Where the future is 0 already, that changes nothing. Put random numbers in its place.
+slopes at 0 instead of at x
+    x = x.detach() => x = torch.zeros_like(x)
+    says: input 0 times input 2 as well, you return False
+    Where all inputs are 0, a product has no slope, nor has a square. Differentiate at `x`.
 a threshold
     > 0 => > 1e-3
     says: an output 0 that sees 1/10000 of input 2, you return False

@@ -180,6 +180,8 @@ def test_can_be_trained(answer):
     out = answer(model, ids, said)
     expect(getattr(out, "requires_grad", False), f"{where}, no gradient goes back from your logits")
     found = _gradients(model, out[said != PAD])
+    message = f"{where}, no gradient reaches any weight of `model`: are the logits those of a copy?"
+    expect(any(each is not None for each in found.values()), message)
     for name, wanted in _expected_gradients(THREE, THREE_SAID).items():
         expect(found[name] is not None, f"{where}, no gradient reaches `{name}`")
         same(found[name], wanted, f"{where}, for the gradient to `{name}`")

@@ -66,8 +66,8 @@ def test_other_settings(answer):
     _rate_is(answer, 0.3, "A warm-up of one step is none.", 1, 0.3, 1, 8, 2)
     _rate_is(answer, 0.3, "A fall of one step.", 7, 0.3, 2, 8, 1)
     _rate_is(answer, 0.0, "A fall of one step.", 8, 0.3, 2, 8, 1)
-    for step in range(1, 13):  # rises for 5 steps, stays for none, falls for 7
-        wanted = 0.007 * (step / 5 if step <= 5 else (12 - step) / 7)
+    for step in range(1, 16):  # rises for 5 steps, stays for none, falls for 7, and it is over
+        wanted = 0.007 * (step / 5 if step <= 5 else max(0, 12 - step) / 7)
         _rate_is(answer, wanted, "There is no plateau here.", step, 0.007, 5, 12, 7)
 
 
@@ -102,6 +102,10 @@ no plateau
     / fall => / (steps - warmup)
     says: The fall begins after step 80
     It falls from the end of the warm-up on, but the fall takes only the last `fall` steps.
+it never falls
+    min(1.0, rise, left) => min(1.0, rise)
+    says: Half of the way down
+    After the warm-up it stays at lr for ever. Over the last `fall` steps it falls to 0.
 the fall takes `steps`
     (steps - step) / fall => (steps + fall - step) / fall
     says: Half of the way down

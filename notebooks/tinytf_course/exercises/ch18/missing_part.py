@@ -29,7 +29,8 @@ distinguish one token from the next?
 import torch
 
 from tinytf.gpt import GPT, GPTConfig
-from tinytf_course.expect import numbers, same
+from tinytf_course.expect import expect, numbers
+from tinytf_course.words import short
 
 
 def my_missing_part(model, vocab_size):
@@ -54,7 +55,7 @@ def my_missing_part(model, vocab_size):
     return "nothing"
 
 
-def _gpt(num_layers=1, vocab_size=12, attention=True, positions=True, leak=(), ahead=9, seed=1):
+def _gpt(num_layers=1, vocab_size=6, attention=True, positions=True, leak=(), ahead=9, seed=1):
     """A GPT as a function of ids; layers in `leak` see `ahead` tokens of the future."""
     model = GPT(GPTConfig(vocab_size, d_model=8, num_heads=2, num_layers=num_layers, max_len=16))
     with torch.no_grad():
@@ -78,12 +79,19 @@ def _gpt(num_layers=1, vocab_size=12, attention=True, positions=True, leak=(), a
     return logits
 
 
-def _is(answer, expected, what, note="", vocab_size=12, **parts):
-    """The answer for GPTs of one, two and four layers."""
-    for num_layers in (1, 2, 4):
+def _names(got, expected, where, note=""):
+    """Compare the name of a part, and show it in quotes."""
+    shown = f'"{got}"' if isinstance(got, str) else short(got)
+    message = f'{where}, you get {shown}, expected "{expected}". {note}'
+    expect(isinstance(got, str) and got == expected, message.strip())
+
+
+def _is(answer, expected, what, note="", vocab_size=6, depths=(1, 2, 3), **parts):
+    """The answer for GPTs of one, two and three layers."""
+    for num_layers in depths:
         got = answer(_gpt(num_layers, vocab_size, **parts), vocab_size)
         layers = "1 layer" if num_layers == 1 else f"{num_layers} layers"
-        same(got, expected, f"for a GPT of {layers}, {what}", note=note)
+        _names(got, expected, f"for a GPT of {layers}, {what}", note)
 
 
 def test_whole(answer):
@@ -99,19 +107,19 @@ def test_attention(answer):
 
 def test_mask(answer):
     """a GPT without a causal mask is found, also in one layer or by one token"""
-    _is(answer, "mask", "none of which is causal", leak=range(4))
+    _is(answer, "mask", "none of which is causal", leak=range(3))
     _is(answer, "mask", "the first of which is not causal", leak=(0,))
-    got = answer(_gpt(3, leak=(2,)), 12)
-    same(got, "mask", "for a GPT of 3 layers, the last of which is not causal")
+    got = answer(_gpt(3, leak=(2,)), 6)
+    _names(got, "mask", "for a GPT of 3 layers, the last of which is not causal")
     note = "Only the position before the changed token moves."
-    got = answer(_gpt(leak=(0,), ahead=1), 12)
-    same(got, "mask", "for a GPT that sees one token ahead", note=note)
+    got = answer(_gpt(leak=(0,), ahead=1), 6)
+    _names(got, "mask", "for a GPT that sees one token ahead", note)
 
 
 def test_positions(answer):
     """a GPT without positional encoding is found, however many layers it has"""
     model, where = _gpt(positions=False), "for a GPT without them whose logits are rounded"
-    same(answer(lambda ids: model(ids).round(decimals=2), 12), "positions", where)
+    _names(answer(lambda ids: model(ids).round(decimals=2), 6), "positions", where)
     _is(answer, "positions", "without positional encoding", positions=False)
 
 
@@ -124,21 +132,21 @@ def test_faint(answer):
         model = _gpt(**parts)
 
         def faint(ids, model=model):
-            rounding = numbers(*ids.shape, 12, seed=int((ids.cumsum(1) ** 2).sum()))
+            rounding = numbers(*ids.shape, 6, seed=int((ids.cumsum(1) ** 2).sum()))
             return 0.01 * model(ids) + (3e-6 * rounding).clamp(-5e-6, 5e-6)
 
-        same(answer(faint, 12), expected, "for a GPT with small logits, rounded at 0.00001")
+        _names(answer(faint, 6), expected, "for a GPT with small logits, rounded at 0.00001")
 
 
 def test_two_tokens(answer):
-    """with another vocabulary, of 2 tokens or of 50"""
-    for vocab_size in (2, 50):
-        what = f"of {vocab_size} tokens"
+    """with another vocabulary, of 2 tokens or of 10"""
+    # small, so that an answer that tries each token at each of 16 positions takes a second
+    for vocab_size in (2, 10):
+        what, sizes = f"of {vocab_size} tokens", {"vocab_size": vocab_size, "depths": (1, 2)}
         for part in ("attention", "positions"):
-            missing = {part: False, "vocab_size": vocab_size, "seed": 2}
-            _is(answer, part, f"{what}, without {part}", **missing)
-        _is(answer, "mask", f"{what}, without a mask", vocab_size=vocab_size, leak=range(4))
-        _is(answer, "nothing", f"{what}, with all parts", vocab_size=vocab_size)
+            _is(answer, part, f"{what}, without {part}", **sizes, **{part: False, "seed": 2})
+        _is(answer, "mask", f"{what}, without a mask", **sizes, leak=range(2))
+        _is(answer, "nothing", f"{what}, with all parts", **sizes)
 
 
 MISTAKES = r"""
@@ -172,7 +180,7 @@ the token's own logits taken for attention
     The logits at the changed token move through the residual stream alone. Watch those after it.
 the past changed to find a leak
     moved(-1)[:-1] => moved(0)[1:]
-    says: with all its parts, you get mask
+    says: with all its parts, you get "mask"
     What comes later may depend on what came before. For a leak, change the last token.
 ids of one vocabulary
     torch.arange(8)[None] % vocab_size => torch.arange(8)[None]
@@ -207,4 +215,12 @@ other[0, place] = … => …(other[-1, place] + 1)…
     there is one text
 other[0, place] = … => …(ids[0, place] + 1)…
     the two are still alike there
+other[0, place] = … => ids[0, place] = (other[0, place] + 1) % vocab_size
+    the two texts still differ there, and nowhere else
+other[0, place] = … => other[0, place] = ((other[0, place] + 1) % vocab_size).item()
+    a number does as well
+… => …max() <= 0.0001:
+    between rounding and an influence there is room
+… => …amax(dim=(0, 2)) >= 0.0001
+    between rounding and an influence there is room
 """

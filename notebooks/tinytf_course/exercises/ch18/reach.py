@@ -104,6 +104,11 @@ def test_any_masks(answer):
     for T, layers in ((1, 1), (2, 3), (5, 2), (7, 3), (6, 40)):
         masks = [numbers(T, T, seed=10 * T + i) > 0.8 for i in range(layers)]
         agrees(answer, _by_paths, masks, where=f"for {layers} random masks of {T} positions")
+    note = "There are too many paths to be counted in whole numbers of 64 bits."
+    for T in (7, 8):
+        wide = torch.ones(T, T).bool()
+        where = f"for 40 layers of {T} positions, all open"
+        same(answer([wide] * 40), wide, where, note=note)
     travels(answer, [CAUSAL, OPEN], where="for two masks")
 
 
@@ -153,6 +158,13 @@ paths, not True and False
     reach | collected => reach + collected
     says: the dtype is float32, expected bool
     How many paths there are is not what was wanted, and it grows beyond all bounds with the depth.
+more paths than a whole number holds
+    collected = mask.float() @ reach.float() > 0 => collected = mask.long() @ reach.long()
+    reach | collected => reach + collected
+    return reach => return reach > 0
+    says: whole numbers of 64 bits
+    In 40 layers the number of paths overflows and comes out negative or 0: ask `> 0` after each
+    layer.
 made on the CPU
     , device=masks[0].device =>
     says: on another device than the CPU it fails

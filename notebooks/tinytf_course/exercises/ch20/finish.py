@@ -40,12 +40,15 @@ def _row_after_row(ids, end_id):
 
 def test_f_filled(answer):
     """after its end a row holds end tokens only"""
-    got = tensor(answer(DRAWN, 9), _DRAWN)
+    got = answer(DRAWN, 9)
+    expect(not isinstance(got, list), f"{_DRAWN}, you return a list, expected a tensor")
+    got = tensor(got, _DRAWN)
     expect(got.dim() == 2 and len(got) == 3, f"{_DRAWN}, the shape is {tuple(got.shape)}")
     for row, begin in enumerate([1, 3, 0]):
         rest = got[row, begin:].tolist()
+        expect(rest, f"{_DRAWN}, row {row} is cut off before its end")
         expect(
-            rest == [9] * len(rest) and rest,
+            rest == [9] * len(rest),
             f"{_DRAWN}, row {row} goes on with {rest} from its end on, expected end tokens only",
         )
 

@@ -160,6 +160,24 @@ def test_spots_things(answer):
     _spots(answer, *two, "Mia carried the kite.", note="The drum is another thing.")
     _spots(answer, *two, "Mia carried the drum.", note="Mia has the kite only.")
     _spots(answer, *two, "Ben lost the drum.", "Mia gave Ben the kite.", "Ben carried the kite.")
+    _spots(answer, two[0], "Mia carried the kettle.", note="Nobody had a kettle.")
+    _spots(answer, two[0], "Max carried the kite.", note="Max is not Mia.")
+
+
+def test_spots_taken(answer):
+    """it is theirs until somebody else has or finds it"""
+    first, found = "Mia had a kite.", "Ben found the kite."
+    _spots(answer, first, "Ben had a kite.", "Ben carried the kite.", note="Ben has it now.")
+    _spots(answer, first, found, note="Anybody can find a thing.")
+    _spots(answer, first, found, "Mia carried the kite.", note="Ben has it now.")
+    _spots(answer, first, found, "Ben gave Mia the kite.", "Mia lost the kite.")
+
+
+def test_spots_anew(answer):
+    """with every story the world begins anew"""
+    answer(["Mia had a kite.", "Ben found the kite."])
+    note = "What Ben had in an earlier story is forgotten."
+    _spots(answer, "Ben carried the kite.", note=note)
 
 
 def test_spots_first(answer):
@@ -202,6 +220,10 @@ the cause instead of the fault
     return number => return number or None
     says: 0 is a number like any other
     `if fault` and `fault or None` take the number 0 for no fault. Ask `is None`.
+what nobody has is taken for theirs
+    holder.get(thing) => holder.get(thing, who)
+    says: Nobody had a kettle
+    A thing that the story has not mentioned is with nobody, and nobody can carry it.
 -1 for none
     return None => return -1
     says: you get -1, expected None
@@ -226,6 +248,22 @@ found, and still nobody's
     ("had", "found") => ("had",)
     says: expected None. No sentence breaks the rule. It was found
     Anybody may find a thing, and from then on it is theirs.
+always the first owner's
+    holder[thing] = who => holder[thing] = holder.get(thing) or who
+    says: Ben has it now
+    Somebody else may have or find a thing that is somebody's, and then it is theirs.
+only what is lost can be found
+    if verb in ("had", "found"): =>
+        if verb == "found" and holder.get(thing):
+            return number
+        if verb in ("had", "found"):
+    says: Anybody can find a thing
+    To have or find a thing is never a fault: only giving, losing and carrying need it.
+the former story remembered
+    my_first_fault(sentences): => my_first_fault(sentences, holder={}):
+    holder = {}  # thing -> who has it => pass
+    says: an earlier story is forgotten
+    The dictionary outlives the call, as a default value or a global does: make it in the function.
 one holder for all things
     .split() => .split()[:-1] + ["it"]
     says: The drum is another thing
