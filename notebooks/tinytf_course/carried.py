@@ -8,7 +8,8 @@ import struct
 import sys
 import types
 
-_MESSAGE = 2**28  # bytes
+_MESSAGE, _TOLD = 2**28, 2**22  # bytes
+_TEXT = 10**5  # characters that come back
 
 
 class Absent:
@@ -66,13 +67,24 @@ def pack(answer):
         return f"it can't be sent to the process that checks it: {error}"
 
 
+def cut(words, most=1000):
+    """Words that an answer has a part in, as many as are read."""
+    return words if len(words) <= most else f"{words[:most]}…"
+
+
 def tell(sink, *message):
-    """Send a message: words, numbers, tensors, and lists, tuples and dicts of them."""
+    """Send a message: words, numbers, tensors, and lists, tuples and dicts of them.
+
+    Whether it is sent: one that is too long is not.
+    """
     import torch
 
     file = io.BytesIO()
     torch.save(_plain(message), file)
+    if file.tell() > _TOLD:
+        return False
     write(sink, file.getvalue())
+    return True
 
 
 def _plain(value):
@@ -86,7 +98,9 @@ def _plain(value):
         return {_plain(key): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return tuple(map(_plain, value))
-    for kind in (bool, int, float, str):
+    if isinstance(value, str):
+        return str(value)[:_TEXT]
+    for kind in (bool, int, float):
         if isinstance(value, kind):
             return kind(value)
     return None if value is None else str(type(value).__name__)

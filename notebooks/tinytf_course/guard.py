@@ -36,7 +36,7 @@ _ANSWERS = str(COURSE / "exercises")
 # Writers in C and Rust, which tell no hook
 _WRITERS = (
     (torch._C, "PyTorchFileWriter"), (torch.jit, "save"), (torch.UntypedStorage, "from_file"),
-    (safetensors.torch, "save_file"), (os, "mkfifo"), (os, "mknod"),
+    (torch, "from_file"), (safetensors.torch, "save_file"), (os, "mkfifo"), (os, "mknod"),
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy
 import torch
 
+from tinytf_course.carried import cut
 from tinytf_course.evidence import Watched, start_evidence
 from tinytf_course.guard import Untouched
 from tinytf_course.noting import Mismatch, noting
@@ -23,6 +24,7 @@ from tinytf_course.settings import Settings
 NOTHING = "it returns nothing so far"
 # The last test of every exercise.
 UNTOUCHED = "what it is given, and torch's settings, are left as they were"
+CHANGED = 86  # the exit code where what checks an answer can't go on
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def trial(exercise, answer, until_wrong=False, outlet=None, before=None):
             break
     told = [*watched.side_effects, *map("your code {}".format, untouched.changed())]
     if told and not (until_wrong and verdict.found is not None):
-        found = "; ".join(list(dict.fromkeys(told))[:2])
+        found = cut("; ".join(list(dict.fromkeys(told))[:2]))
         yield Verdict(UNTOUCHED, found, (found,))
     yield ""
 
@@ -84,10 +86,17 @@ def as_it_is():
     return Settings(), Untouched()
 
 
-def ended(exercise, number, code, seconds):
-    """The verdict of the test in which a process ended; `code` is None if its time was up."""
+def ended(exercise, number, code, seconds, in_all=False, prints=False):
+    """The verdict of the test in which a process ended; `code` is None if its time was up.
+
+    `in_all`: that of all tests, and not of one. `prints`: whether it printed much.
+    """
     if code is None:
-        found = f"it ran for more than {seconds:.1g} s and was stopped: does a loop never end?"
+        each = "it was stopped after {:.3g} s in all" if in_all else "it was stopped after {:.3g} s"
+        found = f"{each.format(seconds)}: does a loop never end?"
+        found += " It prints too much, which takes time." * prints
+    elif code == CHANGED:
+        found = "it changes or ends what checks it: leave the course's functions and files alone"
     elif code == -9:
         found = "its process was killed from outside, as when memory is short"
     else:
@@ -119,7 +128,7 @@ def _verdict(test, watched, to_the_end=True):
             error = raised
     error = noted[0] if noted else error
     if error is not None:
-        found = str(error) if isinstance(error, Mismatch) else _crash(error)
+        found = cut(str(error) if isinstance(error, Mismatch) else _crash(error))
     crashed = error is not None and not isinstance(error, Mismatch)
     hint, calls = getattr(test, "hint", ""), frozenset(watched.calls)
     return Verdict(_says(test), found, tuple(trail), hint, False, crashed, calls), error
@@ -144,14 +153,19 @@ def _empty(answer):
 
 def _crash(error):
     """The error and the line it came from, the deepest one that the learner wrote."""
-    line, frame = "", error.__traceback__
+    line, frame, codes = "", error.__traceback__, []
     while frame is not None:
-        file = frame.tb_frame.f_code.co_filename
+        codes.append(frame.tb_frame.f_code)
+        file = codes[-1].co_filename
         name = file.replace("\\", "/")  # on Windows too
         if "site-packages" not in name and not name.startswith(COURSE.as_posix()):
             line = linecache.getline(file, frame.tb_lineno).strip() or line
         frame = frame.tb_next
-    where = f"`{line}` raises " if line else "it raises "
+    call = Watched.__call__.__code__
+    inside = codes[codes.index(call) + 1 :] if call in codes else codes
+    theirs = call in codes and (not inside or inside[0].co_filename != call.co_filename)
+    where = "it raises " if theirs else "what it returns can't be checked: "
+    where = f"`{line}` raises " if line else where
     return f"{where}{type(error).__name__}{_words(error)}"
 
 
@@ -167,7 +181,7 @@ def _words(error):
         text = ""
     if isinstance(error, MemoryError) or "allocate memory" in text:
         return ": it asks for more memory than a check may have"
-    return f": {text.splitlines()[0]}" if text else ""
+    return f": {cut(text.splitlines()[0], 300)}" if text.strip() else ""
 
 
 class Outlet:

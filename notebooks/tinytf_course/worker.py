@@ -156,7 +156,7 @@ def tried(exercise, job, seconds=8.0):
     """What is found until a process ends: of one answer at least, of all if none ends it."""
     from tinytf_course.trial import Verdict, ended
 
-    found, verdicts, limit = [], [], _TO_DEFINE
+    found, verdicts, limit, printed = [], [], _TO_DEFINE, 0
     with borrowed() as worker, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         end = deadline = time.monotonic() + _TO_DEFINE
         try:
@@ -166,6 +166,7 @@ def tried(exercise, job, seconds=8.0):
                 now = time.monotonic()
                 if kind == "prints":
                     print(*said, end="")
+                    printed += said[0].count("\n")
                 elif kind == "done":
                     found.append((verdicts, *said))
                     verdicts, limit = [], _TO_DEFINE
@@ -179,7 +180,10 @@ def tried(exercise, job, seconds=8.0):
                     deadline = now + limit
         except Lost as lost:
             if len(found) < len(job["answers"]):
-                found.append(([*verdicts, ended(exercise, len(verdicts), lost.code, limit)], ""))
+                in_all = limit < seconds / 2
+                last = ended(exercise, len(verdicts), lost.code, seconds if in_all else limit,
+                             in_all, printed >= max(job["lines"], 1))  # fmt: skip
+                found.append(([*verdicts, last], ""))
     return found
 
 
@@ -210,7 +214,7 @@ def _here(trial, exercise, seconds):
         alarm(signal.ITIMER_REAL, seconds, 0.01)
         *verdicts, reason = trial
     except _TooLong:
-        return [ended(exercise, 0, None, seconds)], ""
+        return [ended(exercise, 0, None, seconds, in_all=True)], ""
     finally:
         alarm(signal.ITIMER_REAL, 0)
     return verdicts, reason

@@ -174,14 +174,14 @@ def test_an_endless_loop_is_told_in_time():
     def answer(x, num_heads):
         while True:
             try:
-                x = x + 1
+                print("here")
             except BaseException:
-                x = 0
+                continue
 
     start = time.monotonic()
     result = grade(SPLIT, answer, seconds=2.0)
     assert time.monotonic() - start < 10
-    assert "does a loop never end?" in result.text
+    assert "stopped after 1 s: does a loop never end? It prints too much" in result.text
     assert len(result.problems) == 1  # the other tests are not tried
     assert result.mistake is None
 

@@ -104,6 +104,7 @@ FAILS = {  # and what is told of it
     "exit": (sys.exit, "SystemExit: it ends the program"),
     "interrupts": (lambda: __import__("signal").raise_signal(2), "KeyboardInterrupt"),
     "ends": (lambda: os._exit(0), "it ends the process"),
+    "all descriptors": (lambda: os.closerange(0, 100), "it changes or ends what checks it"),
     "aborts": (os.abort, "it ends the process"),
     "crashes": (lambda: __import__("ctypes").string_at(0), "it ends the process"),
     "files": (no_more_files, "Too many open files"),
