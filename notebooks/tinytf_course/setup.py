@@ -12,16 +12,15 @@ def setup(seed=0):
     full float32, as it does matrix products, and not in TF32, whose mantissa has 10 bits. The
     process in which `check` runs answers begins to load meanwhile.
     """
-    from tinytf_course.worker import start
-
-    start()  # first: it loads torch while this process does
     import numpy
     import torch
 
     from tinytf.support.device import choose_device
     from tinytf.viz.spoken import speak_in_notebooks
     from tinytf.viz.style import use_house_style
+    from tinytf_course.worker import start
 
+    start()
     torch.backends.cudnn.allow_tf32 = False
     use_house_style()
     speak_in_notebooks()
