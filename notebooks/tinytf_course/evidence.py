@@ -5,6 +5,7 @@ import inspect
 import itertools
 import math
 import re
+from contextlib import contextmanager
 
 import torch
 
@@ -17,6 +18,16 @@ def start_evidence():
     """A new list, to which everything goes that is recorded from now on."""
     _evidence[0] = []
     return _evidence[0]
+
+
+@contextmanager
+def unrecorded():
+    """A block of which nothing is recorded: on meta, results are no numbers."""
+    kept, _evidence[0] = _evidence[0], []
+    try:
+        yield
+    finally:
+        _evidence[0] = kept
 
 
 def record(value):

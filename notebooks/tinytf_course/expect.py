@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import torch
 from torch.overrides import TorchFunctionMode
 
-from tinytf_course.evidence import copied, record
+from tinytf_course.evidence import copied, record, unrecorded
 from tinytf_course.noting import Mismatch as Mismatch  # what tests raise
 from tinytf_course.noting import word
 from tinytf_course.tensors import (
@@ -96,22 +96,28 @@ STAYED = re.compile(f"{MEETS}|to numpy|out of meta")
 
 
 class _Looked(Exception):
-    """A list or a copy on the CPU was made of a tensor's values, which are not there on meta."""
+    """A list was made of a tensor's values, which are not there on meta."""
 
 
-class _NoCopies(TorchFunctionMode):
-    """Raises _Looked at `.tolist()` and `.cpu()`; their error on meta is that of a CPU table."""
+class _Copies(TorchFunctionMode):
+    """Ones for a copy on the CPU, whose error on meta is that of a table that was left there.
+
+    Raises _Looked at `.tolist()` and `.numpy(force=True)`. `made` says whether there was a copy.
+    """
+
+    made = False
 
     def __torch_function__(self, function, types, arguments=(), named=None):
         named = named or {}
-        if function in (torch.Tensor.tolist, torch.Tensor.cpu):
+        if function is torch.Tensor.tolist or (function is torch.Tensor.numpy and named):
             raise _Looked
-        if function is torch.Tensor.to and arguments[0].is_meta:
+        goals = [torch.device("cpu")] if function is torch.Tensor.cpu else []
+        if function is torch.Tensor.to:
             goals = [*arguments[1:2], named.get("device")]
-            if any(str(getattr(goal, "device", goal)) == "cpu" for goal in goals):
-                raise _Looked
-        if function is torch.Tensor.numpy and (named.get("force") or True in arguments[1:]):
-            raise _Looked
+        to_cpu = any(str(getattr(goal, "device", goal)) == "cpu" for goal in goals)
+        if to_cpu and arguments[0].is_meta:
+            self.made = True
+            return torch.ones_like(arguments[0], device="cpu")
         return function(*arguments, **named)
 
 
@@ -119,21 +125,27 @@ class _NoCopies(TorchFunctionMode):
 def travels(answer, *arguments, note="", where=None):
     """Expect the answer to follow its arguments to another device (torch's meta stands for it).
 
-    An answer that looks at values (`.item()`, an `if` on a tensor, boolean indexing) or copies them
-    to the CPU (`.cpu()`) can't be followed there: it may well be right, and nothing is said of it.
+    An answer that looks at values (`.item()`, an `if` on a tensor, boolean indexing) can't be
+    followed there, nor one that fails after a copy to the CPU: it may well be right, and nothing is
+    said of it.
     """
     where = where or given(answer, arguments)
     moved = each_tensor(arguments, lambda x: x.to("meta"))
+    copies = _Copies()
     try:
-        with _NoCopies():
+        with copies, unrecorded():
             parts = tensors(answer(*moved))
     except _Looked:
         return
-    except (RuntimeError, NotImplementedError, TypeError) as error:
-        if not STAYED.search(str(error)):
+    except Exception as error:
+        meets = re.search(MEETS, str(error))
+        known = isinstance(error, RuntimeError | NotImplementedError | TypeError)
+        if not known and not copies.made:
+            raise
+        if not meets and (copies.made or not STAYED.search(str(error))):
             return
         why = str(error).splitlines()[0]
-        if re.search(MEETS, why):
+        if meets:
             why = "what you make is on the CPU, and meets what you are given: give it its `device`"
         words = f"{where}, on another device than the CPU it fails: {why}."
         raise Mismatch(f"{words} {note}".strip()) from None

@@ -134,6 +134,9 @@ def test_travels_to_another_device():
     says("stays on the CPU", travels, lambda x: torch.arange(2), X)
     says("another device", travels, into_a_table, X)
     says("to numpy", travels, lambda x: torch.tensor(x.numpy()), X)
+    says("stays on the CPU", travels, lambda x: x.cpu() * 2, X)
+    travels(lambda x: (x.cpu() * 2).to(x.device), X)
+    travels(lambda x: torch.tensor(x.cpu().numpy() * 2, device=x.device), X)
 
 
 @pytest.mark.parametrize(
