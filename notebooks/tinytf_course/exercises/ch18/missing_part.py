@@ -194,7 +194,7 @@ if not moved(0)[1:].any(): => if not moved(0)[1:].all():
 if not moved(0)[1:].any(): => if not moved(0)[2:].any():
     a token moves every later prediction, or none
 alike = model(torch.zeros_like(ids)) => alike = model(torch.ones_like(ids))
-    any token does
+    any one token does as well
 … => ….max() < 0.0002:
     between rounding and an influence there is room
 … => …amax(dim=(0, 2)) > 0.0002
@@ -206,9 +206,9 @@ alike = model(torch.zeros_like(ids)) => alike = model(torch.ones_like(ids))
 … => …(other[0, place] - 1) % vocab_size
     any other token does
 … => ids = torch.arange(9)[None] % vocab_size
-    any length does
+    any length of text does
 … => ids = torch.arange(7)[None] % vocab_size
-    any length does
+    any length of text does
 other[0, place] = … => other[-1, place] = …
     there is one text
 other[0, place] = … => …(other[-1, place] + 1)…
