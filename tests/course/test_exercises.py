@@ -82,6 +82,7 @@ def test_is_complete(exercise):
     assert 2 <= exercise.minutes <= 60
     assert all((exercise.title, exercise.statement, exercise.hints, exercise.tests))
     assert f".ch{exercise.id[:2]}." in exercise.tests[0].__module__
+    assert not exercise.tests[0].__module__.endswith("_test")  # pytest would collect it
     ast.parse(exercise.solution)
 
 
