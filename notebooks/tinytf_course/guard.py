@@ -1,8 +1,8 @@
 """Keep an answer from what plainly is not its business, and see if it changed the grader.
 
-This stops accidents, habits (`torch.save`) and plain attempts. It is no sandbox: Python code that
-wants to can get round an audit hook, C code writes where it likes, and both can read all that the
-user can read. Grade strangers in a container, or as a user of its own.
+This stops accidents, habits (`torch.save`) and plain attempts. It is not a sandbox: Python code
+written to do so can get round an audit hook, C code can write anywhere, and both can read whatever
+the user can read. Grade strangers in a container, or as a user of its own.
 """
 
 import builtins

@@ -1,6 +1,6 @@
 """Run an exercise's tests on an answer: what holds, what was found, and what the answer changed.
 
-This runs where the answer runs: in a `tinytf_course.worker`. Nothing here can be stopped.
+It runs beside the answer, in the process of `tinytf_course.worker`, which keeps the time.
 """
 
 import functools

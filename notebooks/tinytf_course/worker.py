@@ -1,14 +1,13 @@
-"""A process of its own for answers: one that hangs, ends or breaks something does so elsewhere.
+"""Runs answers in a process of their own, so that one that hangs or crashes leaves the notebook be.
 
-`setup()` starts it, so that by the first check torch is loaded there. An answer travels to it by
-cloudpickle, with what it uses of the notebook; words, numbers and tensors come back, read by a
-loader that runs nothing. On Linux the process forks for each answer. Elsewhere it takes one answer
-and ends, while the next one starts. No reference is loaded in it, and what an answer changes there
-is gone with it. A plot that an answer draws is not shown.
+`setup()` starts the process, so that torch is loaded there by the first check. cloudpickle sends an
+answer to it, with what the answer uses of the notebook. Text, numbers and tensors come back, read
+by a loader that runs no code. On Linux the process forks for each job; elsewhere it takes one job
+and ends, while the next process starts. No reference is loaded in it, and what an answer changes
+there ends with it. Plots are not shown.
 
-This is no sandbox: what an answer may not do by ordinary means (`tinytf_course.guard`) is
-refused by Python's own hooks, which code that is bent on it gets round; and code that looks into
-Python's frames can forge a verdict.
+This is not a sandbox. What `tinytf_course.guard` forbids is refused by Python's own hooks, which
+code written to cheat can get round, and code that reads Python's frames can forge a verdict.
 """
 
 import contextlib

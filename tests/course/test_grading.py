@@ -1,10 +1,12 @@
 """What an exercise is made of, and how its file is read."""
 
+import inspect
 from dataclasses import replace
 
 import pytest
 
 from tinytf_course import grading
+from tinytf_course.exercise_source import stub
 from tinytf_course.grading import Exercise, exercises, find, hint, mistakes
 
 
@@ -17,13 +19,7 @@ def split(x, num_heads):
     return x.unflatten(-1, (num_heads, width))
 
 
-STUB = """def split(x, num_heads):
-    \"\"\"One line.
-
-    And more.
-    \"\"\"
-    raise NotImplementedError
-"""
+STUB = stub(inspect.getsource(split))
 MADE = Exercise("99.1", "splitting", 2, 5, "Write it.", ("Think.", "More."), split, STUB, ())
 
 
