@@ -65,6 +65,13 @@ def test_no_machine_path_in_source(notebook):
 
 
 @each_chapter
+def test_no_heading_stands_twice(notebook):
+    prose = [source(cell) for cell in notebook.cells if cell["cell_type"] == "markdown"]
+    count = Counter(re.findall(r"^##+ .+", "\n".join(prose), re.MULTILINE))
+    assert not [heading for heading, times in count.items() if times > 1]
+
+
+@each_chapter
 def test_cells_are_short(notebook):
     shown = [cell for cell in notebook.code if cell.get("id") != "setup"]  # that one is folded
     lengths = {where(notebook, cell): len(source(cell).splitlines()) for cell in shown}
