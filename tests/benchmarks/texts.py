@@ -1,40 +1,91 @@
-"""Whether two decoders wrote the same texts; on a GPU rounding may decide between two words."""
+"""What making texts into ids costs: the phrasebook's sentences, and byte-level BPE."""
 
-from collections.abc import Callable
+import os
+import tempfile
+import tracemalloc
+from pathlib import Path
 
-import torch
-from torch import Tensor
+from benchmarks.comparing import aim, compare
+from tinytf.data.manual import manual_text
+from tinytf.text.bpe import ByteBPE, train_bpe
+from tinytf.text.gpt2_files import GPT2_BYTE_ORDER, to_gpt2
+from tinytf.text.pretokenize import split
+from tinytf_course.phrasebook import Pair, Phrasebook
 
-__all__ = ["NEAR", "check_same"]
 
-NEAR = 1e-3  # of a logit: far above rounding in float32, far below what parts two likely words
+def phrasebook(options, pairs=20_000):
+    """sentence pairs drawn a second, beside the making of as many from ready parts."""
+    book = Phrasebook()
+    ready = [tuple(pair) for pair in book.sample(pairs)]
+    runs = {
+        "drawn": lambda: book.sample(pairs),
+        "made of ready parts": lambda: [Pair(*parts) for parts in ready],
+    }
+    timed = compare(f"{pairs:,} pairs", runs, options, 5)
+    yield timed
+    yield aim("pairs a second", pairs / timed.timings.of("drawn").median, least=20_000)
 
 
-@torch.no_grad()
-def check_same(
-    name: str,
-    texts: Tensor,
-    want: Tensor,
-    score: Callable[[int, int], Tensor],
-    exact: bool | None = None,
-) -> None:
-    """Raise AssertionError unless texts (B, T) are those wanted; on a GPU, but for near ties.
+def tokenizing(options, text=None, megabytes=20):
+    """training, encoding and decoding of byte-level BPE beside Hugging Face's, on one thread.
 
-    There kernels differ by the shape of what they are given. Where a row first differs, the two
-    words must score alike by `score(row, t)`, logits (V,) of what follows `want[row, :t]`; what
-    comes after follows from that word. On a CPU (the default of `exact`) the ids must be equal.
+    Cold is the first encoding by a tokenizer, warm a later one, which knows the words. The floor is
+    what the pattern takes that cuts a text into words.
     """
-    if torch.equal(texts, want):
-        return
-    exact = want.device.type == "cpu" if exact is None else exact
-    if exact or texts.shape != want.shape:
-        raise AssertionError(f"{name} wrote another text")
-    for row in (texts != want).any(dim=1).nonzero().flatten().tolist():
-        place = int((texts[row] != want[row]).nonzero()[0])
-        logits = score(row, place)
-        apart = float((logits[texts[row, place]] - logits[want[row, place]]).abs())
-        if apart > NEAR:
-            raise AssertionError(
-                f"{name} wrote another text: in row {row}, at place {place}, words whose logits "
-                f"differ by {apart:.2g}"
-            )
+    os.environ.setdefault("RAYON_NUM_THREADS", "1")  # theirs on one thread, as ours is
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    def theirs(**known):
+        made = Tokenizer(models.BPE(**known))
+        made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+        made.decoder = decoders.ByteLevel()
+        return made
+
+    def train_theirs():
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        trainer = trainers.BpeTrainer(vocab_size=256 + options.merges, initial_alphabet=alphabet,
+                                      show_progress=False)  # fmt: skip
+        theirs().train_from_iterator([text], trainer)
+
+    text = text or manual_text()
+    size = len(text.encode()) / 1e6
+    runs = {"tinytf": lambda: train_bpe(text, options.merges), "Hugging Face": train_theirs}
+    trained = compare(f"training: {options.merges} merges of {size:.2f} MB", runs, options, 5)
+    yield trained
+    bpe = train_bpe(text, options.merges, byte_order=GPT2_BYTE_ORDER)
+    vocab, merges = to_gpt2(bpe)
+    other, ids = theirs(vocab=vocab, merges=merges), bpe.encode(text)
+    if other.encode(text).ids != ids or bpe.decode(ids) != text:
+        raise AssertionError("their ids are not ours, or decoding does not give the text back")
+    runs = {
+        "cold": lambda: ByteBPE(bpe.merges, (), bpe.byte_order).encode(text),
+        "warm": lambda: bpe.encode(text),
+        "Hugging Face": lambda: other.encode(text),
+        "words split": lambda: split(text),
+        "decoding": lambda: bpe.decode(ids),
+        "Hugging Face, decoding": lambda: other.decode(ids),
+    }
+    timed = compare("coding", runs, options, 5)
+    rates = {name: size / timed.timings.of(name).median for name in runs}
+    timed.columns["MB/s"] = {name: f"{rate:.2f}" for name, rate in rates.items()}
+    yield timed
+    yield from file_memory(text, options.merges, megabytes)
+    yield aim("seconds to train", trained.timings.of("tinytf").median, most=options.merges / 200)
+    yield aim("MB/s encoded", rates["cold"], least=1.0)
+
+
+def file_memory(text, merges, megabytes):
+    """Train on a file and encode it piece by piece; Python's allocations at their highest."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "big.txt"
+        path.write_bytes(text.encode() * max(1, round(megabytes * 1e6 / len(text.encode()))))
+        tracemalloc.start()
+        try:
+            bpe = train_bpe(path, merges)
+            yield f"training on {megabytes} MB: {tracemalloc.get_traced_memory()[1] / 1e6:.2f} MB"
+            tracemalloc.reset_peak()
+            for _ in bpe.encode_file(path):
+                pass
+            yield f"encoding {megabytes} MB: {tracemalloc.get_traced_memory()[1] / 1e6:.2f} MB"
+        finally:
+            tracemalloc.stop()
