@@ -87,7 +87,7 @@ def test_a_notebook_shows_the_picture_and_the_words(monkeypatch):
         {
             "text/html": coursemap.as_image(draw_map(14, {3}), spoken_map(14, {3})),
             "text/plain": spoken_map(14, {3}),
-        },
+        }
     ]
     core, beside = in_hours()
     assert f"A road of {core} hours" in spoken_map()
