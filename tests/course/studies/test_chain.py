@@ -2,13 +2,10 @@
 
 import math
 
-import matplotlib
 import pytest
 import torch
 
 from tinytf_course.studies import chain
-
-matplotlib.use("Agg")
 
 
 @pytest.fixture

@@ -3,8 +3,7 @@
 import pytest
 
 from tinytf_course.clinic.patients import PATIENTS, healthy, load, source
-from tinytf_course.studies import load as load_table
-from tinytf_course.studies.clinic import FLATTERING, STEPS, case, damage, run_of, verdict
+from tinytf_course.studies.clinic import case, run_of, verdict
 from tinytf_course.studies.threads import one_thread
 
 
@@ -38,22 +37,6 @@ def test_bugs_of_use_are_wrong_with_healthy_weights():
         row = case(PATIENTS[name], 0, 150, twin)
         assert row["value"] < well - 0.2
         assert row["losses"] == twin["losses"]
-
-
-def test_the_stored_table_has_every_patient_and_its_twin():
-    rows = load_table("clinic_severity")["rows"]
-    wanted = {*((name, p.program) for name, p in PATIENTS.items())}
-    wanted |= {("healthy", p.program) for p in PATIENTS.values()}
-    runs = {(seed, size) for seed in range(5) for size in (0, 1)}
-    seen = {
-        (r["patient"], r["program"], r["seed"], STEPS[r["program"]].index(r["steps"])) for r in rows
-    }
-    assert seen == {(*who, *run) for who in wanted for run in runs}
-    assert all(len(gaps) == 5 for size in (0, 1) for gaps in damage(size).values())
-    assert set(damage()) == set(PATIENTS)
-    verdicts = {n: verdict(g, n in FLATTERING) for n, g in damage().items()}
-    assert sum(v in ("deadly", "mild", "flatters") for v in verdicts.values()) >= 15
-    assert verdicts["mask_meets_heads"] == verdicts["cache_off_by_one"] == "deadly"
 
 
 def test_a_study_can_be_remade():

@@ -1,13 +1,11 @@
 """The study of the embeddings' scale: its starts, a run of it, and its tables."""
 
-import itertools
 import math
 
 import pytest
 
 from tinytf.cli.train import build
 from tinytf.training.trainer import TrainingConfig
-from tinytf_course import studies
 from tinytf_course.studies.embeddings import STARTS, begin, train
 
 
@@ -37,12 +35,3 @@ def test_a_run_gives_its_losses():
     assert [point["step"] for point in row["history"]] == [20]
     assert math.isfinite(row["history"][0]["loss"])
     assert 0 <= row["test"] <= 1
-
-
-@pytest.mark.parametrize("name", ["embedding_scale", "embedding_scale_post"])
-def test_the_tables_have_five_seeds_of_each_start(name):
-    rows = studies.load(name)["rows"]
-    starts = list(dict.fromkeys(row["start"] for row in rows))
-    assert set(starts) <= STARTS.keys()
-    found = sorted((row["start"], row["seed"]) for row in rows)
-    assert found == sorted(itertools.product(starts, range(5)))

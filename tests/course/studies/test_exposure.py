@@ -1,6 +1,5 @@
 """What follows a slip: one word changed, the writing that goes on from it."""
 
-import matplotlib
 import pytest
 import torch
 from support import randomise, small_model
@@ -8,8 +7,6 @@ from support import randomise, small_model
 from tinytf.text.words import PAD
 from tinytf.training.losses import make_batch
 from tinytf_course.studies.exposure import edits, go_on, right_after, slip
-
-matplotlib.use("Agg")
 
 
 @pytest.fixture

@@ -5,13 +5,11 @@ import torch
 import torch.nn.functional as F
 
 from tinytf.inspect import record
-from tinytf_course import studies
 from tinytf_course.studies.induction import (
     AttentionOnly,
     LearnedPlaces,
     explored,
     grow,
-    induction_places,
     previous_score,
     reading_bare,
     repeat_loss,
@@ -77,13 +75,6 @@ def test_rows_of_the_study(model):
     assert len(row["head"][0]) == len(row["matches"]["through"]) == 4
 
 
-def test_the_table_that_ships():
-    rows = studies.load("induction")["rows"]
-    kinds = {row["kind"] for row in rows}
-    assert kinds == {"two layers", "one layer"}
-    assert all(sum(row["kind"] == kind for row in rows) == 5 for kind in kinds)
-
-
 def test_learned_places_are_told_apart():
     torch.manual_seed(0)
     model = LearnedPlaces()
@@ -93,11 +84,3 @@ def test_learned_places_are_told_apart():
         model.places.zero_()
     torch.testing.assert_close(model(same)[0, 1], model(same)[0, 2])
     assert LearnedPlaces(size=0.02).places.std().item() == pytest.approx(0.02, rel=0.1)
-
-
-def test_the_table_of_places_that_ships():
-    rows = induction_places([0], 0)
-    assert [(row["size"], row["curve"][0]["step"]) for row in rows] == [(1.0, 0), (0.02, 0)]
-    shipped = studies.load("induction_places")["rows"]
-    assert [row["size"] for row in shipped] == [1.0] * 5 + [0.02] * 5
-    assert rows[0]["curve"][0]["loss"] == pytest.approx(shipped[0]["curve"][0]["loss"], abs=1e-3)

@@ -4,13 +4,7 @@ import json
 
 import pytest
 
-from tinytf_course import studies
 from tinytf_course.studies import __main__ as command
-
-
-def test_every_shipped_table_has_its_study():
-    tables = {path.stem for path in studies.FOLDER.glob("*.json")}
-    assert set(command.available()) == tables
 
 
 def test_a_table_is_written_where_it_is_asked_for(tmp_path, monkeypatch, capsys):

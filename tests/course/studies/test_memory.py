@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from tinytf_course import studies
 from tinytf_course.studies import memory
 
 
@@ -47,23 +46,3 @@ def test_detect_learns_and_leaves_the_global_seed_alone():
     assert shares["test"] > 0.9
     assert torch.get_rng_state().equal(before)
     assert memory.detect("CNN", 100, steps=0)["test"] < 0.7
-
-
-@pytest.mark.parametrize(
-    ("name", "key", "cells"),
-    [
-        ("memory_recall", ("reader", "distance", "lr"), 6 * 5 + 2 * 2),
-        ("memory_data", ("reader", "size", "lr"), 4 * 5 + 2 + 2),
-        ("memory_reversal", ("attention", "length"), 2 * 3),
-    ],
-)
-def test_shipped_tables_are_complete(name, key, cells):
-    rows = studies.load(name)["rows"]
-    seeds = {}
-    for row in rows:
-        seeds.setdefault(tuple(row[k] for k in key), []).append(row["seed"])
-        shares = [row[k] for k in ("test", "train", "right") if k in row]
-        assert shares
-        assert all(0 <= share <= 1 for share in shares)
-    assert len(seeds) == cells
-    assert all(sorted(found) == list(range(5)) for found in seeds.values())

@@ -1,7 +1,7 @@
 """The study of today's block: each run changes what its name says, and nothing else."""
 
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import pairwise
 
 import pytest
 import torch
@@ -14,15 +14,12 @@ from tinytf.inspect import attention_layers
 from tinytf.llama import Llama, LlamaConfig
 from tinytf.metrics.counting import count_parameters
 from tinytf.norm import RMSNorm
-from tinytf_course import studies
 from tinytf_course.studies.todays_block import (
     ALONE,
     BASE,
     CHANGES,
-    EXTRA,
     LADDER,
     LARGER,
-    RATES,
     SIZES,
     assemble,
     equal_width,
@@ -130,13 +127,3 @@ def test_another_base_holds_inside_the_block_alone():
 def test_the_larger_base_slows_the_slowest_pair_by_four():
     slowest = [base ** (-14 / 16) for base in (BASE, LARGER)]
     assert slowest[0] / slowest[1] == pytest.approx(4)
-
-
-def test_the_table_that_ships_has_every_run():
-    rows = studies.load("todays_block")["rows"]
-    found = sorted((row["run"], row["seed"], row["lr"]) for row in rows)
-    extra = product(RUNS, (EXTRA,), RATES)
-    assert found == sorted([*product(RUNS, range(5), RATES[:1]), *extra])
-    for row in rows:
-        last = row["run"] == list(LADDER)[-1] and row["seed"] != EXTRA
-        assert ("by_position" in row) == last

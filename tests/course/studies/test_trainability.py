@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from tinytf.norm import LayerNorm
-from tinytf_course import studies
 from tinytf_course.studies import trainability
 
 
@@ -108,42 +107,3 @@ def test_a_cell_lists_what_it_measures_over_seeds():
     assert [row[k][1] for k in ("accuracy", "curve", "alike")] == [
         one[k] for k in ("accuracy", "curve", "alike")
     ]
-
-
-def test_the_shipped_map_is_complete():
-    table = studies.load("trainability")["rows"]
-    cells = {
-        (r["norm"], r["warmup"], r["depth"], r["lr"]): r
-        for r in table
-        if r["steps"] == trainability.STEPS and r["gain"] == 1 and not r["scaled"]
-    }
-    variants = {("post", 1), ("post", 100), ("pre", 1), ("pre", 100), ("none", 1)}
-    assert {(v, d, lr) for *v, d, lr in map(list, cells) for v in [tuple(v)]} == {
-        (v, d, lr) for v in variants for d in trainability.DEPTHS for lr in trainability.RATES
-    }
-    assert all(row["seed"] == [0, 1, 2, 3, 4] for row in cells.values())
-    assert all(0 <= share <= 1 for row in table for share in row["accuracy"])
-    assert len([r for r in table if r["gain"] == 0.1]) == 4
-    scaled = [(r["norm"], r["depth"], r["lr"]) for r in table if r["scaled"]]
-    assert sorted(scaled) == sorted(
-        (n, d, lr)
-        for n in ("none", "post")
-        for d in trainability.DEPTHS
-        for lr in trainability.RATES
-    )
-    longer = [r for r in table if r["steps"] > 300]
-    assert sorted(r["steps"] for r in longer) == [900, 900, 3000, 3000]
-    assert all(r["seed"] == [0, 1, 2] for r in longer)
-
-
-def test_a_grid_is_read_from_the_map():
-    table = studies.load("trainability")["rows"]
-    found = trainability.grid("none", scaled=True)
-    assert found.shape == (4, 4, 5)
-    row = next(
-        r for r in table if r["scaled"] and (r["norm"], r["depth"], r["lr"]) == ("none", 16, 3e-3)
-    )
-    assert found[3, 2].tolist() == pytest.approx(row["accuracy"])
-    assert (trainability.grid("post", warmup=100) != trainability.grid("post")).any()
-    with pytest.raises(KeyError):
-        trainability.grid("pre", scaled=True)
