@@ -34,6 +34,7 @@ def house_style():
 
     from tinytf_course import drawings as viz
 
+    plt.switch_backend("agg")
     with plt.rc_context(), warnings_as_errors():
         viz.use_house_style()
         yield

@@ -1,42 +1,11 @@
 """Maps of attention draw the weights they are given, and name bad input."""
 
-import matplotlib
 import numpy as np
 import pytest
 import torch
+from viz_support import GOLD, PINYIN, SOURCE, TARGET, drawn, ticks, weights
 
 from tinytf_course import drawings as viz
-
-matplotlib.use("Agg")
-
-
-SOURCE = ["the", "cat", "sat", "on", "the", "mat", "<eos>"]
-
-
-TARGET = ["猫", "坐", "在", "垫子", "上", "<eos>"]
-
-
-PINYIN = ["māo", "zuò", "zài", "diànzi", "shàng", "<eos>"]
-
-
-GOLD = [(1, 0), (2, 1), (3, 2), (5, 3), (3, 4), (6, 5)]
-
-
-def weights(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).softmax(-1)
-
-
-def drawn(ax):
-    """The axes' matrix, after a real rendering (which is where a missing glyph would warn)."""
-    ax.figure.canvas.draw()
-    return np.asarray(ax.collections[0].get_array())
-
-
-def ticks(axis):
-    return [tick.get_text() for tick in axis.get_ticklabels()]
-
-
-# Attention maps --------------------------------------------------------------------------------
 
 
 def test_heatmap_draws_the_weights_on_the_fixed_scale():
@@ -118,10 +87,7 @@ def test_head_grid_draws_every_head_in_its_place():
 def test_alignment_grid_outlines_the_gold_links():
     ax = viz.alignment_grid(weights(6, 7), GOLD, SOURCE, TARGET, pinyin=PINYIN)
     drawn(ax)
-    centres = {
-        (round(p.get_x() + p.get_width() / 2), round(p.get_y() + p.get_height() / 2))
-        for p in ax.patches
-    }
+    centres = {tuple(map(round, patch.get_center())) for patch in ax.patches}
     assert centres == set(GOLD)  # x is the source word, y the target word
     with pytest.raises(ValueError, match=r"gold link \(2, 6\) is outside 7 source words and 6"):
         viz.alignment_grid(weights(6, 7), [(2, 6)], SOURCE, TARGET)

@@ -1,12 +1,9 @@
 """Curves draw each record once, and name what disagrees."""
 
-import matplotlib
 import numpy as np
 import pytest
 
 from tinytf_course import drawings as viz
-
-matplotlib.use("Agg")
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,9 @@
 """Attention as it was recorded becomes an example."""
 
-import matplotlib
 import pytest
-import torch
+from viz_support import SOURCE, TARGET, weights
 
 from tinytf.viz import example as example_module
-
-matplotlib.use("Agg")
-
-
-SOURCE = ["the", "cat", "sat", "on", "the", "mat", "<eos>"]
-
-
-TARGET = ["猫", "坐", "在", "垫子", "上", "<eos>"]
-
-
-def weights(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).softmax(-1)
 
 
 def test_attention_as_recorded_of_a_batch_of_one():

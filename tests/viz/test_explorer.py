@@ -4,7 +4,6 @@ import json
 import re
 from html.parser import HTMLParser
 
-import matplotlib
 import numpy as np
 import pytest
 import torch
@@ -14,11 +13,6 @@ from viz_support import GOLD, PINYIN, SOURCE, TARGET, drawn, example, ticks, wei
 from tinytf.viz import example as example_module
 from tinytf.viz import explorer
 from tinytf_course import drawings as viz
-
-matplotlib.use("Agg")
-
-
-# The explorer ----------------------------------------------------------------------------------
 
 
 class Page(HTMLParser):

@@ -2,14 +2,11 @@
 
 from itertools import combinations
 
-import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from colour_support import EYES, apart, contrast, delta_e
 from matplotlib.colors import to_hex
-
-matplotlib.use("Agg")
 
 from tinytf.viz import style
 from tinytf_course import drawings as viz

@@ -1,6 +1,5 @@
 """Figures of positions draw what they are given."""
 
-import matplotlib
 import numpy as np
 import pytest
 import torch
@@ -9,9 +8,6 @@ from tinytf_course import drawings as viz
 
 
 def test_rotations_draws_an_arrow_per_vector(device):
-    plt = pytest.importorskip("matplotlib.pyplot")
-    from tinytf_course import drawings as viz
-
     turned = torch.tensor([[3.0, 0.0], [0.0, 3.0], [-3.0, 0.0]], device=device)
     ax = viz.rotations({"query": turned, "key": [0.0, -1.0]}, title="pair 0")
     ends = {a.xy: a.arrow_patch.get_edgecolor() for a in ax.texts if hasattr(a, "arrow_patch")}
@@ -20,20 +16,14 @@ def test_rotations_draws_an_arrow_per_vector(device):
     assert [t.get_text() for t in ax.texts if t.get_text()] == ["0", "1", "2", "key"]
     assert ax.patches[0].radius == 3
     assert ax.get_title() == "pair 0"
-    plt.close(ax.figure)
 
 
 def test_rotations_refuses_what_is_not_a_pair():
-    from tinytf_course import drawings as viz
-
     with pytest.raises(ValueError, match=r"vector 'query' must be \(2,\) or \(T, 2\)"):
         viz.rotations({"query": torch.zeros(3)})
 
 
 def test_a_scheme_keeps_its_colour_and_its_band_spans_the_seeds(device):
-    plt = pytest.importorskip("matplotlib.pyplot")
-    from tinytf_course import drawings as viz
-
     nan, seeds = float("nan"), torch.tensor([[0.2, 1.0, 0.5], [0.4, 0.0, 0.1]], device=device)
     first = viz.scheme_curves(range(3), {"none": seeds, "RoPE": seeds}, ylabel="right")
     second = viz.scheme_curves([1, 2, 4], {"RoPE, base 9": [nan, 1.0, 2.0]}, doubling=True)
@@ -44,19 +34,13 @@ def test_a_scheme_keeps_its_colour_and_its_band_spans_the_seeds(device):
     assert (band.ymin, band.ymax) == (0, 1)
     assert not second.collections  # one run has no spread
     assert second.get_xscale() == "log"
-    plt.close("all")
 
 
 def test_scheme_curves_refuses_what_does_not_fit():
-    from tinytf_course import drawings as viz
-
     with pytest.raises(ValueError, match="no scheme 'rope'; there are none, sinusoidal, learned"):
         viz.scheme_curves(range(2), {"rope": [0.0, 1.0]})
     with pytest.raises(ValueError, match=r"curve 'RoPE' of shape \(2, 3\) does not fit 2 places"):
         viz.scheme_curves(range(2), {"RoPE": torch.zeros(2, 3)})
-
-
-matplotlib.use("Agg")
 
 
 def test_positional_figures_draw_the_table():

@@ -1,16 +1,10 @@
 """Lines, bars and histograms draw the numbers they are given."""
 
-import matplotlib
 import numpy as np
 import pytest
 import torch
 
 from tinytf_course import drawings as viz
-
-matplotlib.use("Agg")
-
-
-# Curves and statistics -------------------------------------------------------------------------
 
 
 def test_lines_keep_the_colour_of_a_thing():

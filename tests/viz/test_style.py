@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -11,11 +10,6 @@ from viz_support import GOLD, PINYIN, SOURCE, TARGET, drawn, example, ticks, wei
 
 from tinytf.viz import font, style
 from tinytf_course import drawings as viz
-
-matplotlib.use("Agg")
-
-
-# Labels ----------------------------------------------------------------------------------------
 
 
 def test_without_a_chinese_font_pinyin_stands_in(no_cjk):

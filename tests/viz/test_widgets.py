@@ -1,16 +1,10 @@
 """Controls redraw a figure, leave a still, and show failures."""
 
-import matplotlib
 import matplotlib.pyplot as plt
 import pytest
 
 from tinytf.viz import style
 from tinytf_course import drawings as viz
-
-matplotlib.use("Agg")
-
-
-# Widgets ---------------------------------------------------------------------------------------
 
 
 def scale_line(k=1.0):
