@@ -29,6 +29,10 @@ needs_scikit_learn = pytest.mark.skipif(not find_spec("sklearn"), reason="no sci
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
 
 
+def draws(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
 @contextmanager
 def warnings_as_errors():
     """Raise what is warned of in the block, but for what other tests left open.

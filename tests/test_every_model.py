@@ -5,41 +5,17 @@ import itertools
 
 import pytest
 import torch
+from model_support import MODELS
 from support import randomise
 from torch import nn
 
 from tinytf.attention import explicit_attention
-from tinytf.bert import Bert, BertConfig
 from tinytf.decoding.fast import fast_decoder
 from tinytf.decoding.generate import generate
-from tinytf.gpt import GPT, GPTConfig
 from tinytf.inspect import record, replace
-from tinytf.llama import Llama, LlamaConfig
 from tinytf.metrics.counting import largest_made
-from tinytf.transformer import Transformer, TransformerConfig
+from tinytf.transformer import Transformer
 
-SIZES = {"vocab_size": 11, "d_model": 12, "num_heads": 3, "num_layers": 2, "max_len": 24}
-
-
-def transformer(**changes):
-    sizes = {n: SIZES[n] for n in ("d_model", "num_heads", "num_layers", "max_len")}
-    config = TransformerConfig(11, 11, **sizes | {"d_ff": 20, "dropout": 0.0} | changes)
-    return Transformer(config).double()
-
-
-def gpt(**changes):
-    return GPT(GPTConfig(**SIZES | changes)).double()
-
-
-def llama(**changes):
-    return Llama(LlamaConfig(**SIZES | {"num_kv_heads": 1, "d_ff": 20} | changes)).double()
-
-
-def bert(**changes):
-    return Bert(BertConfig(**SIZES | {"dropout": 0.0} | changes)).double()
-
-
-MODELS = {"Transformer": transformer, "GPT": gpt, "Llama": llama, "Bert": bert}
 TIED = ("Transformer", "GPT", "Llama")
 every_model = pytest.mark.parametrize("family", MODELS)
 every_tied = pytest.mark.parametrize("family", TIED)

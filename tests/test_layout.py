@@ -16,6 +16,7 @@ OF_SOMETHING_ELSE = {
     "test_benchmarks.py": "the benchmarks beside it",
     "test_faults.py": "files broken and processes stopped, a slice of the campaign in faults/",
     "test_every_model.py": "what holds for the four models alike",
+    "test_properties.py": "that future, padding and a cache change nothing, for all models alike",
     "test_configs.py": "the defaults of all configs, and that none can be changed",
     "test_errata.py": "mistakes of the source documents, wherever they could be made",
     "test_house.py": "what stands where in the package, and who imports whom",

@@ -4,9 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from support import bounded, randomise
+from support import randomise
 from torch import nn
 
 from tinytf.attention import fused_attention
@@ -91,16 +89,6 @@ def test_eps_and_base_reach_every_layer():
     norms = [m.eps for m in model.modules() if hasattr(m, "eps")]
     assert norms == [0.25] * 5
     assert [layer.base for layer in attention_layers(model).values()] == [50.0] * 2
-
-
-def test_no_position_sees_a_later_one(exact):
-    model = decided(device=exact)
-    ids = torch.randint(11, (1, 9)).to(exact)
-    x = model.embedding(ids).detach().requires_grad_()
-    for t in range(9):
-        (grad,) = torch.autograd.grad(model.decoder(x)[0, t].square().sum(), x)
-        assert grad[0, t + 1 :].abs().max().item() == 0 if t < 8 else True
-        assert grad[0, : t + 1].abs().amax(1).min() > 0
 
 
 def test_order_matters_without_any_table_of_positions(exact):
@@ -236,20 +224,3 @@ def test_a_stack_ends_in_a_norm():
     assert isinstance(model.decoder.final_norm, nn.Module)
     model.decoder.final_norm.weight.data.zero_()
     assert model(torch.tensor([[1, 2]])).abs().max().item() == 0
-
-
-@bounded
-@given(st.lists(st.integers(1, 5), min_size=2, max_size=4), st.integers(0, 2**20))
-def test_padded_rows_get_the_scores_they_get_alone(exact, lengths, seed):
-    model, width = decided(seed, exact), max(lengths)
-    ids = torch.randint(11, (len(lengths), width + 3), device=exact)
-    first = torch.tensor([width - length for length in lengths], device=exact)
-    mask = torch.arange(width + 3, device=exact) >= first[:, None]
-    cache = model.decoder.new_cache()
-    parts = [model(ids[:, :width], cache, mask[:, None, None, :width])]
-    parts += [model(part, cache) for part in ids[:, width:].split([1, 2], dim=1)]
-    for scores in (model(ids, mask=mask[:, None, None]), torch.cat(parts, 1)):
-        for row, real, some in zip(scores, mask, ids, strict=True):
-            torch.testing.assert_close(
-                row[real], model(some[real][None])[0], atol=1e-10, rtol=1e-10
-            )

@@ -12,6 +12,11 @@ def translator():
     return Translator.load(device="cpu")
 
 
+@pytest.fixture(scope="session")
+def book():
+    return Phrasebook()
+
+
 @pytest.fixture(scope="module")
 def twins():
     return unseen_twins(Phrasebook())[:12]

@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from support import draws
 from torch import nn
 
 from tinytf.norm import LayerNorm, RMSNorm
@@ -12,19 +13,15 @@ from tinytf_course.studies import batch_norm
 from tinytf_course.studies.batch_norm import PAD, PaddedSorter, TokenBatchNorm
 
 
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
 def test_padded_rows_are_sorted_among_themselves():
-    ids, targets = batch_norm.draw(200, generator())
+    ids, targets = batch_norm.draw(200, draws())
     lengths = (ids != PAD).sum(dim=1)
     assert set(lengths.tolist()) == set(range(3, 11))
     for row, target, n in zip(ids.tolist(), targets.tolist(), lengths.tolist(), strict=True):
         assert sorted(row[:n]) == target[:n]
         assert set(row[n:]) <= {PAD}
         assert row[n:] == target[n:]
-    assert batch_norm.draw(1, generator(3))[0].ne(PAD).all()  # padded to the longest, no further
+    assert batch_norm.draw(1, draws(3))[0].ne(PAD).all()  # padded to the longest, no further
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tinytf_course.phrasebook import Phrasebook, synchronous
+from tinytf_course.phrasebook import synchronous
 from tinytf_course.studies import encoder as lab
 from tinytf_course.studies.blanks import Blanks
 
@@ -14,11 +14,6 @@ TEXT = "the animal did not cross the street because it was too tired"
 
 
 SENTENCE = TEXT.split()
-
-
-@pytest.fixture(scope="module")
-def book():
-    return Phrasebook()
 
 
 @pytest.fixture(scope="module")

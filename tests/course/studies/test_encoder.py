@@ -8,16 +8,10 @@ import torch
 from tinytf.attention import MultiHeadAttention
 from tinytf.masks import causal_mask
 from tinytf.text.words import EOS, WordTokenizer
-from tinytf_course.phrasebook import Phrasebook
 from tinytf_course.studies import encoder as lab
 
 TEXT = "the animal did not cross the street because it was too tired"
 SENTENCE = TEXT.split()
-
-
-@pytest.fixture(scope="module")
-def book():
-    return Phrasebook()
 
 
 def test_a_blank_batch_hides_the_word_and_keeps_its_id(book):

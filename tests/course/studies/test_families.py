@@ -2,16 +2,13 @@
 
 import pytest
 import torch
+from support import draws
 
 from tinytf.metrics.counting import count_parameters
 from tinytf.text.words import BOS, EOS, PAD
 from tinytf_course.studies import families as lab
 
 ENCODER, DECODER, BOTH = lab.FAMILIES
-
-
-def draws(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 @pytest.fixture(scope="module")

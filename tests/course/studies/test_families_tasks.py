@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from support import draws
 
 from tinytf.decoding.search import greedy
 from tinytf.text.words import BOS, EOS
@@ -16,10 +17,6 @@ from tinytf_course.studies import families_tasks
 from tinytf_course.studies.encoder import sentences
 
 ENCODER, DECODER, BOTH = lab.FAMILIES
-
-
-def draws(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 @pytest.fixture(scope="module")

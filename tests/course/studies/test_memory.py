@@ -2,17 +2,14 @@
 
 import pytest
 import torch
+from support import draws
 
 from tinytf_course.studies import memory
 
 
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
 @pytest.mark.parametrize("count", [1, 2, 7, 400])
 def test_half_of_the_rows_hold_ab(count):
-    ids, classes = memory.draw_pairs(count, generator())
+    ids, classes = memory.draw_pairs(count, draws())
     held = ["ab" in "".join("abcdefgh"[i] for i in row) for row in ids.tolist()]
     assert ids.shape == (count, memory.LENGTH)
     assert held == classes.bool().tolist()
@@ -20,12 +17,12 @@ def test_half_of_the_rows_hold_ab(count):
 
 
 def test_rows_are_random_but_for_their_class():
-    ids, classes = memory.draw_pairs(2000, generator())
+    ids, classes = memory.draw_pairs(2000, draws())
     assert len(ids.unique(dim=0)) == 2000
     assert 0 < classes[:1000].sum() < 1000  # shuffled: no class comes first
     shares = torch.bincount(ids.flatten(), minlength=memory.LETTERS) / ids.numel()
     assert shares.min() > 0.1, "a letter hardly occurs"
-    again, _ = memory.draw_pairs(2000, generator())
+    again, _ = memory.draw_pairs(2000, draws())
     assert again.equal(ids)
 
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from support import draws
 
 from tinytf_course.studies.positions import (
     HIDDEN,
@@ -15,23 +16,19 @@ from tinytf_course.studies.positions import (
 )
 
 
-def generator():
-    return torch.Generator().manual_seed(3)
-
-
 def test_tasks_ask_for_what_they_say():
-    batch = draw("three back", 50, 10, generator())
+    batch = draw("three back", 50, 10, draws(3))
     assert torch.equal(batch.targets[:, 3:], batch.ids[:, :-3])
     assert (batch.targets[:, :3] == HIDDEN).all()
-    batch = draw("first symbol", 50, 10, generator())
+    batch = draw("first symbol", 50, 10, draws(3))
     assert (batch.targets[:, 1:] == batch.ids[:, :1] - SYMBOLS).all()
     assert (batch.ids[:, 1:] < SYMBOLS).all()
     with pytest.raises(ValueError, match="no task 'sort'; there are three back"):
-        draw("sort", 1, 8, generator())
+        draw("sort", 1, 8, draws(3))
 
 
 def test_the_floor_of_the_chain_is_the_loss_of_its_own_odds():
-    batch = draw("next symbol", 4000, 6, generator())
+    batch = draw("next symbol", 4000, 6, draws(3))
     assert torch.equal(batch.targets[:, 1:-1], batch.ids[:, 2:])
     seen = {}  # how often each symbol followed two others
     for row in batch.ids.tolist():

@@ -2,16 +2,13 @@
 
 import pytest
 import torch
+from support import draws
 
 from tinytf_course.studies import reversal
 
 
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
 def test_reversal_rows():
-    batch = reversal.draw(5, 4, generator())
+    batch = reversal.draw(5, 4, draws())
     words = batch.src[:, :-1]
     assert words.min() >= reversal.FIRST
     assert (batch.src[:, -1] == 2).all()
@@ -30,7 +27,7 @@ def test_offsets_and_mass_by_hand():
 
 
 def test_reversal_trains_and_grades():
-    batch = reversal.draw(100, 3, generator(9))
+    batch = reversal.draw(100, 3, draws(9))
     model = reversal.train("additive", 3, steps=120)
     assert reversal.right(model, batch).float().mean() > 0.8
     assert reversal.right(reversal.train("none", 3, steps=0), batch).float().mean() < 0.4

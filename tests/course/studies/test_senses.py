@@ -1,14 +1,6 @@
 """Uses of a word have the meaning of the gold Chinese."""
 
-import pytest
-
-from tinytf_course.phrasebook import Phrasebook
 from tinytf_course.studies.senses import SENSES, uses
-
-
-@pytest.fixture(scope="module")
-def book():
-    return Phrasebook()
 
 
 def test_uses_have_the_meaning_of_the_gold_chinese(book):

@@ -4,24 +4,21 @@ import math
 
 import pytest
 import torch
+from support import draws
 
 from tinytf.norm import LayerNorm
 from tinytf_course.studies import trainability
 
 
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
 def test_rows_are_sorted():
-    ids, targets = trainability.draw(50, generator())
+    ids, targets = trainability.draw(50, draws())
     assert ids.shape == targets.shape == (50, 8)
     assert (ids.min(), ids.max()) == (0, 9)
     assert [sorted(row) for row in ids.tolist()] == targets.tolist()
 
 
 def test_the_best_answer_by_place_is_that_of_many_rows():
-    _, targets = trainability.draw(100_000, generator())
+    _, targets = trainability.draw(100_000, draws())
     counts = torch.stack([targets[:, k].bincount(minlength=10) for k in range(8)]) / 100_000
     loss, accuracy = trainability.by_place()
     assert loss == pytest.approx(-counts.xlogy(counts).sum(1).mean().item(), abs=2e-3)
