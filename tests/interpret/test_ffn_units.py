@@ -106,11 +106,6 @@ def test_a_mirrored_value_says_the_opposite_and_nothing_else(exact):
     torch.testing.assert_close(new - (new @ across)[:, None] * across, rest)
 
 
-def test_words_of_one_length_change_places_in_the_mirror(exact):
-    one, other = F.normalize(torch.randn(2, 6, device=exact).double(), dim=-1)
-    torch.testing.assert_close(mirrored(one, one, other), other)
-
-
 def test_no_mirror_between_a_word_and_itself():
     with pytest.raises(ValueError, match="the two directions are equal"):
         mirrored(torch.ones(3), torch.ones(3), torch.ones(3))

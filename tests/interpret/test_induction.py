@@ -8,7 +8,6 @@ import torch
 from tinytf.attention import attention_weights
 from tinytf.inspect import record, replace
 from tinytf.interpret.induction import (
-    induction_keys,
     induction_score,
     key_matches,
     matching_scores,
@@ -61,11 +60,6 @@ def by_loop(weights, ids):
             count += bool(keys)
             total = total + sum(weights[b, :, t, s] for s in keys)
     return total / count
-
-
-def test_keys_follow_an_earlier_occurrence():
-    keys = induction_keys(torch.tensor([[7, 3, 7, 7]]))[0]
-    assert keys.nonzero().tolist() == [[2, 1], [3, 1], [3, 3]]
 
 
 def test_a_text_without_repeats_has_no_score():

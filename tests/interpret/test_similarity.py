@@ -70,25 +70,10 @@ def test_ends_of_the_scales(exact):
     same = x.expand(2, 5, 8)
     torch.testing.assert_close(token_similarity(same), torch.ones_like(x[:, 0, 0]))
     assert (rank_one_residual(same) < 1e-12).all()
-    parallel = same * torch.tensor([1, 2, 3, 4, 5.0], device=exact)[:, None]
-    torch.testing.assert_close(token_similarity(parallel), torch.ones_like(x[:, 0, 0]))
-    assert (rank_one_residual(parallel) > 0.4).all()  # alike in direction, not equal
-    apart = torch.eye(4, dtype=torch.float64, device=exact)[None]
-    assert token_similarity(apart).item() == pytest.approx(0)
-    assert rank_one_residual(apart).item() == pytest.approx(math.sqrt(3 / 4))
     opposite = torch.stack([x[0], -x[0]], dim=1)
     assert token_similarity(opposite).item() == pytest.approx(-1)
     assert rank_one_residual(opposite).item() == pytest.approx(1)
     assert rank_one_residual(torch.zeros(1, 3, 2)).item() == 0
-
-
-def test_layers_alike_and_tokens_alike_are_two_things():
-    x = torch.eye(4)[None]
-    assert layer_similarity(x, 3 * x).item() == pytest.approx(1)
-    assert token_similarity(x).item() == pytest.approx(0)
-    y = torch.ones(1, 4, 4)
-    assert layer_similarity(y, -y).item() == pytest.approx(-1)
-    assert token_similarity(y).item() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("measure", ALL)

@@ -36,14 +36,6 @@ def test_patches_are_those_of_unfold(b, channels, down, across, size):
     assert torch.equal(split_patches(images, size), expected)
 
 
-def test_patches_by_hand():
-    image = torch.arange(24).view(1, 1, 4, 6)
-    patches = split_patches(image, 2)
-    assert patches.shape == (1, 6, 4)
-    assert patches[0, 1].tolist() == [2, 3, 8, 9]  # to the right of the first
-    assert patches[0, 3].tolist() == [12, 13, 18, 19]  # below it
-
-
 def test_embedding_is_a_convolution_with_a_stride(exact):
     ours = PatchEmbedding(10, 2, channels=3).to(exact, torch.float64)
     theirs = nn.Conv2d(3, 10, 2, stride=2).to(exact, torch.float64)

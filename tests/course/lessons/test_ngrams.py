@@ -51,11 +51,6 @@ def test_bigram_probabilities_sum_to_one(before):
     assert torch.stack(rows).neg().exp2().sum().item() == pytest.approx(1, abs=1e-12)
 
 
-def test_unigram_probabilities_sum_to_one():
-    bits = unigram_bits(TRAIN, torch.arange(7), 7)
-    assert bits.neg().exp2().sum().item() == pytest.approx(1, abs=1e-12)
-
-
 def test_bigram_of_a_single_training_token_falls_back():
     one = torch.tensor([2])
     torch.testing.assert_close(bigram_bits(one, TEXT, 5), unigram_bits(one, TEXT, 5))
