@@ -50,36 +50,6 @@ def test_odds_from_both_sides_are_those_from_the_left_multiplied(book):
             assert ratio == pytest.approx(joint(other) / joint(SENTENCE), rel=1e-9)
 
 
-def test_both_sides_know_more_than_the_left(odds):
-    """Bayes: to sum the joint odds over the words must give the same from either end."""
-    verb = SENTENCE.index("cross")
-    left, both = odds.odds(SENTENCE, verb, both=False), odds.odds(SENTENCE, verb)
-    assert both[odds.column["cross"]] == pytest.approx(1)
-    assert 0 < left[odds.column["cross"]] < 0.5
-    last = len(SENTENCE) - 1  # nothing but the end lies to the right
-    np.testing.assert_array_equal(
-        odds.odds(SENTENCE, last) > 0, odds.odds(SENTENCE, last, False) > 0
-    )
-
-
-def test_what_stands_at_the_blank_is_not_looked_at(odds):
-    other = [*SENTENCE[:1], "river", *SENTENCE[2:]]
-    np.testing.assert_array_equal(odds.odds(SENTENCE, 1), odds.odds(other, 1))
-    right = [*SENTENCE[:6], "bridge", *SENTENCE[7:-1], "wide"]
-    np.testing.assert_array_equal(odds.odds(SENTENCE, 1, False), odds.odds(right, 1, False))
-
-
-def test_reserved_combinations_have_no_odds(odds):
-    """`black dog` is kept out of training, though `black` and `dog` are there."""
-    said = odds.odds(["the", "black", "dog"], 2)
-    assert said[odds.column["dog"]] == 0
-    assert said[odds.column["cat"]] > 0
-    eat = ["the", "cat", "did", "not", "eat", "the", "egg", *SENTENCE[7:11], "cold"]
-    said = odds.odds(eat, 6)
-    assert said[odds.column["egg"]] == 0  # reserved by a rule, not by a phrase
-    assert said[odds.column["fish"]] > 0
-
-
 def small_grammar(monkeypatch, largest):
     """A grammar with a reserved phrase and a reserved rule of large weight, and its 7 sentences.
 

@@ -81,14 +81,6 @@ def test_the_likeliest_wrong_word_is_not_the_gold_one(model):
     assert slips.batch.tgt_in[0, slips.place] != 5
 
 
-def test_what_is_written_ends_in_its_first_end(model, batch):
-    slips = slip(model, batch, 0)
-    said = go_on(prefer(model, 2), slips, longest=12)
-    for row, ids, place in zip(said.tolist(), slips.batch.tgt_in, slips.place.tolist()):
-        assert row[:place] == ids[1 : place + 1].tolist()
-        assert row[place:] == [2] + [PAD] * (10 - place)
-
-
 def test_right_after_begins_with_the_next_word(model):
     same = make_batch([[3, 4]], [[5, 9, 9, 9, 9, 9]])
     slips = slip(model, same, 0)

@@ -19,7 +19,6 @@ from tinytf_course.studies.todays_block import (
     BASE,
     CHANGES,
     LADDER,
-    LARGER,
     SIZES,
     assemble,
     equal_width,
@@ -122,8 +121,3 @@ def test_another_base_holds_inside_the_block_alone():
     with pytest.raises(ValueError, match="vocabulary"), rope_base(model, 20.0):
         model(TEXT[None, :8] + 31)
     assert torch.equal(model(TEXT[None, :8]), before)
-
-
-def test_the_larger_base_slows_the_slowest_pair_by_four():
-    slowest = [base ** (-14 / 16) for base in (BASE, LARGER)]
-    assert slowest[0] / slowest[1] == pytest.approx(4)
