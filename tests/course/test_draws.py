@@ -54,23 +54,10 @@ def greedy_cuts(total, parts, generator):
     return [*lengths, total - sum(lengths)]
 
 
-def with_replacement(total, parts, generator):
-    edges = [0, *sorted(uniform(total - 1, generator) + 1 for _ in range(parts - 1)), total]
-    return [b - a for a, b in itertools.pairwise(edges)]
-
-
 def never_last_cut(total, parts, generator):
     if parts in (1, total):
         return by_sorting(total, parts, generator)
     return [*by_sorting(total - 1, parts, generator)[:-1], 0]
-
-
-def unseeded_cuts(total, parts, generator):
-    return by_sorting(total, parts, None)
-
-
-def reseeded_cuts(total, parts, generator):
-    return by_sorting(total, parts, torch.Generator().manual_seed(generator.initial_seed()))
 
 
 def evenly(total, parts, generator):
@@ -100,20 +87,6 @@ def of_exponentials(logits, generator=None):
 def never_quite_zero(logits, generator=None):
     probs = logits.float().softmax(dim=-1) + 1e-4
     return torch.multinomial(probs, 1, generator=generator)[:, 0]
-
-
-def one_number_for_all(logits, generator=None):
-    sums = logits.double().softmax(dim=-1).cumsum(dim=-1)
-    u = torch.rand(1, 1, generator=generator, dtype=torch.float64) * sums[:, -1:]
-    return torch.searchsorted(sums, u, right=True)[:, 0]
-
-
-def squared(logits, generator=None):
-    return inverse(logits * 1.2, generator)
-
-
-def unseeded(logits, generator=None):
-    return inverse(logits)
 
 
 def likeliest(logits, generator=None):
@@ -148,20 +121,8 @@ def exactly_share(ids, mask_id, generator, share=0.3):
     return ids.index_fill(0, hit, mask_id)
 
 
-def keeps_share(ids, mask_id, generator, share=0.3):
-    return torch.where(torch.rand(len(ids), generator=generator) >= share, mask_id, ids)
-
-
-def all_or_nothing(ids, mask_id, generator, share=0.3):
-    return torch.where(torch.rand(1, generator=generator) < share, mask_id, ids)
-
-
 def fixed_share(ids, mask_id, generator, share=0.3):
     return bernoulli_mask(ids, mask_id, generator, 0.3 if 0 < share < 1 else share)
-
-
-def normal_mask(ids, mask_id, generator, share=0.3):
-    return torch.where(torch.randn(len(ids), generator=generator).abs() < share, mask_id, ids)
 
 
 def tokens_masked(raised=0.0, kind=Masked):
@@ -215,27 +176,23 @@ def joined_ends(ids, generator):
     return torch.cat([ids[at:], ids[:at]])
 
 
-def always_rotated(ids, generator):
-    return ids.roll(-1 - uniform(max(len(ids) - 1, 1), generator)) if len(ids) > 1 else ids
-
-
-def one_place_too_few(ids, generator):
-    return ids.roll(-uniform(max(len(ids) - 1, 1), generator))
-
-
 def reversed_ends(ids, generator):
     at = uniform(len(ids), generator)
     return torch.cat([ids[at:], ids[:at].flip(0)])
 
 
-def unseeded_roll(ids, generator):
-    return roll_scaled(ids, None)
+def edited(right, edit):
+    """A right way to draw with one change of its code, `old => new`."""
+    source, (old, new) = inspect.getsource(right), edit.split(" => ")
+    assert source.count(old) == 1, (right.__name__, old)
+    made = dict(globals())
+    exec(source.replace(old, new), made)
+    return made[right.__name__]
 
 
-def among_the_first_five(ids, generator):
-    return ids.roll(-uniform(min(len(ids), 5), generator))
-
-
+ROLL = "uniform(len(ids), generator)"
+MASK = "1 - torch.rand(len(ids), generator=generator) <= share"
+CUTS = "torch.rand(total - 1, generator=generator).argsort()[: parts - 1].tolist()"
 RIGHT = {
     NOISE + "cut_at_random": [by_sorting, by_rejection],
     "tinytf.decoding.sampling.sample": [inverse, gumbel, row_by_row],
@@ -245,35 +202,50 @@ RIGHT = {
 }
 WRONG = {
     NOISE + "cut_at_random": [
-        greedy_cuts, with_replacement, never_last_cut, unseeded_cuts, reseeded_cuts, evenly,
+        greedy_cuts, never_last_cut, evenly,
+        (by_sorting, "generator=generator => generator=None"),
+        (by_sorting, "generator=generator => "
+         "generator=torch.Generator().manual_seed(generator.initial_seed())"),
+        (by_sorting, f"{CUTS} => [uniform(total - 1, generator) for _ in range(parts - 1)]"),
     ],
     "tinytf.decoding.sampling.sample": [
-        of_exponentials, one_number_for_all, squared, unseeded, likeliest, next_one,
-        half_precision_sums, never_quite_zero,
+        of_exponentials, likeliest, next_one, half_precision_sums, never_quite_zero,
+        (inverse, "len(logits), 1 => 1, 1"),  # one number for all rows
+        (inverse, "logits.double() => (1.2 * logits).double()"),
+        (inverse, "generator=generator => generator=None"),
     ],
-    NOISE + "mask_words": [exactly_share, keeps_share, all_or_nothing, fixed_share, normal_mask],
+    NOISE + "mask_words": [
+        exactly_share, fixed_share,
+        (other_side_mask, f"{MASK} => torch.rand(len(ids), generator=generator) >= share"),
+        (other_side_mask, f"{MASK} => torch.rand(1, generator=generator) < share"),
+        (other_side_mask, f"{MASK} => torch.randn(len(ids), generator=generator).abs() < share"),
+    ],
     NOISE + "delete_words": [delete_and_keep_first, delete_again, delete_all],
     NOISE + "rotate_document": [
-        always_rotated, one_place_too_few, reversed_ends, unseeded_roll, among_the_first_five,
+        reversed_ends,
+        (roll_scaled, f"{ROLL} => 1 + uniform(max(len(ids) - 1, 1), generator)"),
+        (roll_scaled, f"{ROLL} => uniform(max(len(ids) - 1, 1), generator)"),
+        (roll_scaled, f"{ROLL} => uniform(min(len(ids), 5), generator)"),
+        (roll_scaled, f"{ROLL} => uniform(len(ids), None)"),
     ],
 }  # fmt: skip
 
 
 def cases(listed):
-    return [
-        pytest.param(target, version, id=version.__name__)
-        for target, versions in listed.items()
-        for version in versions
-    ]
+    for target, versions in listed.items():
+        for version in versions:
+            made, edit = version if isinstance(version, tuple) else (version, "")
+            name = f"{made.__name__}: {edit}" if edit else made.__name__
+            yield pytest.param(target, edited(made, edit) if edit else made, id=name)
 
 
-@pytest.mark.parametrize(("target", "version"), cases(RIGHT))
+@pytest.mark.parametrize(("target", "version"), [*cases(RIGHT)])
 def test_another_way_to_draw_passes(target, version):
     result = graded(parts()[target], version)
     assert result.passed, result.text
 
 
-@pytest.mark.parametrize(("target", "version"), cases(WRONG))
+@pytest.mark.parametrize(("target", "version"), [*cases(WRONG)])
 def test_another_distribution_is_refused(target, version):
     result = graded(parts()[target], version)
     assert result.failed, result.text
