@@ -1,8 +1,8 @@
 """Files of ids: equal to encoding at once, made once, checked before they are used."""
 
 import hashlib
+import itertools
 import json
-import signal
 import subprocess
 import sys
 import textwrap
@@ -11,13 +11,17 @@ import time
 import numpy
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from support import bounded
 
 from tinytf.data import token_file
 from tinytf.data.blocks import TextBlocks
 from tinytf.data.corpus import END_OF_TEXT, encode_documents
-from tinytf.data.token_file import encode_to_file, open_tokens
+from tinytf.data.token_file import encode_to_file, open_tokens, read_part, safe_cut
 from tinytf.support.files import CheckpointError
 from tinytf.text.bpe import train_bpe
+from tinytf.text.pretokenize import split
 
 TEXT = "".join(f"Line {i}: it's the {'cat' * (i % 3)}.\n\n  é猫 {i * i}\n" for i in range(200))
 
@@ -77,31 +81,73 @@ def test_a_large_vocabulary_takes_four_bytes(text, tokenizer, tmp_path, monkeypa
     assert torch.equal(found.ids.long(), encode_documents(tokenizer, [TEXT]))
 
 
-def test_finished_parts_are_not_done_again_and_broken_ones_are(
-    text, tokenizer, tmp_path, monkeypatch
+def stopped_after(monkeypatch, count):
+    """Stop the encoding once so many parts are on the disk."""
+    say, left = token_file._say, [count + 2]  # before the parts: a header, and the first id
+
+    def saying(*arguments):
+        say(*arguments)
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(token_file, "_say", saying)
+
+
+@pytest.mark.parametrize("count", [-1, 0, 1, 4])
+def test_what_was_encoded_before_a_stop_is_not_encoded_again(
+    text, tokenizer, tmp_path, monkeypatch, count
 ):
-    out, folder = tmp_path / "ids", tmp_path / "ids.parts"
-    monkeypatch.setattr(token_file, "_join", _interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        encode_to_file(text, tokenizer, out, None, 1, 1000)
-    parts = sorted(folder.iterdir())
-    times = {path: path.stat().st_mtime_ns for path in parts}
-    flipped = bytearray(parts[1].read_bytes())
-    flipped[-1] ^= 1
-    parts[1].write_bytes(flipped)
-    parts[2].write_bytes(parts[2].read_bytes()[:70])
-    with pytest.raises(KeyboardInterrupt):
-        encode_to_file(text, tokenizer, out, None, 1, 1000)
-    again = [path for path in parts if path.stat().st_mtime_ns != times[path]]
-    assert again == parts[1:3]
-    monkeypatch.undo()
-    found = encode_to_file(text, tokenizer, out, None, 1, 1000)
+    out, parts = tmp_path / "ids", []
+    with monkeypatch.context() as patch:
+        stopped_after(patch, count)
+        with pytest.raises(KeyboardInterrupt):
+            encode_to_file(text, tokenizer, out, None, 1, 1000)
+    with pytest.raises(CheckpointError, match="does not describe a whole file of ids"):
+        open_tokens(out, 300)
+    if out.exists():  # what a kill may leave after what the header vouches for
+        out.write_bytes(out.read_bytes() + b"torn")
+    bar = type("Bar", (), {"update": staticmethod(parts.append)})
+    found = encode_to_file(text, tokenizer, out, None, 1, 1000, bar)
     assert torch.equal(found.ids.long(), encode_documents(tokenizer, [TEXT]))
-    assert not folder.exists()
+    assert sum(parts) == len(TEXT.encode())
+    assert parts[0] >= 1000 * count
+    assert (parts[0] == 0) == (count < 1)
 
 
-def _interrupted(*_):
-    raise KeyboardInterrupt
+@pytest.mark.parametrize("change", ["a bit", "a number", "shorter", "another text", "no file"])
+def test_what_a_stop_left_is_taken_up_only_if_it_is_right(
+    text, tokenizer, tmp_path, monkeypatch, change
+):
+    out, words = tmp_path / "ids", TEXT
+    with monkeypatch.context() as patch:
+        stopped_after(patch, 3)
+        with pytest.raises(KeyboardInterrupt):
+            encode_to_file(text, tokenizer, out, None, 1, 1000)
+    data, header = out.read_bytes(), json.loads((tmp_path / "ids.json").read_text())
+    if change == "a bit":
+        out.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    elif change == "a number":
+        (tmp_path / "ids.json").write_text(json.dumps(header | {"tokens": header["tokens"] - 1}))
+    elif change == "shorter":
+        out.write_bytes(data[:-2])
+    elif change == "another text":
+        words = TEXT.replace("Line", "Mile")
+        text.write_bytes(words.encode())
+    else:
+        out.unlink()
+    moved = []
+    bar = type("Bar", (), {"update": staticmethod(moved.append)})
+    found = encode_to_file(text, tokenizer, out, None, 1, 1000, bar)
+    assert moved[0] == 0
+    assert torch.equal(found.ids.long(), encode_documents(tokenizer, [words]))
+
+
+def test_a_file_that_is_mapped_stays_as_it_is_when_it_is_made_anew(text, tokenizer, tmp_path):
+    mapped = encode_to_file(text, tokenizer, tmp_path / "ids", None, 1).ids
+    text.write_text("another one")
+    encode_to_file(text, tokenizer, tmp_path / "ids", None, 1)
+    assert torch.equal(mapped.long(), encode_documents(tokenizer, [TEXT]))
 
 
 def test_a_kill_loses_nothing(text, tokenizer, tmp_path):
@@ -110,23 +156,22 @@ def test_a_kill_loses_nothing(text, tokenizer, tmp_path):
         import time
         from tinytf.data import token_file
         from tinytf.text.bpe import ByteBPE
-        write = token_file.write_atomically
-        token_file.write_atomically = lambda *a: (write(*a), time.sleep(0.05))
+        say = token_file._say
+        token_file._say = lambda *a: (say(*a), time.sleep(0.05))
         token_file.encode_to_file({str(text)!r}, ByteBPE.load({str(tmp_path / "bpe.json")!r}),
                                   {str(tmp_path / "ids")!r}, None, 1, 500)
         """
-    script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent(code))
-    folder = tmp_path / "ids.parts"
-    process = subprocess.Popen([sys.executable, str(script)])
-    until = time.monotonic() + 60
-    while len(list(folder.glob("0*"))) < 3 and time.monotonic() < until:
+    (tmp_path / "script.py").write_text(textwrap.dedent(code))
+    process = subprocess.Popen([sys.executable, str(tmp_path / "script.py")])
+    out, until = tmp_path / "ids", time.monotonic() + 60
+    while not (out.exists() and out.stat().st_size > 1000) and time.monotonic() < until:
         time.sleep(0.01)
-    process.send_signal(getattr(signal, "SIGKILL", signal.SIGTERM))
+    process.kill()
     process.wait()
-    assert len(list(folder.glob("0*"))) >= 3
-    assert not (tmp_path / "ids").exists()
-    found = encode_to_file(text, tokenizer, tmp_path / "ids", None, 1, 500)
+    moved = []
+    bar = type("Bar", (), {"update": staticmethod(moved.append)})
+    found = encode_to_file(text, tokenizer, out, None, 1, 500, bar)
+    assert moved[0] > 500
     assert torch.equal(found.ids.long(), encode_documents(tokenizer, [TEXT]))
 
 
@@ -182,7 +227,7 @@ def forge(path, ids):
 def test_ids_outside_the_vocabulary_are_refused_and_made_anew(
     text, tokenizer, tmp_path, ids, fault, monkeypatch
 ):
-    monkeypatch.setattr(token_file, "_READ", 1 << 16)
+    monkeypatch.setattr(token_file, "_BLOCK", 1 << 16)
     out, size = tmp_path / "ids", len(tokenizer)
     encode_to_file(text, tokenizer, out, None, 1)
     assert size == 300
@@ -195,87 +240,42 @@ def test_ids_outside_the_vocabulary_are_refused_and_made_anew(
     assert open_tokens(out, size).ids.tolist() == [0, size - 1]
 
 
-@pytest.mark.parametrize("ids", [[0, 32_000], [-300, 5], b"abc"])
-def test_a_forged_part_is_done_again(text, tokenizer, tmp_path, monkeypatch, ids):
-    out, folder = tmp_path / "ids", tmp_path / "ids.parts"
-    monkeypatch.setattr(token_file, "_join", _interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        encode_to_file(text, tokenizer, out, None, 1, 1000)
-    monkeypatch.undo()
-    part = sorted(folder.iterdir())[1]
-    data = ids if isinstance(ids, bytes) else numpy.array(ids, "<i2").tobytes()
-    part.write_bytes(part.read_bytes()[:32] + hashlib.sha256(data).digest() + data)
-    found = encode_to_file(text, tokenizer, out, None, 1, 1000)
-    assert torch.equal(found.ids.long(), encode_documents(tokenizer, [TEXT]))
-
-
 @pytest.mark.parametrize(
     ("name", "words"),
     [
         ("ids", "ids is there, and no ids.json says that it was encoded here"),
         ("ids.json", "ids.json is there, and it is no header of a file of ids"),
-        ("ids.parts/notes.txt", "ids.parts holds notes.txt, which no encoding has put there"),
     ],
 )
 def test_files_of_ones_own_are_never_overwritten_or_removed(text, tokenizer, tmp_path, name, words):
     mine = tmp_path / name
-    mine.parent.mkdir(exist_ok=True)
     for content in ("my own", '["a"]', '{"format": "mine"}', ""):
         mine.write_text(content)
         with pytest.raises(CheckpointError, match=words) as caught:
             encode_to_file(text, tokenizer, tmp_path / "ids", None, 1)
         assert "move it away, or choose another name" in str(caught.value)
         assert mine.read_text() == content
-        assert not [path for path in tmp_path.rglob("*") if path not in (text, mine, mine.parent)]
+        assert not [path for path in tmp_path.rglob("*") if path not in (text, mine)]
 
 
-def test_a_file_put_among_the_parts_meanwhile_stays(text, tokenizer, tmp_path, monkeypatch):
-    mine = tmp_path / "ids.parts" / "notes.txt"
-    join = token_file._join
-    monkeypatch.setattr(token_file, "_join", lambda *a: (mine.write_text("my own"), join(*a)))
-    encode_to_file(text, tokenizer, tmp_path / "ids", None, 1, 1000)
-    assert mine.read_text() == "my own"
-    assert list(mine.parent.iterdir()) == [mine]
+@pytest.mark.parametrize(("name", "words"), [("ids", "a folder"), ("ids.json", "it is no header")])
+def test_a_folder_in_the_way_is_named(text, tokenizer, tmp_path, name, words):
+    (tmp_path / name).mkdir()
+    with pytest.raises(CheckpointError, match=words):
+        encode_to_file(text, tokenizer, tmp_path / "ids", None, 1)
 
 
-@pytest.mark.parametrize("stop", ["before the ids", "after the ids"])
-def test_a_stop_between_ids_and_header_leaves_what_is_known(
-    text, tokenizer, tmp_path, monkeypatch, stop
-):
-    """What lies there then is taken for neither whole nor somebody else's, and made anew."""
-    out, write = tmp_path / "ids", token_file.write_atomically
-
-    def stopped(path, data):
-        if path == out and stop == "after the ids":
-            write(path, data)
-        if path == out:
-            raise KeyboardInterrupt
-        write(path, data)
-
-    for words in (TEXT, TEXT + "one more line\n"):
-        text.write_bytes(words.encode())
-        monkeypatch.setattr(token_file, "write_atomically", stopped)
-        with pytest.raises(KeyboardInterrupt):
-            encode_to_file(text, tokenizer, out, None, 1)
-        monkeypatch.undo()
-        with pytest.raises(CheckpointError):
-            open_tokens(out, 300)
-        found = encode_to_file(text, tokenizer, out, None, 1)
-        assert torch.equal(found.ids.long(), encode_documents(tokenizer, [words]))
-
-
-def test_a_folder_in_the_way_of_a_former_name_does_not_matter(text, tokenizer, tmp_path):
-    (tmp_path / "ids.joining").mkdir()
-    found = encode_to_file(text, tokenizer, tmp_path / "ids", None, 1)
-    assert torch.equal(found.ids.long(), encode_documents(tokenizer, [TEXT]))
-    for name, words in (("else", "it is a folder"), ("more.json", "it is no header")):
-        (tmp_path / name).mkdir()
-        with pytest.raises(CheckpointError, match=words):
-            encode_to_file(text, tokenizer, tmp_path / name.removesuffix(".json"), None, 1)
-    (tmp_path / "third.parts").write_text("my own")
-    with pytest.raises(CheckpointError, match="a file is where a folder should be"):
-        encode_to_file(text, tokenizer, tmp_path / "third", None, 1)
-    assert (tmp_path / "third.parts").read_text() == "my own"
+def test_a_file_that_was_made_in_parts_by_an_earlier_version_is_opened(text, tokenizer, tmp_path):
+    """Its header has the same entries, in another order."""
+    out = tmp_path / "ids"
+    found = encode_to_file(text, tokenizer, out, None, 1)
+    said = json.loads((tmp_path / "ids.json").read_text())
+    order = ["format", "dtype", "tokenizer", "bytes", "text", "tokens", "ids"]
+    assert sorted(said) == sorted(order)
+    (tmp_path / "ids.json").write_text(json.dumps({name: said[name] for name in order}))
+    born = out.stat().st_mtime_ns
+    assert torch.equal(encode_to_file(text, tokenizer, out, None, 1).ids, found.ids)
+    assert out.stat().st_mtime_ns == born
 
 
 def test_texts_that_are_wrong_are_named(tokenizer, tmp_path):
@@ -285,8 +285,10 @@ def test_texts_that_are_wrong_are_named(tokenizer, tmp_path):
         encode_to_file(path, tokenizer, tmp_path / "ids", None, 1, 100)
     path.write_bytes(b"")
     with pytest.raises(ValueError, match="text is empty"):
-        encode_to_file(path, tokenizer, tmp_path / "ids", None, 1)
-    assert not (tmp_path / "ids").exists()
+        encode_to_file(path, tokenizer, tmp_path / "empty", None, 1)
+    (tmp_path / "more").write_text("a text")
+    with pytest.raises(ValueError, match="part_bytes must be at least 1, got 0"):
+        encode_to_file(tmp_path / "more", tokenizer, tmp_path / "ids", None, 1, 0)
 
 
 def test_a_full_disk_is_said(text, tokenizer, tmp_path, monkeypatch):
@@ -299,3 +301,45 @@ def test_a_full_disk_is_said(text, tokenizer, tmp_path, monkeypatch):
     monkeypatch.undo()
     found = encode_to_file(text, tokenizer, tmp_path / "ids", None, 1)
     assert torch.equal(found.ids.long(), encode_documents(tokenizer, [TEXT]))
+
+
+# ---- a text in parts: cut where no token can span, whatever stands around
+
+ALPHABET = "ab1'sé　\u00a0 \n\n\r\t.,猫"
+
+
+@bounded
+@given(st.text(ALPHABET, min_size=1, max_size=80), st.integers(1, 20))
+def test_the_pieces_of_the_parts_are_those_of_the_whole(tmp_path_factory, words, part_bytes):
+    path = tmp_path_factory.mktemp("parts") / "text"
+    path.write_bytes(words.encode())
+    cuts = [0]
+    while cuts[-1] < len(words.encode()):
+        cuts.append(safe_cut(path, cuts[-1] + part_bytes, len(words.encode())))
+    parts = [read_part(path, *place) for place in itertools.pairwise(cuts)]
+    assert "".join(parts) == words
+    assert [piece for part in parts for piece in split(part)] == split(words)
+    assert all(b - a >= part_bytes for a, b in itertools.pairwise(cuts[:-1]))
+
+
+def test_places_to_cut_are_found(tmp_path):
+    path = tmp_path / "text"
+    path.write_text("one line\n" * 100)
+    assert [safe_cut(path, place, 900) for place in (0, 8, 9, 891, 899, 900)] == [
+        8, 8, 17, 899, 899, 900
+    ]  # fmt: skip
+    assert safe_cut(path, 20, 24) == 24
+    path.write_bytes(b"x" * 200_000 + b"\nrest")
+    assert safe_cut(path, 5, 200_005) == 200_000
+    for line in ("x" * 20, "é\n" * 9, " \n" * 9, "\n" * 9, "\x7f\n" * 9):
+        path.write_bytes(line.encode())
+        assert safe_cut(path, 1, len(line.encode())) == len(line.encode())
+    for sign in "!~":
+        path.write_text(f"{sign}\n")
+        assert safe_cut(path, 0, 2) == 1
+
+
+def test_a_text_that_became_shorter_is_named(tmp_path):
+    (tmp_path / "text").write_text("one line\n")
+    with pytest.raises(ValueError, match="text ends at byte 9, inside the part 4 to 20"):
+        read_part(tmp_path / "text", 4, 20)

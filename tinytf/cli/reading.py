@@ -10,8 +10,13 @@ from tqdm import tqdm
 
 from tinytf.data.corpus import END_OF_TEXT, Corpus, corpus, encode_documents
 from tinytf.data.manual import text_file
-from tinytf.data.text_parts import Part, read_part, safe_cut
-from tinytf.data.token_file import digest_of, encode_to_file, open_tokens
+from tinytf.data.token_file import (
+    digest_of,
+    encode_to_file,
+    open_tokens,
+    read_part,
+    safe_cut,
+)
 from tinytf.text.bpe import ByteBPE, train_bpe
 from tinytf.training.distributed import Team
 
@@ -69,19 +74,12 @@ def _read_large(path: Path, vocab_size: int, tokens: Path, team: Team) -> Readin
             encode_to_file(path, tokenizer, tokens, cut, bar=bar)
     team.wait()
     ids, name = open_tokens(tokens, len(tokenizer))
-    validation = read_part(path, Part(cut, size)).decode("utf-8")
-    return Reading(tokenizer, ids, [validation], f"{name}-{digest_of(path, cut)}")
+    held_out = read_part(path, cut, size)
+    return Reading(tokenizer, ids, [held_out], f"{name}-{digest_of(path, cut)}")
 
 
 def _sample(path: Path, end: int) -> Iterator[str]:
     """Take pieces from all over the text, each from one safe cut to another."""
     for i in range(_SAMPLES):
         start = safe_cut(path, i * (end // _SAMPLES), end) if i else 0
-        part = Part(start, safe_cut(path, start + _SAMPLE, end))
-        try:
-            yield read_part(path, part).decode("utf-8")
-        except UnicodeDecodeError as error:
-            place = part.start + error.start
-            raise ValueError(
-                f"{path.name} is not UTF-8: {error.reason} at byte {place:,}"
-            ) from None
+        yield read_part(path, start, safe_cut(path, start + _SAMPLE, end))

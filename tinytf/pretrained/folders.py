@@ -5,6 +5,7 @@ model.safetensors.index.json names, as large models come. Nothing is unpickled.
 """
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,13 +18,12 @@ from torch import Tensor
 from tinytf.pretrained.rows import some
 from tinytf.support.files import (
     CheckpointError,
-    is_file,
     naming,
     read_json,
     shortened,
     write_atomically,
 )
-from tinytf.support.tensor_files import check_finite, read_header, read_tensors
+from tinytf.support.tensor_files import check_finite, read_tensors
 
 __all__ = ["Folder", "open_folder", "write_folder"]
 
@@ -59,9 +59,9 @@ def open_folder(folder: str | Path) -> Folder:
     folder = Path(folder)
     config = read_json(folder / "config.json", LARGEST_CONFIG)
     whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
-    if is_file(whole):
-        return Folder(folder, config, read_header(whole)[0], (whole,))
-    if is_file(index):
+    if os.path.isfile(whole):
+        return Folder(folder, config, read_tensors(whole, "meta"), (whole,))
+    if os.path.isfile(index):
         return Folder(folder, config, *_read_shards(index))
     there = ""
     if pickles := sorted(path.name for path in folder.glob("pytorch_model*.bin")):
@@ -82,11 +82,11 @@ def _read_shards(index: Path) -> tuple[dict[str, Tensor], tuple[Path, ...]]:
                 f"{index.name} places {shortened(name)} in {shard!r:.60}, not a file beside it"
             )
         shards.setdefault(shard, []).append(name)
-    if gone := [shard for shard in shards if not is_file(index.parent / shard)]:
+    if gone := [shard for shard in shards if not os.path.isfile(index.parent / shard)]:
         raise CheckpointError(f"{index.name} names files that are not there: {some(gone)}")
     tensors = {}
     for shard, names in shards.items():
-        found, _ = read_header(index.parent / shard)
+        found = read_tensors(index.parent / shard, "meta")
         if missing := [name for name in names if name not in found]:
             raise CheckpointError(
                 f"{shortened(shard)} lacks {some(missing)}, which {index.name} places there"

@@ -5,6 +5,7 @@ Three things differ there: linear maps are stored as (inputs, outputs), the tran
 Source: Radford et al. 2019, its released code, as Hugging Face carries it on.
 """
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,7 +24,7 @@ from tinytf.pretrained.huggingface import (
     renamed,
 )
 from tinytf.pretrained.rows import Row
-from tinytf.support.files import CheckpointError, is_folder
+from tinytf.support.files import CheckpointError
 
 __all__ = ["from_config", "from_state", "load", "save", "to_config", "to_state"]
 
@@ -127,7 +128,7 @@ class _GPT2(Family):
         (`tinytf.pretrained.download`). Otherwise as `Family.load`.
         """
         folder = Path(source)
-        if not is_folder(folder):
+        if not os.path.isdir(folder):
             if str(source) not in PRESETS:
                 raise CheckpointError(
                     f"there is no folder {str(source)!r}, and the published weights are called "

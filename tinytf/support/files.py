@@ -9,16 +9,13 @@ import stat
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 __all__ = [
     "CheckpointError",
     "check_target",
-    "hold",
-    "is_file",
-    "is_folder",
     "naming",
     "parse_json",
     "plain_words",
@@ -39,19 +36,27 @@ class CheckpointError(ValueError):
     """A file that is not what it should be: missing, truncated, foreign, or for another model."""
 
 
-def write_atomically(path: str | Path, data: bytes | Iterable[bytes]) -> None:
+def write_atomically(path: str | Path, data: bytes) -> None:
     """Write bytes to `path`, whole or not at all; folders on the way are made.
 
     They go to a temporary file beside it, reach the disk, and then take the name in one step: if
     the disk fills up or the process is killed, the file that was there before is still there. A
-    link is followed, and a file that is replaced keeps its mode and owner. `data` may come in
-    pieces, which can be asked for again: a disk that is busy gets another try or two. Raises
-    CheckpointError if it could not be written.
+    link is followed, and a file that is replaced keeps its mode and owner. A disk that is busy gets
+    another try or two. Raises CheckpointError if it could not be written.
     """
+    _write(path, data)
+
+
+def try_to_write(path: str | Path) -> None:
+    """Raise the CheckpointError that `write_atomically` would, before there is anything to lose."""
+    _write(path, b"tried", keep=False)
+
+
+def _write(path: str | Path, data: bytes, keep: bool = True) -> None:
     target = check_target(path)
     for pause in (*PAUSES, None):
         try:
-            return _write(target, [data] if isinstance(data, bytes) else data)
+            return _write_once(target, data, keep)
         except OSError as error:
             if pause is not None and error.errno in PASSING:
                 time.sleep(pause)
@@ -60,32 +65,19 @@ def write_atomically(path: str | Path, data: bytes | Iterable[bytes]) -> None:
             raise CheckpointError(f"could not write {path}: {plain_words(error)}{kept}") from error
 
 
-def _write(target: Path, pieces: Iterable[bytes]) -> None:
-    part = _part(target)
+def _write_once(target: Path, data: bytes, keep: bool) -> None:
+    """Write a temporary file, its name short enough for any disk, and let it take the name."""
+    name = f".{target.name[:50]}.{os.getpid()}-{threading.get_ident()}.part"
+    part = target.with_name(name)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        part.unlink(missing_ok=True)
-        with part.open("xb") as file:
-            hold(file)  # so that nobody takes it for a dead process's
-            file.writelines(pieces)
+        with part.open("wb") as file:
+            file.write(data)
             file.flush()
             _keep_mode(target, part)
             os.fsync(file.fileno())
-        os.replace(part, target)
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink()
-
-
-def try_to_write(path: str | Path) -> None:
-    """Raise the CheckpointError that `write_atomically` would, before there is anything to lose."""
-    target = check_target(path)
-    part = _part(target)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(b"tried")
-    except OSError as error:
-        raise CheckpointError(f"could not write {path}: {plain_words(error)}") from error
+        if keep:
+            os.replace(part, target)
     finally:
         with contextlib.suppress(OSError):
             part.unlink()
@@ -106,35 +98,6 @@ def check_target(path: str | Path) -> Path:
     except OSError as error:
         raise CheckpointError(f"could not write {path}: {plain_words(error)}") from error
     return target
-
-
-def hold(file: BinaryIO) -> bool:
-    """Lock an open file until it is closed or the process ends; False if another one has.
-
-    True too on a file system without locks.
-    """
-    try:
-        if os.name == "nt":
-            import msvcrt
-
-            file.seek(1 << 30)  # beyond what is written: the locked byte can't be read
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-            file.seek(0)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    except OSError:
-        return True
-    return True
-
-
-def _part(target: Path) -> Path:
-    """Name the temporary file beside `target`, by process and thread; short enough for any name."""
-    name = f".{target.name[:50]}.{os.getpid()}-{threading.get_ident()}.part"
-    return target.with_name(name)
 
 
 def _keep_mode(target: Path, part: Path) -> None:
@@ -174,39 +137,19 @@ def read_text(path: str | Path, chunk_bytes: int = 1 << 20) -> Iterator[str]:
     if chunk_bytes < 1:
         raise ValueError(f"chunk_bytes must be at least 1, got {chunk_bytes}")
     decoder = codecs.getincrementaldecoder("utf-8")()
-    offset = 0
     with Path(path).open("rb") as file:
         while True:
             data = file.read(chunk_bytes)
-            waiting = len(decoder.getstate()[0])
             try:
                 text = decoder.decode(data, final=not data)
             except UnicodeDecodeError as error:
+                place = file.tell() - len(error.object) + error.start
                 raise ValueError(
-                    f"{Path(path).name} is not UTF-8: {error.reason} at byte "
-                    f"{offset - waiting + error.start:,}"
+                    f"{Path(path).name} is not UTF-8: {error.reason} at byte {place:,}"
                 ) from None
-            if text:
-                yield text
+            yield text
             if not data:
                 return
-            offset += len(data)
-
-
-def is_file(path: str | Path) -> bool:
-    """Say whether there is a file; a name that no file can have is none."""
-    try:
-        return Path(path).is_file()
-    except OSError:  # too long a name, a folder that may not be looked into
-        return False
-
-
-def is_folder(path: str | Path) -> bool:
-    """Say whether there is a folder; a name that no folder can have is none."""
-    try:
-        return Path(path).is_dir()
-    except OSError:
-        return False
 
 
 @contextlib.contextmanager
@@ -246,7 +189,7 @@ def read_small(path: str | Path, most: int = LARGEST_JSON) -> str:
     Raises CheckpointError if it is missing, unreadable, too large or not UTF-8.
     """
     path = Path(path)
-    if not is_file(path):
+    if not os.path.isfile(path):
         raise CheckpointError(f"there is no file {path}")
     try:
         size = path.stat().st_size
