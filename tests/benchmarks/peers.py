@@ -10,7 +10,7 @@ from support import copy_twins, stack_twins
 from torch import nn
 
 from tinytf.pretrained import gpt2
-from tinytf.pretrained.marian import LAYERS
+from tinytf.pretrained.marian import NAMES
 from tinytf.related.marian import half_and_half
 from tinytf.transformer import Memory, Transformer
 
@@ -213,12 +213,12 @@ def marian(model):
         )
     )  # fmt: skip
     ours = model.state_dict()
-    state = {"model.shared.weight": ours["src_embedding.weight"]}
-    for side, names in LAYERS.items():
-        for their_name, our_name in names.items():
-            for place in (f"{side}.layers.{i}" for i in range(c.num_layers)):
-                for kind in ("weight", "bias"):
-                    state[f"model.{place}.{their_name}.{kind}"] = ours[f"{place}.{our_name}.{kind}"]
+    state = {}
+    for their_name, our_name in NAMES.items():
+        for i in range(c.num_layers):
+            for kind in (".weight", ".bias"):
+                if (name := our_name.format(i) + kind) in ours:
+                    state[their_name.format(i) + kind] = ours[name]
     if unknown := theirs.load_state_dict(state, strict=False).unexpected_keys:
         raise ValueError(f"Marian has no {unknown[0]}")
     theirs.tie_weights()

@@ -72,8 +72,9 @@ def download_files(
                     f"could not write {folder / file}: {plain_words(error)}"
                 ) from error
             those = f"{', '.join(files[:-1])} and {files[-1]}" if len(files) > 1 else files[0]
+            name = repository.rpartition("/")[2]
             raise CheckpointError(
-                f"could not download {repository} ({shortened(' '.join(str(error).split()), 300)})."
+                f"could not download {name} ({shortened(' '.join(str(error).split()), 300)})."
                 f" Without a network, get {those} of {repository} by other means, put them into a "
                 f"folder and name that folder, or put them into {folder}"
             ) from error

@@ -16,21 +16,16 @@ from torch import Tensor
 
 from tinytf.gpt import GPT, PRESETS, GPTConfig
 from tinytf.pretrained.download import download_model
-from tinytf.pretrained.huggingface import (
-    Family,
-    check_settings,
-    read_number,
-    read_sizes,
-    renamed,
-)
-from tinytf.pretrained.rows import Row
+from tinytf.pretrained.huggingface import Family, layers, read_number, read_sizes, renamed
 from tinytf.support.files import CheckpointError
 
 __all__ = ["from_config", "from_state", "load", "save", "to_config", "to_state"]
 
+KINDS = {"norm": "pre", "activation": "gelu_tanh", "tie_output": True}  # what makes a GPT a GPT-2
+MASKS = re.compile(r"(transformer\.)?h\.\d+\.attn\.(masked_)?bias")  # constants of old files
+PREFIX, TABLE, HEAD = "transformer.", "transformer.wte.weight", "lm_head.weight"
 SIZES = {"vocab_size": "vocab_size", "d_model": "n_embd", "num_heads": "n_head",
          "num_layers": "n_layer", "max_len": "n_positions"}  # fmt: skip
-# what a config may say that would need another model: its values that ours computes, best first
 FIXED = {
     "model_type": ("gpt2",),
     "activation_function": ("gelu_new", "gelu_pytorch_tanh"),  # two names of the tanh form
@@ -40,86 +35,61 @@ FIXED = {
     "scale_attn_by_inverse_layer_idx": (False,),
     "add_cross_attention": (False,),
 }
-LAYER = (
-    ("ln_1", ("residual_1.norm",)),
-    ("attn.c_attn", tuple(f"self_attention.w_{x}" for x in "qkv")),
-    ("attn.c_proj", ("self_attention.w_o",)),
-    ("ln_2", ("residual_2.norm",)),
-    ("mlp.c_fc", ("feed_forward.w_1",)),
-    ("mlp.c_proj", ("feed_forward.w_2",)),
-)
-KINDS = {"norm": "pre", "activation": "gelu_tanh", "tie_output": True}  # what makes a GPT a GPT-2
-MASKS = re.compile(
-    r"(transformer\.)?h\.\d+\.attn\.(masked_)?bias"
-)  # constants that old files hold besides weights
-PREFIX, TABLE, HEAD = "transformer.", "transformer.wte.weight", "lm_head.weight"
+NAMES = {
+    "transformer.wte": "embedding",
+    "transformer.wpe.weight": "positions.table",
+    **layers("transformer.h", "decoder.layers", {
+        "ln_1": "residual_1.norm",
+        "attn.c_attn": "self_attention.w_q self_attention.w_k self_attention.w_v",
+        "attn.c_proj": "self_attention.w_o",
+        "ln_2": "residual_2.norm",
+        "mlp.c_fc": "feed_forward.w_1",
+        "mlp.c_proj": "feed_forward.w_2",
+    }),
+    "transformer.ln_f": "decoder.final_norm",
+}  # fmt: skip
 
 
 class _GPT2(Family):
-    build, sizes = GPT, SIZES
+    build, config, name = GPT, GPTConfig, "GPT"
+    sizes, fixed, names, twins = SIZES, FIXED, NAMES, {HEAD: TABLE}
 
-    def from_config(self, config: Mapping[str, Any]) -> GPTConfig:
-        """Read the sizes; dropout is their `resid_pdrop`. Errors as `Family.from_config`."""
-        check_settings(config, FIXED, "GPT")
-        names = SIZES if config.get("n_inner") is None else SIZES | {"d_ff": "n_inner"}
-        sizes = read_sizes(config, names)
+    def read(self, config: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
+        """Read d_ff where it is said, and dropout, their `resid_pdrop`."""
         if config.get("n_ctx", sizes["max_len"]) != sizes["max_len"]:
             raise CheckpointError(
                 f"the config contradicts itself: n_positions={sizes['max_len']} "
                 f"and n_ctx={config['n_ctx']!r:.60}"
             )
-        try:
-            return GPTConfig(**sizes, dropout=read_number(config, "resid_pdrop", 0.1))
-        except ValueError as error:
-            raise CheckpointError(f"the config can't be used: {error}") from error
+        said = config.get("n_inner") is not None
+        width = read_sizes(config, {"d_ff": "n_inner"}) if said else {}
+        return width | {"dropout": read_number(config, "resid_pdrop", 0.1)}
 
-    def to_config(self, model: GPT) -> dict[str, Any]:
-        """Say the sizes in the words of Hugging Face's config.json.
-
-        Raises ValueError for a model that is no GPT-2: a norm, an activation or an output of
-        another kind, which the file could not say.
-        """
+    def say(self, model: GPT) -> dict[str, Any]:
+        """Say the rest. Raises ValueError for a norm, activation or output that GPT-2 has not."""
         config = model.config
         kinds = {name: getattr(config, name) for name in KINDS}
         if kinds != KINDS:
             raise ValueError(f"GPT-2's format holds a model of {KINDS}; this one is of {kinds}")
         end = 50256 if config.vocab_size == 50257 else None
-        return (
-            {name: values[0] for name, values in FIXED.items()}
-            | self.say_sizes(config)
-            | {
-                "architectures": ["GPT2LMHeadModel"],
-                "n_inner": config.d_ff,
-                "resid_pdrop": config.dropout,
-                "embd_pdrop": config.dropout,
-                "attn_pdrop": 0.0,  # attention weights are never dropped here
-                "bos_token_id": end,
-                "eos_token_id": end,
-            }
-        )
+        return {
+            "architectures": ["GPT2LMHeadModel"],
+            "n_inner": config.d_ff,
+            "resid_pdrop": config.dropout,
+            "embd_pdrop": config.dropout,
+            "attn_pdrop": 0.0,  # attention weights are never dropped here
+            "bos_token_id": end,
+            "eos_token_id": end,
+        }
 
-    def rows(self, config: GPTConfig) -> list[Row]:
-        """List all tensors, theirs and ours."""
-        rows = [Row(TABLE, ("embedding.weight",))]
-        rows.append(Row(f"{PREFIX}wpe.weight", ("positions.table",)))
-        for i in range(config.num_layers):
-            for theirs, ours in LAYER:
-                for kind in ("weight", "bias"):
-                    names = tuple(f"decoder.layers.{i}.{name}.{kind}" for name in ours)
-                    turn = (torch.t, torch.t) if kind == "weight" and "ln_" not in theirs else ()
-                    rows.append(Row(f"{PREFIX}h.{i}.{theirs}.{kind}", names, *turn))
-        for kind in ("weight", "bias"):
-            rows.append(Row(f"{PREFIX}ln_f.{kind}", (f"decoder.final_norm.{kind}",)))
-        return rows
+    def turned(self, name: str, config: GPTConfig) -> tuple[Callable[[Tensor], Tensor], ...]:
+        """Transpose linear maps."""
+        return (torch.t, torch.t) if re.search(r"\.c_\w+\.weight$", name) else ()
 
     def tidy(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Give old files' names their prefix, and leave out the masks among their tensors."""
         kept = {name: tensor for name, tensor in state.items() if not MASKS.fullmatch(name)}
         return renamed(kept, lambda n: n if n == HEAD or n.startswith(PREFIX) else PREFIX + n)
-
-    def twins(self, model: GPT) -> dict[str, str]:
-        """The output's matrix is the embedding."""
-        return {HEAD: TABLE}
 
     def load(self, source: str | Path, build: Callable[[GPTConfig], GPT] | None = None) -> GPT:
         """Make a `GPT` of a folder with config.json and model.safetensors, or a published name.

@@ -1,11 +1,10 @@
 """One interface for the families whose weights come in Hugging Face's format.
 
-A family says how its sizes are called there and which of their tensors holds which of ours; what
-is done with that stands here, once. A folder is checked whole before anything is made of it.
+A family has a table of its sizes, one of the settings that it computes, and one of the names of
+tensors; what is done with them stands here, once. A folder is checked before a tensor is read.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,41 +12,45 @@ import torch
 from torch import Tensor, nn
 
 from tinytf.pretrained.folders import Folder, open_folder, write_folder
-from tinytf.pretrained.rows import Row, name_faults, to_ours, to_theirs
+from tinytf.pretrained.rows import Row, to_ours, to_theirs
 from tinytf.support.files import CheckpointError, naming, shortened
 from tinytf.training.model_files import LARGEST, build_on_meta, check_buffers, fill
 
-__all__ = ["Family", "check_settings", "read_number", "read_sizes", "renamed"]
+__all__ = ["Family", "check_settings", "layers", "read_number", "read_sizes", "renamed"]
 
 
-class Family(ABC):
+class Family:
     """Weights of one family of models, to and from Hugging Face's format.
 
-    A family fills in the two configs, the rows, and where needed the methods below them.
+    A family fills in the tables, `read` and `say`, and where needed the methods below them.
     """
 
     build: Callable[[Any], nn.Module]  # our model, made of our config
+    config: type  # our config
+    name: str  # of ours, in messages
     sizes: Mapping[str, str]  # our names of sizes, and theirs
+    # what a config may say that would need another model: its values that ours computes, the usual
+    # one first
+    fixed: Mapping[str, tuple[Any, ...]]
+    # their modules or tensors, and ours, {} for a layer's number: several stand one below the other
+    names: Mapping[str, str]
+    twins: Mapping[str, str]  # tensors that may be there twice, and the one that each is tied to
 
-    @abstractmethod
-    def from_config(self, config: Mapping[str, Any]) -> Any:
-        """Read our config from what Hugging Face's config.json says.
+    def read(self, config: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
+        """Read what our config has besides its sizes."""
+        return {}
 
-        Raises CheckpointError for a size that is missing or no whole number, sizes that disagree,
-        and settings that need another model than ours.
-        """
+    def say(self, model: nn.Module) -> dict[str, Any]:
+        """Say what Hugging Face's config.json has besides sizes and fixed settings."""
+        return {}
 
-    @abstractmethod
-    def to_config(self, model: nn.Module) -> dict[str, Any]:
-        """Say a model's sizes in the words of Hugging Face's config.json."""
+    def turned(self, name: str, config: Any) -> tuple[Callable[[Tensor], Tensor], ...]:
+        """Give the functions that turn our tensor into theirs of this name, and back, if any."""
+        return ()
 
-    @abstractmethod
-    def rows(self, config: Any) -> list[Row]:
-        """List all tensors of a model without a head of its own, theirs and ours."""
-
-    def rows_of(self, model: nn.Module) -> list[Row]:
-        """List all tensors of this model."""
-        return self.rows(self.config_of(model))
+    def names_of(self, model: nn.Module) -> Mapping[str, str]:
+        """Give the names of this model's tensors, if it has more than others of its family."""
+        return self.names
 
     def config_of(self, model: nn.Module) -> Any:
         """Give our config of a model."""
@@ -61,17 +64,40 @@ class Family(ABC):
         """Call tensors as today's files do, and leave out what holds no weights."""
         return dict(state)
 
-    def passed_over(self, model: nn.Module) -> tuple[str, ...]:
-        """Say how the names begin of tensors that may be there and are not asked for."""
-        return ()
-
-    def twins(self, model: nn.Module) -> dict[str, str]:
-        """Name tensors that may be there twice: each must be the tensor it is tied to."""
-        return {}
-
     def computed(self, model: nn.Module) -> dict[str, Tensor]:
         """Give the buffers that are computed rather than stored, by name."""
         return {}
+
+    def from_config(self, config: Mapping[str, Any]) -> Any:
+        """Read our config from what Hugging Face's config.json says.
+
+        Raises CheckpointError for a size that is missing or no whole number, sizes that disagree,
+        and settings that need another model than ours.
+        """
+        check_settings(config, self.fixed, self.name)
+        sizes = read_sizes(config, self.sizes)
+        more = self.read(config, sizes)
+        try:
+            return self.config(**sizes | more)
+        except ValueError as error:
+            raise CheckpointError(f"the config can't be used: {error}") from error
+
+    def to_config(self, model: nn.Module) -> dict[str, Any]:
+        """Say a model's sizes and settings in the words of Hugging Face's config.json."""
+        said = {name: values[0] for name, values in self.fixed.items()}
+        return said | self.say_sizes(self.config_of(model)) | self.say(model)
+
+    def rows(self, model: nn.Module) -> Iterator[Row]:
+        """List all tensors of a model, theirs and ours."""
+        config, parameters = self.config_of(model), dict(model.named_parameters())
+        for theirs, ours in self.names_of(model).items():
+            for i in range(config.num_layers if "{}" in theirs else 1):
+                parts = [name.format(i) for name in ours.split()]
+                for kind in ("", ".weight", ".bias"):
+                    if parts[0] + kind in parameters:
+                        name = theirs.format(i) + kind
+                        turned = self.turned(name, config)
+                        yield Row(name, tuple(part + kind for part in parts), *turned)
 
     def from_state(self, state: Mapping[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
         """Turn Hugging Face's tensors into those of `model`, by name; they may be views.
@@ -80,17 +106,17 @@ class Family(ABC):
         Names may be those of older files. Raises CheckpointError that names the tensors missing,
         unexpected, misshapen, not of floats, or not equal to those they are tied to.
         """
-        tensors, skip = self.tidy(state), self.passed_over(model)
-        tensors = {n: t for n, t in tensors.items() if not (skip and n.startswith(skip))}
-        twins = self.twins(model)
-        tied = {name: tensors.pop(name) for name in twins if name in tensors}
-        words = self._words(self.config_of(model))
-        ours = to_ours(self.rows_of(model), tensors, dict(model.named_parameters()), words)
+        tensors, rows = self.tidy(state), list(self.rows(model))
+        own = {row.theirs for row in rows}
+        tied = {name: tensors.pop(name) for name in self.twins if name in tensors.keys() - own}
+        sizes = self.say_sizes(self.config_of(model))
+        words = ", ".join(f"{name}={size}" for name, size in sizes.items())
+        ours = to_ours(rows, tensors, dict(model.named_parameters()), words)
         for name, tensor in tied.items():
-            if not _equal(tensor, tensors[twins[name]]):
+            if not _equal(tensor, tensors[twin := self.twins[name]]):
                 raise CheckpointError(
-                    f"the weights do not fit {words}: {name} is not {twins[name]}, which it is "
-                    "tied to: they are one tensor here"
+                    f"the weights do not fit {words}: {name} is not {twin}, which it is tied to: "
+                    "they are one tensor here"
                 )
         return ours
 
@@ -99,7 +125,7 @@ class Family(ABC):
 
         What their model's `load_state_dict(state, strict=False)` takes.
         """
-        return to_theirs(self.rows_of(model), dict(model.named_parameters()))
+        return to_theirs(self.rows(model), dict(model.named_parameters()))
 
     def load(
         self, source: str | Path, build: Callable[[Any], nn.Module] | None = None
@@ -108,8 +134,8 @@ class Family(ABC):
 
         `build` makes it of our config, where it is not the family's usual one. Returns the model in
         float32, on the CPU, in evaluation mode; nothing is drawn from the random state. Config,
-        headers, names, shapes and types are compared before a tensor is read, and a model of sizes
-        that the files do not back is never made. Raises CheckpointError naming file, entry and what
+        names, shapes and types are compared before a tensor is read, and a model of sizes that the
+        files do not back is never made. Raises CheckpointError naming file, entry and what
         disagrees.
         """
         folder = open_folder(source)
@@ -130,11 +156,8 @@ class Family(ABC):
         """
         write_folder(folder, self.to_config(model), self.to_state(model))
 
-    def _words(self, config: Any) -> str:
-        return ", ".join(f"{name}={size}" for name, size in self.say_sizes(config).items())
-
     def _check_backed(self, config: Any, folder: Folder) -> None:
-        """Refuse sizes that the tensors can't have, before anything is listed by them.
+        """Refuse sizes that the tensors can't have, before a model is made of them.
 
         No axis is longer than all numbers there are, and each layer has tensors; `max_len` may be a
         limit alone.
@@ -148,10 +171,14 @@ class Family(ABC):
                     f"the config says {name}={size}, but the files hold {stored} numbers in "
                     f"{len(folder.tensors)} tensors"
                 )
-        names, there = [row.theirs for row in self.rows(config)], self.tidy(folder.tensors)
-        if sum(name not in there for name in names) > len(there):
-            faults = "; ".join(name_faults(names, there))
-            raise CheckpointError(f"the weights do not fit {self._words(config)}: {faults}")
+
+
+def layers(theirs: str, ours: str, names: Mapping[str, str]) -> dict[str, str]:
+    """Give the names of what stands in each layer; `names` are those inside of one."""
+    return {
+        f"{theirs}.{{}}.{one}": " ".join(f"{ours}.{{}}.{part}" for part in other.split())
+        for one, other in names.items()
+    }
 
 
 def renamed(state: Mapping[str, Tensor], rename: Callable[[str], str]) -> dict[str, Tensor]:

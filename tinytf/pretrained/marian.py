@@ -5,23 +5,46 @@ public models come as pickles. `transformers` makes a folder for us out of one: 
 `MarianMTModel.from_pretrained(name).save_pretrained(folder)`, and `MarianTokenizer` likewise.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from tinytf.pretrained.huggingface import Family, check_settings, read_number, read_sizes
-from tinytf.pretrained.rows import Row
+from tinytf.pretrained.huggingface import Family, layers, read_number, read_sizes
 from tinytf.related.marian import Marian, MarianConfig, half_and_half
 from tinytf.support.files import CheckpointError
 
 __all__ = ["from_config", "from_state", "load", "save", "to_config", "to_state"]
 
+# what a config means that does not say them
+UNSAID = {"scale_embedding": False, "activation_function": "gelu", "decoder_attention_heads": 16,
+          "decoder_layers": 12, "decoder_ffn_dim": 4096}  # fmt: skip
+ACTIVATIONS = {"swish": "silu", "silu": "silu", "relu": "relu", "gelu": "gelu"}
+TABLE, BIAS = "model.shared.weight", "final_logits_bias"
+TIED = ("lm_head.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
+POSITIONS = tuple(f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder"))
+ENCODER_LAYER = {
+    "self_attn.q_proj": "self_attention.w_q",
+    "self_attn.k_proj": "self_attention.w_k",
+    "self_attn.v_proj": "self_attention.w_v",
+    "self_attn.out_proj": "self_attention.w_o",
+    "self_attn_layer_norm": "residual_1.norm",
+    "fc1": "feed_forward.w_1",
+    "fc2": "feed_forward.w_2",
+    "final_layer_norm": "residual_2.norm",
+}
+DECODER_LAYER = ENCODER_LAYER | {
+    "encoder_attn.q_proj": "cross_attention.w_q",
+    "encoder_attn.k_proj": "cross_attention.w_k",
+    "encoder_attn.v_proj": "cross_attention.w_v",
+    "encoder_attn.out_proj": "cross_attention.w_o",
+    "encoder_attn_layer_norm": "residual_2.norm",
+    "final_layer_norm": "residual_3.norm",
+}
 SIZES = {"d_model": "d_model", "num_heads": "encoder_attention_heads",
          "num_layers": "encoder_layers", "d_ff": "encoder_ffn_dim",
          "max_len": "max_position_embeddings"}  # fmt: skip
-# what a config may say that would need another model: its values that ours computes, best first
 FIXED = {
     "model_type": ("marian",),
     "scale_embedding": (True,),
@@ -32,39 +55,27 @@ FIXED = {
     "normalize_before": (False,),
     "add_final_layer_norm": (False,),
 }
-# what a config means that does not say them
-UNSAID = {"scale_embedding": False, "activation_function": "gelu", "decoder_attention_heads": 16,
-          "decoder_layers": 12, "decoder_ffn_dim": 4096}  # fmt: skip
-ACTIVATIONS = {"swish": "silu", "silu": "silu", "relu": "relu", "gelu": "gelu"}
-TABLE, BIAS = "model.shared.weight", "final_logits_bias"
-TIED = ("lm_head.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
-POSITIONS = tuple(f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder"))
-ATTENTION = {"q_proj": "w_q", "k_proj": "w_k", "v_proj": "w_v", "out_proj": "w_o"}
-SELF = {f"self_attn.{theirs}": f"self_attention.{ours}" for theirs, ours in ATTENTION.items()}
-CROSS = {f"encoder_attn.{theirs}": f"cross_attention.{ours}" for theirs, ours in ATTENTION.items()}
-FFN = {"fc1": "feed_forward.w_1", "fc2": "feed_forward.w_2"}
-LAYERS = {
-    "encoder": SELF | FFN | {"self_attn_layer_norm": "residual_1.norm",
-                             "final_layer_norm": "residual_2.norm"},
-    "decoder": SELF | CROSS | FFN | {"self_attn_layer_norm": "residual_1.norm",
-                                     "encoder_attn_layer_norm": "residual_2.norm",
-                                     "final_layer_norm": "residual_3.norm"},
-}  # fmt: skip
+NAMES = {
+    "model.shared": "src_embedding",
+    BIAS: "output.bias",
+    **layers("model.encoder.layers", "encoder.layers", ENCODER_LAYER),
+    **layers("model.decoder.layers", "decoder.layers", DECODER_LAYER),
+}
 
 
 class _Marian(Family):
-    build, sizes = Marian, SIZES
+    build, config, name = Marian, MarianConfig, "Marian"
+    sizes, fixed, names, twins = SIZES, FIXED, NAMES, dict.fromkeys(TIED, TABLE)
 
     def from_config(self, config: Mapping[str, Any]) -> MarianConfig:
-        """Read the sizes, which must be the same on both sides. Errors as `Family.from_config`."""
-        if isinstance(config, Mapping):
-            config = UNSAID | dict(config)
-        check_settings(config, FIXED, "Marian")
-        sizes = read_sizes(config, SIZES)
-        ids = read_sizes(
-            config, {"size": "vocab_size", "pad": "pad_token_id", "eos": "eos_token_id"}
-        )
-        same = {theirs: theirs.replace("encoder", "decoder") for theirs in SIZES.values()}
+        """Read our config; what it does not say is what they take it to mean."""
+        return super().from_config(UNSAID | config if isinstance(config, Mapping) else config)
+
+    def read(self, config: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
+        """Read words, ids and activation; sizes must be the same on both sides."""
+        ids = {"size": "vocab_size", "their_pad_id": "pad_token_id", "their_eos_id": "eos_token_id"}
+        more = read_sizes(config, ids)
+        same = {theirs: theirs.replace("encoder", "decoder") for theirs in self.sizes.values()}
         same |= {"pad_token_id": "decoder_start_token_id", "vocab_size": "decoder_vocab_size"}
         for one, other in same.items():
             if config.get(other) not in (None, config[one]):
@@ -78,26 +89,25 @@ class _Marian(Family):
                 f"the config says activation_function={activation!r:.60}, which is none of "
                 f"{', '.join(ACTIVATIONS)}"
             )
-        try:
-            return MarianConfig(
-                ids["size"] + 1,
-                ids["size"] + 1,
-                **sizes,
-                dropout=read_number(config, "dropout", 0.1),
-                activation=ACTIVATIONS[activation],
-                their_pad_id=ids["pad"],
-                their_eos_id=ids["eos"],
-            )
-        except ValueError as error:
-            raise CheckpointError(f"the config can't be used: {error}") from error
+        words = more.pop("size") + 1
+        return more | {
+            "src_vocab_size": words,
+            "tgt_vocab_size": words,
+            "dropout": read_number(config, "dropout", 0.1),
+            "activation": ACTIVATIONS[activation],
+        }
 
-    def to_config(self, model: Marian) -> dict[str, Any]:
-        """Say the sizes in the words of Hugging Face's config.json."""
+    def say_sizes(self, config: MarianConfig) -> dict[str, int]:
+        """Give the sizes by their names; our vocabulary is larger by 1."""
+        return {"vocab_size": config.src_vocab_size - 1} | super().say_sizes(config)
+
+    def say(self, model: Marian) -> dict[str, Any]:
+        """Say the rest."""
         config = model.config
-        said = {name: values[0] for name, values in FIXED.items()} | self.say_sizes(config)
-        said |= {theirs.replace("encoder", "decoder"): said[theirs] for theirs in SIZES.values()}
+        sizes = {n.replace("encoder", "decoder"): n for n in ("vocab_size", *self.sizes.values())}
+        said = self.say_sizes(config)
         pad, eos = config.their_pad_id, config.their_eos_id
-        return said | {
+        return {theirs: said[ours] for theirs, ours in sizes.items()} | {
             "architectures": ["MarianMTModel"],
             "is_encoder_decoder": True,
             "num_hidden_layers": config.num_layers,
@@ -112,31 +122,14 @@ class _Marian(Family):
             "forced_eos_token_id": eos,
         }
 
-    def say_sizes(self, config: MarianConfig) -> dict[str, int]:
-        """Give the sizes by their names; our vocabulary is larger by 1."""
-        return {"vocab_size": config.src_vocab_size - 1} | super().say_sizes(config)
-
-    def rows(self, config: MarianConfig) -> list[Row]:
-        """List all tensors, theirs and ours."""
+    def turned(self, name: str, config: MarianConfig) -> tuple[Callable[[Tensor], Tensor], ...]:
+        """Reorder the words, and lay their bias down."""
         order, places = config.order, config.places
-
-        def back(tensor: Tensor) -> Tensor:
-            return tensor[order.to(tensor.device)]
-
-        def forth(tensor: Tensor) -> Tensor:
-            return tensor[places.to(tensor.device)]
-
-        rows = [
-            Row(TABLE, ("src_embedding.weight",), forth, back),
-            Row(BIAS, ("output.bias",), lambda t: forth(t)[None], lambda t: back(t[0])),
-        ]
-        for side, names in LAYERS.items():
-            for i in range(config.num_layers):
-                for theirs, ours in names.items():
-                    for kind in ("weight", "bias"):
-                        their_name = f"model.{side}.layers.{i}.{theirs}.{kind}"
-                        rows.append(Row(their_name, (f"{side}.layers.{i}.{ours}.{kind}",)))
-        return rows
+        if name == TABLE:
+            return lambda t: t[places.to(t.device)], lambda t: t[order.to(t.device)]
+        if name == BIAS:
+            return lambda t: t[places.to(t.device)][None], lambda t: t[0][order.to(t.device)]
+        return ()
 
     def tidy(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Say the table and the bias where they stand under other names, or not at all.
@@ -151,10 +144,6 @@ class _Marian(Family):
             table = tensors[TABLE]
             tensors.setdefault(BIAS, torch.zeros(1, len(table), device=table.device))
         return tensors
-
-    def twins(self, model: Marian) -> dict[str, str]:
-        """There is one table of words."""
-        return dict.fromkeys(TIED, TABLE)
 
     def from_state(self, state: Mapping[str, Tensor], model: Marian) -> dict[str, Tensor]:
         """Turn their tensors into ours. Positions may be there if they are those we compute.
