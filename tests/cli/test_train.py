@@ -170,7 +170,7 @@ def test_there_must_be_something_to_resume(run, tmp_path, capsys):
 def test_the_warm_up_fits_a_short_run(steps, warmup, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     seen = []
-    monkeypatch.setattr(train, "_train", lambda options, *_: seen.append(options.warmup) or 0)
+    monkeypatch.setattr(train, "_train", lambda _, config, *__: seen.append(config.warmup) or 0)
     assert train.main(["--steps", str(steps)]) == 0
     assert seen == [warmup]
 

@@ -1,39 +1,67 @@
 """What the commands share: options of a run, its files, when it may go on, and what is said."""
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from tqdm import tqdm
 
+from tinytf.support.device import choose_device
 from tinytf.support.files import CheckpointError, plain_words, try_to_write
+from tinytf.support.help_texts import ShowDefaults
 from tinytf.support.locks import sole_writer
-from tinytf.training.distributed import Team, TeamError
-from tinytf.training.trainer import Trainer
+from tinytf.training.distributed import Team, TeamError, team
+from tinytf.training.trainer import Trainer, TrainingConfig
 
-__all__ = ["add_run_options", "attempt", "check_options", "resume", "run_files", "say_stopped"]
+__all__ = ["add_option", "attempt", "parser_of", "run_command", "train_to_the_end"]
+
+TRAINING = {  # settings of TrainingConfig that are options of every run
+    "steps": "of training",
+    "lr": "the highest learning rate",
+    "warmup": "steps (default: {}, or half of a short run)",
+    "min_lr": "what the rate falls to",
+    "accumulate": "batches a step",
+    "precision": "of the computation; auto: the faster one here",
+    "attention": "how it is computed; auto: the faster one here",
+    "parallel": "of several processes each has the whole model, or (fsdp) a part of it",
+    "recompute": "activation checkpointing: less memory, more time",
+    "seed": "of weights, data order and dropout",
+}
+CHOICES = {
+    "precision": ["auto", "float32", "bfloat16"],
+    "attention": ["auto", "fused", "explicit"],
+    "parallel": ["ddp", "fsdp"],
+}
 
 
-def add_run_options(parser: argparse.ArgumentParser, out: Path, warmup: int) -> None:
-    """Add the options of every training run; `warmup` is that of a run that is long enough."""
-    parser.add_argument("--out", type=Path, default=out, help="the run's file")
-    parser.add_argument(
-        "--warmup", type=int, help=f"steps (default: {warmup}, or half of a short run)"
+def add_option(parser: argparse.ArgumentParser, name: str, default: Any, words: str) -> None:
+    """Add an option of a setting's name and its default's type."""
+    option = f"--{name.replace('_', '-')}"
+    if isinstance(default, bool):
+        parser.add_argument(option, action="store_true", help=words)
+    else:
+        choices = CHOICES.get(name)
+        parser.add_argument(
+            option, type=type(default), default=default, choices=choices, help=words
+        )
+
+
+def parser_of(name: str, words: str, recipe: TrainingConfig, out: Path) -> argparse.ArgumentParser:
+    """Make the parser of a command that trains, with the options of every run."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m tinytf {name}", description=words, formatter_class=ShowDefaults
     )
-    parser.add_argument("--min-lr", type=float, default=0.0, help="what the rate falls to")
-    parser.add_argument(
-        "--precision", choices=["auto", "float32", "bfloat16"], default="auto",
-        help="of the computation; auto: the faster one here",
-    )  # fmt: skip
-    parser.add_argument(
-        "--attention", choices=["auto", "fused", "explicit"], default="fused",
-        help="how it is computed; auto: the faster one here",
-    )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, help="of weights, data order and dropout")
+    for setting, said in TRAINING.items():
+        add_option(parser, setting, getattr(recipe, setting), said.format(recipe.warmup))
+    parser.set_defaults(warmup=None)
+    parser.add_argument("--out", type=Path, default=out, help="the run's file")
     parser.add_argument("--device", choices=["cpu", "cuda", "mps"], help="default: the best here")
     parser.add_argument(
         "--resume", nargs="?", const="file", choices=["file", "auto"],
@@ -41,49 +69,117 @@ def add_run_options(parser: argparse.ArgumentParser, out: Path, warmup: int) -> 
         "it, which starts the same command again",
     )  # fmt: skip
     parser.add_argument(
-        "--parallel", choices=["ddp", "fsdp"], default="ddp",
-        help="of several processes each has the whole model, or (fsdp) a part of it",
-    )  # fmt: skip
-    parser.add_argument(
-        "--recompute", action="store_true", help="activation checkpointing: less memory, more time"
-    )
-    parser.add_argument(
         "--save-every", type=float, default=60.0, help="seconds between two savings"
     )
     parser.add_argument("--export", type=Path, help="also write the weights alone, in float16")
+    return parser
 
 
-def attempt(command: Callable[[], int]) -> int:
-    """Run a command; what goes wrong outside the program is said in a line, without a traceback.
+def run_command(
+    options: argparse.Namespace,
+    recipe: TrainingConfig,
+    work: Callable[[argparse.Namespace, TrainingConfig, Team, torch.device], int],
+) -> int:
+    """Do the work of a command that trains, its file kept for it alone; returns the exit status.
 
-    Returns the exit status: the command's, 2 after an error, 130 after Ctrl-C.
+    The options change the recipe; `work` gets them, the settings, the team and the device.
     """
-    try:
-        return command()
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return 130
-    except (CheckpointError, FloatingPointError, ImportError, TeamError, ValueError) as error:
-        return _complain(str(error))
-    except OSError as error:
-        name = f"{error.filename}: " if error.filename else ""
-        return _complain(f"{name}{plain_words(error)}")
+
+    def command() -> int:
+        chosen = {name: getattr(options, name) for name in TRAINING}
+        if options.warmup is None:
+            chosen["warmup"] = min(recipe.warmup, max(1, options.steps // 2))
+        if options.lr == 0:
+            raise ValueError("--lr 0 would leave every weight as it is")
+        if not options.save_every >= 0:
+            raise ValueError(f"--save-every must be at least 0 seconds, got {options.save_every}")
+        config = replace(recipe, **chosen)
+        with (
+            team(choose_device(options.device)) as (crew, device),
+            run_files(options, crew, device),
+        ):
+            return work(options, config, crew, device)
+
+    return attempt(command)
 
 
-def _complain(words: str) -> int:
-    """Say what is wrong, and by which process where there are several; returns the exit status."""
-    many = int(os.environ.get("WORLD_SIZE", "1")) > 1
-    who = f"process {os.environ.get('RANK', '?')}: " if many else ""
-    print(f"{who}error: {words}", file=sys.stderr)
-    return 2
+def train_to_the_end(
+    trainer: Trainer,
+    whole: Any,
+    options: argparse.Namespace,
+    header: Mapping[str, Any],
+    same: Mapping[str, str],
+    grade: Callable[[], str],
+    every: int | None = None,
+) -> int:
+    """Take up the run if --resume was given, train it to the end, and say its grade.
+
+    `whole` is the translator or writer that is trained; `header` is added to the file's, and
+    entries of it that must be a resumed run's are named by `same`, each with what to say if they
+    are not. `grade()` gives a sentence, also on the way, `every` so many steps. Returns the exit
+    status: 130 after Ctrl-C, with the finished steps saved.
+    """
+    config, main = trainer.config, trainer.team.is_main
+    if options.resume:
+        _resume(trainer, options.out, header, same)
+    every = every or config.steps
+    saving = {"save_to": options.out, "save_every": options.save_every, "header": header}
+    with tqdm(
+        total=config.steps, initial=trainer.step, desc="training", unit="step", mininterval=0.5,
+        disable=not main,
+    ) as bar:  # fmt: skip
+        try:
+            while trainer.step < config.steps:
+                until = min(config.steps, (trainer.step // every + 1) * every)
+                trainer.run(until, bar, **saving)
+                if until < config.steps:
+                    trainer.weights_into(whole.model)
+                    if main:
+                        bar.write(f"step {until}: {grade()}")
+        except KeyboardInterrupt:
+            bar.close()
+            if main:
+                print(_stopped(trainer, options.out))
+            return 130
+    trainer.weights_into(whole.model)
+    if main:
+        print(f"{config.steps} steps in {trainer.seconds:.0f} s; {grade()}")
+        if options.export:
+            whole.save(options.export)
+    return 0
 
 
-def check_options(options: argparse.Namespace) -> None:
-    """Refuse what no run can want; the rest is `TrainingConfig`'s to refuse."""
-    if options.lr == 0:
-        raise ValueError("--lr 0 would leave every weight as it is")
-    if not options.save_every >= 0:
-        raise ValueError(f"--save-every must be at least 0 seconds, got {options.save_every}")
+def _resume(
+    trainer: Trainer, out: Path, header: Mapping[str, Any], same: Mapping[str, str]
+) -> None:
+    """Load the run at `out`. Raises ValueError if it is another run's, and as `Trainer.load`."""
+    saved = {"pool": 50} | trainer.load(out)  # older files do not say
+    if missing := {*same, "batch_size"} - saved.keys():
+        raise ValueError(
+            f"{out.name} was not written by this command: it lacks {', '.join(sorted(missing))}"
+        )
+    for key, words in same.items():
+        if json.loads(json.dumps(header[key])) != saved[key]:
+            raise ValueError(f"{out.name} was trained {words}: start a new run")
+    for key in ("batch_size", "pool"):
+        if key in header and saved[key] != header[key]:
+            raise ValueError(
+                f"{out.name} was trained with {key}={saved[key]}, "
+                f"but this run has {key}={header[key]}"
+            )
+
+
+def _stopped(trainer: Trainer, out: Path) -> str:
+    """Say where an interrupted run stands, and what of it is on disk."""
+    step, saved, steps = trainer.step, trainer.saved_step, trainer.config.steps
+    if saved == step:
+        return f"stopped after step {step} of {steps}; add --resume to go on"
+    if saved is None:
+        return f"stopped at once, after step {step} of {steps}: nothing was saved"
+    return (
+        f"stopped at once, after step {step} of {steps}: {out} holds the first {saved}; "
+        "add --resume to go on from there"
+    )
 
 
 @contextmanager
@@ -124,50 +220,26 @@ def _check_different(named: Mapping[str, Path]) -> None:
                 raise ValueError(f"{other} {b} is the file of {one}: one would destroy the other")
 
 
-def resume(
-    trainer: Trainer,
-    options: argparse.Namespace,
-    header: Mapping[str, Any],
-    same: Mapping[str, str],
-) -> None:
-    """Load the run at --out if --resume was given.
+def attempt(command: Callable[[], int]) -> int:
+    """Run a command; what goes wrong outside the program is said in a line, without a traceback.
 
-    `same` names the entries of the header that must be those of the run's file, each with the words
-    to say if it is not. Raises ValueError for a file that is another run's, and as `Trainer.load`.
+    Returns the exit status: the command's, 2 after an error, 130 after Ctrl-C.
     """
-    if not options.resume:
-        return
-    out = options.out
-    saved = {"pool": 50} | trainer.load(out)  # older files do not say
-    if missing := {*same, "batch_size"} - saved.keys():
-        raise ValueError(
-            f"{out.name} was not written by this command: it lacks {', '.join(sorted(missing))}"
-        )
-    for key, words in same.items():
-        mine = header[key]
-        theirs = saved[key]
-        if isinstance(mine, tuple) and isinstance(theirs, list):
-            theirs = tuple(theirs)
-        if theirs != mine:
-            raise ValueError(f"{out.name} was trained {words}: start a new run")
-    for key in ("batch_size", "pool"):
-        if key in header and saved[key] != header[key]:
-            raise ValueError(
-                f"{out.name} was trained with {key}={saved[key]}, "
-                f"but this run has {key}={header[key]}"
-            )
+    try:
+        return command()
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    except (CheckpointError, FloatingPointError, ImportError, TeamError, ValueError) as error:
+        return _complain(str(error))
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        return _complain(f"{name}{plain_words(error)}")
 
 
-def say_stopped(trainer: Trainer, out: Path) -> int:
-    """Say where an interrupted run stands, and what of it is on disk; returns the exit status."""
-    step, saved, steps = trainer.step, trainer.saved_step, trainer.config.steps
-    if saved == step:
-        print(f"stopped after step {step} of {steps}; add --resume to go on")
-    elif saved is None:
-        print(f"stopped at once, after step {step} of {steps}: nothing was saved")
-    else:
-        print(
-            f"stopped at once, after step {step} of {steps}: {out} holds the first {saved}; "
-            "add --resume to go on from there"
-        )
-    return 130
+def _complain(words: str) -> int:
+    """Say what is wrong, and by which process where there are several; returns the exit status."""
+    many = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    who = f"process {os.environ.get('RANK', '?')}: " if many else ""
+    print(f"{who}error: {words}", file=sys.stderr)
+    return 2

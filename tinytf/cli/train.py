@@ -5,27 +5,20 @@ import sys
 from pathlib import Path
 
 import torch
-from tqdm import tqdm
 
 from tinytf.apps.translator import Translator
-from tinytf.cli.shell import (
-    add_run_options,
-    attempt,
-    check_options,
-    resume,
-    run_files,
-    say_stopped,
-)
+from tinytf.cli.shell import parser_of, run_command, train_to_the_end
 from tinytf.metrics.translation import exact_match
 from tinytf.support.device import choose_device
 from tinytf.support.handed_in import needed
-from tinytf.support.help_texts import ShowDefaults
 from tinytf.support.randomness import seeded
-from tinytf.training.distributed import Team, team
+from tinytf.training.distributed import Team
 from tinytf.training.trainer import Trainer, TrainingConfig
 from tinytf.transformer import Transformer, TransformerConfig
 
 __all__ = ["build", "main"]
+
+RECIPE = TrainingConfig(precision="auto")
 
 
 def build(
@@ -69,15 +62,9 @@ def build(
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    defaults = TrainingConfig()
-    parser = argparse.ArgumentParser(
-        prog="python -m tinytf train",
-        description="Train a translator on the phrasebook.",
-        formatter_class=ShowDefaults,
-    )
-    parser.add_argument("--steps", type=int, default=defaults.steps, help="of training")
-    parser.add_argument("--batch-size", type=int, default=128, help="sentences a step")
-    parser.add_argument("--lr", type=float, default=defaults.lr, help="the highest learning rate")
+    out = Path("runs/translator.safetensors")
+    parser = parser_of("train", "Train a translator on the phrasebook.", RECIPE, out)
+    parser.add_argument("--batch-size", type=int, default=128, help="sentences a batch")
     parser.add_argument(
         "--pool",
         type=int,
@@ -85,63 +72,23 @@ def main(arguments: list[str] | None = None) -> int:
         help="batches sorted by length together: more are quicker, each teaches less (default: 4; "
         "the shipped translator had 50)",
     )
-    add_run_options(parser, Path("runs/translator.safetensors"), defaults.warmup)
-    options = parser.parse_args(arguments)
-    if options.warmup is None:
-        options.warmup = min(defaults.warmup, max(1, options.steps // 2))
-    return attempt(lambda: _command(options))
+    return run_command(parser.parse_args(arguments), RECIPE, _train)
 
 
-def _command(options: argparse.Namespace) -> int:
-    check_options(options)
-    with (
-        team(choose_device(options.device)) as (crew, device),
-        run_files(options, crew, device),
-    ):
-        return _train(options, crew, device)
-
-
-def _train(options: argparse.Namespace, crew: Team, device: torch.device) -> int:
-    config = TrainingConfig(
-        steps=options.steps,
-        lr=options.lr,
-        warmup=options.warmup,
-        min_lr=options.min_lr,
-        precision=options.precision,
-        attention=options.attention,
-        parallel=options.parallel,
-        recompute=options.recompute,
-        seed=options.seed,
-    )
+def _train(
+    options: argparse.Namespace, config: TrainingConfig, crew: Team, device: torch.device
+) -> int:
     trainer, translator = build(config, options.batch_size, device, crew, options.pool)
     header = translator.header() | {"batch_size": options.batch_size, "pool": options.pool}
     words = "with other words than today's phrasebook has"
-    resume(trainer, options, header, {"source_words": words, "target_words": words})
-    with tqdm(
-        total=config.steps,
-        initial=trainer.step,
-        desc="training",
-        unit="step",
-        mininterval=0.5,
-        disable=not crew.is_main,
-    ) as bar:
-        try:
-            trainer.run(bar=bar, save_to=options.out, save_every=options.save_every, header=header)
-        except KeyboardInterrupt:
-            bar.close()
-            return say_stopped(trainer, options.out) if crew.is_main else 130
-    trainer.weights_into(translator.model)
-    if not crew.is_main:
-        return 0
-    pairs = needed("phrasebook").Phrasebook().sample(2000, "validation", seed=1)
-    score = exact_match(translator, pairs)
-    print(
-        f"{config.steps} steps in {trainer.seconds:.0f} s; exact match on 2,000 held-out "
-        f"sentences: {100 * score:.2f} %"
-    )
-    if options.export:
-        translator.save(options.export)
-    return 0
+
+    def grade() -> str:
+        pairs = needed("phrasebook").Phrasebook().sample(2000, "validation", seed=1)
+        score = exact_match(translator, pairs)
+        return f"exact match on 2,000 held-out sentences: {100 * score:.2f} %"
+
+    same = {"source_words": words, "target_words": words}
+    return train_to_the_end(trainer, translator, options, header, same, grade)
 
 
 if __name__ == "__main__":
