@@ -3,15 +3,14 @@
 import ast
 import functools
 import sysconfig
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from tinytf.data.manual import manual_topics
+from tinytf.data.manual import manual_topics, without_paragraphs
 from tinytf.text.bpe import ByteBPE
 
 __all__ = ["END_OF_TEXT", "HELD_OUT", "Corpus", "corpus", "encode_documents", "library_docstrings"]
@@ -32,9 +31,6 @@ HELD_OUT = (
 )
 
 
-_HOLDS_STATEMENTS = (ast.stmt, ast.ExceptHandler, ast.match_case)
-
-
 class Corpus(NamedTuple):
     """Documents to learn from, and documents held out."""
 
@@ -50,12 +46,10 @@ def corpus(docstrings: bool = True) -> Corpus:
     """
     topics = manual_topics()
     validation = [text for name, text in topics.items() if name in HELD_OUT]
-    seen = {p.strip() for text in validation for p in text.split("\n\n")}
     documents = [text for name, text in topics.items() if name not in HELD_OUT]
     if docstrings:
         documents += library_docstrings()
-    kept = ("\n\n".join(p for p in d.split("\n\n") if p.strip() not in seen) for d in documents)
-    return Corpus([text for text in kept if text.strip()], validation)
+    return Corpus(without_paragraphs(validation, documents), validation)
 
 
 def library_docstrings(shortest: int = 80) -> list[str]:
@@ -82,22 +76,10 @@ def _docstrings(folder: Path) -> tuple[str, ...]:
             tree = ast.parse(path.read_bytes())
         except (SyntaxError, ValueError):  # a few files are wrong on purpose
             continue
-        for node in _statements(tree):
+        for node in ast.walk(tree):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 found[ast.get_docstring(node) or ""] = None
     return tuple(found)
-
-
-def _statements(tree: ast.Module) -> Iterator[ast.AST]:
-    """Give a module and its statements in the order of `ast.walk`, and no expression."""
-    nodes: deque[ast.AST] = deque([tree])
-    while nodes:
-        node = nodes.popleft()
-        for name in node._fields:
-            part = getattr(node, name, None)
-            if isinstance(part, list) and part and isinstance(part[0], _HOLDS_STATEMENTS):
-                nodes.extend(part)
-        yield node
 
 
 def encode_documents(tokenizer: ByteBPE, documents: Iterable[str]) -> Tensor:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from tinytf.support.files import read_text
 
-__all__ = ["library_source", "manual_split", "manual_text", "manual_topics", "text_file"]
+__all__ = ["library_source", "manual_split", "manual_text", "manual_topics", "text_file",
+           "without_paragraphs"]  # fmt: skip
 
 
 def manual_topics() -> dict[str, str]:
@@ -49,17 +50,19 @@ def manual_split(fraction: float = 0.1, seed: int = 0) -> tuple[str, str]:
     held_out: set[str] = set()
     while sum(len(topics[name]) for name in held_out) < wanted:
         held_out.add(order[len(held_out)])
-    validation = "\n\n".join(text for name, text in topics.items() if name in held_out)
-    seen = {paragraph.strip() for paragraph in validation.split("\n\n")}
-    kept = (_without(seen, text) for name, text in topics.items() if name not in held_out)
-    train = "\n\n".join(text for text in kept if text)
+    validation = [text for name, text in topics.items() if name in held_out]
+    rest = [text for name, text in topics.items() if name not in held_out]
+    train = "\n\n".join(without_paragraphs(validation, rest))
     if not train:
         raise ValueError(f"fraction={fraction} leaves nothing to train on")
-    return train, validation
+    return train, "\n\n".join(validation)
 
 
-def _without(paragraphs: set[str], text: str) -> str:
-    return "\n\n".join(p for p in text.split("\n\n") if p.strip() not in paragraphs)
+def without_paragraphs(held_out: list[str], documents: list[str]) -> list[str]:
+    """Take the paragraphs of texts held out out of documents; those with nothing left are gone."""
+    seen = {p.strip() for text in held_out for p in text.split("\n\n")}
+    kept = ("\n\n".join(p for p in d.split("\n\n") if p.strip() not in seen) for d in documents)
+    return [text for text in kept if text.strip()]
 
 
 def library_source(limit: int = 5_000_000) -> str:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tinytf.support.files import CheckpointError, shortened
 
-__all__ = ["Row", "name_faults", "some", "to_ours", "to_theirs"]
+__all__ = ["Row", "some", "to_ours", "to_theirs"]
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -55,7 +55,11 @@ def to_ours(
     with torch.device("meta"):
         empty = {name: torch.empty(p.shape) for name, p in parameters.items()}
     shapes = {name: tuple(t.shape) for name, t in to_theirs(rows, empty).items()}
-    faults = name_faults(shapes, theirs)
+    faults = []
+    if missing := [name for name in shapes if name not in theirs]:
+        faults.append(f"missing {some(missing)}")
+    if extra := [name for name in theirs if name not in shapes]:
+        faults.append(f"unexpected {some(extra)}")
     for name in [name for name in shapes if name in theirs]:
         if tuple(theirs[name].shape) != shapes[name]:
             faults.append(
@@ -71,17 +75,6 @@ def to_ours(
         heights = [parameters[name].size(0) for name in row.ours]
         ours |= zip(row.ours, row.back(theirs[row.theirs]).split(heights), strict=True)
     return ours
-
-
-def name_faults(wanted: Iterable[str], there: Iterable[str]) -> list[str]:
-    """Say in words which names are missing and which are unexpected."""
-    wanted, there = dict.fromkeys(wanted), dict.fromkeys(there)
-    faults = []
-    if missing := [name for name in wanted if name not in there]:
-        faults.append(f"missing {some(missing)}")
-    if extra := [name for name in there if name not in wanted]:
-        faults.append(f"unexpected {some(extra)}")
-    return faults
 
 
 def some(names: list[str]) -> str:
