@@ -3,10 +3,6 @@
 import hashlib
 import itertools
 import json
-import subprocess
-import sys
-import textwrap
-import time
 
 import numpy
 import pytest
@@ -148,31 +144,6 @@ def test_a_file_that_is_mapped_stays_as_it_is_when_it_is_made_anew(text, tokeniz
     text.write_text("another one")
     encode_to_file(text, tokenizer, tmp_path / "ids", None, 1)
     assert torch.equal(mapped.long(), encode_documents(tokenizer, [TEXT]))
-
-
-def test_a_kill_loses_nothing(text, tokenizer, tmp_path):
-    tokenizer.save(tmp_path / "bpe.json")
-    code = f"""
-        import time
-        from tinytf.data import token_file
-        from tinytf.text.bpe import ByteBPE
-        say = token_file._say
-        token_file._say = lambda *a: (say(*a), time.sleep(0.05))
-        token_file.encode_to_file({str(text)!r}, ByteBPE.load({str(tmp_path / "bpe.json")!r}),
-                                  {str(tmp_path / "ids")!r}, None, 1, 500)
-        """
-    (tmp_path / "script.py").write_text(textwrap.dedent(code))
-    process = subprocess.Popen([sys.executable, str(tmp_path / "script.py")])
-    out, until = tmp_path / "ids", time.monotonic() + 60
-    while not (out.exists() and out.stat().st_size > 1000) and time.monotonic() < until:
-        time.sleep(0.01)
-    process.kill()
-    process.wait()
-    moved = []
-    bar = type("Bar", (), {"update": staticmethod(moved.append)})
-    found = encode_to_file(text, tokenizer, out, None, 1, 500, bar)
-    assert moved[0] > 500
-    assert torch.equal(found.ids.long(), encode_documents(tokenizer, [TEXT]))
 
 
 def test_a_broken_file_is_refused_and_made_anew(text, tokenizer, tmp_path):

@@ -67,19 +67,6 @@ def test_every_entry_of_a_config_may_be_anything(made):
     assert faults > 20
 
 
-def test_configs_of_several_changes(made):
-    load, folder, config, data = made
-    restore(folder, config, data)
-    draw, faults = random.Random(0), 0
-    for _ in range(50):
-        changed = dict(config)
-        for _ in range(draw.randint(1, 6)):
-            changed[draw.choice(list(changed))] = draw.choice(VALUES)
-        (folder / "config.json").write_text(json.dumps(changed))
-        faults += outcome(load, folder) is not None
-    assert faults > 15
-
-
 def test_bytes_changed_cut_and_added(made):
     """In the header a change is found; in the numbers only what makes one infinite."""
     load, folder, config, data = made
