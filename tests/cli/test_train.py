@@ -153,12 +153,14 @@ def test_a_run_is_not_overwritten_and_there_must_be_one_to_resume(run, tmp_path,
 
 
 @pytest.mark.parametrize(("steps", "warmup"), [(1, 1), (5, 2), (300, 150), (3000, 200)])
-def test_the_warm_up_fits_a_short_run(steps, warmup, monkeypatch, tmp_path):
+def test_the_warm_up_fits_a_short_run_and_nothing_depends_on_timing(
+    steps, warmup, monkeypatch, tmp_path
+):
     monkeypatch.chdir(tmp_path)
     seen = []
-    monkeypatch.setattr(train, "_train", lambda _, config, *__: seen.append(config.warmup) or 0)
+    monkeypatch.setattr(train, "_train", lambda o, c, *_: seen.append((c, o.pool)) or 0)
     assert train.main(["--steps", str(steps)]) == 0
-    assert seen == [warmup]
+    assert [(c.warmup, c.attention, pool) for c, pool in seen] == [(warmup, "fused", 4)]
 
 
 def test_a_run_goes_on_by_itself_and_in_another_way(run, tmp_path, graded, monkeypatch):
