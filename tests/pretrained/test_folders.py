@@ -110,14 +110,3 @@ def test_an_index_without_a_map_is_named(sharded, text):
     (folder / INDEX).write_text(text)
     with pytest.raises(CheckpointError, match=f"{INDEX} must say in weight_map which file"):
         read_folder(folder)
-
-
-@pytest.mark.parametrize(
-    "pickle", ["pytorch_model.bin", "pytorch_model-00001-of-00002.bin", "model.bin"]
-)
-def test_without_weights_pickles_are_named_and_not_opened(tmp_path, pickle):
-    (tmp_path / "config.json").write_text("{}")
-    (tmp_path / pickle).write_text("x")
-    with pytest.raises(CheckpointError, match=r"there is no model\.safetensors in ") as caught:
-        read_folder(tmp_path)
-    assert (f"({pickle} is a pickle" in str(caught.value)) == (pickle != "model.bin")

@@ -1,12 +1,11 @@
 """Folders broken on purpose: whatever is wrong, it is a CheckpointError, and little is allocated.
 
-Configs are edited entry by entry and bytes of the files changed at random, from fixed seeds.
+Configs are edited entry by entry, from a fixed seed. Bytes are changed in tests/faults.
 """
 
 import json
 import random
 import resource
-import struct
 import sys
 
 import pytest
@@ -67,33 +66,6 @@ def test_every_entry_of_a_config_may_be_anything(made):
     assert faults > 20
 
 
-def test_bytes_changed_cut_and_added(made):
-    """In the header a change is found; in the numbers only what makes one infinite."""
-    load, folder, config, data = made
-    draw, faults = random.Random(0), 0
-    header = 8 + struct.unpack("<Q", data[:8])[0]
-    for _ in range(80):
-        broken = bytearray(data)
-        kind = draw.choice(["header", "length", "cut", "add", "swap"])
-        if kind == "header":
-            for _ in range(draw.randint(1, 4)):
-                broken[draw.randrange(8, header)] = draw.randrange(256)
-        elif kind == "length":
-            broken[:8] = struct.pack("<Q", draw.choice([0, 1, 2**63, 2**64 - 1, header, len(data)]))
-        elif kind == "cut":
-            del broken[draw.randrange(len(broken)) :]
-        elif kind == "add":
-            broken += bytes(draw.randint(1, 100))
-        else:
-            a, b = sorted(draw.sample(range(8, header), 2))
-            broken[a], broken[b] = broken[b], broken[a]
-        restore(folder, config, bytes(broken))
-        fault = outcome(load, folder)
-        faults += fault is not None
-        assert fault is None or "model.safetensors" in fault or str(folder) in fault
-    assert faults > 60
-
-
 def test_a_folder_that_asks_for_much_takes_little(made):
     """Time and memory of the refusals, whatever the sizes: the process grows by no 100 MB."""
     load, folder, config, data = made
@@ -136,14 +108,3 @@ def test_a_config_of_many_megabytes_is_not_read(made):
     (folder / "config.json").write_text(json.dumps(config | {"more": ["x"] * 1_000_000}))
     assert "config.json has 5" in (said := outcome(load, folder))
     assert said.endswith(f"bytes, at most {1 << 22} are read")
-
-
-def test_a_tensors_name_of_any_length_is_quoted_shortened(made):
-    load, folder, config, data = made
-    length = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8 : 8 + length])
-    first = next(name for name in header if name != "__metadata__")
-    header["layer." * 20_000] = header.pop(first)
-    text = json.dumps(header).encode()
-    restore(folder, config, struct.pack("<Q", len(text)) + text + data[8 + length :])
-    assert len(outcome(load, folder)) < 1500

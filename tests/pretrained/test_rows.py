@@ -26,3 +26,6 @@ def test_tensors_that_do_not_fit_are_all_named():
         to_ours(rows, {"A": torch.rand(3, 2), "C": torch.rand(1)}, parameters, "d=3")
     with pytest.raises(CheckpointError, match=r"B holds torch\.int64, not floats"):
         to_ours(rows, {"A": torch.rand(2, 3), "B": torch.arange(4)}, parameters, "d=3")
+    with pytest.raises(CheckpointError, match=r"unexpected x+…x+$") as caught:
+        to_ours([], {"x" * 100_000: torch.zeros(1)}, {}, "d=3")
+    assert len(str(caught.value)) < 500
