@@ -61,12 +61,8 @@ WITHOUT_A_FILE = {
     "course/studies/alignment.py": "in course/studies/test_recurrence.py, whose grades it gives",
     "support/interrupt.py": "in training/test_trainer.py, whose runs are interrupted",
     "support/protocols.py": "by what accepts them: it only names types",
-    "training/autotune.py": "in training/test_trainer.py: a run chooses its attention",
     "training/config.py": "in training/test_trainer.py: bad settings are refused",
     "training/optimizer.py": "in training/test_trainer.py: a step equals plain AdamW",
-    "training/precision.py": "in training/test_trainer.py: a run in each precision",
-    "training/run_file.py": "in training/test_trainer.py: runs saved, resumed, refused",
-    "training/step.py": "in training/test_trainer.py: accumulation, clipping, faults",
 }
 
 
@@ -131,4 +127,4 @@ LONG = tuple(
 def test_no_file_is_long_and_the_training_loop_reads_top_to_bottom():
     lines = {name: path.read_text(encoding="utf-8").count("\n") for name, path in FILES.items()}
     assert {name: n for name, n in lines.items() if n > 300 and not name.startswith(LONG)} == {}
-    assert lines["training/trainer.py"] < 200
+    assert lines["training/trainer.py"] < 240

@@ -91,9 +91,9 @@ def test_sizes_that_no_tensor_backs_are_refused_at_once(model_class, config, siz
     ("change", "message"),
     [
         ({"colour": 1}, "says colour=1, which this version's GPTConfig does not know; a later"),
-        ({"num_layers": 10**8}, r"num_layers=100000000 makes \d{10} tensors, the file has \d\d$"),
+        ({"num_layers": 10**8}, r"num_layers=100000000, the file has 3\d tensors$"),
         ({"num_layers": 3}, "missing decoder.layers.2"),
-        ({"d_model": 24}, r"has shape \(11, 12\), the model expects \(11, 24\)"),
+        ({"d_model": 24}, r"final_norm.bias has shape \(12,\), the model expects \(24,\)"),
         ({"num_heads": 5}, "d_model=12 is not divisible by num_heads=5"),
         ({"dropout": float("nan")}, "dropout must be a finite number, got nan"),
         ({"d_ff": 10**40}, "d_ff must be .*, got 1000000"),

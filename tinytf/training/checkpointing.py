@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,19 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from tinytf.support.files import CheckpointError, plain_words, shortened, write_atomically
-from tinytf.training.sharded import part_of
+from tinytf.support.files import (
+    CheckpointError,
+    is_file,
+    is_folder,
+    plain_words,
+    shortened,
+    write_atomically,
+)
+from tinytf.training.distributed import part_of
 
 __all__ = [
     "CheckpointError",
+    "first_of",
     "load_weights",
     "model_tensors",
     "read",
@@ -25,7 +33,6 @@ __all__ = [
 ]
 
 FORMAT = "tinytf-2"
-LARGEST_HEADER = 1 << 25  # bytes of JSON; a tokenizer of 50,000 merges takes one million
 
 
 def write(path: str | Path, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
@@ -43,15 +50,8 @@ def write(path: str | Path, tensors: Mapping[str, Tensor], header: Mapping[str, 
                 f"finite in {tensor.dtype}"
             )
     text = json.dumps(header)
-    if len(text) > LARGEST_HEADER:
-        raise CheckpointError(
-            f"{path} is not written: its header has {len(text):,} bytes, more than the "
-            f"{LARGEST_HEADER:,} that are read"
-        )
-    digest = _digest(kept, text)
-    write_atomically(
-        path, save(kept, metadata={"format": FORMAT, "header": text, "digest": digest})
-    )
+    said = {"format": FORMAT, "header": text, "digest": _digest(kept, text)}
+    write_atomically(path, save(kept, metadata=said))
 
 
 def read(path: str | Path, device: str | torch.device = "cpu") -> tuple[dict[str, Tensor], dict]:
@@ -61,69 +61,39 @@ def read(path: str | Path, device: str | torch.device = "cpu") -> tuple[dict[str
     truncated or damaged, or is not one of ours. What is allocated is no more than the file holds.
     """
     path = Path(path)
-    _check_readable(path)
+    if not is_file(path):
+        what = "it is a folder" if is_folder(path) else "no such file"
+        raise CheckpointError(f"there is no checkpoint at {path}: {what}")
     try:
         with safe_open(path, framework="pt", device="cpu") as file:
-            text, digest = _metadata(path, file.metadata() or {})
+            said = file.metadata() or {}
             # copies: a tensor that maps the file would keep Windows from replacing it
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, RuntimeError, KeyError, TypeError, AttributeError) as error:
+    except OSError as error:
+        raise CheckpointError(f"could not read {path}: {plain_words(error)}") from error
+    except (SafetensorError, AttributeError, LookupError, RuntimeError, TypeError) as error:
         raise CheckpointError(
             f"{path.name} ({path.stat().st_size} bytes) is truncated or not a safetensors file: "
             f"{error}"
         ) from error
-    if (found := _digest(tensors, text)) != digest:
-        raise CheckpointError(
-            f"{path.name} is damaged: the digest of what it holds is {found[:12]}…, "
-            f"and {digest[:12]}… was stored when it was written"
-        )
-    return {name: t.to(device) for name, t in tensors.items()}, _parsed(path, text)
-
-
-def _check_readable(path: Path) -> None:
-    """Raise CheckpointError in plain words for what is no file, or may not be read."""
-    try:
-        if not path.is_file():
-            what = "it is a folder" if path.is_dir() else "no such file"
-            raise CheckpointError(f"there is no checkpoint at {path}: {what}")
-        with path.open("rb"):
-            pass
-    except (OSError, ValueError) as error:
-        if isinstance(error, CheckpointError):
-            raise
-        words = plain_words(error) if isinstance(error, OSError) else error
-        raise CheckpointError(f"could not read {path}: {words}") from error
-
-
-def _metadata(path: Path, meta: Mapping[str, str]) -> tuple[str, str]:
-    """Take header and digest from a file's metadata, once it is seen to be one of ours."""
-    if meta.get("format") != FORMAT:
+    if said.get("format") != FORMAT:
         raise CheckpointError(
             f"{path.name} is a safetensors file, but not a tinytf checkpoint "
-            f"(format {meta.get('format')!r:.60}, expected {FORMAT!r})"
+            f"(format {said.get('format')!r:.60}, expected {FORMAT!r})"
         )
-    if missing := {"header", "digest"} - meta.keys():
+    text, stored = said.get("header", ""), said.get("digest", "")
+    if (found := _digest(tensors, text)) != stored:
         raise CheckpointError(
-            f"{path.name} is damaged: it lacks its {' and '.join(sorted(missing))}"
+            f"{path.name} is damaged: the digest of what it holds is {found[:12]}…, "
+            f"and {stored[:12]}… was stored when it was written"
         )
-    if len(meta["header"]) > LARGEST_HEADER:
-        raise CheckpointError(
-            f"{path.name} has a header of {len(meta['header']):,} bytes, more than the "
-            f"{LARGEST_HEADER:,} that are read"
-        )
-    return meta["header"], meta["digest"]
-
-
-def _parsed(path: Path, text: str) -> dict[str, Any]:
     try:
         header = json.loads(text)
+        if not isinstance(header, dict):
+            raise ValueError(f"expected named entries, got {header!r:.60}")
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"the header of {path.name} is not JSON: {error}") from error
-    if not isinstance(header, dict):
-        raise CheckpointError(
-            f"the header of {path.name} is a {type(header).__name__}, expected named entries"
-        )
-    return header
+        raise CheckpointError(f"the header of {path.name} can't be read: {error}") from error
+    return {name: t.to(device) for name, t in tensors.items()}, header
 
 
 def _digest(tensors: Mapping[str, Tensor], header: str) -> str:
@@ -160,10 +130,11 @@ def model_tensors(model: nn.Module) -> dict[str, Tensor]:
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Copy tensors into a model's parameters; all must be there, and fit, before any is copied.
 
-    Raises CheckpointError that names the tensors missing, unexpected or of another shape or kind.
+    Floats of any precision fit floats. Raises CheckpointError that names the tensors missing,
+    unexpected or of another shape or kind.
     """
-    if faults := weight_faults(model, tensors):
-        raise CheckpointError("the weights do not fit the model: " + "; ".join(faults))
+    if faults := list(weight_faults(model, tensors)):
+        raise CheckpointError("the weights do not fit the model: " + first_of(faults))
     with torch.no_grad():
         for name, own in model_tensors(model).items():
             own.copy_(part_of(tensors[name], own))
@@ -171,31 +142,20 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 
 def weight_faults(
     model: nn.Module, tensors: Mapping[str, Tensor], same_dtype: bool = False
-) -> list[str]:
-    """Say what keeps tensors from being copied into a model; an empty list if nothing does.
-
-    Floats of any precision may be copied into floats, unless `same_dtype` asks for the very same.
-    """
+) -> Iterator[str]:
+    """Say what keeps tensors from being copied into a model."""
     own = model_tensors(model)
-    faults = []
-    if missing := sorted(own.keys() - tensors.keys()):
-        faults.append(f"missing {', '.join(missing[:5])}" + _more(missing))
-    if extra := sorted(tensors.keys() - own.keys()):
-        faults.append(f"unexpected {', '.join(map(shortened, extra[:5]))}" + _more(extra))
+    yield from (f"missing {name}" for name in sorted(own.keys() - tensors.keys()))
+    yield from (f"unexpected {shortened(name)}" for name in sorted(tensors.keys() - own.keys()))
     for name in sorted(own.keys() & tensors.keys()):
-        if own[name].shape != tensors[name].shape:
-            faults.append(
-                f"{name} has shape {tuple(tensors[name].shape)}, "
-                f"the model expects {tuple(own[name].shape)}"
-            )
-        elif own[name].dtype != tensors[name].dtype and (
-            same_dtype or not (own[name].is_floating_point() and tensors[name].is_floating_point())
-        ):
-            faults.append(
-                f"{name} is of {tensors[name].dtype}, the model expects {own[name].dtype}"
-            )
-    return faults
+        mine, theirs = own[name], tensors[name]
+        floats = mine.is_floating_point() and theirs.is_floating_point() and not same_dtype
+        if mine.shape != theirs.shape:
+            yield (f"{name} has shape {tuple(theirs.shape)}, the model expects {tuple(mine.shape)}")
+        elif mine.dtype != theirs.dtype and not floats:
+            yield f"{name} is of {theirs.dtype}, the model expects {mine.dtype}"
 
 
-def _more(names: list[str]) -> str:
-    return f" and {len(names) - 5} more" if len(names) > 5 else ""
+def first_of(faults: Sequence[str]) -> str:
+    """Say the first five of what is wrong, and how many more there are."""
+    return "; ".join(faults[:5]) + (f"; and {len(faults) - 5} more" if len(faults) > 5 else "")

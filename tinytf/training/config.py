@@ -13,9 +13,9 @@ __all__ = ["TrainingConfig"]
 class TrainingConfig:
     """How to train; with precision="auto", the defaults are the shipped translator's recipe.
 
-    With attention="auto", on a CPU, both are timed on the first batch if it is short: in sentences
-    of some twenty tokens the fused kernel has little to save, and on several threads it can take
-    twice as long. Layers with an attention of their own keep it.
+    attention="auto" is "explicit" on several threads of a CPU if the first batch is short: in
+    sentences of some twenty tokens the fused kernel has little to save, and can take twice as long
+    there. Layers with an attention of their own keep it.
     """
 
     steps: int = 3000

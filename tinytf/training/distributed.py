@@ -2,14 +2,16 @@
 
 PyTorch adds the gradients up; what is here makes the sum that of the whole batch to rounding, also
 where the shares are uneven. Under DistributedDataParallel (DDP, Li et al. 2020) each process has
-the whole model, under `fully_shard` (FSDP2) a part of it (`sharded`). Started by `torchrun
---nproc-per-node N -m tinytf pretrain …` (or `train`), on one machine or on several.
+the whole model. Under `fully_shard` (FSDP2) it has an N-th of every weight, gradient and moment,
+and fetches a layer's weights when they are needed (Rajbhandari et al. 2020, section 5.3, stage 3,
+and Zhao et al. 2023); a sharded tensor is a `DTensor`, whose shape is the whole one's. Started by
+`torchrun --nproc-per-node N -m tinytf pretrain …` (or `train`), on one machine or on several.
 """
 
 import copy
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,9 +20,12 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from tinytf.training.sharded import shard
+from tinytf.support.compiled import is_compiled
+from tinytf.training.recompute import stacked_layers
 
-__all__ = ["Team", "TeamError", "team"]
+__all__ = ["Team", "TeamError", "gathered", "part_of", "shard", "team", "whole"]
+
+# What shards is imported where it is needed: it takes half a second, and most runs are of one.
 
 Rows = TypeVar("Rows", bound=NamedTuple)
 Objective = Callable[..., tuple[Tensor, int]]
@@ -172,3 +177,59 @@ def team(device: torch.device) -> Iterator[tuple[Team, torch.device]]:
 def _is_networks(error: RuntimeError) -> bool:
     said = str(error).lower()
     return isinstance(error, dist.DistError) or "gloo" in said or "nccl" in said
+
+
+def shard(bound: nn.Module, model: nn.Module) -> None:
+    """Shard a model in place over all processes, layer by layer; `bound` is what is called.
+
+    The first process's weights become everybody's. What is in no layer, the embeddings, goes with
+    `bound`. Raises ValueError for a compiled model, and for one without a stack of layers.
+    """
+    if is_compiled(model):
+        raise ValueError("a compiled model can't be sharded: leave it plain, or take ddp")
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    layers = stacked_layers(model)
+    with torch.no_grad():
+        for tensor in model.state_dict().values():
+            dist.broadcast(tensor, 0)
+    device = next(model.parameters()).device
+    mesh = init_device_mesh(device.type, (dist.get_world_size(),))
+    for layer in layers:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(bound, mesh=mesh)
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """Return the whole of a sharded tensor; every process must ask. Any other one is returned."""
+    return tensor.detach().full_tensor() if _is_sharded(tensor) else tensor
+
+
+def part_of(tensor: Tensor, like: Tensor) -> Tensor:
+    """Shard a whole tensor as `like` is, where that is sharded; each process cuts out its own."""
+    if not _is_sharded(like) or tensor.shape != like.shape:
+        return tensor
+    from torch.distributed.tensor import distribute_tensor
+
+    tensor = tensor.detach().to(like.device)
+    return distribute_tensor(tensor, like.device_mesh, like.placements, src_data_rank=None)
+
+
+def gathered(tensors: Mapping[str, Tensor], keep: bool) -> dict[str, Tensor]:
+    """Make every tensor whole, one after the other; every process must call it.
+
+    Those that do not `keep` them are left with none. Sharded ones come to the CPU, since all of
+    them may be more than a GPU holds.
+    """
+    kept = {}
+    for name, tensor in tensors.items():
+        full = whole(tensor)
+        if keep:
+            kept[name] = full.cpu() if _is_sharded(tensor) else full
+    return kept
+
+
+def _is_sharded(tensor: Tensor) -> bool:
+    """Say whether a tensor is a `DTensor`, without importing the class."""
+    return hasattr(tensor, "full_tensor")

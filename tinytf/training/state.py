@@ -1,27 +1,41 @@
 """What a training loop needs to go on: weights, the optimiser's moments, step and random state."""
 
-import math
+import copy
+import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from tinytf.support.files import shortened
+from tinytf.support.files import CheckpointError, shortened
 from tinytf.support.randomness import random_state, set_random_state
 from tinytf.training.checkpointing import (
-    CheckpointError,
+    first_of,
     load_weights,
     model_tensors,
     read,
     weight_faults,
     write,
 )
-from tinytf.training.sharded import gathered, part_of
+from tinytf.training.config import TrainingConfig
+from tinytf.training.distributed import gathered, part_of
+from tinytf.training.model_files import read_config
 
-__all__ = ["TrainingState", "check_state", "load_training_state", "save_training_state"]
+__all__ = [
+    "load_training_state",
+    "put_training_state",
+    "resumed_settings",
+    "save_training_state",
+]
+
+# Settings that a resumed run may change: the steps are the same, but for precision's rounding. In a
+# file weights and moments are float32 in either precision.
+FREE = {"parallel", "recompute", "precision"}
+ROW = ("step", "loss", "lr", "grad_norm", "seconds")  # of the history
 
 # What torch's optimisers never make negative: they take its root, or divide by it, or count by it.
 NOT_NEGATIVE = {
@@ -38,7 +52,7 @@ def save_training_state(
     random: Mapping[str, Tensor] | None = None,
     writes: bool = True,
 ) -> None:
-    """Write a model, its optimiser and the step to one file, for a training loop of your own.
+    """Write a model, its optimiser and the step to one file: a Trainer's, or your own loop's.
 
     `header` is anything else that JSON can hold. The random state that dropout draws from goes with
     them (default: torch's own, as it is now). The optimiser's settings, such as its rate, are
@@ -47,22 +61,17 @@ def save_training_state(
     """
     named = model_tensors(model)
     tensors = {f"model/{name}": tensor for name, tensor in named.items()}
-    without = []
     for name, parameter in named.items():
-        state = optimizer.state.get(parameter, {})
-        if not state:
-            without.append(name)
-        for key, value in state.items():
+        for key, value in optimizer.state.get(parameter, {}).items():
             if value is not None:
-                tensors[f"optimizer/{name}/{key}"] = torch.as_tensor(value)
-    if random is None:
-        random = random_state(_device(model))
+                tensors[f"optimizer/{name}/{key}"] = value
+    random = random_state(_device(model)) if random is None else random
     tensors |= {f"random/{kind}": state for kind, state in random.items()}
     tensors = gathered(tensors, keep=writes)
-    if not writes:
-        return
-    own = {"kind": "training", "step": step, "without_moments": without}
-    write(path, tensors, own | dict(header or {}))
+    if writes:
+        without = [name for name, p in named.items() if not optimizer.state.get(p)]
+        own = {"kind": "training", "step": step, "without_moments": without}
+        write(path, tensors, own | dict(header or {}))
 
 
 def load_training_state(
@@ -81,180 +90,164 @@ def load_training_state(
             f"{Path(path).name} holds kind {header.get('kind')!r:.60} at step {step!r:.60}, "
             "not the state of a training"
         )
-    state = check_state(path, tensors, header, model, optimizer)
-    state.put_into(model, optimizer)
-    set_random_state(state.random, _device(model))
+    random = put_training_state(Path(path).name, tensors, header, model, optimizer)
+    set_random_state(random, _device(model))
     return header
 
 
-class TrainingState(NamedTuple):
-    """What is in a file, seen to fit a model and its optimiser."""
-
-    weights: dict[str, Tensor]
-    moments: dict[str, dict[str, Any]]  # by parameter
-    random: dict[str, Tensor]
-
-    def put_into(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        """Change weights and moments; the random state is the caller's to set."""
-        load_weights(model, self.weights)
-        optimizer.state.clear()
-        for name, parameter in model_tensors(model).items():
-            if name in self.moments:
-                optimizer.state[parameter] = {
-                    key: part_of(value, parameter) if isinstance(value, Tensor) else value
-                    for key, value in self.moments[name].items()
-                }
-
-
-def check_state(
-    path: str | Path,
+def put_training_state(
+    where: str,
     tensors: Mapping[str, Tensor],
     header: Mapping[str, Any],
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    steps: float = math.inf,
-) -> TrainingState:
-    """Take a file's tensors apart and see that each fits, before anything is changed.
+) -> dict[str, Tensor]:
+    """Put what was read into a model and its optimiser, once all fits; return the random state.
 
     Moments are compared with those that the optimiser would make: its kernels trust their sizes.
-    Numbers must be such as a training can make: finite, mean squares of at least 0, and no more
-    than `steps` steps. Raises CheckpointError naming file, entry and the two values.
+    Numbers must be such as a training can make: finite, and mean squares of at least 0. Raises
+    CheckpointError naming the file `where`, the entry and the two values.
     """
-    parts: dict[str, dict[str, Tensor]] = {"model": {}, "optimizer": {}, "random": {}}
-    faults = []
-    for name, tensor in tensors.items():
-        part, _, rest = name.partition("/")
-        if part in parts:
-            parts[part][rest] = tensor
-        else:
-            faults.append(f"unexpected {shortened(name)}")
-    faults += weight_faults(model, parts["model"], same_dtype=True)
-    without = header.get("without_moments", [])
-    if not (isinstance(without, list) and all(isinstance(name, str) for name in without)):
-        faults.append("without_moments is not a list of names")
-        without = []
-    moments, wrong = _moments(model, optimizer, parts["optimizer"], set(without))
-    faults += wrong + _random_faults(parts["random"], _device(model))
-    faults += [fault for name, tensor in tensors.items() for fault in _bad_number(name, tensor)]
-    faults += _step_faults(parts["optimizer"], steps)
-    if faults:
-        more = f"; and {len(faults) - 5} more" if len(faults) > 5 else ""
-        raise CheckpointError(
-            f"{Path(path).name} does not fit this run: " + "; ".join(faults[:5]) + more
-        )
-    return TrainingState(parts["model"], moments, parts["random"])
-
-
-def _moments(
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    saved: Mapping[str, Tensor],
-    without: set[str],
-) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Sort an optimiser's tensors by parameter, and say what is not as a fresh one makes them."""
-    fresh = _fresh_moments(optimizer)
-    moments: dict[str, dict[str, Any]] = {}
-    expected, faults = set(), []
+    kept, without = _kept_by(optimizer), header.get("without_moments", [])
+    left = dict(tensors)
+    weights = {name[6:]: left.pop(name) for name in tensors if name.startswith("model/")}
+    random = {k: left.pop(f"random/{k}") for k in ("cpu", "cuda", "mps") if f"random/{k}" in left}
+    faults = [*weight_faults(model, weights, same_dtype=True)]
+    moments: dict[Tensor, dict[str, Tensor]] = {}
     for name, parameter in model_tensors(model).items():
-        if parameter not in fresh or name in without:
+        if parameter not in kept or (isinstance(without, list) and name in without):
             continue
-        moments[name] = {}
-        for key, value in fresh[parameter].items():
-            entry, like = f"{name}/{key}", torch.as_tensor(value)
-            expected.add(entry)
-            if entry not in saved:
-                faults.append(f"missing optimizer/{entry}")
-            elif (found := _kind(saved[entry])) != (wanted := _kind(like)):
-                faults.append(f"optimizer/{entry} is {found}, expected {wanted}")
+        moments[parameter] = {}
+        for key, like in kept[parameter].items():
+            entry = f"optimizer/{name}/{key}"
+            if (tensor := left.pop(entry, None)) is None:
+                faults.append(f"missing {entry}")
+            elif (found := _kind(tensor)) != (wanted := _kind(like)):
+                faults.append(f"{entry} is {found}, expected {wanted}")
             else:
-                place = parameter.device if like.device.type == "meta" else like.device
-                held = saved[entry].to(place)
-                moments[name][key] = held if isinstance(value, Tensor) else held.item()
-    faults += [
-        f"unexpected optimizer/{shortened(entry)}" for entry in sorted(saved.keys() - expected)
-    ]
-    return moments, faults
+                moments[parameter][key] = part_of(tensor, parameter)
+    faults += [f"unexpected {shortened(name)}" for name in sorted(left)]
+    faults += [*_bad_numbers(tensors), *_bad_random_states(random, _device(model))]
+    if faults:
+        raise CheckpointError(f"{where} does not fit this run: {first_of(faults)}")
+    load_weights(model, weights)
+    every = (parameter for group in optimizer.param_groups for parameter in group["params"])
+    state = {i: moments[parameter] for i, parameter in enumerate(every) if parameter in moments}
+    optimizer.load_state_dict(optimizer.state_dict() | {"state": state})
+    return random
 
 
-def _bad_number(name: str, tensor: Tensor) -> Iterator[str]:
-    """Say of a weight or a moment, in a list of one, which number no training makes."""
-    if not tensor.is_floating_point():
-        return
-    good, expected = tensor.isfinite(), "a finite number"
-    if name.startswith("optimizer/") and good.all() and name.rpartition("/")[2] in NOT_NEGATIVE:
-        good, expected = tensor >= 0, "at least 0"
-    if not good.all():
-        place = (~good).nonzero()[0].tolist()
-        value = tensor[tuple(place)].item()
-        yield f"{shortened(name)}{place or ''} is {value}, expected {expected}"
+def resumed_settings(
+    header: Mapping[str, Any], model: Any, config: TrainingConfig, chosen: Sequence[str]
+) -> TrainingConfig:
+    """Give the settings that a run goes on with: its own, and those `chosen` when it began.
+
+    Raises CheckpointError for a file's header that is no training run's, or that has other settings
+    or another model's sizes.
+    """
+    if header.get("kind") != "training":
+        kind = shortened(repr(header.get("kind")))
+        raise CheckpointError(f"it holds {kind}, not a training run")
+    # older files do not say all: what they lack has its default
+    sizes = read_config(type(model), header.get("model"))
+    settings = read_config(TrainingConfig, header.get("training"))
+    began = {name: getattr(settings, name) for name in chosen}
+    config = replace(config, **{name: value for name, value in began.items() if value != "auto"})
+    saved, mine = (
+        json.loads(json.dumps(asdict(one) | asdict(other)))
+        for one, other in ((sizes, settings), (model, config))
+    )
+    if differ := [key for key in mine if mine[key] != saved[key] and key not in FREE]:
+        theirs, ours = (
+            ", ".join(f"{key}={shortened(str(said[key]))}" for key in differ)
+            for said in (saved, mine)
+        )
+        raise CheckpointError(
+            f"it was trained with {theirs}, but this run has {ours}: "
+            "a resumed run keeps its model and its settings"
+        )
+    _check_progress(header, config.steps)
+    return config
 
 
-def _step_faults(moments: Mapping[str, Tensor], steps: float) -> Iterator[str]:
-    """Say which of the optimiser's counts of steps are no counts, or too high."""
-    for name, tensor in moments.items():
-        if name.rpartition("/")[2] != "step" or tensor.numel() != 1:
-            continue
-        value = tensor.item()
-        if math.isfinite(value) and value != int(value):
-            yield f"optimizer/{shortened(name)} is {value}, expected a whole number"
-        elif steps < value < math.inf:
-            yield f"optimizer/{name} is {value}, expected at most {steps}, the steps of the run"
+def _check_progress(header: Mapping[str, Any], steps: int) -> None:
+    """Raise CheckpointError for a step, seconds, history or unlogged loss that no run has."""
+
+    def numbers(*values: Any) -> bool:
+        return all(type(value) in (int, float) and abs(value) < 1 << 63 for value in values)
+
+    def is_row(row: Any) -> bool:
+        named = isinstance(row, dict) and row.keys() == set(ROW)
+        return named and numbers(*row.values()) and type(row["step"]) is int
+
+    step, seconds, history, unlogged = (
+        header.get(name) for name in ("step", "seconds", "history", "unlogged")
+    )
+    pair = isinstance(unlogged, list) and len(unlogged) == 2 and numbers(*unlogged)
+    rows = isinstance(history, list) and all(map(is_row, history))
+    for name, right, expected in (
+        ("step", type(step) is int and 0 <= step <= steps, f"an integer in 0..{steps}"),
+        ("seconds", numbers(seconds) and seconds >= 0, "a number of at least 0"),
+        ("history", rows, f"rows of numbers for {', '.join(ROW)}"),
+        ("unlogged", pair and type(unlogged[1]) is int, "a loss and a number of tokens"),
+    ):
+        if not right:
+            said = shortened(repr(header.get(name)))
+            raise CheckpointError(
+                f"it is not a run of a Trainer: {name} is {said}, expected {expected}"
+            )
+
+
+def _kept_by(optimizer: torch.optim.Optimizer) -> dict[Tensor, dict[str, Tensor]]:
+    """Give what an optimiser keeps of each parameter, or will once it has taken a step.
+
+    For the latter a copy of it takes a step on torch's meta device, where tensors have shapes and
+    dtypes, but no values.
+    """
+    twin = copy.copy(optimizer)
+    twin.state, twin.param_groups, shadows = defaultdict(dict), [], {}
+    for group in optimizer.param_groups:
+        fresh = [p for p in group["params"] if not optimizer.state.get(p)]
+        # a sharded parameter's shape is the whole one's
+        made = {p: torch.empty(p.shape, dtype=p.dtype, device="meta") for p in fresh}
+        for shadow in made.values():
+            shadow.grad = torch.empty_like(shadow)
+        plainly = {key: False for key in ("fused", "foreach", "capturable") if key in group}
+        twin.param_groups.append(group | plainly | {"params": [*made.values()]})
+        shadows |= made
+    twin.step()
+    every = (p for group in optimizer.param_groups for p in group["params"])
+    states = {p: optimizer.state.get(p) or twin.state[shadows[p]] for p in every}
+    return {p: {k: t for k, t in state.items() if t is not None} for p, state in states.items()}
 
 
 def _kind(tensor: Tensor) -> str:
     return f"{tensor.dtype} of shape {tuple(tensor.shape)}"
 
 
-def _fresh_moments(optimizer: torch.optim.Optimizer) -> dict[Tensor, dict[str, Any]]:
-    """Give what the optimiser keeps of each parameter after a step, as shapes and dtypes alone.
-
-    A twin takes the step on torch's meta device, where tensors have no values.
-    """
-    twin = object.__new__(type(optimizer))
-    twin.__dict__.update(optimizer.__dict__)
-    twin._optimizer_step_pre_hooks, twin._optimizer_step_post_hooks = {}, {}
-    twin.state, twin.param_groups, pairs = defaultdict(dict), [], []
-    for group in optimizer.param_groups:
-        shadows = [  # of a sharded parameter's whole shape
-            torch.empty(p.shape, dtype=p.dtype, device="meta").requires_grad_()
-            for p in group["params"]
-        ]
-        for shadow in shadows:
-            shadow.grad = torch.empty_like(shadow)
-        plainly = {key: False for key in ("fused", "foreach", "capturable") if key in group}
-        twin.param_groups.append(group | plainly | {"params": shadows})
-        pairs += zip(group["params"], shadows, strict=True)
-    if isinstance(optimizer, torch.optim.Adagrad):  # whose torch 2.11 keeps them from the start
-        for parameter, shadow in pairs:
-            for key, value in optimizer.state.get(parameter, {}).items():
-                twin.state[shadow][key] = value.clone() if key == "step" else shadow.detach()
-    type(optimizer).step(twin)
-    fresh = {}
-    for parameter, shadow in pairs:
-        state = {key: value for key, value in twin.state[shadow].items() if value is not None}
-        fused = {"step": "meta"} if optimizer.defaults.get("fused") else {}
-        fresh[parameter] = {
-            key: value.to(fused[key]) if key in fused else value for key, value in state.items()
-        }
-    return fresh
-
-
-def _random_faults(states: Mapping[str, Tensor], device: torch.device) -> list[str]:
-    """Say which random states can't be set; those of other devices than this one are not tried."""
-    here = random_state(device)
-    faults = [f"missing random/{kind}" for kind in sorted({"cpu"} - states.keys())]
-    faults += [
-        f"unexpected random/{shortened(k)}" for k in sorted(states.keys() - {"cpu", "cuda", "mps"})
-    ]
-    for kind in sorted(here.keys() & states.keys()):
-        if (found := _kind(states[kind])) != (wanted := _kind(here[kind])):
-            faults.append(f"random/{kind} is {found}, expected {wanted}")
+def _bad_numbers(tensors: Mapping[str, Tensor]) -> Iterator[str]:
+    """Say which weights and moments are numbers that no training makes."""
+    for name, tensor in tensors.items():
+        if not tensor.is_floating_point():
             continue
+        good, expected = tensor.isfinite(), "a finite number"
+        if name.startswith("optimizer/") and name.rpartition("/")[2] in NOT_NEGATIVE:
+            good, expected = good & (tensor >= 0), "a finite number of at least 0"
+        if not good.all():
+            place = (~good).nonzero()[0].tolist()
+            value = tensor[tuple(place)].item()
+            yield f"{shortened(name)}{place or ''} is {value}, expected {expected}"
+
+
+def _bad_random_states(states: Mapping[str, Tensor], device: torch.device) -> Iterator[str]:
+    """Say which random states can't be set; those of other devices than this one are not tried."""
+    if "cpu" not in states:
+        yield "missing random/cpu"
+    for kind in {"cpu", device.type} & states.keys():
         try:
-            torch.Generator(device if kind != "cpu" else "cpu").set_state(states[kind])
-        except RuntimeError as error:
-            faults.append(f"random/{kind} is not a random state: {error}")
-    return faults
+            torch.Generator("cpu" if kind == "cpu" else device).set_state(states[kind])
+        except (RuntimeError, TypeError) as error:
+            yield f"random/{kind} is not a random state: {error}"
 
 
 def _device(model: nn.Module) -> torch.device:

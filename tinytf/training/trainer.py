@@ -1,8 +1,10 @@
 """Training: a loop that can be stopped at any step and resumed to the bit."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +12,19 @@ import torch
 from torch import Tensor, nn
 
 from tinytf.support.compiled import is_compiled
+from tinytf.support.files import naming
 from tinytf.support.interrupt import deferred_interrupt
 from tinytf.support.modes import training_as_found
 from tinytf.support.randomness import random_state, seeded, set_random_state
 from tinytf.text.words import PAD
-from tinytf.training.autotune import settle
-from tinytf.training.checkpointing import load_weights, model_tensors
+from tinytf.training.checkpointing import load_weights, model_tensors, read
 from tinytf.training.config import TrainingConfig
-from tinytf.training.distributed import Team
+from tinytf.training.distributed import Team, gathered, whole
 from tinytf.training.losses import Batch, TextBatch, for_compiled, sequence_loss
-from tinytf.training.mixed_precision import Bfloat16Matrices
 from tinytf.training.optimizer import adamw
-from tinytf.training.precision import InFloat32, attending
+from tinytf.training.precision import Bfloat16Matrices, InFloat32, attending, autocast, settled
 from tinytf.training.recompute import recomputing
-from tinytf.training.run_file import load_run, save_run
-from tinytf.training.sharded import gathered, whole
-from tinytf.training.step import add_up_gradients, check_finite
+from tinytf.training.state import put_training_state, resumed_settings, save_training_state
 
 __all__ = ["InFloat32", "Trainer", "TrainingConfig"]
 
@@ -60,10 +59,11 @@ class Trainer:
         if pad_id != PAD:
             raise ValueError(f"the model has pad_id={pad_id}, but batches are padded with {PAD}")
         self.model, self.batches = model, batches
+        self.config = settled(config, model, batches, self.team)
+        # the settings that were left to us: a resumed run takes those it began with
+        self.chosen = [name for name, value in asdict(config).items() if value == "auto"]
         if is_compiled(model):
             objective = for_compiled(objective)
-        # the settings that were measured: a resumed run takes those it began with
-        self.config, self.measured = settle(config, model, batches, objective, self.team)
         self.objective = self.team.wrap(model, objective, config.parallel)
         self.optimizer, self.matrices = adamw(model, config), Bfloat16Matrices(self.team)
         self.step = 0
@@ -95,24 +95,26 @@ class Trainer:
         FloatingPointError, before the weights are touched, if the loss is not finite.
         """
         until = self.config.steps if until is None else until
+        team, device = self.team, self.model.device
         started, saved = time.perf_counter() - self.seconds, time.perf_counter()
         first = self.step
-        pause = 0.0 if self.team.alone else 2.0  # torchrun passes on a signal that all have had
+        pause = 0.0 if team.alone else 2.0  # torchrun passes on a signal that all have had
         with self._set_up(), deferred_interrupt(pause) as interrupted:
             while self.step < until:
                 due = save_to and self.step > first and time.perf_counter() - saved > save_every
-                with self.team.words(self.step):
-                    stop, save = self.team.agreed(interrupted, due, self.model.device)
+                with team.words(self.step):  # all stop and save after the same step
+                    votes = [bool(interrupted), bool(due) and team.is_main]
+                    stop, save = team.total(votes, device)
                 if save:
                     self.save(save_to, **(header or {}))
                     saved = time.perf_counter()
                 if stop:
                     break
-                with self.team.words(self.step):
+                with team.words(self.step):
                     loss, tokens, norm = self._train_step()
                 self.step += 1
                 self.seconds = time.perf_counter() - started
-                self.random = random_state(self.model.device)
+                self.random = random_state(device)
                 self.unlogged = (self.unlogged[0] + loss, self.unlogged[1] + tokens)
                 if bar is not None:
                     bar.update(1)
@@ -151,31 +153,35 @@ class Trainer:
         self.unlogged = (0.0, 0)
 
     def _train_step(self) -> tuple[float, int, float]:
-        """Take one optimiser step; return the loss summed over tokens, the tokens, the norm."""
+        """Take one optimiser step; return the loss summed over tokens, the tokens, the norm.
+
+        The gradient is that of the mean over all tokens of the step's batches at once, also when
+        these are uneven.
+        """
         c, team, device = self.config, self.team, self.model.device
         step, lr = self.step + 1, self.learning_rate(self.step + 1)
         micro = [self.batches(self.step * c.accumulate + i).to(device) for i in range(c.accumulate)]
+        tokens, total = sum(batch.num_tokens for batch in micro), 0.0
         self.optimizer.zero_grad(set_to_none=True)
-        if not team.alone:
+        if not team.alone:  # a process drops other units than the next one
             torch.manual_seed((c.seed * c.steps + self.step) * team.world_size + team.rank)
         with self.matrices.in_use():
-            total, tokens = add_up_gradients(self.objective, micro, c, team)
-        check_finite("loss", total, step, lr)
+            for i, batch in enumerate(micro):
+                rows, counts = team.share(batch)
+                with team.adding_up(self.objective, now=i == len(micro) - 1):
+                    with autocast(c.precision, device):
+                        loss, _ = self.objective(rows, c.label_smoothing)
+                    # DDP and FSDP2 divide the sum of gradients by the number of processes
+                    (loss * (counts * team.world_size) / tokens).backward()
+                total += counts * loss.item()
+        (total,) = team.total([total], device)
+        _check_finite("loss", total, step, lr)
         norm = float(whole(nn.utils.clip_grad_norm_(self.model.parameters(), c.clip)))
-        check_finite("gradient's norm", norm, step, lr)
+        _check_finite("gradient's norm", norm, step, lr)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         self.optimizer.step()
         return total, tokens, norm
-
-    def save(self, path: str | Path, **header: Any) -> None:
-        """Write weights, optimiser, random state, configurations and history to one file.
-
-        In a team all must call it, and the main process writes.
-        """
-        with self.team.words(self.step):
-            save_run(self, path, header)
-        self.saved_step = self.step
 
     def weights_into(self, model: nn.Module) -> None:
         """Bring the weights as they are now, whole, to another model of the same configuration.
@@ -188,12 +194,44 @@ class Trainer:
         if self.team.is_main and model is not self.model:
             load_weights(model, weights)
 
+    def save(self, path: str | Path, **header: Any) -> None:
+        """Write weights, optimiser, random state, configurations and history to one file.
+
+        In a team all must call it, and the main process writes.
+        """
+        own = {
+            "model": asdict(self.model.config),
+            "training": asdict(self.config),
+            "seconds": self.seconds,
+            "history": self.history,
+            "unlogged": self.unlogged,
+        }
+        state = (self.model, self.optimizer, self.step, own | header, self.random)
+        with self.team.words(self.step):
+            save_training_state(path, *state, writes=self.team.is_main)
+        self.saved_step = self.step
+
     def load(self, path: str | Path) -> dict[str, Any]:
         """Take up a run where `save` left it, and return the file's header.
 
         Raises CheckpointError if the file is not a training checkpoint, or is one of another model
         or of other settings; the trainer is then as it was.
         """
-        header = load_run(self, path)
-        self.saved_step = self.step
+        tensors, header = read(path)
+        name = Path(path).name
+        with naming(name):
+            config = resumed_settings(header, self.model.config, self.config, self.chosen)
+        random = put_training_state(name, tensors, header, self.model, self.optimizer)
+        self.config, self.random = config, self.random | random
+        self.step = self.saved_step = header["step"]
+        self.seconds, self.history = header["seconds"], header["history"]
+        self.unlogged = tuple(header["unlogged"])
         return header
+
+
+def _check_finite(what: str, value: float, step: int, lr: float) -> None:
+    if not math.isfinite(value):
+        raise FloatingPointError(
+            f"the {what} is {value} at step {step}, with a learning rate of {lr:.2g}: the weights "
+            "are as they were before it; try a lower rate or a longer warm-up"
+        )

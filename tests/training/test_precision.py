@@ -12,8 +12,7 @@ from tinytf.support.randomness import seeded
 from tinytf.training import checkpointing
 from tinytf.training.distributed import Team
 from tinytf.training.losses import TextBatch, next_token_loss, sequence_loss
-from tinytf.training.mixed_precision import Bfloat16Matrices
-from tinytf.training.precision import autocast
+from tinytf.training.precision import Bfloat16Matrices, autocast
 from tinytf.training.trainer import Trainer, TrainingConfig
 
 SIZES = {"vocab_size": 40, "d_model": 24, "num_heads": 3, "num_layers": 2, "max_len": 12}
