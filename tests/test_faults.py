@@ -29,8 +29,8 @@ def assert_nothing_is_lost(cases):
 
 @no_gpu
 def test_broken_files_are_refused_or_mean_what_they_say(tmp_path):
-    cases = list(try_files(tmp_path, seed=7, count=124, until=time.monotonic() + 600))
-    assert len(cases) == 124
+    cases = list(try_files(tmp_path, seed=7, count=84, until=time.monotonic() + 600))
+    assert len(cases) == 84
     assert_nothing_is_lost(cases)
     assert {case.outcome for case in cases} >= {"clear error", "unharmed"}
 
@@ -86,8 +86,8 @@ def test_a_crash_a_raw_error_and_a_loss_are_told_apart(tmp_path, monkeypatch):
     wrong = [specimens.Specimen(name, "model", ("file",), load(name)) for name in ends]
     monkeypatch.setattr("faults.files.make", make)
     monkeypatch.setattr("faults.files.specimens", lambda: wrong)
-    cases = list(try_files(tmp_path, seed=0, count=6, until=time.monotonic() + 60))
-    assert [case.outcome for case in cases] == ["crash", "raw error", "lost"] * 2
+    cases = list(try_files(tmp_path, seed=0, count=3, until=time.monotonic() + 60))
+    assert [case.outcome for case in cases] == ["crash", "raw error", "lost"]
 
 
 def test_the_table_adds_up():

@@ -11,6 +11,7 @@ that a file may have (another word, another weight in a folder without a digest)
 """
 
 import argparse
+import itertools
 import sys
 import tempfile
 import time
@@ -21,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from .files import try_files
 from .nodes import try_nodes
 from .processes import try_processes
-from .report import BAD, Case, table
+from .report import BAD, table
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -37,31 +38,23 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--nodes", type=int, default=0, help="jobs of two nodes, and nothing else")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
-    begun = time.monotonic()
-    found: list[Case] = []
+    begun, found = time.monotonic(), []
+    middle, until = (begun + share * options.minutes for share in (30, 60))  # half for each
+    files, processes = (0, 0) if options.nodes else (options.files, options.processes)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if options.nodes:
-            options.files = options.processes = 0
-        for case in try_nodes(folder / "nodes", options.seed, options.nodes):
-            _note(case, found)
-        # half of the time for each; what the first leaves is the second's
-        middle = begun + 30 * options.minutes
-        until = begun + 60 * options.minutes
-        for case in try_files(folder / "files", options.seed, options.files, middle):
-            _note(case, found)
-        for case in try_processes(folder / "runs", options.seed, options.processes, until):
-            _note(case, found)
+        for case in itertools.chain(
+            try_nodes(folder / "nodes", options.seed, options.nodes),
+            try_files(folder / "files", options.seed, files, middle),
+            try_processes(folder / "runs", options.seed, processes, until),
+        ):
+            found.append(case)
+            if case.outcome in BAD:
+                print(f"{case.outcome}: {case.kind} of {case.what}: {case.words}", flush=True)
     print(table(found))
     taken = (time.monotonic() - begun) / 60
     print(f"{len(found)} faults in {taken:.1f} minutes, seed {options.seed}")
     return 1 if any(case.outcome in BAD for case in found) else 0
-
-
-def _note(case: Case, found: list[Case]) -> None:
-    found.append(case)
-    if case.outcome in BAD:
-        print(f"{case.outcome}: {case.kind} of {case.what}: {case.words}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Ways to break a file: bytes cut and flipped, headers, tensors, tokenizers and folders edited."""
+"""Ways to break a file: bytes damaged, JSON and tensors edited, files of a folder swapped."""
 
 import json
 import random
@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import save
+from safetensors.torch import load_file, save
 
 from tinytf.training import checkpointing
 
@@ -24,40 +24,30 @@ DTYPES = [torch.float16, torch.float32, torch.float64, torch.bfloat16, torch.int
           torch.bool]  # fmt: skip
 
 
-def truncate(draw: random.Random, specimen: Specimen, folder: Path) -> None:
-    """Cut a file off."""
-    path = folder / draw.choice(specimen.files)
-    data = path.read_bytes()
-    path.write_bytes(data[: draw.randrange(len(data))])
-
-
-def flip(draw: random.Random, specimen: Specimen, folder: Path) -> None:
-    """Flip one to three bits, every second time near the beginning."""
+def damage(draw: random.Random, specimen: Specimen, folder: Path) -> None:
+    """Cut a file off, flip one to three bits, or put noise, zeros or its own bytes in a place."""
     path = folder / draw.choice(specimen.files)
     data = bytearray(path.read_bytes())
-    reach = len(data) if draw.random() < 0.5 else min(len(data), 3000)
-    for place in draw.sample(range(reach), draw.randint(1, 3)):
-        data[place] ^= 1 << draw.randrange(8)
-    path.write_bytes(data)
-
-
-def overwrite(draw: random.Random, specimen: Specimen, folder: Path) -> None:
-    """Put a stretch of noise, of zeros, or of another part of the file in a place."""
-    path = folder / draw.choice(specimen.files)
-    data = bytearray(path.read_bytes())
-    length = draw.randint(1, min(512, len(data)))
-    start, source = (draw.randrange(len(data) - length + 1) for _ in range(2))
-    stretch = draw.choice([bytes(length), draw.randbytes(length), data[source : source + length]])
-    data[start : start + length] = stretch
+    what = draw.randrange(3)
+    if what == 0:
+        data = data[: draw.randrange(len(data))]
+    elif what == 1:
+        reach = len(data) if draw.random() < 0.5 else min(len(data), 3000)
+        for place in draw.sample(range(reach), draw.randint(1, 3)):
+            data[place] ^= 1 << draw.randrange(8)
+    else:
+        length = draw.randint(1, min(512, len(data)))
+        start, source = (draw.randrange(len(data) - length + 1) for _ in range(2))
+        noise = [bytes(length), draw.randbytes(length), data[source : source + length]]
+        data[start : start + length] = draw.choice(noise)
     path.write_bytes(data)
 
 
 def edit(draw: random.Random, value: Any) -> Any:
     """Change something somewhere in what JSON can hold."""
+    what = draw.random()
     if isinstance(value, dict) and value and draw.random() < 0.85:
-        name = draw.choice(list(value))
-        changed = dict(value)
-        what = draw.random()
+        name, changed = draw.choice(list(value)), dict(value)
         if what < 0.2:
             del changed[name]
         elif what < 0.3:
@@ -66,8 +56,7 @@ def edit(draw: random.Random, value: Any) -> Any:
             changed[name] = edit(draw, value[name])
         return changed
     if isinstance(value, list) and value and draw.random() < 0.8:
-        changed, place = list(value), draw.randrange(len(value))
-        what = draw.random()
+        place, changed = draw.randrange(len(value)), list(value)
         if what < 0.25:
             del changed[place]
         elif what < 0.5:
@@ -80,46 +69,60 @@ def edit(draw: random.Random, value: Any) -> Any:
     return draw.choice(VALUES)
 
 
-def edit_header(draw: random.Random, specimen: Specimen, folder: Path) -> None:
-    """Change entries of a header, its digest made right again; or what stands around it."""
-    path = folder / specimen.files[0]
-    tensors, header = checkpointing.read(path)
-    if draw.random() < 0.8:
-        for _ in range(draw.randint(1, 3)):
+def edit_words(draw: random.Random, specimen: Specimen, folder: Path) -> None:
+    """Change what a header, its digest made right again, or another file says in JSON or lines."""
+    path = folder / draw.choice([f for f in specimen.files if f != "model.safetensors"])
+    times = range(draw.randint(1, 3))
+    if specimen.kind in ("run", "model"):
+        tensors, header = checkpointing.read(path)
+        names = [n for n in header if n in ("merges", "special_tokens") or n.endswith("_words")]
+        if draw.random() < 0.3:
+            name = draw.choice(names)
+            header[name] = edit(draw, header[name])
+        for _ in times:
             header = edit(draw, header)
         checkpointing.write(path, tensors, header)
-        return
+    elif path.suffix == ".json":
+        content = json.loads(path.read_text(encoding="utf-8"))
+        for _ in times:
+            content = edit(draw, content)
+        path.write_text(json.dumps(content))
+    else:
+        lines = edit(draw, path.read_text(encoding="utf-8").split("\n"))
+        text = "\n".join(map(str, lines if isinstance(lines, list) else [lines]))
+        path.write_bytes(text.encode("utf-8", "surrogatepass"))
+
+
+def edit_metadata(draw: random.Random, specimen: Specimen, folder: Path) -> None:
+    """Change what stands around a header: format, digest, or the header as a text."""
+    path = folder / specimen.files[0]
     with safe_open(path, "pt") as file:
         meta = file.metadata()
     name = draw.choice(list(meta))
     wrong = ["", "[]", "{}", "null", "{", "[" * 5000, "NaN", '{"kind": 1e999}', meta[name][:-1]]
-    meta[name] = draw.choice(wrong)
-    path.write_bytes(save(tensors, meta))
+    path.write_bytes(save(checkpointing.read(path)[0], meta | {name: draw.choice(wrong)}))
 
 
 def edit_tensors(draw: random.Random, specimen: Specimen, folder: Path) -> None:
     """Give tensors other shapes, types, names and values, the file being otherwise right."""
-    ours = specimen.kind in ("run", "model")
-    path = folder / specimen.files[0 if ours else 1]
-    if ours:
-        tensors, header = checkpointing.read(path)
+    path, header = folder / specimen.files[-1], None
+    if specimen.kind == "folder":
+        tensors = {name: tensor.clone() for name, tensor in load_file(path).items()}
     else:
-        with safe_open(path, "pt") as file:
-            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-            meta = file.metadata()
+        tensors, header = checkpointing.read(path)
     for _ in range(draw.randint(1, 3)):
         name = draw.choice(sorted(tensors))
-        tensors |= {name: _other(draw, tensors[name])}
+        tensors[name] = _other(draw, tensors[name])
         what = draw.random()
         if what < 0.15:
             del tensors[name]
         elif what < 0.3:
             tensors[draw.choice(["new", f"{name}.x", f"optimizer/{name}"])] = tensors[name].clone()
-    if ours:
+    if header is None:
+        path.write_bytes(save(tensors, {"format": "pt"}))
+    else:
         finite = {n: t.nan_to_num() if t.is_floating_point() else t for n, t in tensors.items()}
         checkpointing.write(path, finite, header)
-    else:
-        path.write_bytes(save(tensors, meta))
 
 
 def _other(draw: random.Random, tensor: torch.Tensor) -> torch.Tensor:
@@ -142,66 +145,24 @@ def _other(draw: random.Random, tensor: torch.Tensor) -> torch.Tensor:
     return draw.choice(changes)().clone().contiguous()
 
 
-def edit_tokenizer(draw: random.Random, specimen: Specimen, folder: Path) -> None:
-    """Change merges, words and special tokens."""
-    path = folder / draw.choice(specimen.files)
-    if specimen.kind == "run" or specimen.kind == "model":
-        tensors, header = checkpointing.read(path)
-        names = [n for n in header if n in ("merges", "special_tokens") or n.endswith("_words")]
-        name = draw.choice(names)
-        header[name] = edit(draw, header[name])
-        checkpointing.write(path, tensors, header)
-    elif path.suffix == ".json":
-        content = json.loads(path.read_text(encoding="utf-8"))
-        for _ in range(draw.randint(1, 3)):
-            content = edit(draw, content)
-        path.write_text(json.dumps(content))
-    else:
-        lines = path.read_text(encoding="utf-8").split("\n")
-        lines = edit(draw, lines)
-        lines = lines if isinstance(lines, list) else [str(lines)]
-        text = "\n".join(str(line) for line in lines)
-        path.write_bytes(text.encode("utf-8", "surrogatepass"))
-
-
-def edit_config(draw: random.Random, specimen: Specimen, folder: Path) -> None:
-    """Change a published config."""
-    path = folder / "config.json"
-    content = json.loads(path.read_text(encoding="utf-8"))
-    for _ in range(draw.randint(1, 3)):
-        content = edit(draw, content)
-    path.write_text(json.dumps(content))
-
-
 def edit_folder(draw: random.Random, specimen: Specimen, folder: Path) -> None:
-    """Let a file be missing, empty, a folder, or another one."""
-    path = folder / draw.choice(specimen.files)
-    what = draw.randrange(5)
-    if what == 0:
-        path.unlink()
-    elif what == 1:
-        path.write_bytes(b"")
-    elif what == 2:
-        path.unlink()
+    """Let a file be missing, empty, a folder, noise, another one, or twice itself."""
+    path, other = (folder / draw.choice(specimen.files) for _ in range(2))
+    what, data = draw.randrange(5), path.read_bytes()
+    path.unlink()
+    if what == 1:
         path.mkdir()
-    elif what == 3:
-        path.write_bytes(draw.randbytes(draw.randint(1, 4000)))
-    else:
-        other = folder / draw.choice(specimen.files)
-        if other != path:
+    elif what > 1:
+        noise = draw.randbytes(draw.randint(1, 4000))
+        path.write_bytes([b"", noise, data * 2][what - 2])
+        if what == 4 and other != path:
             shutil.copy(other, path)
-        else:
-            path.write_bytes(path.read_bytes() * 2)
 
 
-ALL = ("run", "model", "folder", "tokenizer")
 BREAKAGES: dict[str, tuple[Callable, tuple[str, ...]]] = {
-    "truncate": (truncate, ALL),
-    "flip": (flip, ALL),
-    "overwrite": (overwrite, ALL),
-    "header": (edit_header, ("run", "model")),
+    "damage": (damage, ("run", "model", "folder", "tokenizer")),
+    "words": (edit_words, ("run", "model", "folder", "tokenizer")),
+    "metadata": (edit_metadata, ("run", "model")),
     "tensors": (edit_tensors, ("run", "model", "folder")),
-    "tokenizer": (edit_tokenizer, ("run", "model", "tokenizer")),
-    "config": (edit_config, ("folder",)),
-    "folder": (edit_folder, ALL),
+    "folder": (edit_folder, ("run", "model", "folder", "tokenizer")),
 }

@@ -114,44 +114,21 @@ class Job:
         return [node.returncode for node in self.nodes.values()]
 
 
-def kill_process(job: Job, draw: random.Random) -> None:
-    """A process dies, once or twice; the nodes begin it again, with the other's."""
-    for _ in range(draw.randint(1, 2)):
-        job.wait_for(draw.randrange(STEPS))
-        job.kill_processes(draw.choice("ab"))
-        time.sleep(draw.uniform(0, 8))
+FAULTS = {"process": 2, "node, back": 2, "node, for good": 1, "both nodes": 2}  # so many go on
 
 
-def kill_node_and_back(job: Job, draw: random.Random) -> None:
-    """A node dies, and comes back: the other one waits for it."""
+def act(kind: str, job: Job, draw: random.Random) -> None:
+    """Kill a process, which its node begins again, or nodes, which come back or stay away."""
     job.wait_for(draw.randrange(STEPS))
-    name = draw.choice("ab")
-    job.kill_node(name)
-    time.sleep(draw.uniform(0, 3))
-    job.start(name)
-
-
-def kill_node_for_good(job: Job, draw: random.Random) -> None:
-    """A node dies and stays away: the other one goes on alone."""
-    job.wait_for(draw.randrange(STEPS))
-    job.kill_node(draw.choice("ab"))
-
-
-def kill_both(job: Job, draw: random.Random) -> None:
-    """Both nodes die, and both come back."""
-    job.wait_for(draw.randrange(STEPS))
-    for name in "ab":
+    gone = "ab" if kind == "both nodes" else draw.choice("ab")
+    if kind == "process":
+        job.kill_processes(gone)
+        return
+    for name in gone:
         job.kill_node(name)
-    for name in "ab":
+    time.sleep(draw.uniform(0, 3))
+    for name in gone if kind != "node, for good" else "":
         job.start(name)
-
-
-FAULTS = {  # and the least number of nodes that go on
-    "process": (kill_process, 2),
-    "node, back": (kill_node_and_back, 2),
-    "node, for good": (kill_node_for_good, 1),
-    "both nodes": (kill_both, 2),
-}
 
 
 def differs(path: Path, whole: Path) -> float:
@@ -163,35 +140,26 @@ def differs(path: Path, whole: Path) -> float:
 
 def try_kind(kind: str, folder: Path, draw: random.Random, whole: Path, parallel: str) -> Case:
     """Do one fault to a job, let it end, and hold its weights against the undisturbed run's."""
-    fault, least = FAULTS[kind]
-    job = Job(folder, parallel, least)
-    fault(job, draw)
-    statuses = job.wait()
-    what = f"{parallel} {folder.name}"
+    job = Job(folder, parallel, FAULTS[kind])
+    act(kind, job, draw)
+    statuses, what = job.wait(), f"{parallel} {folder.name}"
     alive = [code for code in statuses if code != -signal.SIGKILL]
     if not job.out.exists() or any(alive) or not alive:
         return Case(kind, what, "crash", f"the nodes ended with {statuses}: {folder}")
-    step = checkpointing.read(job.out)[1]["step"]
-    gap = differs(job.out, whole)
-    if step != STEPS or not gap <= (0 if least == 2 else NEAR):
-        return Case(kind, what, "lost", f"step {step}, weights differ by {gap:.0e}")
-    return Case(kind, what, "unharmed", f"weights differ by {gap:.0e}")
-
-
-def undisturbed(folder: Path, parallel: str) -> Path:
-    """The file of a job of two nodes that nothing is done to."""
-    job = Job(folder, parallel, 2)
-    if any(statuses := job.wait()):
-        raise RuntimeError(f"the undisturbed job ended with {statuses}: see {folder}")
-    return job.out
+    step, gap = checkpointing.read(job.out)[1]["step"], differs(job.out, whole)
+    lost = step != STEPS or not gap <= (0 if FAULTS[kind] == 2 else NEAR)
+    return Case(kind, what, "lost" if lost else "unharmed", f"step {step}, differs by {gap:.0e}")
 
 
 def try_nodes(folder: Path, seed: int, count: int) -> Iterator[Case]:
     """Kill something in `count` jobs, by turns of each kind, sharded or not; yields what came."""
-    if not count:
-        return
+    whole = {}
+    for parallel in ("ddp", "fsdp") if count else ():
+        job = Job(folder / f"whole.{parallel}", parallel, 2)
+        if any(statuses := job.wait()):
+            raise RuntimeError(f"the undisturbed job ended with {statuses}: see {folder}")
+        whole[parallel] = job.out
     draw = random.Random(seed)
-    whole = {p: undisturbed(folder / f"whole.{p}", p) for p in ("ddp", "fsdp")}
     for number in range(count):
         kind, parallel = list(FAULTS)[number % len(FAULTS)], ("ddp", "fsdp")[number // 4 % 2]
         yield try_kind(kind, folder / f"job.{number}", draw, whole[parallel], parallel)

@@ -27,14 +27,14 @@ STEPS = 30
 COMMON = ["--steps", str(STEPS), "--warmup", "3", "--precision", "float32", "--device", "cpu",
           "--save-every", "0", "--batch-size", "2"]  # fmt: skip
 PATIENCE = 120  # seconds for one process
+_train_build = train.build
 
 
 class Child:
     """A forked process that runs a command, its words in a file."""
 
     def __init__(self, command: Callable[[], int], words: Path) -> None:
-        self.path, self.begun = words, time.monotonic()
-        self.pid = os.fork()
+        self.command, self.path, self.pid = command, words, os.fork()
         if self.pid == 0:
             status = 70
             try:
@@ -52,18 +52,10 @@ class Child:
                 sys.stdout.flush()
                 os._exit(status)
 
-    def send(self, number: int) -> None:
-        """Send a signal; to one that has ended it does nothing."""
-        os.kill(self.pid, number)
-
-    def wait(self) -> int:
-        """Wait for its end; returns the status, below 0 for a signal."""
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-
-    @property
-    def words(self) -> str:
-        """What it has said."""
-        return self.path.read_text(encoding="utf-8", errors="replace")
+    def wait(self) -> tuple[int, str]:
+        """Wait for its end; returns the status, below 0 for a signal, and what it has said."""
+        status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return status, self.path.read_text(encoding="utf-8", errors="replace")
 
 
 class Lab:
@@ -75,7 +67,7 @@ class Lab:
         build_translator()  # what is read once is then there in every child
         self.folder, self.text = folder, folder / "text"
         self.text.write_text(TEXT * 4)
-        train.build = partial(_original_train_build, **SIZES)
+        train.build = partial(_train_build, **SIZES)
         train.exact_match = lambda *_: 0.5  # of no sentences: the grading is not what is tried
         from tinytf_course.phrasebook import Phrasebook
 
@@ -83,49 +75,37 @@ class Lab:
         self.whole, self.seconds, self.begun = {}, {}, 0
         for name in ("train", "pretrain"):
             begun = time.monotonic()
-            child = self.start(name, folder / f"whole.{name}")
-            if child.wait() != 0:
-                raise RuntimeError(f"the unbroken run failed: {child.words}")
+            status, words = self.start(name, folder / f"whole.{name}").wait()
+            if status != 0:
+                raise RuntimeError(f"the unbroken run failed: {words}")
             self.seconds[name] = time.monotonic() - begun
             self.whole[name] = checkpointing.read(folder / f"whole.{name}")[0]
 
-    def start(self, name: str, out: Path, *options: str, before=lambda: None) -> Child:
-        """Begin a run of a command; `before` is called in the child."""
-        arguments = [*COMMON, "--out", str(out), *options]
+    def start(self, name: str, out: Path, before: Callable[[], None] = lambda: None) -> Child:
+        """Begin a run of a command, or go on with one; `before` is called in the child."""
+        arguments = [*COMMON, "--out", str(out), *(["--resume"] if out.exists() else [])]
         if name == "pretrain":
             sizes = {"vocab_size": 262, "max_len": 8} | {n: SIZES[n] for n in list(SIZES)[:3]}
             arguments += [f"--{n.replace('_', '-')}={v}" for n, v in sizes.items()]
             arguments += ["--text", str(self.text), "--evaluate-every", "10"]
         main = {"train": train.main, "pretrain": pretrain.main}[name]
-
-        def command() -> int:
-            before()
-            return main(arguments)
-
         self.begun += 1
-        return Child(command, self.folder / f"words.{self.begun}")
+        return Child(lambda: before() or main(arguments), self.folder / f"words.{self.begun}")
 
     def finish(self, name: str, out: Path) -> str:
-        """Go on to the end if there is a file, else begin anew; returns what is wrong, or ''."""
-        step = None
-        if out.exists():
-            try:
-                step = checkpointing.read(out)[1]["step"]
-            except CheckpointError as error:
-                return f"lost: the file is broken: {error}"
-        child = self.start(name, out, *(["--resume"] if out.exists() else []))
-        if (status := child.wait()) != 0:
-            return f"lost: going on from step {step} ended with {status}: {child.words[-200:]}"
-        ended = checkpointing.read(out)[0]
-        whole = self.whole[name]
+        """Go on to the end if there is a file, else begin anew; returns what is lost, or ''."""
+        try:
+            step = checkpointing.read(out)[1]["step"] if out.exists() else None
+        except CheckpointError as error:
+            return f"lost: the file is broken: {error}"
+        status, words = self.start(name, out).wait()
+        if status != 0:
+            return f"lost: going on from step {step} ended with {status}: {words[-200:]}"
+        ended, whole = checkpointing.read(out)[0], self.whole[name]
         if ended.keys() != whole.keys() or any(not torch.equal(ended[n], whole[n]) for n in whole):
             return f"lost: going on from step {step} came to another end"
-        if left := [p.name for p in out.parent.iterdir() if p != out]:
-            return f"lost: left behind: {', '.join(left)}"
-        return ""
-
-
-_original_train_build = train.build
+        left = [p.name for p in out.parent.iterdir() if p != out]
+        return f"lost: left behind: {', '.join(left)}" if left else ""
 
 
 def try_processes(folder: Path, seed: int, count: int, until: float) -> Iterator[Case]:
@@ -134,62 +114,45 @@ def try_processes(folder: Path, seed: int, count: int, until: float) -> Iterator
     for number in range(count):
         if time.monotonic() > until:
             return
-        kind = list(FAULTS)[number % len(FAULTS)]
-        name = draw.choice(["train", "pretrain"])
-        place = folder / f"run.{number}"
-        place.mkdir()
-        said = FAULTS[kind](lab, draw, name, place / "run")
-        outcome, _, words = said.partition(": ")
+        kind, name = list(FAULTS)[number % len(FAULTS)], draw.choice(["train", "pretrain"])
+        out = folder / f"run.{number}" / "run"
+        out.parent.mkdir()
+        outcome, _, words = FAULTS[kind](lab, draw, name, out).partition(": ")
         yield Case(kind, f"{name} {number}", outcome, words)
 
 
 def kill(lab: Lab, draw: random.Random, name: str, out: Path) -> str:
     """Kill -9 at any time, up to three times, before it is let go on."""
     for _ in range(draw.randint(1, 3)):
-        child = lab.start(name, out, *(["--resume"] if out.exists() else []))
+        child = lab.start(name, out)
         time.sleep(draw.uniform(0, 1.1) * lab.seconds[name])
-        child.send(signal.SIGKILL)
-        if (status := child.wait()) not in (-signal.SIGKILL, 0, 2):
-            return f"crash: ended with {status}: {child.words[-200:]}"
-        if "Traceback" in child.words:
-            return f"raw error: {child.words[-200:]}"
-    return lab.finish(name, out) or "unharmed"
-
-
-def _interrupt(lab: Lab, draw: random.Random, name: str, out: Path, times: int) -> str:
-    child = lab.start(name, out)
-    time.sleep(draw.uniform(0.1, 1.1) * lab.seconds[name])
-    number = draw.choice([signal.SIGINT, signal.SIGTERM])
-    for _ in range(times):
-        child.send(number)
-        time.sleep(draw.choice([0, 0.001, 0.02]))
-    status, words = child.wait(), child.words
-    if status == 70 or "Traceback" in words:
-        return f"raw error: {words[-200:]}"
-    if status not in (0, 130, -signal.SIGTERM):  # a SIGTERM before there is anything to save
-        return f"crash: ended with {status}: {words[-200:]}"
-    said = "add --resume to go on" in words
-    if said and not out.exists():
-        return f"lost: it promised a file: {words[-200:]}"
-    if "nothing was saved" in words and out.exists():
-        return f"lost: there is a file: {words[-200:]}"
-    if (
-        said
-        and f"step {checkpointing.read(out)[1]['step']} of" not in words
-        and (f"the first {checkpointing.read(out)[1]['step']};" not in words)
-    ):
-        return f"lost: it named another step: {words[-200:]}"
+        os.kill(child.pid, signal.SIGKILL)
+        status, words = child.wait()
+        if status not in (-signal.SIGKILL, 0, 2) or "Traceback" in words:
+            return f"crash: ended with {status}: {words[-200:]}"
     return lab.finish(name, out) or "unharmed"
 
 
 def interrupt(lab: Lab, draw: random.Random, name: str, out: Path) -> str:
-    """Ctrl-C, or termination, once."""
-    return _interrupt(lab, draw, name, out, 1)
-
-
-def interrupt_twice(lab: Lab, draw: random.Random, name: str, out: Path) -> str:
-    """Ctrl-C, or termination, twice or three times."""
-    return _interrupt(lab, draw, name, out, draw.randint(2, 3))
+    """Ctrl-C, or termination, once to three times."""
+    child = lab.start(name, out)
+    time.sleep(draw.uniform(0.1, 1.1) * lab.seconds[name])
+    number = draw.choice([signal.SIGINT, signal.SIGTERM])
+    for _ in range(draw.randint(1, 3)):
+        os.kill(child.pid, number)
+        time.sleep(draw.choice([0, 0.001, 0.02]))
+    status, words = child.wait()
+    # a SIGTERM may come before there is anything to save
+    if status not in (0, 130, -signal.SIGTERM) or "Traceback" in words:
+        return f"crash: ended with {status}: {words[-200:]}"
+    held = checkpointing.read(out)[1]["step"] if out.exists() else None
+    if "add --resume to go on" in words and (
+        held is None or (f"step {held} of" not in words and f"the first {held};" not in words)
+    ):
+        return f"lost: it promised what is not there: {words[-200:]}"
+    if "nothing was saved" in words and held is not None:
+        return f"lost: there is a file: {words[-200:]}"
+    return lab.finish(name, out) or "unharmed"
 
 
 def fill(lab: Lab, draw: random.Random, name: str, out: Path) -> str:
@@ -197,44 +160,33 @@ def fill(lab: Lab, draw: random.Random, name: str, out: Path) -> str:
     if draw.random() < 0.7:
         child = lab.start(name, out)
         time.sleep(draw.uniform(0.3, 0.9) * lab.seconds[name])
-        child.send(signal.SIGINT)
+        os.kill(child.pid, signal.SIGINT)
         child.wait()
     held = out.read_bytes() if out.exists() else None
     room = draw.randrange(os.path.getsize(lab.folder / f"whole.{name}") - 1000)
-
-    def limit() -> None:
-        # what is said is in a file too, and needs some room
-        resource.setrlimit(resource.RLIMIT_FSIZE, (max(room, 4096), resource.RLIM_INFINITY))
-
-    child = lab.start(name, out, *(["--resume"] if held else []), before=limit)
-    status, words = child.wait(), child.words
+    # what is said is in a file too, and needs some room
+    limit = (max(room, 4096), resource.RLIM_INFINITY)
+    status, words = lab.start(
+        name, out, before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    ).wait()
     finished = held is not None and status == 0  # there was no step left to save
-    if "Traceback" in words:
-        return f"raw error: {words[-300:]}"
-    if status != 2 and not finished:
-        return f"crash: ended with {status}: {words[-200:]}"
-    if status == 2 and "could not write" not in words:
-        return f"raw error: {words[-200:]}"
-    if held is not None and not finished and out.read_bytes() != held:
-        return "lost: the file that was there has changed"
-    if held is None and out.exists():
-        return "lost: there is a file though none could be written"
-    wrong = lab.finish(name, out)
-    return wrong or f"clear error: {words[-100:].strip()}".replace("\n", " ")
+    if "Traceback" in words or not (finished or (status == 2 and "could not write" in words)):
+        return f"raw error: ended with {status}: {words[-200:]}"
+    if not finished and held != (out.read_bytes() if out.exists() else None):
+        return "lost: the file that was there, or none, is another one"
+    return lab.finish(name, out) or f"clear error: {words[-100:].strip()}"
 
 
 def two_writers(lab: Lab, draw: random.Random, name: str, out: Path) -> str:
     """Two runs on one path, begun together or one a little later: one may write."""
     first = lab.start(name, out)
     time.sleep(draw.choice([0, 0, 0.005, 0.05, 0.5 * lab.seconds[name]]))
-    second = lab.start(name, out)
-    ended = sorted((child.wait(), child.words) for child in (first, second))
-    statuses = [status for status, _ in ended]
-    refused = ended[1][1]
-    if "Traceback" in ended[0][1] + refused:
+    second = Child(first.command, lab.folder / f"words.{lab.begun}.second")
+    (_, one), (status, refused) = ended = sorted(child.wait() for child in (first, second))
+    if "Traceback" in one + refused:
         return f"raw error: {refused[-200:]}"
-    if statuses != [0, 2]:
-        return f"lost: they ended with {statuses}: {refused[-200:]}"
+    if [status for status, _ in ended] != [0, 2]:
+        return f"lost: one ended with {status}: {refused[-200:]}"
     if not ("another run is writing" in refused or "exists: add --resume" in refused):
         return f"raw error: {refused[-200:]}"
     return lab.finish(name, out) or "clear error: " + refused.strip()[-100:]
@@ -243,7 +195,6 @@ def two_writers(lab: Lab, draw: random.Random, name: str, out: Path) -> str:
 FAULTS: dict[str, Callable[[Lab, random.Random, str, Path], str]] = {
     "kill": kill,
     "interrupt": interrupt,
-    "interrupt twice": interrupt_twice,
     "fill": fill,
     "two writers": two_writers,
 }
