@@ -111,9 +111,14 @@ def without_installing(folder=None, repository=None):
 
 def with_badges(title, file, repository=None):
     """A title's text that ends with the chapter's badges, or without, while there are none."""
-    parts = [part for part in title.split("\n\n") if not part.startswith("Open in: ")]
     links = badges(file, repository)
-    return "\n\n".join([*parts, f"Open in: {links}"] if links else parts)
+    plain = without_badges(title)
+    return f"{plain}\n\nOpen in: {links}" if links else plain
+
+
+def without_badges(title):
+    """A text without the paragraph of badges that `with_badges` gave it."""
+    return "\n\n".join(part for part in title.split("\n\n") if not part.startswith("Open in: "))
 
 
 def binder_link(file, repository=None):

@@ -13,18 +13,23 @@ def add(commands):
     parser.add_argument("to", type=Path, metavar="DIR", help="where to write it")
     parser.add_argument("chapters", nargs="*", type=two_digits, metavar="NN",
                         help="only these, such as 05")  # fmt: skip
+    parser.add_argument("--stills", action="store_true",
+                        help="run no chapter: panels stay as the chapters show them")  # fmt: skip
     add_folder(parser)
     return parser
 
 
 def run(options):
-    """Build the site, say how large it is. 1 if a package or every chapter is missing."""
+    """Build the site, say how large it is. 1 if a package is missing, or chapters are or fail."""
+    from tinytf_course.build import BuildError
     from tinytf_course.site import MissingPackage, build_site
 
     began = time.monotonic()
     try:
-        number, warnings = build_site(options.notebooks, options.to, options.chapters)
-    except (MissingPackage, ValueError) as error:
+        number, warnings = build_site(
+            options.notebooks, options.to, options.chapters, not options.stills, _say
+        )
+    except (MissingPackage, ValueError, BuildError) as error:
         print(error, file=sys.stderr)
         return 1
     for warning in warnings:
@@ -34,3 +39,7 @@ def run(options):
     print(f"{options.to}: {number} chapters, {size / 2**20:.0f} MB, {seconds:.0f} s; "
           f"open {options.to / 'index.html'}")  # fmt: skip
     return int(bool(warnings))
+
+
+def _say(text):
+    print(text, file=sys.stderr, flush=True)

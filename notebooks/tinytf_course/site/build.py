@@ -7,12 +7,14 @@ from pathlib import Path
 
 from tinytf_course.notebooks import readable
 from tinytf_course.readme import readme_of
-from tinytf_course.site import pages
+from tinytf_course.site import api, pages, panels
 from tinytf_course.site.assets import copy_library, require
 from tinytf_course.site.chapter import page
 from tinytf_course.site.outputs import Pictures
+from tinytf_course.site.slim import slim
 
 _FILES = Path(__file__).parent / "files"
+_PANELS = "_static/panels"
 _SETTINGS = {
     "project": "tinytf",
     "html_title": "tinytf",
@@ -21,13 +23,16 @@ _SETTINGS = {
     "html_theme": "sphinx_book_theme",
     "html_theme_options": {
         "use_download_button": False, "use_fullscreen_button": False, "show_toc_level": 2,
-        "home_page_in_toc": True, "search_bar_text": "Search the course",
+        "search_bar_text": "Search the course",
     },
     "html_context": {"default_mode": "auto"},
     "html_use_index": False,
+    "add_module_names": False,
+    "toc_object_entries_show_parents": "hide",
     "html_static_path": ["_static"],
-    "html_css_files": ["site.css"],
-    "html_js_files": ["site.js"],
+    "html_css_files": ["site.css", "icons.css"],
+    "html_js_files": ["site.js", "panels.js"],
+    "html_favicon": "_static/favicon.svg",
     "html_copy_source": False,
     "html_show_copyright": False,
     "html_show_sphinx": False,
@@ -40,27 +45,42 @@ _SETTINGS = {
 }  # fmt: skip
 
 
-def build_site(notebooks, folder, chapters=None):
+def build_site(notebooks, folder, chapters=None, moving=True, note=lambda text: None):
     """Build the site of the chapters in `notebooks` (all, or those numbers) in `folder`.
 
-    Returns the number of chapters and Sphinx's warnings, a string a line. Raises MissingPackage if
-    a package of the extra `site` is missing, ValueError if there is no chapter.
+    Where panels are `moving`, chapters that have some are run, unless `folder` has the pictures of
+    an earlier build that are still right; `note` is told which. Returns the number of chapters and
+    Sphinx's warnings, a string a line. Raises MissingPackage if a package of the extra `site` is
+    missing, ValueError if there is no chapter, BuildError if one does not run.
     """
     require("sphinx", "myst_parser", "sphinx_book_theme")
     found = list(readable(notebooks, chapters))
     if not found:
         raise ValueError(f"no such chapter in {notebooks}")
+    folder = Path(folder)
     with tempfile.TemporaryDirectory() as work:
         source = Path(work) / "source"
-        write_sources(found, source, readme_of(notebooks))
-        warnings = _sphinx(source, Path(folder), Path(work) / "doctrees")
+        moved = {}
+        for chapter in found if moving else ():
+            where = f"{_PANELS}/{chapter.chapter}"
+            moved[chapter.chapter] = panels.draw(chapter, source / where, folder / where, note)
+        write_sources(found, source, readme_of(notebooks), moved)
+        warnings = _sphinx(source, folder, Path(work) / "doctrees")
+    slim(folder)
+    (folder / "notebooks").mkdir(exist_ok=True)
+    for chapter in found:
+        shutil.copyfile(chapter.path, folder / "notebooks" / chapter.path.name)
+    (folder / ".nojekyll").touch()  # GitHub Pages otherwise drops folders that begin with _
     return len(found), warnings
 
 
-def write_sources(chapters, source, readme=None):
-    """Write the Markdown of all pages into `source`, and what they load into `_static`."""
+def write_sources(chapters, source, readme=None, moved=None):
+    """Write the Markdown of all pages into `source`, and what they load into `_static`.
+
+    `moved` is what `panels.draw` returned for each chapter whose panels move.
+    """
     static = source / "_static"
-    static.mkdir(parents=True)
+    static.mkdir(parents=True, exist_ok=True)
     for file in _FILES.iterdir():
         shutil.copyfile(file, static / file.name)
     copy_library("mathjax", static / "mathjax")
@@ -69,12 +89,17 @@ def write_sources(chapters, source, readme=None):
         "index": pages.index(chapters, text),
         "claims": pages.claims(chapters),
         "glossary": pages.glossary(chapters),
+        **api.pages(chapters),
     }
     names = {chapter.chapter: chapter.path.stem for chapter in chapters}
     for chapter in chapters:
         figures = f"_static/figures/{chapter.chapter}"
         pictures = Pictures(source / figures, figures)
-        written[chapter.path.stem] = page(chapter, pictures, names)
+        moving = {
+            cell: panels.markup(facts, f"{_PANELS}/{chapter.chapter}/{cell}")
+            for cell, facts in (moved or {}).get(chapter.chapter, {}).items()
+        }
+        written[chapter.path.stem] = page(chapter, pictures, names, moving)
     for name, markdown in written.items():
         (source / f"{name}.md").write_text(markdown, encoding="utf-8")
 
@@ -98,9 +123,4 @@ def _sphinx(source, folder, doctrees):
                      status=None, warning=warnings, freshenv=True)  # fmt: skip
         app.connect("doctree-read", drop_double_anchors)
         app.build()
-    shutil.rmtree(folder / "_sources", ignore_errors=True)
-    for name in (".buildinfo", "objects.inv", "*.map", "*-macros.html"):
-        for left in folder.rglob(name):  # of use to Sphinx and to debuggers only
-            left.unlink()
-    (folder / ".nojekyll").touch()  # GitHub Pages otherwise drops folders that begin with _
     return [line for line in warnings.getvalue().splitlines() if line.strip()]

@@ -48,6 +48,11 @@ def to_html(output, pictures):
     return f'<pre class="shown" tabindex="0">{html.escape(text)}</pre>' if text.strip() else ""
 
 
+def is_still(shown):
+    """Whether an output's HTML is the name or the picture of a panel that a kernel would move."""
+    return shown.startswith(('<p class="widget">', '<div class="figure"'))
+
+
 def _figure(output, pictures):
     address, width, height = pictures.save("".join(output["data"]["image/png"]))
     alt = output.get("metadata", {}).get("image/png", {}).get("alt", "")

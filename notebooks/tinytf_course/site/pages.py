@@ -1,17 +1,27 @@
-"""The pages beside the chapters: index, claims, glossary."""
+"""The pages beside the chapters: index, claims, glossary; those of the package are in `api`."""
 
 import html
 import re
 
 from tinytf_course.display import inline
 from tinytf_course.glossary import TERMS
-from tinytf_course.outline import CHAPTERS
+from tinytf_course.outline import CHAPTERS, in_hours
 from tinytf_course.site.chapter import raw
 from tinytf_course.site.coursemap import navigation
+from tinytf_course.site.head import front_matter
 from tinytf_course.site.terms import anchor
 
+_DESCRIPTION = (
+    "A notebook course on the Transformer and the small package that it builds: attention, "
+    "encoder, decoder, GPT, BERT and Llama, with every testable sentence measured."
+)
 # README's pictures and badges; the index has the explorer itself.
-_PICTURE = re.compile(r"\[!\[[^\]]*\]\([^)]*\)\]\([^)]*\)|!\[[^\]]*\]\([^)]*\)|<img\b[^>]*>")
+_PICTURE = re.compile(
+    r"<!--.*?-->|\[!\[[^\]]*\]\([^)]*\)\]\([^)]*\)|!\[[^\]]*\]\([^)]*\)|<img\b[^>]*>", re.S
+)
+
+
+LIVE = '<div id="live-model"></div>'  # of the first page: where a model may stand that runs in it
 
 
 def index(chapters, readme):
@@ -20,41 +30,61 @@ def index(chapters, readme):
     cards = "".join(_card(notebook, known[notebook.chapter]) for notebook in chapters
                     if notebook.chapter in known)  # fmt: skip
     pages = {notebook.chapter: notebook.path.stem for notebook in chapters}
-    names = "\n".join(["", *pages.values(), "claims", "glossary"])
+    opening, *others = _paragraphs(readme)
+    lead, *others = others or [""]
+    names = "\n".join(["", *pages.values(), "claims", "glossary", "api"])
     return "\n\n".join(
         [
-            _PICTURE.sub("", readme.split("\n## ")[0]).strip() or "# tinytf",
+            front_matter("tinytf", _DESCRIPTION, **{"html_theme.sidebar_secondary.remove": True}),
+            opening,
+            f'<div class="lead">\n\n{lead}\n\n</div>',
+            raw(_facts(chapters)),
+            raw(LIVE),
             raw(_explorer(chapters)),
+            *others,
             "## Chapters",
             raw(navigation(pages)),
             raw(f'<div class="cards">{cards}</div>'),
             "Every measured sentence is listed among the [claims](claims.md), every term in the "
-            "[glossary](glossary.md). To run the cells, install the course as its README says.",
+            "[glossary](glossary.md), and what the package offers on [its own pages](api.md). "
+            "To run the cells, install the course as its README says.",
             f"```{{toctree}}\n:hidden:\n{names}\n```",
         ]
     )
 
 
 def claims(chapters):
-    """Every claim, each a link to its cell; the bound shows where the mouse rests."""
-    parts = [
-        "# Claims",
-        "Each sentence was measured when its chapter was built; a chapter whose claim does not "
-        "hold is not built. A link leads to the cell that measures it.",
-    ]
+    """Every claim by chapter: a link to its cell, its sentence, and what was measured against what.
+
+    A number that stands in the sentence is not repeated unless its bound says more.
+    """
+    sections, count = [], 0
     for notebook in chapters:
         where = _cells_of_claims(notebook)
-        rows = "".join(
+        rows = [
             f'<tr><td><a href="{notebook.path.stem}.html#{where.get(claim["id"], "")}">'
-            f'{html.escape(claim["id"])}</a></td><td title="measured: '
-            f'{html.escape(claim["measured"])}">{inline(claim["sentence"])}</td></tr>'
+            f"{html.escape(claim['id'])}</a></td><td>{inline(claim['sentence'])}</td>"
+            f'<td class="measured">{html.escape(claim["measured"])}</td></tr>'
             for claim in notebook.claims()
-        )
+        ]
+        count += len(rows)
         if rows:
-            head = "<tr><th>claim</th><th>sentence</th></tr>"
-            table = f'<table class="claims"><thead>{head}</thead><tbody>{rows}</tbody></table>'
-            parts += [f"## {title(notebook)}", raw(f'<div class="shown">{table}</div>')]
-    return "\n\n".join(parts)
+            head = "<tr><th>claim</th><th>sentence</th><th>measured</th></tr>"
+            table = (
+                f'<table class="claims"><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table>'
+            )
+            address = f"{notebook.path.stem}.md"
+            about = f"{len(rows)} in [the chapter]({address})" if len(rows) > 1 else ""
+            sections += [f"## {title(notebook)}", about, raw(f'<div class="shown">{table}</div>')]
+    opening = (
+        f"{count} sentences were measured when their chapters were built; a chapter whose claim "
+        "does not hold is not built. A link leads to the cell that measures it; the last column "
+        "has the number and the bound that it has to keep."
+    )
+    front = front_matter(
+        "Claims", "Every measured sentence of the course, with its number, by chapter."
+    )
+    return "\n\n".join(filter(None, [front, "# Claims", opening, *sections]))
 
 
 def glossary(chapters):
@@ -68,7 +98,10 @@ def glossary(chapters):
     )
     head = "<tr><th>English</th><th>中文</th><th>meaning</th><th>chapter</th></tr>"
     table = f'<table class="glossary"><thead>{head}</thead><tbody>{rows}</tbody></table>'
-    return f"# Glossary\n\n{raw(f'<div class=shown>{table}</div>')}"
+    front = front_matter(
+        "Glossary", "The course's terms in English and Chinese, and where each is built."
+    )
+    return f"{front}\n\n# Glossary\n\n{raw(f'<div class=shown>{table}</div>')}"
 
 
 def title(notebook):
@@ -76,6 +109,37 @@ def title(notebook):
     known = {chapter.number: chapter.title for chapter in CHAPTERS}
     name = notebook.path.stem.partition("_")[2].replace("_", " ")
     return f"{notebook.chapter} {known.get(notebook.chapter, name)}"
+
+
+def _paragraphs(readme):
+    """README's title and what it says before its first section, without pictures and notes."""
+    text = _PICTURE.sub("", readme.split("\n## ")[0]).strip() or "# tinytf"
+    return [part for part in text.split("\n\n") if part.strip()]
+
+
+def _facts(chapters):
+    """How much there is, and where to go, in one row each."""
+    known = {chapter.number: chapter for chapter in CHAPTERS}
+    core, beside = in_hours(
+        known[notebook.chapter] for notebook in chapters if notebook.chapter in known
+    )
+    claims = sum(len(notebook.claims()) for notebook in chapters)
+    exercises = sum(len(set(notebook.ids("check"))) for notebook in chapters)
+    facts = "".join(
+        f"<li><b>{number:,}</b> {what}</li>"
+        for number, what in (
+            (len(chapters), "chapters"),
+            (core, "hours of core"),
+            (beside, "hours of electives"),
+            (exercises, "exercises"),
+            (claims, "measured sentences"),
+        )
+    )
+    first = f"{chapters[0].path.stem}.html"
+    links = (first, f"Begin: {title(chapters[0])}"), ("#chapters", "All chapters"), (
+        "claims.html", "What was measured")  # fmt: skip
+    ways = "".join(f'<a href="{address}">{html.escape(name)}</a>' for address, name in links)
+    return f'<ul class="facts">{facts}</ul><p class="ways">{ways}</p>'
 
 
 def _card(notebook, chapter):

@@ -1,5 +1,5 @@
 // A choice is kept in this browser; choosing opens the results that waited for it. So are the
-// chapters that were read to their end: the course map fills them in.
+// chapters that were read to their end: the course map fills them in. Code has a button to copy it.
 (() => {
   // A browser may not read other files of a folder: search then shows titles without excerpts.
   if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined") {
@@ -21,6 +21,34 @@
       fold.dataset.until = left.join(" ");
       if (!fold.dataset.until) fold.open = true;
     }
+  }
+
+  async function write(text) {
+    if (navigator.clipboard) return navigator.clipboard.writeText(text);
+    const field = document.createElement("textarea"); // where a page is not served over https
+    field.value = text;
+    document.body.append(field);
+    field.select();
+    const done = document.execCommand("copy");
+    field.remove();
+    return done ? undefined : Promise.reject(new Error("not copied"));
+  }
+
+  function addCopy(block) {
+    const button = document.createElement("button");
+    const say = (text) => {
+      button.textContent = text;
+      setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    };
+    button.type = "button";
+    button.className = "copy";
+    button.textContent = "Copy";
+    button.ariaLive = "polite";
+    button.addEventListener("click", () => {
+      const code = block.querySelector("pre").textContent.trimEnd();
+      write(code).then(() => say("Copied"), () => say("Not copied"));
+    });
+    block.append(button);
   }
 
   document.addEventListener("DOMContentLoaded", () => {
@@ -51,6 +79,12 @@
       }).observe(last);
     }
     fillIn();
+    document.querySelectorAll(".bd-article div.highlight").forEach(addCopy);
+    window.MathJax?.startup?.promise?.then(() => {
+      for (const formula of document.querySelectorAll('mjx-container[display="true"]')) {
+        if (formula.scrollWidth > formula.clientWidth) formula.tabIndex = 0; // the keys scroll it
+      }
+    });
     // A link to a cell whose results are folded opens them.
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     const results = target?.nextElementSibling?.nextElementSibling;
