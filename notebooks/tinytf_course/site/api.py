@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 from tinytf_course import house
@@ -10,6 +11,7 @@ from tinytf_course.site.head import front_matter
 
 TITLE = "The package"
 _CODE = re.compile(r"(`+)(?!`).+?\1", re.S)
+_NAME = re.compile(r"<code>(tinytf(?:\.\w+)+)</code>")
 _MARKS = re.compile(r"([\\<>$\[\]{}_#|])")  # what Markdown would take for its own
 
 
@@ -49,6 +51,21 @@ def prose(docstring):
             end = code.end() if code else end
         parts.append(text)
     return "\n\n".join(parts)
+
+
+def linked(shown):
+    """HTML in which a dotted name in code that has its place on these pages leads there."""
+    return _NAME.sub(lambda found: _link(*found[1].rpartition("."), found[0]), shown)
+
+
+def _link(module, _, name, code):
+    file = house.defining_file(name, module)
+    if file is None or not file.is_relative_to(PACKAGE) or not _public(name, _offered(_tree(file))):
+        return code
+    if not any(getattr(node, "name", None) == name for node in _tree(file).body):
+        return code  # a constant
+    room = file.relative_to(PACKAGE).parts[:-1]
+    return f'<a href="{"_".join(["api", *room])}.html#{_dotted(file)}.{name}">{code}</a>'
 
 
 def _page(folder, built, names):
@@ -165,5 +182,6 @@ def _dotted(path):
     return ".".join(part for part in parts if part != "__init__")
 
 
+@cache
 def _tree(path):
     return ast.parse(Path(path).read_text(encoding="utf-8"))

@@ -5,6 +5,7 @@ import re
 from tinytf_course import online
 from tinytf_course.notebooks import source
 from tinytf_course.online import CELL, own_lines, without_badges
+from tinytf_course.site.api import linked
 from tinytf_course.site.coursemap import navigation
 from tinytf_course.site.folds import as_buttons, fold, pending, question
 from tinytf_course.site.head import front_matter
@@ -41,8 +42,10 @@ def page(notebook, pictures, names, panels=None):
             folded = shown.startswith("<details")
             wrote = set_up(source(cell)) if cell.get("id") == CELL else code(source(cell))
             parts += [wrote, raw(shown)]
-    question = re.search(r"^\*\*([^*]+)\*\*$", source(notebook.cells[0]), re.M)
-    name = notebook.path.stem.replace("_", " ")
+    opening = source(notebook.cells[0])
+    title = re.search(r"^# (.+)$", opening, re.M)
+    question = re.search(r"^\*\*([^*]+)\*\*$", opening, re.M)
+    name = title[1] if title else notebook.path.stem.replace("_", " ")
     front = front_matter(name, " ".join(question[1].split()) if question else name)
     return "\n\n".join(part for part in [front, *parts] if part) + "\n"
 
@@ -70,7 +73,7 @@ def results(cell, ids, pictures, panel=None):
     A `panel` that moves stands for its widgets' names and its still.
     """
     asked = question(cell)
-    shown = [to_html(output, pictures) for output in cell.get("outputs", [])]
+    shown = [linked(to_html(output, pictures)) for output in cell.get("outputs", [])]
     if panel:
         shown = [output for output in shown if not is_still(output)] + [panel]
     shown = [as_buttons(output, asked) for output in shown if output]

@@ -74,7 +74,7 @@ def claims(chapters):
                 f'<table class="claims"><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table>'
             )
             address = f"{notebook.path.stem}.md"
-            about = f"{len(rows)} in [the chapter]({address})" if len(rows) > 1 else ""
+            about = f"[To the chapter]({address})"
             sections += [f"## {title(notebook)}", about, raw(f'<div class="shown">{table}</div>')]
     opening = (
         f"{count} sentences were measured when their chapters were built; a chapter whose claim "

@@ -19,7 +19,7 @@ from tinytf_course.notebooks import calls_in, source, tree
 from tinytf_course.places import TREES, is_machinery
 from tinytf_course.site.states import MOST, chosen, combinations
 
-MOST_BYTES = 400_000  # of one panel, all its pictures together
+MOST_BYTES = 600_000  # of one panel, all its pictures together
 _FACTS = "panels.json"
 
 

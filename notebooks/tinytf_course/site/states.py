@@ -2,7 +2,7 @@
 
 import math
 
-MOST = 36  # states of a panel
+MOST = 48  # states of a panel
 _ALONE = 13  # values of a slider, where the controls are moved one at a time
 _FEWEST = 3  # values that are left to a slider
 

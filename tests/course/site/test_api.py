@@ -46,6 +46,20 @@ def test_a_docstring_is_prose_and_not_markup():
     )
 
 
+def test_names_that_cells_show_lead_to_the_pages():
+    code = "<code>{}</code>"
+    place = "tinytf.attention.attention_weights"
+    assert api.linked(code.format(place)) == (
+        f'<a href="api.html#{place}"><code>{place}</code></a>'
+    )
+    assert 'href="api_decoding.html#tinytf.decoding.search.greedy"' in api.linked(
+        code.format("tinytf.decoding.search.greedy")
+    )
+    for other in ("tinytf.attention", "tinytf.attention._check_widths", "tinytf.masks.CAUSAL",
+                  "tinytf.nowhere.at_all", "torch.nn.Linear"):  # fmt: skip
+        assert api.linked(code.format(other)) == code.format(other)
+
+
 @pytest.mark.parametrize(
     ("code", "shown"),
     [

@@ -201,7 +201,7 @@ def test_the_package_has_pages_with_its_definitions(site):
 def test_the_first_page_is_small_and_shows_the_model_in_its_first_screen(site):
     with offline_browser(width=1280, height=720) as (page, faults):
         size = loaded(page, (site / "index.html").as_uri())
-        assert size < 1_500_000, f"{size:,} bytes"
+        assert size < 800_000, f"{size:,} bytes"
         assert page.locator(".facts").bounding_box()["y"] < 400
         assert page.locator(".tinytf-explorer").bounding_box()["y"] < 500
         assert page.locator("#live-model").count() == 1
