@@ -16,7 +16,8 @@ def values_of(control):
         pairs = [one if isinstance(one, tuple) else (one, one) for one in control.options]
         values = [value for _, value in pairs]
         numbers = all(type(value) in (int, float) for value in values)
-        return (sorted(values) if numbers else values), False
+        slides = hasattr(control, "continuous_update")  # a slider over the options
+        return (sorted(values) if numbers else values), slides
     if isinstance(control.value, bool):
         return [False, True], False
     if getattr(control, "step", None) and hasattr(control, "max"):

@@ -31,6 +31,12 @@ def test_the_values_of_a_control(control, values):
     assert values_of(control)[0] == values
 
 
+def test_only_a_slider_may_leave_values_out():
+    options = {"options": list(range(9)), "value": 3}
+    assert values_of(ipywidgets.SelectionSlider(**options)) == (list(range(9)), True)
+    assert values_of(ipywidgets.Dropdown(**options)) == (list(range(9)), False)
+
+
 def test_all_combinations_where_they_are_few():
     values, together = chosen({"layer": LAYERS, "scaled": ipywidgets.Checkbox(False)})
     assert together
