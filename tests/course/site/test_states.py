@@ -46,7 +46,7 @@ def test_all_combinations_where_they_are_few():
 
 
 def test_a_long_slider_takes_even_steps_from_where_it_begins():
-    values, together = chosen({"position": slider(50, 0, 100), "layer": LAYERS})
+    values, together = chosen({"position": slider(50, 0, 100), "layer": LAYERS}, 36)
     assert together
     assert values["layer"] == [0, 1]
     assert values["position"] == [0, *range(8, 93, 6), 100]
