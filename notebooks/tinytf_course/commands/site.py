@@ -20,8 +20,7 @@ def add(commands):
 
 
 def run(options):
-    """Build the site, say how large it is. 1 if a package is missing, or chapters are or fail."""
-    from tinytf_course.build import BuildError
+    """Build the site, say how large it is. 1 if nothing can be built, or something went wrong."""
     from tinytf_course.site import MissingPackage, build_site
 
     began = time.monotonic()
@@ -29,7 +28,7 @@ def run(options):
         number, warnings = build_site(
             options.notebooks, options.to, options.chapters, not options.stills, _say
         )
-    except (MissingPackage, ValueError, BuildError) as error:
+    except (MissingPackage, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
     for warning in warnings:

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from tinytf_course.build import BuildError
 from tinytf_course.notebooks import readable
 from tinytf_course.readme import readme_of
 from tinytf_course.site import api, pages, panels
@@ -50,8 +51,9 @@ def build_site(notebooks, folder, chapters=None, moving=True, note=lambda text: 
 
     Where panels are `moving`, chapters that have some are run, unless `folder` has the pictures of
     an earlier build that are still right; `note` is told which. Returns the number of chapters and
-    Sphinx's warnings, a string a line. Raises MissingPackage if a package of the extra `site` is
-    missing, ValueError if there is no chapter, BuildError if one does not run.
+    what went wrong, a string a line: Sphinx's warnings, and chapters that do not run, whose panels
+    stay still. Raises MissingPackage if a package of the extra `site` is missing, ValueError if
+    there is no chapter.
     """
     require("sphinx", "myst_parser", "sphinx_book_theme")
     found = list(readable(notebooks, chapters))
@@ -60,12 +62,19 @@ def build_site(notebooks, folder, chapters=None, moving=True, note=lambda text: 
     folder = Path(folder)
     with tempfile.TemporaryDirectory() as work:
         source = Path(work) / "source"
-        moved = {}
+        moved, warnings = {}, []
         for chapter in found if moving else ():
             where = f"{_PANELS}/{chapter.chapter}"
-            moved[chapter.chapter] = panels.draw(chapter, source / where, folder / where, note)
+            try:
+                moved[chapter.chapter] = panels.draw(chapter, source / where, folder / where, note)
+            except BuildError as error:
+                warnings.append(f"{chapter.path.name}: its panels stay still: {error}")
         write_sources(found, source, readme_of(notebooks), moved)
-        warnings = _sphinx(source, folder, Path(work) / "doctrees")
+        warnings += _sphinx(source, folder, Path(work) / "doctrees")
+        for path in (folder / _PANELS).rglob("*.webp"):  # left from a chapter as it was
+            place = path.relative_to(folder)
+            if place.parts[2] in moved and not (source / place).exists():
+                path.unlink()
     slim(folder)
     (folder / "notebooks").mkdir(exist_ok=True)
     for chapter in found:

@@ -15,6 +15,7 @@ import json
 import shutil
 from pathlib import Path
 
+from tinytf_course import build
 from tinytf_course.notebooks import calls_in, source, tree
 from tinytf_course.places import TREES, is_machinery
 from tinytf_course.site.states import MOST, chosen, combinations
@@ -47,7 +48,11 @@ def draw(chapter, folder, kept=None, note=lambda text: None):
     else:
         note(f"{chapter.path.name}: its panels are drawn")
         folder.mkdir(parents=True, exist_ok=True)
-        _run(chapter, cells, folder)
+        try:
+            _run(chapter, cells, folder)
+        except build.BuildError:
+            shutil.rmtree(folder)  # half a chapter's panels
+            raise
         panels = {cell: _facts(folder / cell) for cell in cells if _facts(folder / cell)}
         for cell in panels:
             (folder / cell / _FACTS).unlink()
@@ -96,8 +101,6 @@ def markup(facts, address):
 
 def _run(chapter, cells, folder):
     import nbformat
-
-    from tinytf_course import build
 
     notebook = nbformat.read(chapter.path, as_version=4)
     last = max(place for place, cell in enumerate(notebook.cells) if cell["id"] == cells[-1])

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from browser_support import offline_browser
@@ -24,7 +23,7 @@ CELLS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with one chapter, and one panel in it."""
+    """A folder with two chapters, and one panel in the first."""
     folder = tmp_path_factory.mktemp("chapters")
     cells = [
         {"cell_type": "markdown", "id": id, "metadata": {}, "source": text}
@@ -35,6 +34,7 @@ def folder(tmp_path_factory):
     ]  # fmt: skip
     notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     (folder / "05_a_chapter.ipynb").write_text(json.dumps(notebook))
+    (folder / "06_without.ipynb").write_text(json.dumps(notebook | {"cells": cells[:1]}))
     return folder
 
 
@@ -79,6 +79,17 @@ def test_what_was_drawn_is_kept_until_the_chapter_changes(drawn, folder, tmp_pat
     assert told == ["05_a_chapter.ipynb: its panels are drawn"]
 
 
+def test_panels_of_a_chapter_that_does_not_run_stay_still(folder, tmp_path, capsys):
+    for name in ("sphinx", "myst_parser", "sphinx_book_theme", "mathjax"):
+        pytest.importorskip(name, reason=f"{name} is not installed")
+    text = (folder / "05_a_chapter.ipynb").read_text()
+    (tmp_path / "05_a_chapter.ipynb").write_text(text.replace("import torch", "import nothing"))
+    assert main(["site", str(tmp_path / "site"), "--notebooks", str(tmp_path)]) == 1
+    assert "05_a_chapter.ipynb: its panels stay still: cell draw failed" in capsys.readouterr().err
+    assert 'class="explored"' not in (tmp_path / "site/05_a_chapter.html").read_text()
+    assert not (tmp_path / "site/_static/panels/05").exists()
+
+
 class Explored:
     """A panel whose pictures take `size` bytes each."""
 
@@ -118,6 +129,8 @@ def site(folder, drawn, tmp_path_factory):
     site = tmp_path_factory.mktemp("site")
     (site / "_static").mkdir()
     drawn[0].parent.rename(site / "_static/panels")
+    (site / "_static/panels/06").mkdir()
+    (site / "_static/panels/06/old.webp").write_bytes(b"of the chapter as it was")
     assert main(["site", str(site), "--notebooks", str(folder)]) == 0
     return site
 
@@ -160,7 +173,8 @@ def test_a_panel_moves_by_keyboard(site, width):
         assert not faults, faults[:3]
 
 
-def test_the_folder_of_a_site_is_where_panels_are_kept(site):
+def test_a_site_keeps_its_panels_and_no_others(site):
     facts = json.loads((site / "_static/panels/05/panels.json").read_text())
-    assert Path(site / "_static/panels/05/panel").is_dir()
-    assert set(facts) == {"key", "panels"}
+    states = facts["panels"]["panel"]["states"]
+    kept = {path.name for path in (site / "_static/panels").rglob("*.webp")}
+    assert kept == {state["file"] for state in states if "file" in state}
