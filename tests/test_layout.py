@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"
 TREES = {"": ROOT / "tinytf", "course/": ROOT / "notebooks" / "tinytf_course"}
-ROOMS_OF_THE_COURSE = ("studies", "lessons", "stories")  # tested file by file
+ROOMS_OF_THE_COURSE = ("studies", "lessons", "stories", "live")  # tested file by file
 
 # Tests of something else than one file of the package, and of what.
 OF_SOMETHING_ELSE = {
@@ -34,6 +34,7 @@ OF_SOMETHING_ELSE = {
     "course/test_clinic_checks.py": "the checks of the clinic, which are many",
     "course/drawings/test_worked_out.py": "what drawings work out before they draw it",
     "course/test_browser.py": "a chapter in JupyterLab",
+    "course/live/test_model.py": "the scripts of live/ that compute, against tinytf",
     "course/test_strangers.py": "answers of people who had not read the graders",
     "course/test_form_checks.py": "the checks in test_notebooks_form.py",
     "course/test_notebooks_form.py": "the saved notebooks",

@@ -243,13 +243,19 @@ def _asset(name):
 
 @cache
 def _css():
-    light = _variables(ATTENTION)
-    dark = _variables(_DARK)
+    return with_ramp(_asset("explorer.css"), ".tinytf-explorer")
+
+
+def with_ramp(sheet, root):
+    """A style sheet with the ramp of attention weights: /*light*/ and /*dark*/ become its colours.
+
+    Inside of the selector `root`, class c0 is the colour of the weight 0 and c20 that of 1.
+    """
+    sheet = sheet.replace("/*light*/", _variables(ATTENTION)).replace("/*dark*/", _variables(_DARK))
     steps = "\n".join(
-        f".tinytf-explorer .c{i}{{background:var(--c{i});color:var(--t{i});fill:var(--c{i})}}"
+        f"{root} .c{i}{{background:var(--c{i});color:var(--t{i});fill:var(--c{i})}}"
         for i in range(LEVELS + 1)
     )
-    sheet = _asset("explorer.css").replace("/*light*/", light).replace("/*dark*/", dark)
     return sheet + steps
 
 
