@@ -20,9 +20,9 @@ WEIGHTS = {"translator": translator.SHIPPED, "storyteller": writer.STORYTELLER}
 SCRIPTS = {  # of each kind of panel, in the order in which they are loaded
     kind: ("model.js", "text.js", "phrasebook.js", "apps.js", "parts.js", *own)
     for kind, own in {
-        "translator": ("examples.js", "heads.js", "translator.js"),
+        "translator": ("examples.js", "compare.js", "heads.js", "translator.js"),
         "writer": ("writer.js",),
-        "film": ("film.js",),
+        "film": ("scenes.js", "film.js"),
     }.items()
 }
 STYLE = "live.css"

@@ -1,0 +1,112 @@
+// The writer in a page: an opening, the distribution of the next token, and the rules of sampling.
+(() => {
+"use strict";
+const { el, button, field, redraw, slider, softmax, restrict, ranked, draw: drawToken } = tinytf;
+const SHOWN = 12, MOST_TOP_K = 51, STORY = 120; // the last place of the top-k slider rules nothing out
+const OPENING = "One morning, a clever girl named";
+
+function start(root, app, file) {
+  const model = new tinytf.Writer(file), { tokenizer } = model, past = [];
+  const rule = { temperature: 1, topK: undefined, p: 1 };
+  let text = OPENING, ended = false, scores = null, left = null, writing = 0, waiting = 0;
+
+  const box = el("textarea", { rows: 4, dir: "auto", spellcheck: "false", "aria-label": "the text so far", "data-key": "text" });
+  const note = el("p", { class: "tinytf-note", role: "status" }), list = el("div", { class: "tokens", role: "group" });
+  const change = (name) => (value) => { rule[name] = value; show(); };
+  const rules = el("div", { class: "bar" },
+    slider("Temperature", { min: 0.1, max: 2, step: 0.1, value: 1, show: (T) => T.toFixed(1), key: "temperature", change: change("temperature") }),
+    slider("Top-k", {
+      min: 1, max: MOST_TOP_K, step: 1, value: MOST_TOP_K, key: "top-k", show: (k) => (k === MOST_TOP_K ? "all" : String(k)),
+      change: (k) => change("topK")(k === MOST_TOP_K ? undefined : k),
+    }),
+    slider("Top-p", { min: 0.05, max: 1, step: 0.05, value: 1, key: "top-p", show: (p) => p.toFixed(2), change: change("p") }));
+  const one = button("draw one token", { "data-key": "one" }, () => append(drawToken(left)));
+  const on = button("write on", { "data-key": "on" }, () => (writing ? stop() : writeOn(STORY)));
+  const undo = button("undo", { "data-key": "undo" }, () => { stop(); setText(past.pop(), false); });
+  const anew = button("new story", { "data-key": "anew" }, () => { stop(); past.push(text); setText(OPENING, false); box.focus(); });
+  app.append(field("Text", box), el("div", { class: "bar actions" }, one, on, undo, anew), rules,
+    el("p", { class: "panel-name" }, "The next token: choose one"), list, note);
+
+  box.addEventListener("input", () => {
+    stop();
+    clearTimeout(waiting);
+    waiting = setTimeout(() => { past.push(text); setText(box.value, false, false); }, 150);
+  });
+
+  // ---- the text -----------------------------------------------------------------------------------
+  function setText(words, end, write = true) {
+    [text, ended] = [words, end];
+    if (write) box.value = text;
+    box.scrollTop = box.scrollHeight;
+    scores = ended ? null : model.next(model.read(text));
+    show();
+  }
+
+  function append(id) {
+    past.push(text);
+    if (id === tokenizer.end) { stop(); setText(text, true); } else setText(text + tokenizer.decode([id]), false);
+  }
+
+  function writeOn(count) {
+    if (!count || ended) { stop(); return; }
+    append(drawToken(left));
+    if (ended) return;
+    writing = setTimeout(() => writeOn(count - 1), 30);
+    on.textContent = "stop";
+  }
+
+  function stop() {
+    clearTimeout(writing);
+    writing = 0;
+    on.textContent = "write on";
+  }
+
+  // ---- the distribution ---------------------------------------------------------------------------
+  function show() {
+    one.disabled = on.disabled = ended;
+    undo.disabled = !past.length;
+    if (ended) {
+      list.replaceChildren();
+      note.textContent = "The story has ended: the token <|endoftext|> was drawn. Press “undo” or “new story” to go on.";
+      return;
+    }
+    left = restrict(scores, rule);
+    redraw(root, drawList);
+    const kept = left.filter((score) => score !== -Infinity).length, read = model.read(text).length;
+    const whole = tokenizer.encode(text).length + 1;
+    const cut = whole > read ? ` The text has ${whole} tokens; the model reads the last ${read}.` : "";
+    note.textContent = `Of ${scores.length.toLocaleString("en")} tokens ${kept.toLocaleString("en")} may come. An outline is the ` +
+      `probability before the rules, a filled bar the one after them.${cut}`;
+    root.dataset.text = text; // for tests
+  }
+
+  function drawList() {
+    const raw = softmax(scores), probs = softmax(left);
+    list.setAttribute("aria-label", "the likeliest next tokens");
+    list.replaceChildren(...ranked(raw).slice(0, SHOWN).map((id) => {
+      const out = left[id] === -Infinity, { text: piece, part } = shown(id);
+      const after = out ? "ruled out" : probs[id].toFixed(3);
+      const node = button("", {
+        class: `next${out ? " is-out" : ""}`, "data-key": `token ${id}`, "data-token": id, disabled: part,
+        "aria-label": `${piece}: ${after}`, title: `probability ${raw[id].toFixed(4)} before the rules`,
+      }, () => { stop(); append(id); });
+      node.append(el("span", { class: "piece" }, piece), el("span", { class: "chance" },
+        el("i", { style: `width:${100 * raw[id]}%` }), el("b", { style: `width:${100 * probs[id]}%` })),
+      el("span", { class: "number" }, after));
+      return node;
+    }));
+  }
+
+  // How a token is shown; some are only a part of a character's bytes, and can't be chosen.
+  function shown(id) {
+    if (id === tokenizer.end) return { text: "<|endoftext|>" };
+    const word = tokenizer.decode([id]);
+    if (word.includes("\ufffd")) return { text: `bytes ${tokenizer.bytes[id].join(" ")}`, part: true };
+    return { text: word.replace(/ /g, "␣").replace(/\n/g, "↵").replace(/\t/g, "⇥") };
+  }
+
+  setText(OPENING, false);
+}
+
+tinytf.mount("writer", "storyteller", { wait: "Load the writer (2 MB)" }, start);
+})();

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from tinytf_course import live
 from tinytf_course.build import BuildError
 from tinytf_course.notebooks import readable
 from tinytf_course.readme import readme_of
@@ -109,6 +110,7 @@ def write_sources(chapters, source, readme=None, moved=None):
             for cell, facts in (moved or {}).get(chapter.chapter, {}).items()
         }
         written[chapter.path.stem] = page(chapter, pictures, names, moving)
+    live.add(written, static)
     for name, markdown in written.items():
         (source / f"{name}.md").write_text(markdown, encoding="utf-8")
 

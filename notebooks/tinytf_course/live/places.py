@@ -1,0 +1,35 @@
+"""Where the panels stand in the site."""
+
+from tinytf_course.live.assets import write_assets
+from tinytf_course.live.panels import panel
+
+_FENCE = "`" * 9
+_EXPLORER = '<div class="tinytf-explorer"'
+BEFORE = {  # by chapter: the cell before which a panel stands
+    "00": ("translator", "first-look-explorer-text"),
+    "05": ("film", "where-q-k-and-v-come-from"),
+    "18": ("writer", "loop-text"),
+    "20": ("writer", "sense-text"),
+}
+
+
+def add(pages, static):
+    """Put the panels into the pages, {name: Markdown}, and what they load into `static`."""
+    write_assets(static / "live")
+    for name, text in pages.items():
+        kind, cell = BEFORE.get(name[:2], (None, None))
+        place = text.find(f'<div class="cell-anchor" id="{cell}">')
+        if name == "index":
+            kind, place = "translator", _after_explorer(text)
+        elif place >= 0:  # before the fence that the cell's anchor stands in
+            place = text.rindex(_FENCE, 0, place)
+        if place >= 0:
+            shown = f"{_FENCE}{{raw}} html\n{panel(kind)}\n{_FENCE}"
+            pages[name] = f"{text[:place]}\n\n{shown}\n\n{text[place:]}"
+
+
+def _after_explorer(text):
+    """The place behind a page's explorer, or where it has none, before its first section."""
+    if _EXPLORER in text:
+        return text.index(_FENCE, text.index(_EXPLORER)) + len(_FENCE)
+    return max(text.find("\n## "), 0)

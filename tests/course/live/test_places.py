@@ -1,0 +1,44 @@
+"""Where the panels stand in the site's pages."""
+
+from pathlib import Path
+
+import pytest
+
+from tinytf_course.live import places
+from tinytf_course.notebooks import notebooks
+from tinytf_course.site.chapter import raw
+
+NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
+
+
+@pytest.fixture(autouse=True)
+def _no_assets(monkeypatch):
+    monkeypatch.setattr(places, "write_assets", lambda folder: None)
+
+
+def test_the_cells_that_panels_stand_before_are_in_their_chapters():
+    chapters = {notebook.chapter: notebook for notebook in notebooks(NOTEBOOKS)}
+    for number, (_, cell) in places.BEFORE.items():
+        assert cell in [each["id"] for each in chapters[number].cells]
+
+
+def test_a_panel_stands_before_its_cell_and_once(tmp_path):
+    anchors = [raw(f'<div class="cell-anchor" id="{id}"></div>') for id in ("a", "loop-text", "b")]
+    pages = {"18_gpt": "\n\n".join(anchors), "19_pretraining": "\n\n".join(anchors)}
+    unchanged = pages["19_pretraining"]
+    places.add(pages, tmp_path)
+    before, after = pages["18_gpt"].split('data-kind="writer"')
+    assert 'id="a"' in before
+    assert after.index("```") < after.index('id="loop-text"')
+    assert pages["18_gpt"].count("`" * 9) == 8  # each fence is closed
+    assert pages["19_pretraining"] == unchanged
+
+
+@pytest.mark.parametrize("explorer", [True, False])
+def test_the_translator_stands_behind_the_first_pages_explorer(explorer, tmp_path):
+    shown = raw('<div class="tinytf-explorer">it</div>') if explorer else "words"
+    pages = {"index": f"# tinytf\n\n{shown}\n\n## Chapters\n\nmore"}
+    places.add(pages, tmp_path)
+    before, after = pages["index"].split('data-kind="translator"')
+    assert ("tinytf-explorer" in before) == explorer
+    assert "## Chapters" in after
