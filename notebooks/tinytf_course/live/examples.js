@@ -14,15 +14,15 @@ tinytf.examples = [
     name: "One head off: red and boy get lost",
     sentence: "the kind doctor gave the small boy a red apple yesterday",
     off: ["decoder.layers.0.cross_attention.1"], gives: "善良 的 医生 昨天 给 了 小 苹果",
-    about: "Each word is looked at by many heads, and most sentences survive the loss of one. This one does not: " +
-      "after 小, small, the model skips boy and red and writes apple.",
+    about: "The loss of one head rarely changes a word. Here it does: without head 1 of the cross-attention in the " +
+      "decoder's layer 0, the model skips boy and red after 小, small, and writes apple.",
   },
   {
-    name: "One head off: an old woman becomes a used one",
+    name: "One head off: the wrong word for old",
     sentence: "the girl that the old woman helped sang a song",
     off: ["encoder.layers.1.self_attention.3"], gives: "旧 女人 帮助 的 女孩 唱 了 一 首 歌",
-    about: "Chinese has two words for old: 老 for people, 旧 for things. With this head of the encoder off, " +
-      "the model writes the wrong one.",
+    about: "Chinese has two words for old: 老 for people, 旧 for things. With head 3 of the encoder's layer 1 off, " +
+      "the model takes the one for things.",
   },
   {
     name: "Hide the word that decides",
@@ -34,8 +34,8 @@ tinytf.examples = [
   {
     name: "All words at one position", sentence: "the dog saw the cat",
     positions: [0, 0, 0, 0, 0, 0], gives: "狗 看见 了 猫",
-    about: "All words stand at position 0, so the encoder can't tell who sees whom. The model is still right, but " +
-      "look at the probability of its first word.",
+    about: "All words stand at position 0, so nothing tells the model who sees whom. It still gets it right, but look " +
+      "at the probability of its first word.",
   },
   {
     name: "No look at its own words",

@@ -20,6 +20,12 @@ for (let bits = 0; bits < FLOAT16; bits++) {
   else float16Table[bits] = sign * 2 ** (exponent - 15) * (1 + fraction / 1024);
 }
 
+function fromFloat16(numbers) {
+  const data = new Float32Array(numbers.length);
+  for (let i = 0; i < data.length; i++) data[i] = float16Table[numbers[i]];
+  return data;
+}
+
 // A safetensors file: 8 bytes with the header's length, the header in JSON, then the numbers.
 // Returns { tensors, header }; raises an Error for what is no such file.
 function readSafetensors(buffer) {
@@ -30,8 +36,7 @@ function readSafetensors(buffer) {
   for (const [name, { dtype, shape, data_offsets: [begin, end] }] of Object.entries(entries)) {
     if (dtype !== "F16" && dtype !== "F32") throw new Error(`${name} is ${dtype}, not F16 or F32`);
     const bytes = buffer.slice(8 + length + begin, 8 + length + end);
-    const data = dtype === "F32" ? new Float32Array(bytes)
-      : Float32Array.from(new Uint16Array(bytes), (bits) => float16Table[bits]);
+    const data = dtype === "F32" ? new Float32Array(bytes) : fromFloat16(new Uint16Array(bytes));
     const cols = shape.at(-1);
     tensors[name] = { rows: data.length / cols, cols, data };
   }

@@ -137,7 +137,8 @@ function loadWeights(name, attempt) {
 }
 
 function decode({ bytes: length, adler32: checksum, base64 }) {
-  const text = atob(base64), bytes = Uint8Array.from({ length: text.length }, (_, i) => text.charCodeAt(i));
+  const text = atob(base64), bytes = new Uint8Array(text.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i);
   if (bytes.length !== length || adler32(bytes) !== checksum) throw new Error("damaged");
   return tinytf.readSafetensors(bytes.buffer);
 }

@@ -40,7 +40,8 @@ function start(root, app, file) {
   app.append(
     el("div", { class: "bar" }, field("English", input), field("Try", choice)), about, problem, results,
     el("p", { class: "tinytf-note" }, "The model runs in this page; nothing is sent anywhere. It has learned the sentences of the " +
-      "course's phrasebook. Others made of the same 601 words it translates too, and often wrongly."),
+      "course's phrasebook. Others made of the same 601 words it translates too, and often wrongly. Its probabilities end at " +
+      "about 0.9, because it was trained with label smoothing (chapter 14)."),
   );
 
   input.addEventListener("input", () => {

@@ -34,6 +34,7 @@ def opened(browser, folder):
 
     def open_panel(kind):
         page.set_viewport_size({"width": 1000, "height": 800})
+        page.emulate_media(media="screen", color_scheme="light")
         page.goto((folder / f"{kind}.html").as_uri())
         if kind == "writer":
             page.click(".begin")
@@ -243,6 +244,20 @@ def test_the_films_weights_are_those_of_the_forward_pass(opened):
         }"""
     )
     assert gap < 1e-6
+
+
+def test_paper_gets_the_still_and_the_sites_theme_outranks_the_systems(opened):
+    page = opened("film")
+    assert not page.locator(".still").is_visible()
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.locator(".still td").count() == 21
+    assert page.locator(".still").is_visible()
+    assert not page.locator(".app").is_visible()
+    page.emulate_media(media="screen")
+    paper = "getComputedStyle(document.querySelector('.tinytf-live')).backgroundColor"
+    dark = page.evaluate(paper)
+    page.evaluate("document.documentElement.dataset.theme = 'light'")
+    assert page.evaluate(paper) == "rgb(255, 255, 255)" != dark
 
 
 DAMAGES = {
