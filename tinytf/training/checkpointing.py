@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from tinytf.support.files import (
-    CheckpointError,
-    is_file,
-    is_folder,
-    plain_words,
-    shortened,
-    write_atomically,
-)
+from tinytf.support.files import CheckpointError, plain_words, shortened, write_atomically
 from tinytf.training.distributed import part_of
 
 __all__ = [
@@ -61,8 +55,8 @@ def read(path: str | Path, device: str | torch.device = "cpu") -> tuple[dict[str
     truncated or damaged, or is not one of ours. What is allocated is no more than the file holds.
     """
     path = Path(path)
-    if not is_file(path):
-        what = "it is a folder" if is_folder(path) else "no such file"
+    if not os.path.isfile(path):
+        what = "it is a folder" if os.path.isdir(path) else "no such file"
         raise CheckpointError(f"there is no checkpoint at {path}: {what}")
     try:
         with safe_open(path, framework="pt", device="cpu") as file:
