@@ -15,8 +15,9 @@ function compare(before, now) {
   const row = [];
   for (let i = 0, j = 0; i < before.length || j < now.length; ) {
     if (i < before.length && j < now.length && before[i] === now[j]) row.push({ word: now[j], was: i++, is: j++ });
-    else if (j === now.length || (i < before.length && length[i + 1][j] >= length[i][j + 1])) row.push({ word: before[i], was: i++ });
-    else row.push({ word: now[j], is: j++ });
+    else if (j === now.length || (i < before.length && length[i + 1][j] >= length[i][j + 1])) {
+      row.push({ word: before[i], was: i++ });
+    } else row.push({ word: now[j], is: j++ });
   }
   return row;
 }
@@ -35,8 +36,8 @@ function summary(before, now) {
   }
   if (kept.length) {
     const { word, from, to } = kept[0], moved = Math.abs(to - from) >= 0.0005;
-    parts.push(moved ? `Of the words that stayed, ${said(word)} changed most: its probability went from ${from.toFixed(3)} ` +
-      `to ${to.toFixed(3)}.` : "No probability changed by 0.0005 or more.");
+    parts.push(moved ? `Of the words that stayed, ${said(word)} changed most: its probability went ` +
+      `from ${from.toFixed(3)} to ${to.toFixed(3)}.` : "No probability changed by 0.0005 or more.");
   }
   return parts.join(" ");
 }
@@ -66,7 +67,8 @@ function ribbonView(stage, reading) {
       nodes[k].style.setProperty("--weight", weight.toFixed(2));
       if (weight < 0.02 || nodes[k] === from) return;
       ribbons.append(svg("path", {
-        d: path(asking, asked, middle, from, nodes[k]), "stroke-width": 1 + 13 * weight, "stroke-opacity": 0.3 + 0.6 * weight,
+        d: path(asking, asked, middle, from, nodes[k]),
+        "stroke-width": 1 + 13 * weight, "stroke-opacity": 0.3 + 0.6 * weight,
       }));
     });
   };
@@ -91,9 +93,9 @@ function describe(reading, { state, words, weights, word }) {
     .sort((a, b) => b[0] - a[0]).slice(0, 4);
   const list = seen.map(([weight, other]) => `${said(other)} ${weight.toFixed(2)}`).join(", ");
   const where = `${side} layer ${layer}, ${part.replace("_", "-")}, head ${head}`;
-  const looks = off && !seen.length ? "is off and looks at nothing" : `looks at ${list || "all words alike"}`;
+  const looks = off ? "is off and looks at nothing" : `looks at ${list || "all words alike"}`;
   reading.replaceChildren(tinytf.el("span", { class: "where" }, where), ": ",
-    side === "encoder" ? "at " : "writing ", tinytf.el("b", {}, said(word)), `, it ${looks}${off && seen.length ? ", but is off" : ""}.`);
+    side === "encoder" ? "at " : "writing ", tinytf.el("b", {}, said(word)), `, it ${looks}.`);
 }
 
 Object.assign(tinytf, { compare, summary, ribbonView });

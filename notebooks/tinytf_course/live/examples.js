@@ -28,8 +28,8 @@ tinytf.examples = [
     name: "Hide the word that decides",
     sentence: "the animal did not cross the street because it was too wide",
     hidden: [11], gives: "动物 没有 过 马路 因为 动物 太 轻 了",
-    about: "Chinese repeats the noun that it stands for. Only wide says that this is the street, so with wide hidden the " +
-      "model repeats the animal, and guesses an adjective with a probability of 0.03.",
+    about: "Chinese repeats the noun that it stands for. Only wide says that this is the street, so with wide " +
+      "hidden the model repeats the animal, and guesses an adjective with a probability of 0.03.",
   },
   {
     name: "All words at one position", sentence: "the dog saw the cat",
@@ -48,8 +48,8 @@ tinytf.examples = [
   {
     name: "No look at the English sentence", sentence: "the cat sat on the mat",
     off: ["decoder.layers.0.cross_attention", "decoder.layers.1.cross_attention"], gives: "",
-    about: "Cross-attention is the only way from the English words to the Chinese ones. Without it, the decoder ends the " +
-      "sentence at once.",
+    about: "Cross-attention is the only way from the English words to the Chinese ones. Without it, the decoder " +
+      "ends the sentence at once.",
   },
   {
     name: "Attention at temperature 4",

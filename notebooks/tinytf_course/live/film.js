@@ -5,7 +5,7 @@ const { el, button, radios, rove, redraw, range, dot, row, softmax } = tinytf;
 const SENTENCES = ["the cat sat on the mat", "the dog saw the cat", "the old woman read a new book"];
 const LAYER = "encoder.layers.0";
 const OPENING = { head: 2, word: 0 };
-const STEPS = ["words", "vectors", "q, k and v", "scores", "softmax", "mixture"];
+const STEPS = tinytf.scenes.map(({ name }) => name);
 const two = (number) => number.toFixed(2).replace("-", "−");
 const film = { SENTENCES, LAYER, OPENING, compute, pause: 4000 }; // milliseconds for each step
 
@@ -84,13 +84,16 @@ function start(root, app, file) {
       (i) => { state.head = i; update(); }, key("head")));
     words.replaceChildren(radios("the word that looks", numbers.words, state.word,
       (i) => { state.word = i; go(state.step); }, key("word")));
-    const { caption: told, head, rows, foot } = tinytf.filmScene(state.step, numbers, state.word, root.clientWidth < 620 ? 4 : 8);
+    const { scene: make } = tinytf.scenes[state.step], room = root.clientWidth < 620 ? 4 : 8;
+    const { caption: told, head, rows, foot } = make(numbers, state.word, room);
     caption.textContent = told;
     formula.textContent = "Rest on a number to see how it was computed.";
     const line = (cells, cls) => el("tr", { class: cls }, ...cells.map(cellNode));
+    const body = rows.map((cells, i) => line(cells, i === state.word ? "looks" : ""));
+    if (foot) body.push(line(foot, "foot"));
     scene.replaceChildren(el("table", { role: "grid", "aria-label": `step ${state.step + 1}: ${STEPS[state.step]}` },
       el("thead", {}, el("tr", {}, ...head.map(({ name, span = 1 }) => el("th", { scope: "col", colspan: span }, name)))),
-      el("tbody", {}, ...rows.map((cells, i) => line(cells, i === state.word ? "looks" : "")), ...(foot ? [line(foot, "foot")] : []))));
+      el("tbody", {}, ...body)));
     const cells = [...scene.querySelectorAll("td[data-formula]")];
     rove(cells, Math.max(1, Math.round(cells.length / Math.max(1, scene.querySelectorAll("tbody tr").length))));
   }
@@ -99,10 +102,11 @@ function start(root, app, file) {
   function cellNode(cell) {
     if (typeof cell === "string") return el("th", { scope: "row" }, cell);
     const { value, formula: how, show = two, weight, signed } = cell;
-    const tint = signed ? `--tint: rgba(var(--${value < 0 ? "low" : "high"}), ${Math.min(0.75, Math.abs(value) / signed)})` : undefined;
+    const strength = Math.min(0.75, Math.abs(value) / signed), colour = value < 0 ? "low" : "high";
     const node = el("td", {
-      "data-formula": how, "data-key": `cell ${how}`, style: tint, class: weight === undefined ? "number" : `number ${tinytf.level(weight)}`,
-      "aria-label": how,
+      "data-formula": how, "data-key": `cell ${how}`, "aria-label": how,
+      class: weight === undefined ? "number" : `number ${tinytf.level(weight)}`,
+      style: signed ? `--tint: rgba(var(--${colour}), ${strength})` : undefined,
     }, show(value));
     const tell = () => { formula.textContent = how; };
     node.addEventListener("pointerenter", tell);

@@ -5,7 +5,7 @@ const { el, toggle, rove } = tinytf;
 const INK = [46, 134, 196]; // blue on light and on dark
 
 const SIDES = [["Encoder", "encoder"], ["Decoder", "decoder"]];
-const PARTS = [["self_attention", "self-attention"], ["cross_attention", "cross-attention"], ["feed_forward", "feed-forward"]];
+const PARTS = ["self_attention", "cross_attention", "feed_forward"].map((part) => [part, part.replace("_", "-")]);
 
 // All sublayers of a model, in the order in which a word passes them.
 function sublayers(model) {
@@ -40,7 +40,8 @@ function board(model, maps, before, state, { look, flip }) {
 
   function row(sublayer) {
     const whole = state.off.has(sublayer.name);
-    const all = toggle(`${sublayer.heads ? "all " : ""}${whole ? "off" : "on"}`, `${sublayer.words}: whole sublayer off`, whole,
+    const text = `${sublayer.heads ? "all " : ""}${whole ? "off" : "on"}`;
+    const all = toggle(text, `${sublayer.words}: whole sublayer off`, whole,
       { class: "switch", "data-key": sublayer.name, "data-part": sublayer.name }, () => flip(sublayer.name));
     const cells = tinytf.range(sublayer.heads).map((h) => cell(sublayer, h, whole));
     switches.push(all);

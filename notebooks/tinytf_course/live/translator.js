@@ -39,9 +39,9 @@ function start(root, app, file) {
   const results = el("div", { class: "results" }, stage, reading, summary, tools, boardBox);
   app.append(
     el("div", { class: "bar" }, field("English", input), field("Try", choice)), about, problem, results,
-    el("p", { class: "tinytf-note" }, "The model runs in this page; nothing is sent anywhere. It has learned the sentences of the " +
-      "course's phrasebook. Others made of the same 601 words it translates too, and often wrongly. Its probabilities end at " +
-      "about 0.9, because it was trained with label smoothing (chapter 14)."),
+    el("p", { class: "tinytf-note" }, "The model runs in this page; nothing is sent anywhere. It has learned the " +
+      "sentences of the course's phrasebook. Others made of the same 601 words it translates too, and often " +
+      "wrongly. Its probabilities end at about 0.9, because it was trained with label smoothing (chapter 14)."),
   );
 
   input.addEventListener("input", () => {
@@ -122,7 +122,8 @@ function start(root, app, file) {
     const sourceAsks = state.kind === "encoder";
     const source = now.source.map((word, i) => wordNode("source", i, spelled(word), sourceAsks));
     sourceNodes = source;
-    const columns = source.map((node, i) => el("div", { class: `tinytf-column${state.hidden.has(i) ? " is-hidden" : ""}` }, node, ...controls(i)));
+    const columns = source.map((node, i) =>
+      el("div", { class: `tinytf-column${state.hidden.has(i) ? " is-hidden" : ""}` }, node, ...controls(i)));
     const target = [], merged = tinytf.compare(plain.target, now.target);
     targetNodes = [];
     for (const { word, was, is } of merged) {
@@ -145,11 +146,12 @@ function start(root, app, file) {
     ribbons = svg("svg", { class: "ribbons", "aria-hidden": "true" });
     const asking = sourceAsks ? sourceNodes : targetNodes;
     rove(asking, 1, (i) => choose(sourceAsks ? "source" : "target", i), state.word[sourceAsks ? "source" : "target"]);
+    const group = (asks, label) => (asks ? { role: "radiogroup", "aria-label": label } : {});
     stage.replaceChildren(ribbons,
       el("p", { class: "row-name" }, "English: ", el("small", {}, "the numbers are positions; press two to swap them")),
-      el("div", { class: "tinytf-row", ...(sourceAsks ? { role: "radiogroup", "aria-label": "source words, looking" } : {}) }, ...columns),
+      el("div", { class: "tinytf-row", ...group(sourceAsks, "source words, looking") }, ...columns),
       el("div", { class: "gap" }),
-      el("div", { class: "tinytf-row", ...(sourceAsks ? {} : { role: "radiogroup", "aria-label": "target words, being written" }) }, ...target),
+      el("div", { class: "tinytf-row", ...group(!sourceAsks, "target words, being written") }, ...target),
       el("p", { class: "row-name" }, "Chinese: ", el("small", {}, "under each word the probability that the model gave it")));
   }
 
@@ -168,7 +170,8 @@ function start(root, app, file) {
   function controls(i) {
     const word = now.source[i], hidden = state.hidden.has(i), last = i === now.source.length - 1;
     const position = state.positions ? state.positions[i] : i;
-    const hide = toggle(hidden ? "hidden" : "hide", `hide ${word}`, hidden, { class: "tinytf-key", "data-key": `hide ${i}` },
+    const hide = toggle(hidden ? "hidden" : "hide", `hide ${word}`, hidden,
+      { class: "tinytf-key", "data-key": `hide ${i}` },
       () => { flip(state.hidden, i); update(); });
     const move = toggle(position, `position ${position} of ${word}: swap`, state.swap === i,
       { class: `tinytf-key place${position === i ? "" : " is-moved"}`, "data-key": `place ${i}` }, () => swap(i));

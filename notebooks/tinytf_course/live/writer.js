@@ -3,27 +3,40 @@
 "use strict";
 const { el, button, field, redraw, slider, softmax, restrict, ranked, draw: drawToken } = tinytf;
 const SHOWN = 12, MOST_TOP_K = 51, STORY = 120; // the last place of the top-k slider rules nothing out
-const OPENING = "One morning, a clever girl named";
+const OPENING = "One morning, a";
 
 function start(root, app, file) {
   const model = new tinytf.Writer(file), { tokenizer } = model, past = [];
   const rule = { temperature: 1, topK: undefined, p: 1 };
   let text = OPENING, ended = false, scores = null, left = null, writing = 0, waiting = 0;
 
-  const box = el("textarea", { rows: 4, dir: "auto", spellcheck: "false", "aria-label": "the text so far", "data-key": "text" });
+  const box = el("textarea", {
+    rows: 4, dir: "auto", spellcheck: "false", "aria-label": "the text so far", "data-key": "text",
+  });
   const note = el("p", { class: "tinytf-note", role: "status" }), list = el("div", { class: "tokens", role: "group" });
   const change = (name) => (value) => { rule[name] = value; show(); };
   const rules = el("div", { class: "bar" },
-    slider("Temperature", { min: 0.1, max: 2, step: 0.1, value: 1, show: (T) => T.toFixed(1), key: "temperature", change: change("temperature") }),
+    slider("Temperature", {
+      min: 0.1, max: 2, step: 0.1, value: 1, key: "temperature", show: (T) => T.toFixed(1),
+      change: change("temperature"),
+    }),
     slider("Top-k", {
-      min: 1, max: MOST_TOP_K, step: 1, value: MOST_TOP_K, key: "top-k", show: (k) => (k === MOST_TOP_K ? "all" : String(k)),
+      min: 1, max: MOST_TOP_K, step: 1, value: MOST_TOP_K, key: "top-k",
+      show: (k) => (k === MOST_TOP_K ? "all" : String(k)),
       change: (k) => change("topK")(k === MOST_TOP_K ? undefined : k),
     }),
-    slider("Top-p", { min: 0.05, max: 1, step: 0.05, value: 1, key: "top-p", show: (p) => p.toFixed(2), change: change("p") }));
+    slider("Top-p", {
+      min: 0.05, max: 1, step: 0.05, value: 1, key: "top-p", show: (p) => p.toFixed(2), change: change("p"),
+    }));
   const one = button("draw one token", { "data-key": "one" }, () => append(drawToken(left)));
   const on = button("write on", { "data-key": "on" }, () => (writing ? stop() : writeOn(STORY)));
   const undo = button("undo", { "data-key": "undo" }, () => { stop(); setText(past.pop(), false); });
-  const anew = button("new story", { "data-key": "anew" }, () => { stop(); past.push(text); setText(OPENING, false); box.focus(); });
+  const anew = button("new story", { "data-key": "anew" }, () => {
+    stop();
+    past.push(text);
+    setText(OPENING, false);
+    box.focus();
+  });
   app.append(field("Text", box), el("div", { class: "bar actions" }, one, on, undo, anew), rules,
     el("p", { class: "panel-name" }, "The next token: choose one"), list, note);
 
@@ -67,7 +80,7 @@ function start(root, app, file) {
     undo.disabled = !past.length;
     if (ended) {
       list.replaceChildren();
-      note.textContent = "The story has ended: the token <|endoftext|> was drawn. Press “undo” or “new story” to go on.";
+      note.textContent = "The story has ended with the token <|endoftext|>. Press “undo” or “new story” to go on.";
       return;
     }
     left = restrict(scores, rule);
@@ -75,15 +88,17 @@ function start(root, app, file) {
     const kept = left.filter((score) => score !== -Infinity).length, read = model.read(text).length;
     const whole = tokenizer.encode(text).length + 1;
     const cut = whole > read ? ` The text has ${whole} tokens; the model reads the last ${read}.` : "";
-    note.textContent = `Of ${scores.length.toLocaleString("en")} tokens ${kept.toLocaleString("en")} may come. An outline is the ` +
-      `probability before the rules, a filled bar the one after them.${cut}`;
+    const count = (number) => number.toLocaleString("en");
+    note.textContent = `Of ${count(scores.length)} tokens ${count(kept)} may come. An outline is the probability ` +
+      `before the rules, a filled bar the one after them; the longest bar is the largest of them.${cut}`;
     root.dataset.text = text; // for tests
   }
 
   function drawList() {
     const raw = softmax(scores), probs = softmax(left);
     list.setAttribute("aria-label", "the likeliest next tokens");
-    list.replaceChildren(...ranked(raw).slice(0, SHOWN).map((id) => {
+    const ids = ranked(raw).slice(0, SHOWN), most = Math.max(...ids.map((id) => Math.max(raw[id], probs[id])));
+    list.replaceChildren(...ids.map((id) => {
       const out = left[id] === -Infinity, { text: piece, part } = shown(id);
       const after = out ? "ruled out" : probs[id].toFixed(3);
       const node = button("", {
@@ -91,7 +106,7 @@ function start(root, app, file) {
         "aria-label": `${piece}: ${after}`, title: `probability ${raw[id].toFixed(4)} before the rules`,
       }, () => { stop(); append(id); });
       node.append(el("span", { class: "piece" }, piece), el("span", { class: "chance" },
-        el("i", { style: `width:${100 * raw[id]}%` }), el("b", { style: `width:${100 * probs[id]}%` })),
+        el("i", { style: `width:${(100 * raw[id]) / most}%` }), el("b", { style: `width:${(100 * probs[id]) / most}%` })),
       el("span", { class: "number" }, after));
       return node;
     }));
