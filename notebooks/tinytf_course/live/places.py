@@ -5,11 +5,13 @@ from tinytf_course.live.panels import panel
 
 _FENCE = "`" * 9
 _EXPLORER = '<div class="tinytf-explorer"'
-BEFORE = {  # by chapter: the cell before which a panel stands
-    "00": ("translator", "first-look-explorer-text"),
+# By chapter: the cell before which a panel stands, behind all predictions that it would answer.
+BEFORE = {
+    "00": ("translator", "own-intro"),
     "05": ("film", "where-q-k-and-v-come-from"),
     "18": ("writer", "loop-text"),
     "20": ("writer", "sense-text"),
+    "28": ("translator", "induction-text"),
 }
 
 

@@ -7,6 +7,7 @@ import pytest
 from tinytf_course.live import places
 from tinytf_course.notebooks import notebooks
 from tinytf_course.site.chapter import raw
+from tinytf_course.site.folds import pending
 
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 
@@ -16,10 +17,12 @@ def _no_assets(monkeypatch):
     monkeypatch.setattr(places, "write_assets", lambda folder: None)
 
 
-def test_the_cells_that_panels_stand_before_are_in_their_chapters():
+def test_panels_stand_before_cells_of_their_chapters_and_answer_no_prediction():
     chapters = {notebook.chapter: notebook for notebook in notebooks(NOTEBOOKS)}
     for number, (_, cell) in places.BEFORE.items():
-        assert cell in [each["id"] for each in chapters[number].cells]
+        cells = chapters[number].cells
+        place = [each["id"] for each in cells].index(cell)
+        assert pending(cells)[place] == []  # no prediction waits that the panel would answer
 
 
 def test_a_panel_stands_before_its_cell_and_once(tmp_path):
