@@ -19,7 +19,7 @@ KINDS = {  # title, what it is about
     ),
     "film": (
         "Attention in six steps, with real numbers",
-        "One head of the course's translator, from the words to the mixture of their values. Rest "
+        "One head of the translator's encoder, from the words to the mixture of their values. Rest "
         "on a number, or go to it with Tab and the arrow keys, to see how it was computed.",
     ),
 }

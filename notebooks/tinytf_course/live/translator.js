@@ -102,6 +102,7 @@ function start(root, app, file) {
     drawSummary();
     boardBox.replaceChildren(
       el("p", { class: "panel-name" }, "Where each head looks, and switches to turn it off"),
+      el("p", { class: "tinytf-note" }, "A row of a small map is a word that looks, a column a word that is looked at."),
       tinytf.board(model, now.maps, plain.maps, state, {
         look: (sublayer, head) => {
           state.head = { name: sublayer.name, head };
@@ -205,6 +206,10 @@ function start(root, app, file) {
   }
 
   function drawSummary() {
+    if (state.swap !== null) {
+      summary.textContent = `Now press the number above the word that “${now.source[state.swap]}” changes places with.`;
+      return;
+    }
     summary.textContent = isChanged() ? tinytf.summary(plain, now) : "Nothing is changed yet: hide a word, swap two " +
       "positions, turn the temperature, or switch off a head below.";
   }

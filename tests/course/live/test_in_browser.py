@@ -62,8 +62,9 @@ def test_a_sentence_is_typed_and_taken_apart_by_mouse(opened):
     page.fill(".sentence", "the dog saw the cat")
     wait_for(page, "狗 看见 了 猫")
     assert page.locator(".token.new, .token.lost").count() == 0
-    for place in (1, 4):  # swap the positions of the nouns
-        page.locator(f"[data-key='place {place}']").click()
+    page.locator("[data-key='place 1']").click()  # swap the positions of the nouns
+    assert "“dog” changes places with" in page.locator(".summary").inner_text()
+    page.locator("[data-key='place 4']").click()
     wait_for(page, "猫 看见 了 狗")
     assert page.locator(".token.new").count() == page.locator(".token.lost").count() == 2
     assert page.locator(".summary").inner_text().startswith("2 words lost, 2 new. Before: ")
