@@ -169,6 +169,12 @@ def test_a_panel_moves_by_keyboard(site, width):
         page.keyboard.press("Home")
         assert picture.is_visible()
         assert abs(panel.bounding_box()["height"] - height) < 1  # nothing below it jumps
+        larger = panel.get_by_role("button", name="Larger type")
+        assert larger.is_visible() == (width < 600)
+        if width < 600:  # the whole figure at first, so that one sees what moves
+            assert picture.bounding_box()["width"] < width
+            larger.click()
+            assert picture.bounding_box()["width"] > width
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert not faults, faults[:3]
 

@@ -67,6 +67,15 @@
       note.textContent = "One at a time here; in the notebook all of them move together.";
       row.append(note);
     }
+    const larger = document.createElement("button"); // on a phone: not the whole figure, but readable
+    larger.type = "button";
+    larger.className = "larger";
+    larger.textContent = "Larger type";
+    larger.ariaPressed = "false";
+    larger.addEventListener("click", () => {
+      larger.ariaPressed = String(panel.classList.toggle("large"));
+    });
+    row.append(larger);
     row.addEventListener("pointerenter", fetchAll, { once: true });
     row.addEventListener("focusin", fetchAll, { once: true });
     panel.prepend(row);
