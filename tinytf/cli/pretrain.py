@@ -26,7 +26,7 @@ __all__ = ["RECIPE", "build", "build_on", "evaluate", "main", "own_text"]
 RECIPE = {"lr": 2e-3, "warmup": 100, "label_smoothing": 0.0, "weight_decay": 0.1,
           "betas": (0.9, 0.95), "eps": 1e-8}  # fmt: skip
 SHAPE = {"d_model": 192, "num_heads": 6, "num_layers": 6, "max_len": 256, "dropout": 0.1}
-SIZES = {
+WORDS = {  # for the options
     "d_model": "width of the model",
     "num_heads": "heads a layer",
     "num_layers": "layers",
@@ -90,7 +90,7 @@ def main(arguments: list[str] | None = None) -> int:
     )  # fmt: skip
     parser.add_argument("--batch-size", type=int, default=8, help="blocks of text a batch")
     parser.add_argument("--vocab-size", type=int, default=2048, help="bytes, merges, end of text")
-    for name, said in SIZES.items():
+    for name, said in WORDS.items():
         add_option(parser, name, SHAPE[name], said)
     parser.add_argument(
         "--evaluate-every", type=int, default=500, help="steps between two evaluations"

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,66 @@ def parser_of(name: str, words: str, recipe: TrainingConfig, out: Path) -> argpa
     return parser
 
 
+def attempt(command: Callable[[], int]) -> int:
+    """Run a command; what goes wrong outside the program is said in a line, without a traceback.
+
+    Returns the exit status: the command's, 2 after an error, 130 after Ctrl-C.
+    """
+    try:
+        return command()
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    except (CheckpointError, FloatingPointError, ImportError, TeamError, ValueError) as error:
+        return _complain(str(error))
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        return _complain(f"{name}{plain_words(error)}")
+
+
+def _complain(words: str) -> int:
+    """Say what is wrong, and by which process where there are several; returns the exit status."""
+    many = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    who = f"process {os.environ.get('RANK', '?')}: " if many else ""
+    print(f"{who}error: {words}", file=sys.stderr)
+    return 2
+
+
+@contextmanager
+def run_files(options: argparse.Namespace, team: Team, device: torch.device) -> Iterator[None]:
+    """Keep --out for this run alone, once it is seen that all it will write can be written.
+
+    In a team only the main process does so; with `--resume auto` it is the one to say whether there
+    is a file. Raises CheckpointError or ValueError before anything is computed.
+    """
+    out, export = options.out, options.export
+    if options.resume == "auto":
+        (there,) = team.total([team.is_main and out.exists()], device)
+        options.resume = "file" if there else None
+    if team.is_main:
+        named = {"--out": out, "--export": export, "--text": getattr(options, "text", None)}
+        _check_different({name: path for name, path in named.items() if path is not None})
+        if options.resume and not out.exists():
+            raise ValueError(f"there is no checkpoint at {out} to go on from")
+        if export is not None:
+            try_to_write(export)
+        try_to_write(out)
+        if out.exists() and not options.resume:
+            raise ValueError(f"{out} exists: add --resume to go on, or choose another --out")
+        with sole_writer(out):
+            yield
+    else:
+        yield
+
+
+def _check_different(named: Mapping[str, Path]) -> None:
+    """Raise ValueError if two options mean one file, by whatever name, link or hard link."""
+    for (one, a), (other, b) in combinations(named.items(), 2):
+        same = os.path.realpath(a) == os.path.realpath(b)
+        if same or (a.exists() and b.exists() and a.samefile(b)):
+            raise ValueError(f"{other} {b} is the file of {one}: one would destroy the other")
+
+
 def run_command(
     options: argparse.Namespace,
     recipe: TrainingConfig,
@@ -101,6 +162,39 @@ def run_command(
             return work(options, config, crew, device)
 
     return attempt(command)
+
+
+def _resume(
+    trainer: Trainer, out: Path, header: Mapping[str, Any], same: Mapping[str, str]
+) -> None:
+    """Load the run at `out`. Raises ValueError if it is another run's, and as `Trainer.load`."""
+    saved = {"pool": 50} | trainer.load(out)  # older files do not say
+    if missing := {*same, "batch_size"} - saved.keys():
+        raise ValueError(
+            f"{out.name} was not written by this command: it lacks {', '.join(sorted(missing))}"
+        )
+    for key, words in same.items():
+        if json.loads(json.dumps(header[key])) != saved[key]:
+            raise ValueError(f"{out.name} was trained {words}: start a new run")
+    for key in ("batch_size", "pool"):
+        if key in header and saved[key] != header[key]:
+            raise ValueError(
+                f"{out.name} was trained with {key}={saved[key]}, "
+                f"but this run has {key}={header[key]}"
+            )
+
+
+def _stopped(trainer: Trainer, out: Path) -> str:
+    """Say where an interrupted run stands, and what of it is on disk."""
+    step, saved, steps = trainer.step, trainer.saved_step, trainer.config.steps
+    if saved == step:
+        return f"stopped after step {step} of {steps}; add --resume to go on"
+    if saved is None:
+        return f"stopped at once, after step {step} of {steps}: nothing was saved"
+    return (
+        f"stopped at once, after step {step} of {steps}: {out} holds the first {saved}; "
+        "add --resume to go on from there"
+    )
 
 
 def train_to_the_end(
@@ -147,99 +241,3 @@ def train_to_the_end(
         if options.export:
             whole.save(options.export)
     return 0
-
-
-def _resume(
-    trainer: Trainer, out: Path, header: Mapping[str, Any], same: Mapping[str, str]
-) -> None:
-    """Load the run at `out`. Raises ValueError if it is another run's, and as `Trainer.load`."""
-    saved = {"pool": 50} | trainer.load(out)  # older files do not say
-    if missing := {*same, "batch_size"} - saved.keys():
-        raise ValueError(
-            f"{out.name} was not written by this command: it lacks {', '.join(sorted(missing))}"
-        )
-    for key, words in same.items():
-        if json.loads(json.dumps(header[key])) != saved[key]:
-            raise ValueError(f"{out.name} was trained {words}: start a new run")
-    for key in ("batch_size", "pool"):
-        if key in header and saved[key] != header[key]:
-            raise ValueError(
-                f"{out.name} was trained with {key}={saved[key]}, "
-                f"but this run has {key}={header[key]}"
-            )
-
-
-def _stopped(trainer: Trainer, out: Path) -> str:
-    """Say where an interrupted run stands, and what of it is on disk."""
-    step, saved, steps = trainer.step, trainer.saved_step, trainer.config.steps
-    if saved == step:
-        return f"stopped after step {step} of {steps}; add --resume to go on"
-    if saved is None:
-        return f"stopped at once, after step {step} of {steps}: nothing was saved"
-    return (
-        f"stopped at once, after step {step} of {steps}: {out} holds the first {saved}; "
-        "add --resume to go on from there"
-    )
-
-
-@contextmanager
-def run_files(options: argparse.Namespace, team: Team, device: torch.device) -> Iterator[None]:
-    """Keep --out for this run alone, once it is seen that all it will write can be written.
-
-    In a team only the main process does so; with `--resume auto` it is the one to say whether there
-    is a file. Raises CheckpointError or ValueError before anything is computed.
-    """
-    out, export = options.out, options.export
-    if options.resume == "auto":
-        (there,) = team.total([team.is_main and out.exists()], device)
-        options.resume = "file" if there else None
-    if team.is_main:
-        named = {"--out": out, "--export": export, "--text": getattr(options, "text", None)}
-        _check_different({name: path for name, path in named.items() if path is not None})
-        if options.resume and not out.exists():
-            raise ValueError(f"there is no checkpoint at {out} to go on from")
-        if export is not None:
-            try_to_write(export)
-        try_to_write(out)
-        if out.exists() and not options.resume:
-            raise ValueError(f"{out} exists: add --resume to go on, or choose another --out")
-        with sole_writer(out):
-            yield
-    else:
-        yield
-
-
-def _check_different(named: Mapping[str, Path]) -> None:
-    """Raise ValueError if two options mean one file, by whatever name, link or hard link."""
-    options = list(named)
-    for i, one in enumerate(options):
-        for other in options[i + 1 :]:
-            a, b = named[one], named[other]
-            same = os.path.realpath(a) == os.path.realpath(b)
-            if same or (a.exists() and b.exists() and a.samefile(b)):
-                raise ValueError(f"{other} {b} is the file of {one}: one would destroy the other")
-
-
-def attempt(command: Callable[[], int]) -> int:
-    """Run a command; what goes wrong outside the program is said in a line, without a traceback.
-
-    Returns the exit status: the command's, 2 after an error, 130 after Ctrl-C.
-    """
-    try:
-        return command()
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return 130
-    except (CheckpointError, FloatingPointError, ImportError, TeamError, ValueError) as error:
-        return _complain(str(error))
-    except OSError as error:
-        name = f"{error.filename}: " if error.filename else ""
-        return _complain(f"{name}{plain_words(error)}")
-
-
-def _complain(words: str) -> int:
-    """Say what is wrong, and by which process where there are several; returns the exit status."""
-    many = int(os.environ.get("WORLD_SIZE", "1")) > 1
-    who = f"process {os.environ.get('RANK', '?')}: " if many else ""
-    print(f"{who}error: {words}", file=sys.stderr)
-    return 2
