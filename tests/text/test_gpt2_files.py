@@ -31,24 +31,28 @@ def test_reads_files_in_gpt2_layout(manual, tmp_path):
     assert ours.special_id("<|endoftext|>") == len(vocab) - 1
     assert to_gpt2(ours) == (vocab, merges)
 
-    files[0].write_text(json.dumps(vocab | {"!": 1, '"': 0}))
-    with pytest.raises(CheckpointError, match=r"token '!' has id 1 .* it is 0"):
-        from_gpt2(*files)
-    files[0].write_text(json.dumps(vocab | {"<x>": 999}))
-    with pytest.raises(CheckpointError, match=r"ids of \['<\|endoftext\|>', '<x>'\] do not follow"):
-        from_gpt2(*files, special_tokens=["<x>", "<|endoftext|>"])
-    files[0].write_text("[1, 2]")
-    with pytest.raises(CheckpointError, match=r"vocab.json is JSON, but no vocabulary"):
-        from_gpt2(*files)
-    files[0].write_text(json.dumps(vocab | {"<x>": len(vocab)}))
-    with pytest.raises(CheckpointError, match="no merge makes '<x>', and special_tokens does not"):
-        from_gpt2(*files)
-    named = from_gpt2(*files, special_tokens=["<|endoftext|>", "<x>"])
-    assert named.special_tokens == ("<|endoftext|>", "<x>")
-    files[0].write_text("{}")
-    files[1].write_text("x yy\n")
-    with pytest.raises(CheckpointError, match="merge 0, 'x yy', joins no two tokens"):
-        from_gpt2(*files)
+    for said, message in (
+        (vocab | {"!": 1}, "357 tokens have 356 ids"),
+        (vocab | {"<x>": 999}, "the ids must run from 0, 256 bytes first"),
+        ([1, 2], "vocab.json is JSON, but no vocabulary"),
+        (vocab | {"<x>": len(vocab)}, r"vocab.json and merges.txt: .*b'<x>'\] come of no merge"),
+        ({token: (i + 1) % len(vocab) for token, i in vocab.items()}, "256 bytes once"),
+    ):
+        files[0].write_text(json.dumps(said))
+        with pytest.raises(CheckpointError, match=message):
+            from_gpt2(*files)
+    other = vocab | {"!": 1, '"': 0}  # bytes in another order are a vocabulary too
+    files[0].write_text(json.dumps(other))
+    assert from_gpt2(*files).encode('!"') == [1, 0]
+    for names in (["<x>"], ["éé", "猫"]):  # written as they are, and not by their bytes
+        files[0].write_text(json.dumps(vocab | {t: len(vocab) + i for i, t in enumerate(names)}))
+        named = from_gpt2(*files, special_tokens=["<|endoftext|>", *names, "<none>"])
+        assert named.special_tokens == ("<|endoftext|>", *names)
+        assert named.encode(names[0], "all") == [len(vocab)]
+    for row, message in (("x yy", "b'yy' is no token"), ("x", "merge 0, 'x', joins no two tok")):
+        files[1].write_text(f"{row}\n")
+        with pytest.raises(CheckpointError, match=message):
+            from_gpt2(*files)
     with pytest.raises(ValueError, match="special token 'a' is written like the token 97"):
         to_gpt2(ByteBPE([], ["a"]))
 
@@ -75,7 +79,7 @@ def test_merges_cut_anywhere_are_refused(gpt2_files):
     (folder / "merges.txt").write_text(merges[:-1])
     assert len(from_gpt2(folder / "vocab.json", folder / "merges.txt").merges) == 18
     (folder / "merges.txt").write_text("")
-    with pytest.raises(CheckpointError, match=r"275 tokens, .* makes 0: no merge makes .* and 13"):
+    with pytest.raises(CheckpointError, match=r"\[b'at', b'he', .*come of no merge"):
         from_gpt2(folder / "vocab.json", folder / "merges.txt")
 
 

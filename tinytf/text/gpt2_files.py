@@ -16,6 +16,7 @@ _PRINTS = [*range(33, 127), *range(161, 173), *range(174, 256)]
 GPT2_BYTE_ORDER = bytes(_PRINTS + [b for b in range(256) if b not in _PRINTS])
 _WRITTEN = {b: chr(b if i < len(_PRINTS) else 256 + i - len(_PRINTS))
             for i, b in enumerate(GPT2_BYTE_ORDER)}  # fmt: skip
+_READ = {character: b for b, character in _WRITTEN.items()}
 
 
 def from_gpt2(
@@ -30,45 +31,28 @@ def from_gpt2(
     disagree (a merges.txt that was cut off leaves tokens that no merge makes), or where ids do not
     run bytes, merges, specials.
     """
-    vocab_name, merges_name = Path(vocab_json).name, Path(merges_txt).name
-    vocab = read_json(vocab_json)
+    names = f"{Path(vocab_json).name} and {Path(merges_txt).name}"
+    vocab, rows = read_json(vocab_json), _read_rows(merges_txt)
     if not isinstance(vocab, dict) or not all(type(i) is int for i in vocab.values()):
-        raise CheckpointError(f"{vocab_name} is JSON, but no vocabulary of tokens")
-    ids = {_WRITTEN[b]: i for i, b in enumerate(GPT2_BYTE_ORDER)}
-    pairs = []
-    for number, row in enumerate(_read_rows(merges_txt)):
-        if len(row) != 2 or not set(row) <= ids.keys():
-            raise CheckpointError(
-                f"{merges_name}: merge {number}, {' '.join(row)!r:.80}, joins no two tokens"
-            )
-        pairs.append((ids[row[0]], ids[row[1]]))
-        if "".join(row) in ids:
-            raise CheckpointError(
-                f"{merges_name}: merge {number} makes {shortened(''.join(row))!r} again"
-            )
-        ids["".join(row)] = 256 + number
-    for token, i in ids.items():
-        if vocab.get(token) != i:
-            raise CheckpointError(
-                f"token {shortened(token)!r} has id {vocab.get(token)} in {vocab_name}, but by "
-                f"{merges_name}, in GPT-2's layout, it is {i}"
-            )
-    special = sorted(vocab.keys() - ids.keys(), key=vocab.__getitem__)
-    if strange := [token for token in special if token not in special_tokens]:
-        some = ", ".join(repr(shortened(token)) for token in strange[:5])
-        more = f" and {len(strange) - 5} more" if len(strange) > 5 else ""
-        raise CheckpointError(
-            f"{vocab_name} has {len(vocab)} tokens, of which {merges_name} makes {len(pairs)}: no "
-            f"merge makes {some}{more}, and special_tokens does not name them"
-        )
-    if [vocab[token] for token in special] != list(range(len(ids), len(vocab))):
-        raise CheckpointError(
-            f"the ids of {list(map(shortened, special[:5]))} do not follow the merges'"
-        )
+        raise CheckpointError(f"{Path(vocab_json).name} is JSON, but no vocabulary of tokens")
+    special = [token for token in special_tokens if token in vocab]
+    plain = {*special} - _READ.keys() - set(map("".join, rows))  # not written as bytes are
     try:
-        return ByteBPE(pairs, special, GPT2_BYTE_ORDER)
+        for number, row in enumerate(rows):
+            if len(row) != 2:
+                raise ValueError(f"merge {number}, {' '.join(row)!r:.80}, joins no two tokens")
+        tokens = {i: token.encode() if token in plain else _read(token)
+                  for token, i in vocab.items()}  # fmt: skip
+        if len(tokens) < len(vocab):
+            raise ValueError(f"{len(vocab)} tokens have {len(tokens)} ids")
+        return ByteBPE.from_vocab(tokens, [(_read(a), _read(b)) for a, b in rows], special)
     except ValueError as error:
-        raise CheckpointError(f"{vocab_name} and {merges_name}: {error}") from error
+        raise CheckpointError(f"{names}: {shortened(str(error), 300)}") from error
+
+
+def _read(token: str) -> bytes:
+    """Give the bytes of a token; what is not written as GPT-2 writes bytes stands for itself."""
+    return bytes(_READ[c] for c in token) if _READ.keys() >= set(token) else token.encode()
 
 
 def _read_rows(merges_txt: str | Path) -> list[list[str]]:
