@@ -178,15 +178,6 @@ def test_two_runs_do_not_write_one_file(run, tmp_path, capsys):
     assert names(tmp_path) == ["alias", "run"]
 
 
-def test_what_killed_writers_left_is_removed_and_nothing_else(run, tmp_path):
-    dead = [".run.12345-1.part", ".run.6-99.part"]
-    others = [".run.part", ".run.x-1.part", ".other.12345-1.part", "run.12345-1.part"]
-    for name in dead + others:
-        (tmp_path / name).write_text("x")
-    assert run() == 0
-    assert names(tmp_path) == sorted([*others, "run"])
-
-
 # ---- Ctrl-C
 
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tinytf.cli import train, write
+from tinytf.support import device
 from tinytf.support.device import choose_device, choose_precision
 from tinytf.training.trainer import TrainingConfig
 
@@ -46,3 +47,31 @@ def test_devices_that_are_none_are_refused(monkeypatch):
     assert choose_device("cuda:1") == torch.device("cuda", 1)
     with pytest.raises(ValueError, match="device 'cuda:2' was asked for, but there are 2"):
         choose_device("cuda:2")
+
+
+@pytest.mark.parametrize(
+    ("kind", "seconds", "native", "expected"),
+    [
+        ("cpu", (1.0, 0.49), None, "bfloat16"),
+        ("cpu", (1.0, 0.5), None, "float32"),
+        ("cuda", None, True, "bfloat16"),
+        ("cuda", None, False, "float32"),
+        ("mps", None, None, "float32"),
+    ],
+)
+def test_the_faster_precision_is_chosen(kind, seconds, native, expected, monkeypatch):
+    times = dict(zip((torch.float32, torch.bfloat16), seconds or ()))
+    emulated = lambda including_emulation: native or including_emulation  # noqa: E731
+    monkeypatch.setattr(device, "_matmul_seconds", times.get)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", emulated)
+    monkeypatch.delenv("TINYTF_PRECISION", raising=False)
+    choose_precision.cache_clear()
+    assert choose_precision(kind) == expected
+    choose_precision.cache_clear()
+    monkeypatch.setenv("TINYTF_PRECISION", "bfloat16")
+    assert choose_precision(kind) == "bfloat16"
+    choose_precision.cache_clear()
+
+
+def test_a_matmul_takes_time():
+    assert 0 < device._matmul_seconds(torch.float32) < 60

@@ -95,3 +95,15 @@ def test_names_are_quoted_up_to_a_length():
     assert shortened("decoder.layers.0.weight") == "decoder.layers.0.weight"
     assert shortened("a" * 80) == "a" * 80
     assert shortened("a" * 50_000 + "b" * 50_000) == "a" * 40 + "…" + "b" * 39
+
+
+@pytest.mark.skipif(os.name == "nt", reason="owners and modes as Unix has them")
+def test_a_file_that_is_replaced_keeps_its_mode_and_owner(tmp_path, monkeypatch):
+    owners = []
+    monkeypatch.setattr(os, "chown", lambda path, *owner: owners.append(owner))
+    for mode in (None, 0o640):
+        if mode:
+            (tmp_path / "a").chmod(mode)
+        write_atomically(tmp_path / "a", b"x")
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
+    assert owners == [(os.getuid(), os.getgid())]

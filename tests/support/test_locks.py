@@ -1,5 +1,7 @@
 """One writer of a file at a time."""
 
+import errno
+
 import pytest
 
 from tinytf.support import locks
@@ -20,3 +22,24 @@ def test_a_name_as_long_as_the_disk_allows_can_be_written(tmp_path):
         with locks.sole_writer(tmp_path / name):
             write_atomically(tmp_path / name, b"x")
         assert (tmp_path / name).read_bytes() == b"x"
+
+
+def test_what_killed_writers_left_is_removed_and_nothing_else(tmp_path):
+    others = [".run.part", ".run.x-1.part", ".other.12345-1.part", "run.12345-1.part", "run"]
+    for name in [".run.12345-1.part", ".run.6-99.part", *others]:
+        (tmp_path / name).write_text("x")
+    with locks.sole_writer(tmp_path / "run"):
+        assert {path.name for path in tmp_path.iterdir()} == {*others, ".run.lock"}
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOTSUP, None])
+def test_where_the_disk_knows_no_locks_nobody_is_kept_out(tmp_path, monkeypatch, number):
+    def unknown(*_, **__):
+        raise OSError(number, "no locks") if number else NotImplementedError("no locks")
+
+    monkeypatch.setattr(locks.FileLock, "acquire", unknown)
+    with locks.sole_writer(tmp_path / "a"), locks.sole_writer(tmp_path / "a"):
+        pass
+    monkeypatch.setattr(locks.FileLock, "acquire", lambda *_, **__: (tmp_path / "none").read_text())
+    with pytest.raises(CheckpointError, match="a: there is no such file"):
+        locks.sole_writer(tmp_path / "a").__enter__()
