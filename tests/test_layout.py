@@ -61,7 +61,6 @@ WITHOUT_A_FILE = {
     "course/mutations.py": "in course/test_mutants.py, whose changes they are",
     "course/tensors.py": "in course/test_expect.py, which compares by them",
     "course/studies/alignment.py": "in course/studies/test_recurrence.py, whose grades it gives",
-    "support/interrupt.py": "in training/test_trainer.py, whose runs are interrupted",
     "support/protocols.py": "by what accepts them: it only names types",
     "training/config.py": "in training/test_trainer.py: bad settings are refused",
     "training/optimizer.py": "in training/test_trainer.py: a step equals plain AdamW",

@@ -86,6 +86,8 @@ def test_a_file_system_without_modes_is_written_to(tmp_path, monkeypatch, number
 def test_a_json_file_larger_than_asked_for_is_not_read(tmp_path, monkeypatch):
     (tmp_path / "a.json").write_text("[1, 2]")
     assert read_json(tmp_path / "a.json", 6) == [1, 2]
+    (tmp_path / "b.json").write_text('{"a": {"b": 1}}')
+    assert read_json(tmp_path / "b.json") == {"a": {"b": 1}}
     monkeypatch.setattr(files, "read_text", None)
     with pytest.raises(CheckpointError, match=r"a\.json has 6 bytes, at most 5 are read"):
         read_json(tmp_path / "a.json", 5)
