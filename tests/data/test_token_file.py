@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import json
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -33,19 +34,52 @@ def text(tmp_path):
     return tmp_path / "text"
 
 
+@pytest.fixture
+def encode(text, tokenizer, tmp_path):
+    """Encode the text in parts of 1,000 bytes; returns the ids, and how a bar of bytes moved.
+
+    Whatever lay there before, the ids are those of the whole text.
+    """
+
+    def encoded(by=tokenizer, processes=1):
+        moved = []
+        bar = SimpleNamespace(update=moved.append)
+        found = encode_to_file(text, by, tmp_path / "ids", None, processes, 1000, bar).ids
+        assert torch.equal(found.long(), encode_documents(by, [text.read_bytes().decode()]))
+        return found, moved
+
+    return encoded
+
+
+@pytest.fixture
+def stop(encode, monkeypatch):
+    """Encode, and stop once so many parts are on the disk."""
+
+    def stopped(count):
+        say, left = token_file._say, [count + 2]  # before the parts: a header, and the first id
+
+        def saying(*arguments):
+            say(*arguments)
+            left[0] -= 1
+            if not left[0]:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(token_file, "_say", saying)
+            with pytest.raises(KeyboardInterrupt):
+                encode()
+
+    return stopped
+
+
 @pytest.mark.parametrize("processes", [1, 2])
-def test_the_ids_are_those_of_the_whole_text(text, tokenizer, processes, tmp_path):
-    out = tmp_path / "ids"
-    moved = []
-    bar = type("Bar", (), {"update": staticmethod(moved.append)})
-    found = encode_to_file(text, tokenizer, out, None, processes, 1000, bar)
-    expected = encode_documents(tokenizer, [TEXT])
-    assert found.ids.dtype == torch.int16
-    assert torch.equal(found.ids.long(), expected)
+def test_the_ids_are_those_of_the_whole_text(encode, tokenizer, processes, tmp_path):
+    ids, moved = encode(tokenizer, processes)
+    assert ids.dtype == torch.int16
     assert len(moved) > 4
     assert sum(moved) == len(TEXT.encode())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ids", "ids.json", "text"]
-    ours, plain = TextBlocks(found.ids, 16, 3, seed=1), TextBlocks(expected, 16, 3, seed=1)
+    ours, plain = TextBlocks(ids, 16, 3, seed=1), TextBlocks(ids.long().clone(), 16, 3, seed=1)
     assert all(torch.equal(ours(i).ids_in, plain(i).ids_in) for i in range(40))
 
 
@@ -56,99 +90,59 @@ def test_the_first_bytes_alone(text, tokenizer, tmp_path):
     assert torch.equal(found.ids.long(), expected)
 
 
-def test_it_is_done_once_and_anew_for_another_text_or_tokenizer(text, tokenizer, tmp_path):
-    out = tmp_path / "ids"
-    encode_to_file(text, tokenizer, out, None, 1)
-    born = out.stat().st_mtime_ns
-    encode_to_file(text, tokenizer, out, None, 1)
-    assert out.stat().st_mtime_ns == born
+def test_it_is_done_once_and_anew_for_another_text_or_tokenizer(encode, text, tmp_path):
+    mapped, _ = encode()
+    born = (tmp_path / "ids").stat().st_mtime_ns
+    assert encode()[1] == []
+    assert (tmp_path / "ids").stat().st_mtime_ns == born
+    before = mapped.clone()
     other = train_bpe(TEXT, vocab_size=280, special_tokens=[END_OF_TEXT])
-    found = encode_to_file(text, other, out, None, 1)
-    assert torch.equal(found.ids.long(), encode_documents(other, [TEXT]))
+    encode(other)
     text.write_text("another one")
-    found = encode_to_file(text, other, out, None, 1)
-    assert torch.equal(found.ids.long(), encode_documents(other, ["another one"]))
+    encode(other)
+    assert torch.equal(mapped, before)  # somebody may be reading it
 
 
-def test_a_large_vocabulary_takes_four_bytes(text, tokenizer, tmp_path, monkeypatch):
+def test_a_large_vocabulary_takes_four_bytes(encode, tokenizer, monkeypatch):
     monkeypatch.setattr(type(tokenizer), "__len__", lambda self: 40_000)
-    found = encode_to_file(text, tokenizer, tmp_path / "ids", None, 1)
-    assert found.ids.dtype == torch.int32
-    assert torch.equal(found.ids.long(), encode_documents(tokenizer, [TEXT]))
-
-
-def stopped_after(monkeypatch, count):
-    """Stop the encoding once so many parts are on the disk."""
-    say, left = token_file._say, [count + 2]  # before the parts: a header, and the first id
-
-    def saying(*arguments):
-        say(*arguments)
-        left[0] -= 1
-        if not left[0]:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(token_file, "_say", saying)
+    assert encode()[0].dtype == torch.int32
 
 
 @pytest.mark.parametrize("count", [-1, 0, 1, 4])
-def test_what_was_encoded_before_a_stop_is_not_encoded_again(
-    text, tokenizer, tmp_path, monkeypatch, count
-):
-    out, parts = tmp_path / "ids", []
-    with monkeypatch.context() as patch:
-        stopped_after(patch, count)
-        with pytest.raises(KeyboardInterrupt):
-            encode_to_file(text, tokenizer, out, None, 1, 1000)
+def test_what_was_encoded_before_a_stop_is_not_encoded_again(encode, stop, tmp_path, count):
+    stop(count)
+    out = tmp_path / "ids"
     with pytest.raises(CheckpointError, match="does not describe a whole file of ids"):
         open_tokens(out, 300)
     if out.exists():  # what a kill may leave after what the header vouches for
         out.write_bytes(out.read_bytes() + b"torn")
-    bar = type("Bar", (), {"update": staticmethod(parts.append)})
-    found = encode_to_file(text, tokenizer, out, None, 1, 1000, bar)
-    assert torch.equal(found.ids.long(), encode_documents(tokenizer, [TEXT]))
-    assert sum(parts) == len(TEXT.encode())
-    assert parts[0] >= 1000 * count
-    assert (parts[0] == 0) == (count < 1)
+    _, moved = encode()
+    assert sum(moved) == len(TEXT.encode())
+    assert moved[0] >= 1000 * count
+    assert (moved[0] == 0) == (count < 1)
 
 
 @pytest.mark.parametrize("change", ["a bit", "a number", "shorter", "another text", "no file"])
-def test_what_a_stop_left_is_taken_up_only_if_it_is_right(
-    text, tokenizer, tmp_path, monkeypatch, change
-):
-    out, words = tmp_path / "ids", TEXT
-    with monkeypatch.context() as patch:
-        stopped_after(patch, 3)
-        with pytest.raises(KeyboardInterrupt):
-            encode_to_file(text, tokenizer, out, None, 1, 1000)
-    data, header = out.read_bytes(), json.loads((tmp_path / "ids.json").read_text())
+def test_what_a_stop_left_is_taken_up_only_if_it_is_right(encode, stop, text, tmp_path, change):
+    stop(3)
+    out, header = tmp_path / "ids", tmp_path / "ids.json"
+    data, said = out.read_bytes(), json.loads(header.read_text())
     if change == "a bit":
         out.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     elif change == "a number":
-        (tmp_path / "ids.json").write_text(json.dumps(header | {"tokens": header["tokens"] - 1}))
+        header.write_text(json.dumps(said | {"tokens": said["tokens"] - 1}))
     elif change == "shorter":
         out.write_bytes(data[:-2])
     elif change == "another text":
-        words = TEXT.replace("Line", "Mile")
-        text.write_bytes(words.encode())
+        text.write_bytes(TEXT.replace("Line", "Mile").encode())
     else:
         out.unlink()
-    moved = []
-    bar = type("Bar", (), {"update": staticmethod(moved.append)})
-    found = encode_to_file(text, tokenizer, out, None, 1, 1000, bar)
-    assert moved[0] == 0
-    assert torch.equal(found.ids.long(), encode_documents(tokenizer, [words]))
+    assert encode()[1][0] == 0
 
 
-def test_a_file_that_is_mapped_stays_as_it_is_when_it_is_made_anew(text, tokenizer, tmp_path):
-    mapped = encode_to_file(text, tokenizer, tmp_path / "ids", None, 1).ids
-    text.write_text("another one")
-    encode_to_file(text, tokenizer, tmp_path / "ids", None, 1)
-    assert torch.equal(mapped.long(), encode_documents(tokenizer, [TEXT]))
-
-
-def test_a_broken_file_is_refused_and_made_anew(text, tokenizer, tmp_path):
+def test_a_broken_file_is_refused_and_made_anew(encode, tmp_path):
+    encode()
     out, header = tmp_path / "ids", tmp_path / "ids.json"
-    encode_to_file(text, tokenizer, out, None, 1)
     whole, said = out.read_bytes(), json.loads(header.read_text())
     for data, message in (
         (whole[:-2], r"ids has \d+ bytes, its header promises \d+ ids of 2 bytes"),
@@ -157,10 +151,7 @@ def test_a_broken_file_is_refused_and_made_anew(text, tokenizer, tmp_path):
         out.write_bytes(data)
         with pytest.raises(CheckpointError, match=message):
             open_tokens(out, 300)
-        assert torch.equal(
-            encode_to_file(text, tokenizer, out, None, 1).ids.long(),
-            encode_documents(tokenizer, [TEXT]),
-        )
+        encode()
     for words in ("[]", "{}", json.dumps(said | {"format": "other"}), '{"format": '):
         header.write_text(words)
         with pytest.raises(CheckpointError):
@@ -196,19 +187,17 @@ def forge(path, ids):
     ],
 )
 def test_ids_outside_the_vocabulary_are_refused_and_made_anew(
-    text, tokenizer, tmp_path, ids, fault, monkeypatch
+    encode, tmp_path, ids, fault, monkeypatch
 ):
     monkeypatch.setattr(token_file, "_BLOCK", 1 << 16)
-    out, size = tmp_path / "ids", len(tokenizer)
-    encode_to_file(text, tokenizer, out, None, 1)
-    assert size == 300
+    out = tmp_path / "ids"
+    encode()
     forge(out, ids)
     with pytest.raises(CheckpointError, match=fault):
-        open_tokens(out, size)
-    found = encode_to_file(text, tokenizer, out, None, 1)
-    assert torch.equal(found.ids.long(), encode_documents(tokenizer, [TEXT]))
-    forge(out, [0, size - 1])
-    assert open_tokens(out, size).ids.tolist() == [0, size - 1]
+        open_tokens(out, 300)
+    encode()
+    forge(out, [0, 299])
+    assert open_tokens(out, 300).ids.tolist() == [0, 299]
 
 
 @pytest.mark.parametrize(
@@ -236,17 +225,14 @@ def test_a_folder_in_the_way_is_named(text, tokenizer, tmp_path, name, words):
         encode_to_file(text, tokenizer, tmp_path / "ids", None, 1)
 
 
-def test_a_file_that_was_made_in_parts_by_an_earlier_version_is_opened(text, tokenizer, tmp_path):
+def test_a_file_of_an_earlier_version_is_opened(encode, tmp_path):
     """Its header has the same entries, in another order."""
-    out = tmp_path / "ids"
-    found = encode_to_file(text, tokenizer, out, None, 1)
+    encode()
     said = json.loads((tmp_path / "ids.json").read_text())
     order = ["format", "dtype", "tokenizer", "bytes", "text", "tokens", "ids"]
     assert sorted(said) == sorted(order)
     (tmp_path / "ids.json").write_text(json.dumps({name: said[name] for name in order}))
-    born = out.stat().st_mtime_ns
-    assert torch.equal(encode_to_file(text, tokenizer, out, None, 1).ids, found.ids)
-    assert out.stat().st_mtime_ns == born
+    assert encode()[1] == []
 
 
 def test_texts_that_are_wrong_are_named(tokenizer, tmp_path):
@@ -262,16 +248,15 @@ def test_texts_that_are_wrong_are_named(tokenizer, tmp_path):
         encode_to_file(tmp_path / "more", tokenizer, tmp_path / "ids", None, 1, 0)
 
 
-def test_a_full_disk_is_said(text, tokenizer, tmp_path, monkeypatch):
+def test_a_full_disk_is_said(encode, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(token_file.os, "fsync", full)
-    with pytest.raises(CheckpointError, match="the disk is full"):
-        encode_to_file(text, tokenizer, tmp_path / "ids", None, 1)
-    monkeypatch.undo()
-    found = encode_to_file(text, tokenizer, tmp_path / "ids", None, 1)
-    assert torch.equal(found.ids.long(), encode_documents(tokenizer, [TEXT]))
+    with monkeypatch.context() as patch:
+        patch.setattr(token_file.os, "fsync", full)
+        with pytest.raises(CheckpointError, match="the disk is full"):
+            encode()
+    encode()
 
 
 # ---- a text in parts: cut where no token can span, whatever stands around
