@@ -59,6 +59,8 @@ def read(path: str | Path, device: str | torch.device = "cpu") -> tuple[dict[str
         what = "it is a folder" if os.path.isdir(path) else "no such file"
         raise CheckpointError(f"there is no checkpoint at {path}: {what}")
     try:
+        with path.open("rb"):  # which says more plainly than safetensors why it can't be
+            pass
         with safe_open(path, framework="pt", device="cpu") as file:
             said = file.metadata() or {}
             # copies: a tensor that maps the file would keep Windows from replacing it
