@@ -111,11 +111,11 @@ def fill(name, value):
         (unsay("unlogged"), "unlogged is None, expected a loss and a number of tokens"),
         (say("unlogged", [1.0]), "unlogged is [1.0]"),
         (say("unlogged", [1.0, 2.5]), "unlogged is [1.0, 2.5]"),
-        (unsay("model"), "the configuration must name settings, got None"),
-        (say("training", []), "the configuration must name settings, got []"),
-        (say("colour", "red", "model"), "says colour='red', which this version's Transformer"),
-        (say("tempo", 3, "training"), "says tempo=3, which this version's TrainingConfig does"),
-        (say("steps", "12", "training"), "steps must be a whole number"),
+        (unsay("model"), "model is None, expected named settings"),
+        (say("training", []), "training is [], expected named settings"),
+        (say("colour", "red", "model"), "written by a later version: unknown setting colour"),
+        (say("tempo", 3, "training"), "written by a later version: unknown setting tempo"),
+        (say("steps", "12", "training"), "trained with steps='12', but this run has steps=12"),
         (say("without_moments", [WEIGHT]), f"unexpected {MOMENT}"),
         (say("kind", "writer"), "it holds 'writer', not a training run"),
         (fill(f"model/{WEIGHT}", math.nan),
@@ -318,5 +318,5 @@ def test_a_loop_may_go_on_from_a_trainers_file_but_not_a_trainer_from_a_loops(pa
     model, optimizer = fresh("AdamW")
     assert load_training_state(path, model, optimizer)["step"] == 7
     save_training_state(tmp_path / "own", model, optimizer, 2)
-    with pytest.raises(CheckpointError, match="own: the configuration must name settings, got"):
+    with pytest.raises(CheckpointError, match="own: model is None, expected named settings"):
         Trainer(model, batch_of, TrainingConfig()).load(tmp_path / "own")

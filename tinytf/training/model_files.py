@@ -7,8 +7,8 @@ where nothing has numbers, and only what the tensors back is built in earnest.
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin
+from types import NoneType
+from typing import Any, TypeVar, get_args
 
 import torch
 from torch import Tensor, nn
@@ -68,7 +68,7 @@ def read_config(config_class: type[Config], said: Any) -> Config:
     what it means the model would be another one.
     """
     if not isinstance(said, Mapping):
-        raise CheckpointError(f"the configuration must name settings, got {said!r:.60}")
+        raise CheckpointError(f"the configuration must name sizes, got {said!r:.60}")
     fields = {field.name: field for field in dataclasses.fields(config_class)}
     if unknown := sorted(map(str, said.keys() - fields.keys())):
         raise CheckpointError(
@@ -143,7 +143,7 @@ def fill(
 
 def _is_of(value: Any, kind: Any) -> bool:
     """Say whether a value read from JSON may stand for a field of this type."""
-    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    kinds = get_args(kind) or (kind,)
     if not set(kinds) <= SIMPLE:
         return True  # the class itself must say
     if isinstance(value, int) and not isinstance(value, bool):

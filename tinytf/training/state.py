@@ -4,7 +4,7 @@ import copy
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import MISSING, asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from tinytf.training.checkpointing import (
 )
 from tinytf.training.config import TrainingConfig
 from tinytf.training.distributed import gathered, part_of
-from tinytf.training.model_files import read_config
 
 __all__ = [
     "load_training_state",
@@ -35,6 +34,7 @@ __all__ = [
 # Settings that a resumed run may change: the steps are the same, but for precision's rounding. In a
 # file weights and moments are float32 in either precision.
 FREE = {"parallel", "recompute", "precision"}
+CHOICES = {"precision": ("float32", "bfloat16"), "attention": ("fused", "explicit")}
 ROW = ("step", "loss", "lr", "grad_norm", "seconds")  # of the history
 
 # What torch's optimisers never make negative: they take its root, or divide by it, or count by it.
@@ -148,18 +148,26 @@ def resumed_settings(
     if header.get("kind") != "training":
         kind = shortened(repr(header.get("kind")))
         raise CheckpointError(f"it holds {kind}, not a training run")
-    # older files do not say all: what they lack has its default
-    sizes = read_config(type(model), header.get("model"))
-    settings = read_config(TrainingConfig, header.get("training"))
-    began = {name: getattr(settings, name) for name in chosen}
-    config = replace(config, **{name: value for name, value in began.items() if value != "auto"})
-    saved, mine = (
-        json.loads(json.dumps(asdict(one) | asdict(other)))
-        for one, other in ((sizes, settings), (model, config))
-    )
-    if differ := [key for key in mine if mine[key] != saved[key] and key not in FREE]:
+    saved, mine = {}, {}
+    for part, own in (("model", model), ("training", config)):
+        said, known = header.get(part), {field.name: field.default for field in fields(own)}
+        if not isinstance(said, dict):
+            raise CheckpointError(f"{part} is {shortened(repr(said))}, expected named settings")
+        if later := sorted(said.keys() - known.keys()):
+            raise CheckpointError(
+                f"it was written by a later version: unknown setting {shortened(later[0])}"
+            )
+        defaults = {name: value for name, value in known.items() if value is not MISSING}
+        saved |= json.loads(json.dumps(defaults)) | said  # older files do not say all
+        mine |= asdict(own)
+    began = {name: saved[name] for name in chosen if saved[name] in CHOICES[name]}
+    config = replace(config, **began)
+    mine = json.loads(json.dumps(mine | began))
+    if differ := [key for key in mine if mine[key] != saved.get(key) and key not in FREE]:
+        alike = any(str(mine[key]) == str(saved.get(key)) for key in differ)
+        show = repr if alike else str  # '12' is not 12
         theirs, ours = (
-            ", ".join(f"{key}={shortened(str(said[key]))}" for key in differ)
+            ", ".join(f"{key}={shortened(show(said.get(key)))}" for key in differ)
             for said in (saved, mine)
         )
         raise CheckpointError(
