@@ -4,14 +4,8 @@ import numpy as np
 import torch
 
 SOURCE = ["the", "cat", "sat", "on", "the", "mat", "<eos>"]
-
-
 TARGET = ["猫", "坐", "在", "垫子", "上", "<eos>"]
-
-
 PINYIN = ["māo", "zuò", "zài", "diànzi", "shàng", "<eos>"]
-
-
 GOLD = [(1, 0), (2, 1), (3, 2), (5, 3), (3, 4), (6, 5)]
 
 
@@ -42,19 +36,3 @@ def drawn(ax):
 
 def ticks(axis):
     return [tick.get_text() for tick in axis.get_ticklabels()]
-
-
-def written(drawing):
-    """The texts of a drawing."""
-    return [text.get_text() for text in drawing.ax.texts]
-
-
-def inside(drawing):
-    """Whether every text stands within the drawing."""
-    figure = drawing.ax.figure
-    renderer = figure.canvas.get_renderer()
-    boxes = [text.get_window_extent(renderer) for text in drawing.ax.texts if text.get_text()]
-    page = figure.bbox
-    return all(
-        page.x0 <= b.x0 and b.x1 <= page.x1 and page.y0 <= b.y0 and b.y1 <= page.y1 for b in boxes
-    )

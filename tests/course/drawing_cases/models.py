@@ -46,6 +46,7 @@ case(
     ),
     texts=["0", "1e-7", "9 %", "2.00", "nan", "0.50"],
     patches=2,
+    titles=["t"],
     yticks=["right", "wrong"],
 )
 refused(lambda: viz.verdicts({"right": {"a": 0}}, {"a": 0, "b": 0}), "b", KeyError)
