@@ -11,15 +11,7 @@ from tinytf.masks import causal_mask
 from tinytf.metrics.translation import batch_of, is_exact, teacher_forced
 from tinytf.text.words import BOS, PAD
 from tinytf.training.losses import sequence_loss
-from tinytf_course.lessons.ablation import (
-    SUBLAYER_KINDS,
-    ablated,
-    ablation_effect,
-    mean_outputs,
-    record_outputs,
-    sublayer_kind,
-    sublayers,
-)
+from tinytf_course.lessons import ablation as lesson
 
 
 @pytest.fixture
@@ -32,7 +24,7 @@ def test_ablating_heads_to_zero_is_zeroing_the_weights(model, batch, layer):
     name = f"{layer}_attention"
     with replace(model, name, ablate_heads(0, 2)):
         expected = model(batch.src, batch.tgt_in)
-    with ablated(model, [Head(name, 0), Head(name, 2)]):
+    with lesson.ablated(model, [Head(name, 0), Head(name, 2)]):
         found = model(batch.src, batch.tgt_in)
     torch.testing.assert_close(found, expected, atol=1e-11, rtol=0)
     assert (found - model(batch.src, batch.tgt_in)).abs().max() > 1e-3  # and it is over
@@ -42,7 +34,7 @@ def test_ablating_heads_leaves_what_the_layer_was_given_alone(model, batch):
     name, given = "encoder.layers.0.self_attention", []
     layer = model.get_submodule(name).w_o
     hook = layer.register_forward_pre_hook(lambda _, args: given.extend([args[0], args[0] + 0]))
-    with ablated(model, [Head(name, 1)]):
+    with lesson.ablated(model, [Head(name, 1)]):
         model(batch.src, batch.tgt_in)
     hook.remove()
     assert torch.equal(given[0], given[1])
@@ -50,10 +42,10 @@ def test_ablating_heads_leaves_what_the_layer_was_given_alone(model, batch):
 
 def test_ablating_heads_to_the_mean_keeps_the_mean(model, batch):
     name = "encoder.layers.0.self_attention"
-    before = mean_outputs(model, batch)
+    before = lesson.mean_outputs(model, batch)
     width = 12 // 3
-    with ablated(model, [Head(name, 1)], to=before):
-        after = mean_outputs(model, batch)
+    with lesson.ablated(model, [Head(name, 1)], to=before):
+        after = lesson.mean_outputs(model, batch)
         inputs = {}
         hook = model.get_submodule(name).w_o.register_forward_pre_hook(
             lambda _, args: inputs.update(joined=args[0])
@@ -71,18 +63,20 @@ def test_ablating_heads_to_the_mean_keeps_the_mean(model, batch):
 def test_what_is_not_there_is_refused_and_hooks_are_gone_also_after_an_error(model, batch):
     plain = model(batch.src, batch.tgt_in)
     name = "encoder.layers.0.self_attention"
-    assert len(sublayers(model)) == 2 * 2 + 2 * 3
-    assert {sublayer_kind(part) for part in sublayers(model)} == set(SUBLAYER_KINDS)
-    unknown = ablated(model, ["decoder.layers.9.feed_forward"])
+    assert len(lesson.sublayers(model)) == 2 * 2 + 2 * 3
+    assert {lesson.sublayer_kind(part) for part in lesson.sublayers(model)} == set(
+        lesson.SUBLAYER_KINDS
+    )
+    unknown = lesson.ablated(model, ["decoder.layers.9.feed_forward"])
     with pytest.raises(KeyError, match=r"no sublayer 'decoder\.layers\.9\.feed_forward'"), unknown:
         pass
     refused = pytest.raises(ValueError, match=r"head 3 is not among .* 0\.\.2")
-    with refused, ablated(model, [Head(name, 0), Head(name, 3)]):
+    with refused, lesson.ablated(model, [Head(name, 0), Head(name, 3)]):
         pass
-    with pytest.raises(KeyError, match="nowhere"), ablated(model, [Head("nowhere", 0)]):
+    with pytest.raises(KeyError, match="nowhere"), lesson.ablated(model, [Head("nowhere", 0)]):
         pass
-    for parts in ([Head(name, 0)], list(sublayers(model))):
-        with pytest.raises(RuntimeError), ablated(model, parts):
+    for parts in ([Head(name, 0)], list(lesson.sublayers(model))):
+        with pytest.raises(RuntimeError), lesson.ablated(model, parts):
             raise RuntimeError
     assert torch.equal(model(batch.src, batch.tgt_in), plain)
 
@@ -91,7 +85,7 @@ def test_teacher_forced_is_greedy_decoding(shipped, pairs):
     """With heads ablated, so that some sentences are wrong."""
     head = Head("decoder.layers.0.self_attention", 0)
     others = [Head(head.layer, i) for i in range(3)]
-    with ablated(shipped.model, others):
+    with lesson.ablated(shipped.model, others):
         decoded = is_exact(shipped, pairs)
         forced, loss = teacher_forced(shipped.model, batch_of(shipped, pairs))
         batch = batch_of(shipped, pairs)
@@ -118,20 +112,20 @@ def test_teacher_forced_takes_no_word_that_decoding_may_not_write(shipped, pairs
 def test_effect_of_heads_compares_with_the_intact_model(shipped, pairs):
     model, batch = shipped.model, batch_of(shipped, pairs)
     intact = teacher_forced(model, batch)
-    none = ablation_effect(model, batch, [])
+    none = lesson.ablation_effect(model, batch, [])
     assert none == (0, 0)
     group = [Head("decoder.layers.1.cross_attention", i) for i in range(4)]
-    found = ablation_effect(model, batch, iter(group), intact=intact)
-    with ablated(model, group):
+    found = lesson.ablation_effect(model, batch, iter(group), intact=intact)
+    with lesson.ablated(model, group):
         right, loss = teacher_forced(model, batch)
     assert found.loss == pytest.approx(loss - intact[1])
     assert found.exact == pytest.approx((intact[0].sum() - right.sum()).item() / len(pairs))
     assert found.exact > 0.5
-    assert found == ablation_effect(model, batch, group)
-    means = mean_outputs(model, batch)
-    with ablated(model, group, means):
+    assert found == lesson.ablation_effect(model, batch, group)
+    means = lesson.mean_outputs(model, batch)
+    with lesson.ablated(model, group, means):
         right, loss = teacher_forced(model, batch)
-    found = ablation_effect(model, batch, group, means)
+    found = lesson.ablation_effect(model, batch, group, means)
     assert found.loss == pytest.approx(loss - intact[1])
     assert found.exact == pytest.approx((intact[0].sum() - right.sum()).item() / len(pairs))
 
@@ -142,7 +136,7 @@ def test_a_decoder_layer_without_cross_attention_is_an_encoder_layer(model):
     half = EncoderLayer(12, 3, 20, 0.0, PreNorm).double()
     half.self_attention, half.feed_forward = layer.self_attention, layer.feed_forward
     half.residual_1, half.residual_2 = layer.residual_1, layer.residual_3
-    with ablated(model, ["decoder.layers.0.cross_attention"]):
+    with lesson.ablated(model, ["decoder.layers.0.cross_attention"]):
         assert torch.equal(layer(x, memory, causal_mask(5)), half(x, causal_mask(5)))
     assert not torch.equal(layer(x, memory, causal_mask(5)), half(x, causal_mask(5)))
 
@@ -151,9 +145,9 @@ def test_means_are_over_real_tokens(model, batch):
     seen = {}
     hooks = [
         part.register_forward_hook(lambda _m, _i, out, name=name: seen.update({name: out}))
-        for name, part in sublayers(model).items()
+        for name, part in lesson.sublayers(model).items()
     ]
-    means = mean_outputs(model, batch)
+    means = lesson.mean_outputs(model, batch)
     for hook in hooks:
         hook.remove()
     for name in seen:
@@ -166,12 +160,12 @@ def test_means_are_over_real_tokens(model, batch):
 
 def test_ablated_to_the_mean(model, batch):
     name = "encoder.layers.1.feed_forward"
-    mean = mean_outputs(model, batch)
+    mean = lesson.mean_outputs(model, batch)
     layer, x = model.encoder.layers[1], torch.randn(1, 3, 12).double()
     attended = layer.residual_1(x, layer.self_attention)
-    with ablated(model, [name], mean):
+    with lesson.ablated(model, [name], mean):
         torch.testing.assert_close(layer(x), attended + mean[name])
-    with ablated(model, [name]):
+    with lesson.ablated(model, [name]):
         torch.testing.assert_close(layer(x), attended)
     torch.testing.assert_close(layer(x), layer.residual_2(attended, layer.feed_forward))
 
@@ -179,15 +173,15 @@ def test_ablated_to_the_mean(model, batch):
 def test_effect_counts_what_is_lost(model, batch, monkeypatch):
     answers = [(torch.tensor([True, True]), 1.0), (torch.tensor([True, False]), 3.0)]
     monkeypatch.setattr("tinytf_course.lessons.ablation.teacher_forced", lambda *_: answers.pop(0))
-    assert ablation_effect(model, batch, []) == (0.5, 2.0)
+    assert lesson.ablation_effect(model, batch, []) == (0.5, 2.0)
 
 
 def test_an_ablated_sublayer_does_not_learn(model, batch):
     name = "decoder.layers.0.cross_attention"
     model.train()
-    with ablated(model, [name]):
+    with lesson.ablated(model, [name]):
         sequence_loss(model, batch)[0].backward()
-    gone = set(sublayers(model)[name].parameters())
+    gone = set(lesson.sublayers(model)[name].parameters())
     norm = set(model.decoder.layers[0].residual_2.parameters())
     for parameter in model.parameters():
         if parameter in gone or parameter in norm:
@@ -202,12 +196,12 @@ def test_an_ablated_sublayer_does_not_learn(model, batch):
 def test_values_of_another_sentence(model, batch, part):
     """With all of the other sentences' values put in, the rest of the way is theirs too."""
     other = batch._replace(src=batch.src.flip(0), tgt_in=batch.tgt_in.flip(0))
-    theirs = record_outputs(model, other)
-    with ablated(model, [part], theirs):
-        mixed = record_outputs(model, batch)
+    theirs = lesson.record_outputs(model, other)
+    with lesson.ablated(model, [part], theirs):
+        mixed = lesson.record_outputs(model, batch)
     name = part if isinstance(part, str) else f"{part.layer}.heads"
     columns = slice(None) if isinstance(part, str) else slice(4, 8)
-    intact = record_outputs(model, batch)
+    intact = lesson.record_outputs(model, batch)
     assert torch.equal(mixed[name][..., columns], theirs[name][..., columns])
     assert not torch.allclose(mixed[name][..., columns], intact[name][..., columns])
     if columns != slice(None):
@@ -217,11 +211,11 @@ def test_values_of_another_sentence(model, batch, part):
 def test_with_the_cross_attention_of_another_source_the_source_is_the_other(model, batch):
     """It is the decoder's only way to the source; by heads, and by whole sublayers."""
     other = batch._replace(src=batch.src.flip(0))
-    theirs, expected = record_outputs(model, other), model(other.src, other.tgt_in)
+    theirs, expected = lesson.record_outputs(model, other), model(other.src, other.tgt_in)
     assert not torch.allclose(model(batch.src, batch.tgt_in), expected)
-    names = [name for name in sublayers(model) if "cross" in name]
+    names = [name for name in lesson.sublayers(model) if "cross" in name]
     for parts in (names, [Head(name, index) for name in names for index in range(3)]):
-        with ablated(model, parts, theirs):
+        with lesson.ablated(model, parts, theirs):
             torch.testing.assert_close(model(batch.src, batch.tgt_in), expected)
 
 
@@ -229,20 +223,20 @@ def test_heads_and_sublayers_together(model, batch):
     """All heads of a layer to zero leave `w_o`'s bias, a whole sublayer to zero leaves nothing."""
     name = "decoder.layers.0.cross_attention"
     heads = [Head(name, index) for index in range(3)]
-    with ablated(model, [*heads, "encoder.layers.1.feed_forward"]):
-        outputs = record_outputs(model, batch)
+    with lesson.ablated(model, [*heads, "encoder.layers.1.feed_forward"]):
+        outputs = lesson.record_outputs(model, batch)
     bias = model.get_submodule(name).w_o.bias.expand_as(outputs[name])
     torch.testing.assert_close(outputs[name], bias)
     assert not outputs["encoder.layers.1.feed_forward"].any()
-    with ablated(model, [*heads, name]):
-        assert not record_outputs(model, batch)[name].any()
+    with lesson.ablated(model, [*heads, name]):
+        assert not lesson.record_outputs(model, batch)[name].any()
 
 
 def test_values_that_do_not_fit_are_refused(model, batch):
     shorter = batch._replace(tgt_in=batch.tgt_in[:, :-1])
-    theirs = record_outputs(model, shorter)
+    theirs = lesson.record_outputs(model, shorter)
     name = "decoder.layers.0.self_attention"
     for part in (name, Head(name, 0)):
         refused = pytest.raises(ValueError, match=r"values of shape \(2, 4, 12\) .*\(2, 5, 12\)")
-        with refused, ablated(model, [part], theirs):
+        with refused, lesson.ablated(model, [part], theirs):
             model(batch.src, batch.tgt_in)

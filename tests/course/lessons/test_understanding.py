@@ -4,19 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tinytf_course.lessons.understanding import (
-    SECTIONS,
-    TAGS,
-    date_sentences,
-    date_tags,
-    lives,
-    manual_documents,
-    manual_words,
-    questions,
-    section_sentences,
-    sentences_of,
-    shuffled,
-)
+from tinytf_course.lessons import understanding as lesson
 from tinytf_course.phrasebook import Phrasebook
 
 BOOK = Phrasebook()
@@ -24,12 +12,12 @@ BOOK = Phrasebook()
 
 def tagged(english):
     pair = BOOK.translate(english)
-    return "".join(TAGS[tag] for tag in date_tags(pair))
+    return "".join(lesson.TAGS[tag] for tag in lesson.date_tags(pair))
 
 
 @pytest.fixture(scope="module")
 def asked():
-    return questions(1000)
+    return lesson.questions(1000)
 
 
 def test_dates_are_tagged_and_hours_and_counts_are_not():
@@ -42,14 +30,16 @@ def test_dates_are_tagged_and_hours_and_counts_are_not():
 
 
 def test_half_of_the_date_sentences_hold_a_date():
-    examples = date_sentences(300, "test", seed=3)
+    examples = lesson.date_sentences(300, "test", seed=3)
     assert len(examples) == len({e.words for e in examples}) == 300
     assert sum(any(e.tags) for e in examples) == 150
     assert all(len(e.words) == len(e.tags) for e in examples)
-    months = Counter(TAGS[t] for e in examples for w, t in zip(*e, strict=True) if w == "march")
+    months = Counter(
+        lesson.TAGS[t] for e in examples for w, t in zip(*e, strict=True) if w == "march"
+    )
     assert months["B"]  # the word alone does not say
     assert months["I"]
-    assert not {e.words for e in examples} & {e.words for e in date_sentences(500)}
+    assert not {e.words for e in examples} & {e.words for e in lesson.date_sentences(500)}
 
 
 def test_every_answer_stands_where_it_is_said_to(asked):
@@ -80,37 +70,39 @@ def test_sentences_are_cut_and_code_is_left_out():
         "The first one is here, in 2 lines\nof prose.  The second has many words.  No.\n\n"
         "   >>> print('never a sentence this one.')\n\nA title without a stop at all here"
     )
-    assert sentences_of(text) == [
+    assert lesson.sentences_of(text) == [
         ("the", "first", "one", "is", "here", "in", "lines", "of", "prose"),
         ("the", "second", "has", "many", "words"),
     ]
 
 
 def test_sections_share_no_sentence_and_splits_neither():
-    train, test = section_sentences(), section_sentences("test")
-    assert {e.section for e in train} == {e.section for e in test} == set(range(len(SECTIONS)))
+    train, test = lesson.section_sentences(), lesson.section_sentences("test")
+    assert (
+        {e.section for e in train} == {e.section for e in test} == set(range(len(lesson.SECTIONS)))
+    )
     assert len({e.words for e in train + test}) == len(train) + len(test)
     assert len(train) > 500
     assert len(test) > 150
     with pytest.raises(ValueError, match="split='validation' is not one of train, test"):
-        section_sentences("validation")
+        lesson.section_sentences("validation")
 
 
 def test_documents_hold_nothing_that_is_tested():
-    train, test = manual_documents(), manual_documents("test")
+    train, test = lesson.manual_documents(), lesson.manual_documents("test")
     read = {sentence for document in train for sentence in document}
-    assert not read & {e.words for e in section_sentences("test")}
+    assert not read & {e.words for e in lesson.section_sentences("test")}
     assert not read & {sentence for document in test for sentence in document}
     assert all(len(document) > 1 for document in train + test)
-    words = manual_words(500)
+    words = lesson.manual_words(500)
     assert len(set(words)) == 500
     assert words[0] == "the"
     with pytest.raises(ValueError, match="is not one of train, test"):
-        manual_documents("all")
+        lesson.manual_documents("all")
 
 
 def test_lives_are_about_one_person_and_in_order():
-    documents = lives(200, seed=5)
+    documents = lesson.lives(200, seed=5)
     assert len({d[0][1] for d in documents}) == 8
     for document in documents:
         assert len(document) == 4
@@ -119,18 +111,20 @@ def test_lives_are_about_one_person_and_in_order():
         assert years == sorted(set(years))
         for sentence in document:
             assert set(sentence) <= set(BOOK.source_words)
-    assert documents == lives(200, seed=5) != lives(200, seed=6)
+    assert documents == lesson.lives(200, seed=5) != lesson.lives(200, seed=6)
 
 
 def test_bad_counts_and_splits_are_refused():
     with pytest.raises(ValueError, match="count=-1 is negative"):
-        questions(-1)
+        lesson.questions(-1)
     with pytest.raises(ValueError, match="count=-2 is negative"):
-        lives(-2)
+        lesson.lives(-2)
     with pytest.raises(ValueError, match="split='dev' is not one of"):
-        date_sentences(1, "dev")
+        lesson.date_sentences(1, "dev")
 
 
 def test_shuffling_depends_on_the_seed_alone():
-    assert shuffled(range(9), 1) == shuffled(range(9), 1) != shuffled(range(9), 2)
-    assert sorted(shuffled(range(9), 1)) == list(range(9))
+    assert (
+        lesson.shuffled(range(9), 1) == lesson.shuffled(range(9), 1) != lesson.shuffled(range(9), 2)
+    )
+    assert sorted(lesson.shuffled(range(9), 1)) == list(range(9))

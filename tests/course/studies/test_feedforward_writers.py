@@ -15,15 +15,7 @@ from tinytf.interpret.ffn_units import (
 from tinytf.metrics.translation import batch_of
 from tinytf.training.trainer import TrainingConfig
 from tinytf_course.phrasebook import Phrasebook
-from tinytf_course.studies.feedforward_writers import (
-    Swap,
-    content_words,
-    describe,
-    likeliest,
-    positions,
-    swaps,
-    units_needed,
-)
+from tinytf_course.studies import feedforward_writers as study
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +25,10 @@ def swap():
     _, translator = build(TrainingConfig(steps=2, warmup=1), 8, "cpu", **sizes)
     randomise(translator.model.double())
     pairs = Phrasebook().sample(60, "train", seed=3)
-    seen = positions(translator, pairs, size=25)
+    seen = study.positions(translator, pairs, size=25)
     cat, dog = pairs[0].target[0], pairs[1].target[-1]
     seen = seen._replace(written=seen.gold)  # as if the model were right everywhere
-    return Swap(translator, cat, dog, seen, seen), translator, pairs
+    return study.Swap(translator, cat, dog, seen, seen), translator, pairs
 
 
 def test_positions_are_those_of_the_model(swap):
@@ -47,7 +39,7 @@ def test_positions_are_those_of_the_model(swap):
         logits = translator.model(batch.src, batch.tgt_in)[real]
     logits[:, :2] = -torch.inf
     assert torch.equal(found.test.gold, batch.tgt_out[real])
-    assert torch.equal(likeliest(translator, found.test.stream), logits.argmax(-1))
+    assert torch.equal(study.likeliest(translator, found.test.stream), logits.argmax(-1))
     assert torch.equal(found.test.row, real.nonzero()[:, 0])
 
 
@@ -91,14 +83,14 @@ def test_an_overwritten_value_moves_by_its_length(swap):
 
 
 def test_units_needed():
-    assert units_needed([0, 0.2, 0.5, 1], (1, 2, 4, 8)) == 4
-    assert units_needed([0, 0.2], (1, 2)) is None
+    assert study.units_needed([0, 0.2, 0.5, 1], (1, 2, 4, 8)) == 4
+    assert study.units_needed([0, 0.2], (1, 2)) is None
 
 
 def test_every_word_is_swapped_for_another_of_its_kind(swap):
     found, translator, _ = swap
-    kinds = content_words(translator)
-    rows = swaps(translator, found.test, least=3)
+    kinds = study.content_words(translator)
+    rows = study.swaps(translator, found.test, least=3)
     assert len(rows) > 10
     assert all(word != other and kinds[word] == kinds[other] == kind for word, other, kind in rows)
     count = {
@@ -123,7 +115,7 @@ def test_a_description_tells_what_the_swap_measures():
         lost=lambda moves, along=None: (moves @ units.float() / 1000).item(),
         anywhere=lambda: "elsewhere",
     )
-    row = describe(fake)
+    row = study.describe(fake)
     assert row["there"] == [0.08, 0.157, 0.3, 0.547, 0.74, 0.88, 1]
     assert (row["needed"], row["needed_by_value"]) == (8, 24)
     assert (row["top_unit"], row["one"], row["lost"]) == (0.08, [0.08, 0.5, 0], 0.028)
@@ -131,7 +123,7 @@ def test_a_description_tells_what_the_swap_measures():
     assert row["random_direction"] == [0.25, 0.5, 0.028]
     assert row["dose_there"][:4] == [0.08, 0.16, 0.32, 0.48]
     assert row["dose_lost"] == [0] * 7
-    assert set(describe(fake, full=False)) == {
+    assert set(study.describe(fake, full=False)) == {
         "needed", "needed_by_value", "top_unit", "there", "one"
     }  # fmt: skip
 
