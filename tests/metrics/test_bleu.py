@@ -68,6 +68,11 @@ def test_a_perfect_translation_scores_100_and_tokens_may_be_ids():
     assert corpus_bleu([(1, 2, 3, 4)], [((1, 2, 3, 4),)]).score == pytest.approx(100)
 
 
+def test_an_empty_translation_scores_0():
+    result = corpus_bleu([[]], [[list("abcd")]])
+    assert (result.score, result.brevity_penalty) == (0, 0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
