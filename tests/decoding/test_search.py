@@ -5,9 +5,10 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 from support import random_ids, randomise, small_model
 
-from tinytf.decoding.search import beam_search, greedy, length_penalty
+from tinytf.decoding.search import beam_search, greedy, length_penalty, scored_greedy
 from tinytf.text.words import BOS, EOS, PAD
 from tinytf_course.lessons.exact import best_of_all, every_sentence
 
@@ -364,3 +365,21 @@ def test_a_compiled_model_decodes_compiled(search, exact):
         assert torch.equal(found, expected)
     else:
         assert [[h.ids for h in row] for row in found] == [[h.ids for h in row] for row in expected]
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_scored_greedy_is_greedy_with_its_scores(norm, exact):
+    """The scores are those that the model gives the tokens in one pass over the whole output."""
+    for seed in range(4):
+        model = decided_model(seed, exact, norm=norm)
+        src = random_ids([5, 2, 7, 3], 11, exact)
+        for max_len in (None, 6, 1):
+            rows, found = greedy(model, src, max_len), scored_greedy(model, src, max_len)
+            assert [h.ids for h in found] == [[i for i in row if i != PAD] for row in rows.tolist()]
+            with torch.no_grad():
+                logits = model(src, F.pad(rows[:, :-1], (1, 0), value=BOS))
+            logits[..., [PAD, BOS]] = -torch.inf
+            log_probs = logits.log_softmax(-1).gather(-1, rows[..., None])[..., 0]
+            expected = log_probs.masked_fill(rows == PAD, 0).sum(-1)
+            assert [h.log_prob for h in found] == pytest.approx(expected.tolist(), abs=1e-5)
+            assert all(h.score == h.log_prob for h in found)

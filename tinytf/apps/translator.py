@@ -9,8 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from tinytf.decoding.likelihood import scored_greedy
-from tinytf.decoding.search import beam_search
+from tinytf.decoding.search import Hypothesis, beam_search, scored_greedy
 from tinytf.inspect import record
 from tinytf.related.recurrent_seq2seq import RecurrentConfig, RecurrentSeq2Seq
 from tinytf.support.device import choose_device
@@ -31,7 +30,7 @@ ARCHITECTURES = {
 }
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Translation:
     """A translation, word by word, how sure the model was, and, on request, where it looked.
 
@@ -40,14 +39,15 @@ class Translation:
     vouch. The shipped translator writes sentences of the phrasebook at about -0.11 (with label
     smoothing it never learnt to be certain); 2 in 2,000 held out are below -0.15. Of 75 sentences
     outside the grammar 33 came out wrong, and 19 of those are below, but so are 10 of the 42 right
-    ones; a dropped second adjective stays at -0.11. So ask `in_grammar` first.
+    ones; a dropped second adjective stays at -0.11. So ask `in_grammar` first, or print what
+    `judged` gives.
     """
 
     source: tuple[str, ...]  # the words read, with the final <eos>
     target: tuple[str, ...]  # the words written, with the final <eos> unless cut at max_len
     mean_log_prob: float = field(compare=False)
-    attention: dict[str, Tensor] = field(default_factory=dict, compare=False)
-    vocabularies: tuple[tuple[str, ...], ...] = field(default=(), compare=False)  # both languages'
+    attention: dict[str, Tensor] = field(default_factory=dict, compare=False, repr=False)
+    vocabularies: tuple[tuple[str, ...], ...] = field(default=(), compare=False, repr=False)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -73,17 +73,16 @@ class Translation:
         return bool(book.Phrasebook().readings(words))
 
     def __str__(self) -> str:
+        return self.text
+
+    def judged(self) -> str:
+        """Return the text, with a note where the grammar does not have the sentence."""
         if self.in_grammar is not False:
             return self.text
         return (
             f"{self.text or 'nothing'} (not a sentence of the phrasebook; "
             f"mean log-probability {self.mean_log_prob:.2f} per token)"
         )
-
-    def __repr__(self) -> str:
-        doubt = f", in_grammar=False, mean_log_prob={self.mean_log_prob:.2f}"
-        note = doubt if self.in_grammar is False else ""
-        return f"{type(self).__name__}(source={self.source!r}, target={self.target!r}{note})"
 
 
 class Translator:
@@ -121,8 +120,7 @@ class Translator:
         """
         path = SHIPPED if path is None else Path(path)
         tensors, header = checkpointing.read(path)
-        needed = {"kind", "model", "source_words", "target_words"}
-        if not isinstance(header, dict) or needed - header.keys():
+        if {"kind", "model", "source_words", "target_words"} - header.keys():
             raise checkpointing.CheckpointError(
                 f"{path.name} is not a translator: it holds no vocabularies (`Translator.save` "
                 "writes them, and so does `Trainer.run` with header=translator.header())"
@@ -184,11 +182,10 @@ class Translator:
         rows = self._encode(list(sentences))
         src = pad_batch(rows, self.model.device)
         if beam is None:
-            outputs = scored_greedy(self.model, src, self._limit(src))
+            found = scored_greedy(self.model, src, self._limit(src))
         else:
-            best = (b[0] for b in beam_search(self.model, src, beam, max_len=self._limit(src)))
-            outputs = [(b.ids, b.log_prob / len(b.ids)) for b in best]
-        return [self._translation(row, *out) for row, out in zip(rows, outputs, strict=True)]
+            found = [b[0] for b in beam_search(self.model, src, beam, max_len=self._limit(src))]
+        return [self._translation(row, best) for row, best in zip(rows, found, strict=True)]
 
     def explain(self, sentence: str) -> Translation:
         """Translate one sentence and keep every layer's attention, (H, T, S), by layer name.
@@ -197,12 +194,12 @@ class Translator:
         """
         rows = self._encode([_one_sentence(sentence)])
         src = pad_batch(rows, self.model.device)
-        [(ids, mean_log_prob)] = scored_greedy(self.model, src, self._limit(src))
-        tgt = pad_batch([[BOS, *ids[:-1]]], self.model.device)
+        [found] = scored_greedy(self.model, src, self._limit(src))
+        tgt = pad_batch([[BOS, *found.ids[:-1]]], self.model.device)
         with torch.no_grad(), evaluation_mode(self.model), record(self.model) as seen:
             self.model(src, tgt)
         weights = {name: w[0].float().cpu() for name, w in seen.items()}
-        return self._translation(rows[0], ids, mean_log_prob, weights)
+        return self._translation(rows[0], found, weights)
 
     def _encode(self, sentences: list[str | Sequence[str]]) -> list[list[int]]:
         """Turn sentences into ids, each with <eos>; an error says which sentence it is about."""
@@ -239,15 +236,13 @@ class Translator:
     def _translation(
         self,
         row: list[int],
-        ids: list[int],
-        mean_log_prob: float,
+        found: Hypothesis,
         attention: dict[str, Tensor] | None = None,
     ) -> Translation:
         source = tuple(self.source.tokens[i] for i in row)
-        target = tuple(self.target.tokens[i] for i in ids)
-        made = self.translation_class(
-            source, target, mean_log_prob, attention or {}, self._vocabularies
-        )
+        target = tuple(self.target.tokens[i] for i in found.ids)
+        mean = found.log_prob / len(found.ids)
+        made = self.translation_class(source, target, mean, attention or {}, self._vocabularies)
         if not made.text and made.in_grammar is False:
             english = " ".join(source[:-1])
             warnings.warn(

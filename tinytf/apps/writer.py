@@ -63,8 +63,6 @@ class Writer:
         """
         path = SHIPPED if path is None else Path(path)
         tensors, header = checkpointing.read(path)
-        if not isinstance(header, dict):
-            raise CheckpointError(f"{path.name} is not a writer: its header is {header!r:.60}")
         if missing := {"kind", "model", "merges", "special_tokens"} - header.keys():
             raise CheckpointError(
                 f"{path.name} is not a writer: it lacks {', '.join(sorted(missing))} "

@@ -31,7 +31,7 @@ def _translate(options: argparse.Namespace) -> int:
     translation = Translator.load(options.model, device)(" ".join(options.words), options.beam)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")  # a Windows console may know no Chinese
-    print(translation)
+    print(translation.judged())
     return 0
 
 

@@ -1,128 +1,159 @@
-"""A decoder-only model's layers laid out for decoding: those of GPT, and those of Llama."""
+"""A decoder's layers laid out for decoding, those of GPT, Llama and Transformer alike.
 
-from collections.abc import Callable
-from typing import NamedTuple, Self
+All layers are rows of sublayers (attention to what came before, attention to the memory, a
+feed-forward network), and one function passes vectors through them.
+"""
+
+from collections.abc import Sequence
+from itertools import chain
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytf.blocks import EncoderLayer
-from tinytf.decoding.fast_checks import GPT_STACK, LLAMA_STACK, check_stack
+from tinytf.attention import MultiHeadAttention, fused_attention
+from tinytf.blocks import Decoder, DecoderLayer, EncoderLayer, LayerCache, decoder_mask
+from tinytf.checks import is_plain_linear
 from tinytf.decoding.fast_parts import (
-    Heads,
+    CrossAttention,
+    FastFeedForward,
+    LayOut,
+    MemoryCache,
+    SelfAttention,
     StaticCache,
+    Sublayer,
     View,
-    attend_to,
-    in_place,
-    joined,
+    as_bias,
     norm_of,
 )
-from tinytf.decoding.matvec import Columns, Map
-from tinytf.feedforward import FeedForward
+from tinytf.decoding.maps import Columns
+from tinytf.feedforward import FeedForward, SwiGLU
 from tinytf.gpt import CausalStack
 from tinytf.grouped_query import GroupedQueryAttention
-from tinytf.masks import CAUSAL
-from tinytf.relative import rotary_angles
+from tinytf.llama import LlamaLayer
+from tinytf.masks import written_out
+from tinytf.norm import LayerNorm, RMSNorm
+from tinytf.residual import PostNorm, PreNorm
 
-__all__ = ["FastStack"]
+__all__ = ["FastDecoder", "FastStack", "check_part"]
+
+BLOCK = 256  # positions that are given a mask at a time
+KNOWN = (
+    CausalStack, Decoder, EncoderLayer, LlamaLayer, DecoderLayer, MultiHeadAttention,
+    GroupedQueryAttention, FeedForward, SwiGLU, PreNorm, PostNorm, LayerNorm, RMSNorm,
+    nn.LayerNorm, nn.Linear, nn.ModuleList, nn.Dropout, nn.Identity,
+)  # fmt: skip
 
 
-class _Weights(NamedTuple):
-    """What one layer computes with."""
-
-    norm_1: Callable[[Tensor], Tensor]
-    qkv: Map
-    out: Map
-    norm_2: Callable[[Tensor], Tensor]
-    up: Map  # SwiGLU's gate and what it lets through, side by side
-    down: Map
-
-    @classmethod
-    def of(cls, layer: EncoderLayer, lay_out: Callable[..., Map]) -> Self:
-        """Read them off a layer."""
-        a, f = layer.self_attention, layer.feed_forward
-        scale = (a.d_model // a.num_heads) ** -0.5  # scores need none then
-        return cls(
-            norm_of(layer.residual_1.norm),
-            joined(lay_out, (a.w_q, a.w_k, a.w_v), scale),
-            lay_out(a.w_o.weight, a.w_o.bias),
-            norm_of(layer.residual_2.norm),
-            joined(lay_out, (f.w_1,) if isinstance(f, FeedForward) else (f.w_1, f.w_3)),
-            lay_out(f.w_2.weight, f.w_2.bias),
-        )
+def check_part(name: str, part: nn.Module) -> None:
+    """Raise ValueError for a part that is not as its class makes it: it would be passed by."""
+    if type(part) not in KNOWN:
+        raise ValueError(f"{name} is a {type(part).__name__}, which fast decoding does not know")
+    if part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part):
+        raise ValueError(f"{name} has hooks or a forward of its own: they would be passed by")
+    if type(part) is nn.Linear and not is_plain_linear(part):
+        raise ValueError(f"{name} has hooks on its gradients, and there will be none")
+    if getattr(part, "attention", fused_attention) is not fused_attention:
+        raise ValueError(f"fast decoding needs {name}.attention to be fused_attention")
 
 
 class FastStack(nn.Module):
     """The layers of a `CausalStack`, without a module call or a copy of weights on the way.
 
-    Raises ValueError for a stack with a part that neither `GPT` nor `Llama` has.
+    Raises ValueError for a stack with a part that fast decoding would pass by.
     """
 
     @torch.no_grad()
-    def __init__(
-        self, stack: CausalStack, max_len: int, lay_out: Callable[..., Map] = Columns
-    ) -> None:
+    def __init__(self, stack: nn.Module, max_len: int, lay_out: LayOut = Columns) -> None:
         super().__init__()
-        first = stack.layers[0]
-        turned = isinstance(first.self_attention, GroupedQueryAttention)
-        check_stack(stack, LLAMA_STACK if turned else GPT_STACK)
+        for name, part in stack.named_modules(prefix="decoder"):
+            check_part(name, part)
         self.max_len = max_len
-        self._heads = _grouped(stack, max_len) if turned else _alike(first)
-        self._activation = _gated if turned else in_place(first.feed_forward.activation)
-        self.weights = [_Weights.of(layer, lay_out) for layer in stack.layers]
-        self._final_norm = norm_of(stack.final_norm)
+        self.layers = [_sublayers(layer, max_len, lay_out) for layer in stack.layers]
+        self.final_norm = norm_of(stack.final_norm)
 
     def new_cache(self) -> list[StaticCache]:
         """Return an empty cache, one entry a layer."""
-        return [StaticCache(self.max_len) for _ in self.weights]
+        return [StaticCache(self.max_len) for _ in self.layers]
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the matrices of all layers take."""
+        maps = (vars(part).values() for part in chain.from_iterable(self.layers))
+        return sum(getattr(m, "nbytes", 0) for m in chain.from_iterable(maps) if callable(m))
 
     @torch.no_grad()
     def forward(
         self, x: Tensor, cache: list[StaticCache] | None = None, padding: Tensor | None = None
     ) -> Tensor:
         """Map (B, T, C) to (B, T, C), as `CausalStack.forward`."""
-        view = View.of(CAUSAL, x, len(cache[0]) if cache else 0, padding)
-        flat = x.reshape(-1, x.size(2)).clone()  # (B, T, C) -> (BT, C), changed in place below
-        for weights, layer in zip(self.weights, cache or [None] * len(self.weights), strict=True):
-            self._step(flat, weights, layer, view)
-        return self._final_norm(flat).view(x.shape)
+        cache = cache or [StaticCache(x.size(1)) for _ in self.layers]
+        start, length = len(cache[0]), x.size(1)
+        if length <= BLOCK or (start == 0 and padding is None):
+            return self._through(x, [(own, None) for own in cache], decoder_mask(padding, length))
+        # The kernel's own "causal" means the first positions and no padding. A mask for all
+        # queries would hold T S numbers, so they come in blocks.
+        parts = []
+        for part in x.split(BLOCK, dim=1):
+            end = len(cache[0]) + part.size(1)
+            parts.append(self(part, cache, None if padding is None else padding[..., :end]))
+        return torch.cat(parts, dim=1)
 
-    def _step(self, x: Tensor, weights: _Weights, cache: StaticCache | None, view: View) -> None:
-        """Pass x (BT, C) through one layer, in place."""
-        qkv = weights.qkv(weights.norm_1(x))
-        weights.out.add_to(x, attend_to(qkv, self._heads, cache, view))
-        weights.down.add_to(x, self._activation(weights.up(weights.norm_2(x))))
+    def _through(
+        self,
+        x: Tensor,
+        states: Sequence[tuple],
+        mask: Tensor | str | None,
+        memory: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+    ) -> Tensor:
+        """Map (B, T, C) to (B, T, C); each layer has a tuple with a state for each sublayer."""
+        batch, length, width = x.shape
+        start, bias = len(states[0][0]), None
+        if start > 0 or length == 1:
+            mask = written_out(mask, length, start + length, x.device)
+        if length == 1 and mask is not None:
+            bias = as_bias(mask, x.dtype)
+        view = View(batch, mask, bias, memory, memory_mask)
+        flat = x.reshape(-1, width)  # (B, T, C) -> (BT, C)
+        for layer, kept in zip(self.layers, states, strict=True):
+            flat = self._layer(flat, layer, kept, view)
+        return self.final_norm(flat).view(x.shape)
+
+    def _layer(self, x: Tensor, layer: Sequence[Sublayer], kept: tuple, view: View) -> Tensor:
+        """Pass x (BT, C) through one layer: each sublayer reads the stream and is added to it."""
+        for sublayer, state in zip(layer, kept, strict=True):
+            if sublayer.first:
+                x = sublayer.out(sublayer(sublayer.norm(x), state, view)).add_(x)
+            else:
+                x = sublayer.norm(sublayer.out(sublayer(x, state, view)).add_(x))
+        return x
 
 
-def _alike(layer: EncoderLayer) -> Heads:
-    heads = layer.self_attention.num_heads
-    return Heads(heads, heads)
+class FastDecoder(FastStack):
+    """The layers of a `Decoder`, laid out as those of a `CausalStack` are."""
+
+    def new_cache(self) -> list[LayerCache]:
+        """Return an empty cache, one entry a layer."""
+        return [LayerCache(StaticCache(self.max_len), MemoryCache()) for _ in self.layers]
+
+    @torch.no_grad()
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        mask: Tensor | str | None = None,
+        memory_mask: Tensor | None = None,
+        cache: list[LayerCache] | None = None,
+    ) -> Tensor:
+        """Map x (B, T, C) and memory (B, S, C) to (B, T, C), as `Decoder.forward`."""
+        states = [(*kept, None) for kept in cache or self.new_cache()]
+        return self._through(x, states, mask, memory, memory_mask)
 
 
-def _grouped(stack: CausalStack, max_len: int) -> Heads:
-    """Read off how heads are grouped and turned. Raises ValueError where layers differ in that."""
-    ways = {(a.num_heads, a.num_kv_heads, a.base) for a in _attentions(stack)}
-    if len(ways) > 1:
-        raise ValueError(
-            "fast decoding needs layers of one kind, and of (num_heads, num_kv_heads, base) "
-            f"there are {sorted(ways, key=str)}"
-        )
-    ((heads, groups, base),) = ways
-    first = next(_attentions(stack))
-    if base is None:
-        return Heads(heads, groups)
-    weight = first.w_q.weight
-    angles = rotary_angles(max_len, first.width, base=base, device=weight.device)
-    kind = torch.float64 if weight.dtype == torch.float64 else torch.float32
-    return Heads(heads, groups, torch.complex(angles.cos().to(kind), angles.sin().to(kind)))
-
-
-def _attentions(stack: CausalStack):
-    return (layer.self_attention for layer in stack.layers)
-
-
-def _gated(x: Tensor) -> Tensor:
-    """What SwiGLU does between its maps: (B, 2 d_ff) to (B, d_ff)."""
-    gate, through = x.chunk(2, dim=1)
-    return F.silu(gate).mul_(through)
+def _sublayers(layer: nn.Module, max_len: int, lay_out: LayOut) -> list[Sublayer]:
+    """Lay out one layer of any family."""
+    own = SelfAttention(layer.self_attention, layer.residual_1, max_len, lay_out)
+    if type(layer) is not DecoderLayer:
+        return [own, FastFeedForward(layer.feed_forward, layer.residual_2, lay_out)]
+    cross = CrossAttention(layer.cross_attention, layer.residual_2, lay_out)
+    return [own, cross, FastFeedForward(layer.feed_forward, layer.residual_3, lay_out)]

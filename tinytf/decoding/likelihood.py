@@ -1,17 +1,15 @@
-"""How likely a text is to a model: nats of each token, bits per byte, a search with its scores."""
+"""How likely a text is to a model: nats of each token, bits per byte."""
 
 import math
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from tinytf.decoding.search import greedy
 from tinytf.support.modes import evaluation_mode
-from tinytf.support.protocols import LanguageModel, Seq2Seq
-from tinytf.text.words import BOS, EOS, PAD
+from tinytf.support.protocols import LanguageModel
 
-__all__ = ["bits_per_byte", "continuation_losses", "scored_greedy", "token_losses"]
+__all__ = ["bits_per_byte", "continuation_losses", "token_losses"]
 
 
 @torch.no_grad()
@@ -84,30 +82,3 @@ def continuation_losses(model: LanguageModel, ids: Tensor, start: int) -> Tensor
         logits = model(ids[:, :-1])[:, start - 1 :].float()  # (B, T - start, V)
     targets = ids[:, start:].flatten()
     return F.cross_entropy(logits.flatten(0, 1), targets, reduction="none").view(len(ids), -1)
-
-
-def scored_greedy(model: Seq2Seq, src: Tensor, max_len: int) -> list[tuple[list[int], float]]:
-    """Search greedily; give each sentence's ids, up to its <eos>, and their mean log-probability.
-
-    As in a beam's scores, <pad> and <bos> are no choices.
-    """
-    steps: list[Tensor] = []
-
-    def keep(module: nn.Module, args: tuple, logits: Tensor) -> None:
-        """Note the log-probability of the likeliest token, (B,): it is the one that is taken."""
-        scores = logits.float().index_fill(
-            -1, torch.tensor([PAD, BOS], device=logits.device), -torch.inf
-        )
-        steps.append(scores.amax(dim=-1) - scores.logsumexp(dim=-1))
-
-    hook = model.output.register_forward_hook(keep)
-    try:
-        rows = greedy(model, src, max_len).tolist()
-    finally:
-        hook.remove()
-    log_probs = torch.stack(steps, dim=1).tolist()  # T times (B,) -> (B, T)
-    outputs = []
-    for ids, row in zip(rows, log_probs, strict=True):
-        length = ids.index(EOS) + 1 if EOS in ids else len(ids)
-        outputs.append((ids[:length], sum(row[:length]) / length))
-    return outputs

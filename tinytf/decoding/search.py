@@ -23,6 +23,7 @@ __all__ = [
     "length_limit",
     "length_penalty",
     "next_scores",
+    "scored_greedy",
     "settled",
 ]
 
@@ -77,6 +78,32 @@ class Hypothesis:
     ids: list[int]
     log_prob: float
     score: float
+
+
+def scored_greedy(model: Seq2Seq, src: Tensor, max_len: int | None = None) -> list[Hypothesis]:
+    """Search as `greedy` does, and give each sentence's hypothesis as `beam_search` gives them.
+
+    Arguments, errors and tokens are those of `greedy`; a score is the log-probability itself.
+    """
+    max_len = length_limit(model, max_len)
+    with evaluation_mode(model), without_gradients(model):
+        memory, cache = model.encode(src), model.decoder.new_cache()
+        ids, steps = src.new_full((src.size(0), 1), BOS), []
+        running = torch.ones(src.size(0), dtype=torch.bool, device=src.device)
+        for _ in range(max_len):
+            scores = next_scores(model, ids, memory, cache)
+            steps.append(scores.amax(dim=-1) - scores.logsumexp(dim=-1))  # (B,)
+            token = torch.where(running, scores.argmax(dim=-1), PAD)
+            ids = torch.cat([ids, token[:, None]], dim=1)
+            running = running & (token != EOS)
+            if not running.any():
+                break
+    found = []
+    for row, log_probs in zip(ids[:, 1:].tolist(), torch.stack(steps, 1).tolist(), strict=True):
+        length = row.index(EOS) + 1 if EOS in row else len(row)
+        log_prob = sum(log_probs[:length])
+        found.append(Hypothesis(row[:length], log_prob, log_prob))
+    return found
 
 
 def length_penalty(length: int, alpha: float) -> float:
