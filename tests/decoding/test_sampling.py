@@ -55,45 +55,26 @@ every = pytest.mark.parametrize("name", EVERY)
 # ---- Hugging Face
 
 
+THEIRS = {  # ours, the name of theirs, and values
+    "temperature": (temperature, "TemperatureLogitsWarper", (0.1, 0.7, 1.0, 2.5)),
+    "top_k": (top_k, "TopKLogitsWarper", (1, 2, 7, 30)),
+    "top_p": (top_p, "TopPLogitsWarper", (0.01, 0.3, 0.5, 0.9, 0.999, 1.0)),
+    "min_p": (min_p, "MinPLogitsWarper", (0.01, 0.3, 0.9, 1.0)),
+    "repetition": (repetition_penalty, "RepetitionPenaltyLogitsProcessor", (0.5, 1.0, 1.2, 3.0)),
+}
+
+
+@pytest.mark.parametrize("name", THEIRS)
 @bounded
-@given(seeds, st.sampled_from([0.1, 0.7, 1.0, 2.5]))
-def test_temperature_equals_hugging_face(seed, value):
-    process = pytest.importorskip("transformers").TemperatureLogitsWarper(value)
-    z = draw(seed)
-    torch.testing.assert_close(temperature(z, value), process(None, z), atol=0, rtol=0)
-
-
-@bounded
-@given(seeds, st.sampled_from([1, 2, 7, 30]))
-def test_top_k_equals_hugging_face(seed, k):
-    process = pytest.importorskip("transformers").TopKLogitsWarper(k)
-    z = draw(seed)
-    torch.testing.assert_close(top_k(z, k), process(None, z.clone()), atol=0, rtol=0)
-
-
-@bounded
-@given(seeds, st.sampled_from([0.01, 0.3, 0.5, 0.9, 0.999, 1.0]), st.sampled_from([0.1, 1.0, 9.0]))
-def test_top_p_equals_hugging_face(seed, p, scale):
-    process = pytest.importorskip("transformers").TopPLogitsWarper(p)
-    z = draw(seed, scale=scale)
-    torch.testing.assert_close(top_p(z, p), process(None, z.clone()), atol=0, rtol=0)
-
-
-@bounded
-@given(seeds, st.sampled_from([0.01, 0.3, 0.9, 1.0]))
-def test_min_p_equals_hugging_face(seed, p):
-    process = pytest.importorskip("transformers").MinPLogitsWarper(p)
-    z = draw(seed)
-    torch.testing.assert_close(min_p(z, p), process(None, z.clone()), atol=0, rtol=0)
-
-
-@bounded
-@given(seeds, st.sampled_from([0.5, 1.0, 1.2, 3.0]))
-def test_repetition_penalty_equals_hugging_face(seed, penalty):
-    process = pytest.importorskip("transformers").RepetitionPenaltyLogitsProcessor(penalty)
-    z, ids = draw(seed), said(seed)
-    expected = process(ids, z.clone())
-    torch.testing.assert_close(repetition_penalty(z, ids, penalty), expected, atol=0, rtol=0)
+@given(seeds, st.sampled_from([0.1, 3.0, 9.0]))
+def test_each_equals_hugging_faces(name, seed, scale):
+    transformers = pytest.importorskip("transformers")
+    ours, theirs, values = THEIRS[name]
+    z, ids = draw(seed, scale=scale), said(seed)
+    history = (ids,) if name == "repetition" else ()
+    for value in values:
+        expected = getattr(transformers, theirs)(value)(ids, z.clone())
+        torch.testing.assert_close(ours(z, *history, value), expected, atol=0, rtol=0)
 
 
 @bounded
@@ -231,13 +212,10 @@ def test_no_smaller_set_holds_as_much(seed, p):
     assert (least >= most_outside).all()
 
 
-def test_top_p_of_one_keeps_even_what_rounding_loses():
-    z = torch.tensor([[0.0, -200.0]])  # the second's probability is 0 in float32
-    assert kept(top_p(z, 1.0)) == [0, 1]
-
-
 def test_many_that_tie_stay_by_their_ids():
     """A sort that is not stable leaves a short row in order, and a long one not."""
+    z = torch.tensor([[0.0, -200.0]])  # the second's probability is 0 in float32
+    assert kept(top_p(z, 1.0)) == [0, 1]
     assert kept(top_p(torch.zeros(1, 2048), 0.5)) == list(range(1024))
     assert kept(top_k(torch.zeros(1, 2048), 1024)) == list(range(1024))
 
@@ -366,19 +344,26 @@ def test_rows_without_a_choice_are_refused(name, row, message):
         sample(z)
 
 
-@pytest.mark.parametrize("value", [0, 0.0, -1.0, NAN, INF])
-def test_bad_temperatures_are_refused(value):
-    for call in (lambda: temperature(draw(0), value), lambda: Sampling(temperature=value)):
-        with pytest.raises(ValueError, match="temperature must be positive and finite, got"):
-            call()
+ABOVE_ZERO, A_SHARE = "must be positive and finite, got", r"must lie in \(0, 1\], got"
+BAD = {  # what each refuses, called as well as kept for later
+    "temperature": (temperature, ABOVE_ZERO, (0, 0.0, -1.0, NAN, INF)),
+    "top_k": (top_k, r"=(0|-1) must lie in 1\.\.(30|the size of the vocabulary)", (0, -1)),
+    "top_p": (top_p, A_SHARE, (0.0, -0.1, 1.01, NAN, 90)),
+    "min_p": (min_p, A_SHARE, (0.0, -0.1, 1.01, NAN, 90)),
+    "repetition_penalty": (repetition_penalty, ABOVE_ZERO, (0.0, -1.0, INF, NAN)),
+    "presence_penalty": (presence_penalty, "must be finite, got", (INF, NAN)),
+}
 
 
-@pytest.mark.parametrize("k", [0, -1])
-def test_bad_k_is_refused(k):
-    with pytest.raises(ValueError, match=rf"top_k={k} must lie in 1..30"):
-        top_k(draw(0), k)
-    with pytest.raises(ValueError, match=rf"top_k={k} must lie in 1..the size of the vocabulary"):
-        Sampling(top_k=k)
+@pytest.mark.parametrize("name", BAD)
+def test_bad_values_are_refused_by_name(name):
+    function, message, values = BAD[name]
+    history = (said(0),) if "penalty" in name else ()
+    for value in values:
+        with pytest.raises(ValueError, match=rf"{name} ?{message}"):
+            function(draw(0), *history, value)
+        with pytest.raises(ValueError, match=rf"{name} ?{message}"):
+            Sampling(**{name: value})
 
 
 def test_k_beyond_the_vocabulary_is_refused_when_used():
@@ -388,35 +373,6 @@ def test_k_beyond_the_vocabulary_is_refused_when_used():
     for k in (2.5, True, "3"):
         with pytest.raises(ValueError, match="top_k must be a whole number"):
             Sampling(top_k=k)
-
-
-@pytest.mark.parametrize("name", ["top_p", "min_p"])
-@pytest.mark.parametrize("p", [0.0, -0.1, 1.01, NAN, 90])
-def test_bad_shares_are_refused(name, p):
-    function = {"top_p": top_p, "min_p": min_p}[name]
-    for call in (lambda: function(draw(0), p), lambda: Sampling(**{name: p})):
-        with pytest.raises(ValueError, match=rf"{name} must lie in \(0, 1\], got"):
-            call()
-
-
-@pytest.mark.parametrize("penalty", [0.0, -1.0, INF, NAN])
-def test_bad_repetition_penalties_are_refused(penalty):
-    for call in (
-        lambda: repetition_penalty(draw(0), said(0), penalty),
-        lambda: Sampling(repetition_penalty=penalty),
-    ):
-        with pytest.raises(ValueError, match="repetition_penalty must be positive and finite"):
-            call()
-
-
-@pytest.mark.parametrize("alpha", [INF, NAN])
-def test_bad_presence_penalties_are_refused(alpha):
-    for call in (
-        lambda: presence_penalty(draw(0), said(0), alpha),
-        lambda: Sampling(presence_penalty=alpha),
-    ):
-        with pytest.raises(ValueError, match="presence_penalty must be finite"):
-            call()
 
 
 @pytest.mark.parametrize(

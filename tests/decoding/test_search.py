@@ -83,6 +83,7 @@ def test_greedy_equals_step_by_step(norm, seed, exact):
     model = decided_model(seed, exact, norm=norm)
     src = random_ids([6, 3, 1, 5], 11, exact)
     out = greedy(model, src, max_len=12)
+    assert torch.equal(out, greedy(model, src, 12, use_cache=False))
     assert out.size(1) <= 12
     for row, (one, n) in enumerate(zip(src, (6, 3, 1, 5), strict=True)):
         ids = []
@@ -90,15 +91,6 @@ def test_greedy_equals_step_by_step(norm, seed, exact):
             scores = log_probs(model, one[None, :n], ids)
             ids.append(max(range(len(scores)), key=scores.__getitem__))
         assert out[row].tolist() == ids + [PAD] * (out.size(1) - len(ids))
-
-
-@NORMS
-@SEEDS
-def test_cached_greedy_equals_uncached_token_for_token(norm, seed, exact):
-    model = decided_model(seed, exact, norm=norm, max_len=40)
-    src = random_ids([9, 4, 1, 7, 2], 11, exact)
-    cached = greedy(model, src, 40)
-    assert torch.equal(cached, greedy(model, src, 40, use_cache=False))
 
 
 def test_the_cases_above_end_at_different_lengths(exact):
@@ -143,11 +135,15 @@ def test_encoder_and_memory_projection_run_once(exact):
 
 @ALPHAS
 @SEEDS
-def test_a_wide_beam_is_exhaustive_search(alpha, seed, exact):
-    """With a beam for every prefix nothing is pruned: the answer is the best of all sentences."""
+@pytest.mark.parametrize("beam", [31, 50])
+def test_a_wide_beam_is_exhaustive_search(alpha, seed, beam, exact):
+    """With a beam for every prefix nothing is pruned: the answer is the best of all sentences.
+
+    Beams that hold no prefix must not turn into hypotheses.
+    """
     model = decided_model(seed, exact, tgt_vocab_size=5, num_layers=1)
     src = random_ids([4, 2], 11, exact)
-    found = beam_search(model, src, beam=31, alpha=alpha, max_len=4)
+    found = beam_search(model, src, beam, alpha, max_len=4)
     for one, n, hypotheses in zip(src, (4, 2), found, strict=True):
         expected = brute_force(model, one[None, :n], alpha, 4)
         assert len(expected) == 31  # 1 + 2 + 4 + 8 that end, 16 that are cut
@@ -175,15 +171,6 @@ def test_log_prob_is_that_of_the_sentence(seed, exact):
         assert h.log_prob == pytest.approx(total, abs=1e-5)
         assert h.score == pytest.approx(h.log_prob / length_penalty(len(h.ids), 0.6))
         assert EOS not in h.ids[:-1]
-
-
-@SEEDS
-def test_a_beam_wider_than_the_language_finds_every_sentence_once(seed, exact):
-    """Beams that hold no prefix must not turn into hypotheses."""
-    model = decided_model(seed, exact, tgt_vocab_size=5, num_layers=1)
-    src = random_ids([4], 11, exact)
-    (found,) = beam_search(model, src, beam=50, alpha=0.6, max_len=4)
-    assert_same_hypotheses(found, brute_force(model, src, 0.6, 4))
 
 
 def test_the_search_stops_as_soon_as_nothing_can_change(exact):
@@ -256,23 +243,17 @@ def test_bad_lengths_are_refused(search, max_len):
         search(small_model(), random_ids([3], 11), max_len)
 
 
-def test_output_may_be_as_long_as_the_model_allows(exact, monkeypatch):
-    model, src = small_model(exact), random_ids([3], 11, exact)
-    endless = torch.zeros(9, dtype=torch.float64, device=exact)
-    endless[EOS] = -torch.inf
-    monkeypatch.setattr(model.output, "forward", lambda h: endless.repeat(len(h), 1))
-    assert greedy(model, src, 24).shape == (1, 24)
-    assert [len(h.ids) for h in beam_search(model, src, 2, max_len=24)[0]] == [24, 24]
-
-
 @pytest.mark.parametrize(("own", "written"), [(24, 24), (100, 64)])
-def test_unless_told_outputs_have_at_most_64_tokens(own, written, exact):
+def test_outputs_are_as_long_as_the_model_allows_and_unless_told_have_64_tokens(
+    own, written, exact
+):
     model, src = small_model(exact, max_len=own), random_ids([3], 11, exact)
     endless = torch.zeros(9, dtype=torch.float64, device=exact)
     endless[EOS] = -torch.inf
     model.output.forward = lambda h: endless.repeat(len(h), 1)
-    assert greedy(model, src).size(1) == written
-    assert len(beam_search(model, src, 1)[0][0].ids) == written
+    assert greedy(model, src).size(1) == len(beam_search(model, src, 1)[0][0].ids) == written
+    assert greedy(model, src, own).shape == (1, own)
+    assert [len(h.ids) for h in beam_search(model, src, 2, max_len=own)[0]] == [own, own]
 
 
 @pytest.mark.parametrize(

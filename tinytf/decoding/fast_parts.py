@@ -45,8 +45,8 @@ class StaticCache:
     def __len__(self) -> int:
         return self.length
 
-    def append(self, kv: Tensor) -> tuple[Tensor, Tensor]:
-        """Write new keys and values (2, B, G, T, D) after the old ones; return all, (B, G, S, D).
+    def append(self, kv: Tensor) -> Tensor:
+        """Write new keys and values (2, B, G, T, D) after the old; return all, (2, B, G, S, D).
 
         Raises ValueError for another batch size than that of the old ones.
         """
@@ -57,7 +57,7 @@ class StaticCache:
             raise ValueError(f"a batch of {batch} does not match the cache's, {self.room.size(1)}")
         self.room.narrow(3, self.length, length).copy_(kv)
         self.length += length
-        return self.room.narrow(3, 0, self.length).unbind()
+        return self.room.narrow(3, 0, self.length)
 
     def select(self, rows: Tensor) -> None:
         """Keep these rows of the batch, in this order (beams that live on)."""
@@ -126,14 +126,14 @@ class SelfAttention(Sublayer):
         if self.turns is not None:
             x = _turned(x, h + g, self.turns.narrow(0, len(cache), x.size(2)))
         q, kv = x.split((h, 2 * g), dim=1)  # (B, H, T, D), (B, 2 G, T, D)
-        k, v = cache.append(kv.unflatten(1, (2, g)).transpose(0, 1))
+        kv = cache.append(kv.unflatten(1, (2, g)).transpose(0, 1))  # (2, B, G, S, D)
         if q.size(2) == 1:
             q = q.reshape(view.batch * g, h // g, -1)  # (B G, H / G, D): a group asks together
-            mixed = _attend_once(q, k.flatten(0, 1).transpose(1, 2), v.flatten(0, 1), view.bias)
-            return mixed.view(view.batch, -1)
+            k, v = kv.flatten(1, 2).unbind()
+            return _attend_once(q, k.transpose(1, 2), v, view.bias).view(view.batch, -1)
         causal = view.mask is CAUSAL
         mixed = F.scaled_dot_product_attention(
-            q, k, v, None if causal else view.mask, is_causal=causal, scale=1.0, enable_gqa=g < h
+            q, *kv, None if causal else view.mask, is_causal=causal, scale=1.0, enable_gqa=g < h
         )
         return mixed.transpose(1, 2).flatten(2).flatten(0, 1)  # (B, H, T, D) -> (BT, C)
 
