@@ -169,12 +169,11 @@ def test_a_chapter_can_be_downloaded_and_opens_elsewhere_once_there_is_a_reposit
     assert page.count("Colab</a>") == page.count("Kaggle</a>") == page.count("Binder</a>") == 1
 
 
-def test_the_first_page_says_what_there_is_and_leaves_a_place_for_a_model(tmp_path):
+def test_the_first_page_says_what_there_is_and_has_the_model(tmp_path):
     claim = {"id": "05-1", "sentence": "it is so", "measured": "1 = 1"}
-    explorer = html('<div class="tinytf-explorer">explorer</div>')
-    cells = [code('check("05.1", f)'), code("claim()", html("", claim=claim)), code("x", explorer)]
+    cells = [code('check("05.1", f)'), code("claim()", html("", claim=claim))]
     page = pages.index([saved(tmp_path, *cells)], "# tinytf\n\nA course.\n\nMore.\n\n## Start\n")
-    order = ["# tinytf", "A course.", 'class="facts"', pages.LIVE, "tinytf-explorer", "More."]
+    order = ["# tinytf", "A course.", 'class="facts"', 'data-kind="translator"', "More."]
     assert [page.index(part) for part in order] == sorted(page.index(part) for part in order)
     for fact in ("<b>1</b> chapters", "<b>1</b> exercises", "<b>1</b> measured sentences"):
         assert fact in page

@@ -4,7 +4,6 @@ from tinytf_course.live.assets import write_assets
 from tinytf_course.live.panels import panel
 
 _FENCE = "`" * 9
-_EXPLORER = '<div class="tinytf-explorer"'
 # By chapter: the cell before which a panel stands, behind all predictions that it would answer.
 BEFORE = {
     "00": ("translator", "own-intro"),
@@ -16,22 +15,12 @@ BEFORE = {
 
 
 def add(pages, static):
-    """Put the panels into the pages, {name: Markdown}, and what they load into `static`."""
+    """Put the panels into chapters' pages, {name: Markdown}, and their files into `static`."""
     write_assets(static / "live")
     for name, text in pages.items():
         kind, cell = BEFORE.get(name[:2], (None, None))
         place = text.find(f'<div class="cell-anchor" id="{cell}">')
-        if name == "index":
-            kind, place = "translator", _after_explorer(text)
-        elif place >= 0:  # before the fence that the cell's anchor stands in
+        if place >= 0:  # before the fence that the cell's anchor stands in
             place = text.rindex(_FENCE, 0, place)
-        if place >= 0:
             shown = f"{_FENCE}{{raw}} html\n{panel(kind)}\n{_FENCE}"
             pages[name] = f"{text[:place]}\n\n{shown}\n\n{text[place:]}"
-
-
-def _after_explorer(text):
-    """The place behind a page's explorer, or where it has none, before its first section."""
-    if _EXPLORER in text:
-        return text.index(_FENCE, text.index(_EXPLORER)) + len(_FENCE)
-    return max(text.find("\n## "), 0)

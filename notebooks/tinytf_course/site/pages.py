@@ -5,6 +5,7 @@ import re
 
 from tinytf_course.display import inline
 from tinytf_course.glossary import TERMS
+from tinytf_course.live.panels import panel
 from tinytf_course.outline import CHAPTERS, in_hours
 from tinytf_course.site.chapter import raw
 from tinytf_course.site.coursemap import navigation
@@ -15,17 +16,14 @@ _DESCRIPTION = (
     "A notebook course on the Transformer and the small package that it builds: attention, "
     "encoder, decoder, GPT, BERT and Llama, with every testable sentence measured."
 )
-# README's pictures and badges; the index has the explorer itself.
+# README's pictures and badges; the index has the model itself.
 _PICTURE = re.compile(
     r"<!--.*?-->|\[!\[[^\]]*\]\([^)]*\)\]\([^)]*\)|!\[[^\]]*\]\([^)]*\)|<img\b[^>]*>", re.S
 )
 
 
-LIVE = '<div id="live-model"></div>'  # of the first page: where a model may stand that runs in it
-
-
 def index(chapters, readme):
-    """The first page: what README says before its first section, an explorer, the chapters."""
+    """The first page: what README says before its first section, the translator, the chapters."""
     known = {chapter.number: chapter for chapter in CHAPTERS}
     cards = "".join(_card(notebook, known[notebook.chapter]) for notebook in chapters
                     if notebook.chapter in known)  # fmt: skip
@@ -39,8 +37,7 @@ def index(chapters, readme):
             opening,
             f'<div class="lead">\n\n{lead}\n\n</div>',
             raw(_facts(chapters)),
-            raw(LIVE),
-            raw(_explorer(chapters)),
+            raw(panel("translator")),
             *others,
             "## Chapters",
             raw(navigation(pages)),
@@ -149,16 +146,6 @@ def _card(notebook, chapter):
         f'<a class="card-link" href="{notebook.path.stem}.html"><b>{html.escape(title(notebook))}'
         f"</b><span>{inline(chapter.question)}</span><small>{', '.join(times)}</small></a>"
     )
-
-
-def _explorer(chapters):
-    """The first attention explorer that a chapter shows, alive."""
-    for notebook in chapters:
-        for output in notebook.outputs:
-            shown = "".join(output.get("data", {}).get("text/html", ""))
-            if re.match(r'\s*<div class="tinytf-explorer"', shown):
-                return f'<div class="shown">{shown}</div>'
-    return ""
 
 
 def _chapter_link(number, names):

@@ -35,13 +35,3 @@ def test_a_panel_stands_before_its_cell_and_once(tmp_path):
     assert after.index("```") < after.index('id="loop-text"')
     assert pages["18_gpt"].count("`" * 9) == 8  # each fence is closed
     assert pages["19_pretraining"] == unchanged
-
-
-@pytest.mark.parametrize("explorer", [True, False])
-def test_the_translator_stands_behind_the_first_pages_explorer(explorer, tmp_path):
-    shown = raw('<div class="tinytf-explorer">it</div>') if explorer else "words"
-    pages = {"index": f"# tinytf\n\n{shown}\n\n## Chapters\n\nmore"}
-    places.add(pages, tmp_path)
-    before, after = pages["index"].split('data-kind="translator"')
-    assert ("tinytf-explorer" in before) == explorer
-    assert "## Chapters" in after

@@ -80,11 +80,11 @@ OUTSIDE = """root => [...root.querySelectorAll('.app .token, .app button, .app s
 
 @pytest.mark.browser
 @pytest.mark.parametrize(("width", "tallest"), [(1280, 760), (390, 1400)])
-def test_the_explorer_of_the_first_page_keeps_its_form_in_the_theme(site, width, tallest):
+def test_the_explorer_keeps_its_form_in_the_theme(site, width, tallest):
     with offline_browser(width=width, height=800) as (page, faults):
-        page.goto((site / "index.html").as_uri())
+        page.goto((site / "00_start_here.html").as_uri())
         page.wait_for_selector(".tinytf-explorer[data-ready='1']")
-        explorer = page.locator(".tinytf-explorer")
+        explorer = page.locator(".tinytf-explorer").first
         for kind in ("key", "query"):
             tokens = explorer.locator(f".{kind}-token")
             tops = tokens.evaluate_all("words => words.map(w => w.getBoundingClientRect().top)")
@@ -113,8 +113,8 @@ def test_a_prediction_an_explorer_and_a_search_answer_in_a_browser(site):
         assert button.get_attribute("aria-pressed") == "true"
         assert page.locator('details.until[open]:has-text("05-b measured")').count() == 1
         assert page.locator("details.until:not([open])").count() > 0  # the other predictions'
-        page.goto((site / "index.html").as_uri())
-        explorer = page.locator(".tinytf-explorer")
+        page.goto((site / "00_start_here.html").as_uri())
+        explorer = page.locator(".tinytf-explorer").first
         page.wait_for_selector(".tinytf-explorer[data-ready='1']")
         explorer.locator(".query-token").nth(2).click()
         assert explorer.get_attribute("data-query") == "2"
@@ -201,10 +201,10 @@ def test_the_package_has_pages_with_its_definitions(site):
 def test_the_first_page_is_small_and_shows_the_model_in_its_first_screen(site):
     with offline_browser(width=1280, height=720) as (page, faults):
         size = loaded(page, (site / "index.html").as_uri())
-        assert size < 800_000, f"{size:,} bytes"
+        page.wait_for_selector(".tinytf-live .ribbons path")
+        assert size < 4_000_000, f"{size:,} bytes"  # 2.9 million of them the model's
         assert page.locator(".facts").bounding_box()["y"] < 400
-        assert page.locator(".tinytf-explorer").bounding_box()["y"] < 500
-        assert page.locator("#live-model").count() == 1
+        assert page.locator(".tinytf-live input").first.bounding_box()["y"] < 600
         assert not faults, faults[:3]
 
 
