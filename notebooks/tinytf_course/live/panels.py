@@ -8,9 +8,8 @@ from tinytf_course.live.still import film_still
 KINDS = {  # title, what it is about
     "translator": (
         "Take the translator apart",
-        "This is the course's translator, running in your browser. Type an English sentence, or "
-        "choose an experiment. Then hide words, move them, or switch off parts of the model, and "
-        "see what becomes of the Chinese sentence.",
+        "The course's translator, running in your browser. Type an English sentence, or choose an "
+        "experiment: hide or move words, or switch off parts, and see what becomes of the Chinese.",
     ),
     "writer": (
         "Write with the storyteller",
