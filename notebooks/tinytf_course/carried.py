@@ -80,14 +80,14 @@ def tell(sink, *message):
     import torch
 
     file = io.BytesIO()
-    torch.save(_plain(message), file)
+    torch.save(as_values(message), file)
     if file.tell() > _TOLD:
         return False
     write(sink, file.getvalue())
     return True
 
 
-def _plain(value):
+def as_values(value):
     """The same in kinds that a loader reads without running anything."""
     import torch
 
@@ -95,9 +95,9 @@ def _plain(value):
         value = value.detach().as_subclass(torch.Tensor)
         return value.clone() if value.is_meta else value.cpu().clone()
     if isinstance(value, dict):
-        return {_plain(key): _plain(part) for key, part in value.items()}
+        return {as_values(key): as_values(part) for key, part in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return tuple(map(_plain, value))
+        return tuple(map(as_values, value))
     if isinstance(value, str):
         return str(value)[:_TEXT]
     for kind in (bool, int, float):

@@ -197,5 +197,7 @@ def is_constant(verdicts, exercise):
 @functools.cache
 def _mistakes(exercise):
     """The verdicts of each named mistake of an exercise."""
+    if exercise.reference is None:
+        return [wrong.verdicts for wrong in exercise.wrong]
     answers = [wrong.answer for wrong in exercise.wrong]
     return [verdicts for verdicts, _ in trials(exercise, answers, lines=0)]

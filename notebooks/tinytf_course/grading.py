@@ -81,7 +81,7 @@ from pathlib import Path
 
 from tinytf_course.exercise_source import edited, edits, emptied, entries, stub
 
-FOLDER = Path(__file__).with_name("exercises")  # not in an edition for students
+FOLDER = Path(__file__).with_name("exercises")
 _FIRST = re.compile(r'r?"""(\d\d\.\d+) (.+) \((★+)☆*, (\d+) minutes\)')
 _HINT = re.compile(r"^Hint: ", re.MULTILINE)
 
@@ -94,7 +94,8 @@ class WrongAnswer:
     edits: tuple[tuple[str, str], ...]  # (what the source holds once, what stands there instead)
     message: str  # a fragment of what the failing test says
     why: str
-    reference: Callable = field(repr=False)
+    reference: Callable | None = field(repr=False)
+    verdicts: tuple = field(default=(), repr=False, compare=False)  # a student edition's
 
     @functools.cached_property
     def answer(self):
@@ -123,7 +124,7 @@ class Exercise:
     tests: tuple[Callable, ...]
     changes: tuple[str, ...] = ()  # arguments that the answer is asked to change
     none_is_a_result: bool = False  # None may be the right answer to a test
-    elsewhere: int = 0  # tests that a student edition can't run in full: the teacher's side does
+    elsewhere: int = 0  # tests that a student edition leaves to the teacher's side
     reference: Callable | None = None  # a right answer; none in an edition for students
     wrong: tuple[WrongAnswer, ...] = ()
     equivalent: dict[str, str] = field(default_factory=dict, hash=False)  # harmless mutants
@@ -178,15 +179,10 @@ def hint(words):
 
 def find(id):
     """The exercise of this id; its file alone is loaded. KeyError names those that exist."""
-    if not FOLDER.exists():
-        from tinytf_course.cases import stored_exercises
-
-        known = stored_exercises(Exercise)
-    else:
-        known = files()
+    known = files()
     if id not in known:
         raise KeyError(f"no exercise {id!r}; there are {', '.join(known)}")
-    return _read(known[id]) if FOLDER.exists() else known[id]
+    return _read(known[id])
 
 
 @functools.cache
@@ -202,11 +198,7 @@ def files():
 
 
 def exercises():
-    """Every exercise by id, in order; in a student edition, those that are stored as cases."""
-    if not FOLDER.exists():
-        from tinytf_course.cases import stored_exercises
-
-        return stored_exercises(Exercise)
+    """Every exercise by id, in order."""
     return {id: _read(path) for id, path in files().items()}
 
 
@@ -216,24 +208,35 @@ def without_answers(id):
     tree = emptied(ast.parse(path.read_text(encoding="utf-8")))
     module = types.ModuleType(f"tinytf_course.exercises.{path.parent.name}.{path.stem}")
     exec(compile(tree, str(path), "exec"), vars(module))
-    return replace(_exercise(module, path), reference=None)
+    return replace(exercise_of(module, path), reference=None)
 
 
 def has_answers():
     """Whether this edition holds references and mistakes: students' do not."""
-    return FOLDER.exists()
+    return FOLDER.with_name("release").exists()
 
 
 @functools.cache
 def _read(path):
     """The exercise of a file."""
     module = importlib.import_module(f"tinytf_course.exercises.{path.parent.name}.{path.stem}")
-    exercise = _exercise(module, path)
+    exercise = exercise_of(module, path)
+    if not has_answers():
+        return _stored(exercise, module.__name__)
     wrong = tuple(mistakes(module.MISTAKES, exercise.reference))
     return replace(exercise, stub=stub(exercise.solution), wrong=wrong)
 
 
-def _exercise(module, path):
+def _stored(exercise, module):
+    """The exercise as a student edition has it: its reference is a stub."""
+    from tinytf_course.stored import stored
+
+    wrong = stored(module, "mistakes")
+    wrong = tuple(WrongAnswer(edits=(), message="", reference=None, **each) for each in wrong)
+    return replace(exercise, stub=exercise.solution, reference=None, wrong=wrong)
+
+
+def exercise_of(module, path):
     """The exercise of a file, without stub and mistakes."""
     text = inspect.cleandoc(module.__doc__)
     first, _, rest = text.partition("\n")
@@ -253,6 +256,7 @@ def _exercise(module, path):
         tests=tuple(x for x in own if x.__name__.startswith("test_")),
         changes=getattr(module, "CHANGES", ()),
         none_is_a_result=getattr(module, "NONE_IS_A_RESULT", False),
+        elsewhere=getattr(module, "ELSEWHERE", 0),
         reference=reference,
         equivalent=dict(entries(getattr(module, "HARMLESS", ""))),
     )

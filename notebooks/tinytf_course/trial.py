@@ -104,11 +104,12 @@ def ended(exercise, number, code, seconds, in_all=False, prints=False):
             f"it ends the process in which it is checked (exit code {code}): `return` what you have"
         )
     tests = exercise.tests if exercise else ()
-    says = _says(tests[number]) if number < len(tests) else UNTOUCHED
+    says = says_of(tests[number]) if number < len(tests) else UNTOUCHED
     return Verdict(says, found, (), stopped=code is None, crashed=code is not None, code=code)
 
 
-def _says(test):
+def says_of(test):
+    """What a test says of an answer: the first line of its docstring."""
     return inspect.getdoc(test).splitlines()[0]
 
 
@@ -131,7 +132,7 @@ def _verdict(test, watched, to_the_end=True):
         found = cut(str(error) if isinstance(error, Mismatch) else _crash(error))
     crashed = error is not None and not isinstance(error, Mismatch)
     hint, calls = getattr(test, "hint", ""), frozenset(watched.calls)
-    return Verdict(_says(test), found, tuple(trail), hint, False, crashed, calls), error
+    return Verdict(says_of(test), found, tuple(trail), hint, False, crashed, calls), error
 
 
 def _not_yet(exercise, answer, first, error):

@@ -48,12 +48,11 @@ def students(folder, notebooks):
     """Make the student edition; return what was made, in words."""
     from tinytf_course.release.students import student_edition
 
-    chapters, whole, tests = student_edition(folder, notebooks)
+    chapters, there, tests = student_edition(folder, notebooks)
+    others = "; the others run where an exercise is handed in (`collect`, or nbgrader)"
     return (
         f"{folder}: {chapters} chapters and the package, without answers\n"
-        f"students can run {whole} of {tests} tests of exercises; the others can't be "
-        "stored without giving code away, and run where an exercise is handed in "
-        "(`collect`, or nbgrader)\n"
+        f"students can run {there} of {tests} tests of exercises{others * (there < tests)}\n"
         "the package's own definitions are in it: they are what the chapters build, and some "
         "exercises can be answered by calling one (`collect` names who did)"
     )

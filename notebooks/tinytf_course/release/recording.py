@@ -1,205 +1,258 @@
-"""Write down what an exercise's tests compare, so that a student edition needs no answers.
+"""Take what is right out of an exercise's file, and store the results with which its tests compare.
 
-Every test is run on the reference while the words of `expect.py` are listened to. What they
-compare with a result of the answer's becomes a case: arguments, expected value, words. Any other
-condition (of `expect`, of the test's own) can't be written down; its test is marked as not whole.
+The reference becomes its stub, and the mistakes go. Each function of the tests' own, and each
+oracle of `gradients`, is heard while the tests run on the reference and on the mistakes. One that
+gives values, and the same ones whatever the answer is, is taken out: `tinytf_course.stored` has its
+results. What is given to an answer to be called, or works on what the answer returned, stays.
 """
 
+import ast
 import functools
-import inspect
 import io
-import random
-import sys
-from contextlib import contextmanager, redirect_stdout
+import types
+import warnings
+from collections import defaultdict
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 
 import torch
 
-from tinytf.support.randomness import seeded
-from tinytf_course import expect as words
-from tinytf_course.cases import NotStorable, pack
-from tinytf_course.evidence import copied
-from tinytf_course.trial import load
-from tinytf_course.words import given
+from tinytf_course.carried import as_values
+from tinytf_course.exercise_source import emptied, stub
+from tinytf_course.grading import exercise_of
+from tinytf_course.stored import Told, close, equal, look
+from tinytf_course.tensors import each_tensor, gradients_of
+from tinytf_course.trial import says_of, trial
+from tinytf_course.worker import trials
 
 __all__ = ["recorded"]
 
+_VALUES = (bool, int, float, str, torch.dtype, torch.device)
+_HEAD = """from tinytf_course.stored import Told, stored
 
-def recorded(exercise, tensors):
-    """An exercise as `cases.json` holds it; its tensors go to the list `tensors`."""
-    load()
-    tests = [_test(exercise, test, tensors) for test in exercise.tests]
-    whole = sum(test.pop("whole") for test in tests)
-    return {
-        "id": exercise.id,
-        "title": exercise.title,
-        "difficulty": exercise.difficulty,
-        "minutes": exercise.minutes,
-        "statement": exercise.statement,
-        "hints": exercise.hints,
-        "stub": exercise.stub,
-        "id_of_file": f"<exercise {exercise.id}>",
-        "changes": list(exercise.changes),
-        "tests": [test for test in tests if test["cases"]],
-        "elsewhere": len(tests) - whole,
-        "none_is_a_result": exercise.none_is_a_result,
-    }
+_told = Told(stored(__name__, "results"))
+"""
 
 
-def _test(exercise, test, tensors):
-    """One test: what it says, its hint, its cases, and whether they are all of it."""
-    listener = _Listener(exercise)
-    with seeded(0), redirect_stdout(io.StringIO()), listener.listening(test):
-        test(listener)
-    cases = []
-    whole = listener.whole and bool(listener.cases)
-    for case in listener.cases:
-        mine = []
+def recorded(exercise, path):
+    """An exercise's file for students: (its text, what is stored, how many tests are left out)."""
+    found = trials(exercise, [wrong.answer for wrong in exercise.wrong], lines=0)
+    verdicts = {wrong: its for wrong, (its, _) in zip(exercise.wrong, found, strict=True)}
+    # one that never ends, or ends its process, is not run in this one
+    calm = [wrong for wrong, its in verdicts.items()
+            if not any(each.stopped or each.code is not None for each in its)]  # fmt: skip
+    tree, results = _cut(exercise, path, [replace(wrong).answer for wrong in calm])
+    student = _exercise(path, tree, Told(results))
+    left_out = {each.says for each in _run(student, exercise.reference)}
+    mistakes = []
+    for wrong, its in verdicts.items():
+        if wrong in calm:  # made anew: it may remember what it was given
+            its = _run(student, replace(wrong).answer)
+        its = [replace(each, evidence=as_values(each.evidence), calls=frozenset()) for each in its
+               if each.found is not None and each.says not in left_out]  # fmt: skip
+        mistakes.append({"name": wrong.name, "why": wrong.why, "verdicts": tuple(its)})
+    tests = [test.__name__ for test in exercise.tests if says_of(test) in left_out]
+    tree.body = [node for node in tree.body if getattr(node, "name", "") not in tests]
+    held = {"results": results, "mistakes": mistakes}
+    return _text(exercise, path, tree, len(tests)), held, len(tests)
+
+
+def _text(exercise, path, tree, left_out):
+    """The file's docstring, the stub for the reference, and what is left of the tests."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    head, *nodes = tree.body
+    parts = ["\n".join(lines[: head.end_lineno]), _HEAD]
+    for node in nodes:
+        own = getattr(node, "name", "") == exercise.name
+        parts.append(stub(exercise.solution) if own else ast.unparse(node))
+    return "\n\n".join([*parts, f"ELSEWHERE = {left_out}"]) + "\n"
+
+
+def _cut(exercise, path, wrong):
+    """The tree of the file without what can be taken out, and results for it by place."""
+    heard = _Hearing()
+    for answer in (exercise.reference, _shifted(exercise.reference), *wrong):
+        heard.first = answer is exercise.reference
+        marked = _Places(exercise.name).visit(_tree(path))
+        _run(_exercise(path, marked, heard), heard.asked(answer))
+    out = set(heard.called)
+    while kept := {p for p, around in heard.bad if p in out and out.isdisjoint(around)}:
+        out -= kept
+    results = {place: [(given, result) for given, result, around in heard.results[place]
+               if any(map(out.isdisjoint, around))] for place in sorted(out)}  # fmt: skip
+    return _Places(exercise.name, out).visit(_tree(path)), results
+
+
+def _tree(path):
+    return emptied(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def _exercise(path, tree, told):
+    """The exercise of such a tree, in which `_told` is `told`."""
+    module = types.ModuleType(f"tinytf_course.exercises.{path.parent.name}.{path.stem}")
+    vars(module).update(_told=told, _gradients=_gradients)
+    exec(compile(ast.fix_missing_locations(tree), str(path), "exec"), vars(module))
+    return exercise_of(module, path)
+
+
+def _gradients(oracle, arguments):
+    """What the word `gradients` expects."""
+    return oracle if isinstance(oracle, dict) else gradients_of(oracle, arguments)[0]
+
+
+def _run(exercise, answer):
+    """The verdicts of the tests that fail."""
+    silent = redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO())
+    with silent[0], silent[1], warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        *verdicts, _ = trial(exercise, answer)
+    return [verdict for verdict in verdicts if verdict.found is not None]
+
+
+def _shifted(answer):
+    """The answer, with results that differ wherever a test may look."""
+
+    @functools.wraps(answer)
+    def shifted(*arguments, **named):
+        return _another(answer(*arguments, **named))
+
+    return shifted
+
+
+def _another(value):
+    if type(value) in (list, tuple):
+        return type(value)(map(_another, value))
+    if type(value) is dict:
+        return {key: _another(part) for key, part in value.items()}
+    if isinstance(value, bool) or (isinstance(value, torch.Tensor) and value.dtype == torch.bool):
+        return value ^ True
+    if isinstance(value, str):
+        return value + "'"
+    return value + 1 if isinstance(value, int | float | torch.Tensor) else value
+
+
+class _Places(ast.NodeTransformer):
+    """Marks each place that may be taken out; or takes out those of `out`."""
+
+    def __init__(self, reference, out=None):
+        self.reference, self.out = reference, out
+
+    def visit_Module(self, node):
+        """Mark each function that is no test, or take out its body."""
+        for each in node.body:
+            its = isinstance(each, ast.FunctionDef) and each.name != self.reference
+            yields = any(isinstance(part, ast.Yield | ast.YieldFrom) for part in ast.walk(each))
+            if its and not yields and not each.name.startswith("test_"):
+                if mark := self._mark(each):
+                    each.body = ast.parse("...").body
+                if mark or self.out is None:
+                    each.decorator_list.append(mark or _mark(each))
+        return self.generic_visit(node)
+
+    def visit_Call(self, node):
+        """Of `gradients(answer, oracle, …)` the oracle may become what is expected of it."""
+        if getattr(node.func, "id", "") != "gradients":
+            return self.generic_visit(node)
+        oracle, inputs = node.args[1], ast.Tuple(node.args[2:], ast.Load())
+        mark = self._mark(node)
+        node = self.generic_visit(node)
+        if mark:
+            node.args[1] = ast.Call(ast.Call(mark, [ast.Constant(...)], []), [oracle, inputs], [])
+        elif self.out is None:
+            function = ast.Call(_mark(node), [ast.Name("_gradients", ast.Load())], [])
+            node.args[1] = ast.Call(function, [node.args[1], inputs], [])
+        return node
+
+    def _mark(self, node):
+        """The decorator of a place that is to be taken out; None for another."""
+        return _mark(node) if self.out is not None and _place(node) in self.out else None
+
+
+def _place(node):
+    return f"line {node.lineno}, column {node.col_offset}"
+
+
+def _mark(node):
+    return ast.Call(ast.Name("_told", ast.Load()), [ast.Constant(_place(node))], [])
+
+
+class _Hearing(Told):
+    """Keeps what each place gives, and which have to stay.
+
+    What is heard has with it the places that it is heard inside of: what happens inside one that is
+    taken out does not count.
+    """
+
+    def __init__(self):
+        super().__init__(defaultdict(list))
+        self.first = True  # whether the answer is the reference
+        self.called, self.bad = set(), set()
+        self.around, self.asks, self.inside = frozenset(), 0, 0
+
+    def asked(self, answer):
+        """The answer, such that this notices its calls."""
+
+        @functools.wraps(answer)
+        def asked(*arguments, **named):
+            self.asks += 1
+            self.inside += 1
+            try:
+                return answer(*arguments, **named)
+            finally:
+                self.inside -= 1
+
+        return asked
+
+    def __call__(self, place):
+        """A decorator for the function at this place."""
+
+        def put(function):
+            @functools.wraps(function)
+            def heard(*arguments, **named):
+                return self._heard(place, functools.partial(function, *arguments, **named),
+                                   look((arguments, named)))  # fmt: skip
+
+            return heard
+
+        return put
+
+    def _heard(self, place, call, given):
+        around, asks = self.around, self.asks
+        self.called.add(place)
+        self.around = around | {place}
+        result = None
         try:
-            packed = {key: pack(value, mine) for key, value in case.items()}
-        except (NotStorable, RuntimeError):
-            whole = False
-            continue
-        cases.append(_renumbered(packed, len(tensors)))
-        tensors += mine
-    says = inspect.getdoc(test).splitlines()[0]
-    return {"says": says, "hint": getattr(test, "hint", ""), "cases": cases, "whole": whole}
-
-
-def _renumbered(value, by):
-    """The same with its tensors counted on from `by`."""
-    if isinstance(value, list):
-        return [_renumbered(part, by) for part in value]
-    if not isinstance(value, dict):
-        return value
-    return {
-        key: part + by if key in ("tensor", "parameter") and type(part) is int
-        else _renumbered(part, by)
-        for key, part in value.items()
-    }  # fmt: skip
-
-
-class _Listener:
-    """Stands for the answer in a test, and hears what the test compares."""
-
-    def __init__(self, exercise):
-        functools.update_wrapper(self, exercise.function)  # its parameters have their names
-        self.exercise, self.calls, self.cases = exercise, [], []
-        self.whole, self.inside = True, False
-
-    def __call__(self, *arguments, **named):
-        """What the reference returns; the call is remembered."""
-        kept = copied(list(arguments)), copied(named)
-        before = torch.get_rng_state(), random.getstate()
-        result = self.exercise.reference(*arguments, **named)
-        drew = not torch.equal(before[0], torch.get_rng_state()) or before[1] != random.getstate()
-        self.calls.append((result, *kept, drew))
+            result = call()
+        finally:
+            self.around = around
+            fits = self.asks == asks and not self.inside and _is_value(result)
+            if not (fits and self._agrees(place, given, result, around)):
+                self.bad.add((place, around))
         return result
 
-    @contextmanager
-    def listening(self, test):
-        """A block in which the words of `expect`, wherever they were imported, tell this."""
-        names = ("same", "expect", "gradients", "travels", "refuses", "has_parameters")
-        heard = {name: getattr(self, f"_{name}") for name in names}
-        self.real = {name: getattr(words, name) for name in heard}
-        places = [words, sys.modules[test.__module__]]
-        replaced = [
-            (place, name, value)
-            for place in places
-            for name, value in vars(place).items()
-            if name in heard and value is self.real[name]
-        ]
-        for place, name, _ in replaced:
-            setattr(place, name, heard[name])
-        try:
-            yield
-        finally:
-            for place, name, value in replaced:
-                setattr(place, name, value)
-
-    def _quietly(self, name, *arguments, **named):
-        """The real word, whose own comparisons are not heard."""
-        outside, self.inside = self.inside, True
-        try:
-            return self.real[name](*arguments, **named)
-        finally:
-            self.inside = outside
-
-    def _expect(self, holds, message):
-        if not self.inside:
-            self.whole = False
-        return self.real["expect"](holds, message)
-
-    def _same(self, got, expected, where, tolerance=None, note="", dtype=False):
-        if not self.inside:
-            found = self._found(got, expected)
-            self.whole = self.whole and found is not None
-            for (arguments, named), path, value in found or ():
-                self.cases.append({
-                    "kind": "same", "arguments": arguments, "named": named, "path": path,
-                    "expected": value, "where": where, "tolerance": tolerance, "note": note,
-                    "dtype": dtype,
-                })  # fmt: skip
-        return self._quietly("same", got, expected, where, tolerance, note, dtype)
-
-    def _found(self, got, expected):
-        """[(call, path, expected)] where `got` is a call's result or part of one; else None."""
-        for result, arguments, named, drew in reversed(self.calls):
-            path = _path(result, got)
-            if path is not None:
-                return None if drew else [((arguments, named), path, expected)]
-        if isinstance(got, list | tuple) and isinstance(expected, list | tuple):
-            if not got or len(got) != len(expected):
-                return None
-            parts = [self._found(*pair) for pair in zip(got, expected, strict=True)]
-            return None if None in parts else [part for found in parts for part in found]
-        return None
-
-    def _gradients(self, answer, oracle, *arguments, tolerance=1e-6, note="", where=None):
-        where = where or given(answer, arguments)
-        if answer is self and not self.inside:
-            expected, _ = words.gradients_of(oracle, copied(arguments))
-            self._hear("gradients", arguments, where, note, expected=expected, tolerance=tolerance)
-        else:
-            self.whole = False
-        names = {"tolerance": tolerance, "note": note, "where": where}
-        return self._quietly("gradients", answer, oracle, *arguments, **names)
-
-    def _travels(self, answer, *arguments, note="", where=None):
-        where = where or given(answer, arguments)
-        self._hear("travels", arguments, where, note, mine=answer is self)
-        return self._quietly("travels", answer, *arguments, note=note, where=where)
-
-    def _refuses(self, answer, *arguments, error=ValueError, note="", where=None):
-        where = where or given(answer, arguments)
-        simple = answer is self and isinstance(error, type)
-        name = error.__name__ if simple else ""
-        self._hear("refuses", arguments, where, note, mine=simple, error=name)
-        return self._quietly("refuses", answer, *arguments, error=error, note=note, where=where)
-
-    def _has_parameters(self, module, shapes, where):
-        found = None if self.inside else self._found(module, dict(shapes))
-        self.whole = self.whole and found is not None
-        for (arguments, named), path, value in found or ():
-            if path:
-                self.whole = False
-                continue
-            self._hear("parameters", arguments, where, "", named=named, expected=value)
-        return self._quietly("has_parameters", module, shapes, where)
-
-    def _hear(self, kind, arguments, where, note, mine=True, **more):
-        if mine:
-            case = {"kind": kind, "arguments": copied(list(arguments)), "where": where}
-            self.cases.append({**case, "note": note, **more})
-        else:
-            self.whole = False
+    def _agrees(self, place, given, result, around):
+        """Whether the place gave the same for these arguments before; the first time it does."""
+        for had, gave, inside in self.results[place]:
+            if equal(had, given):
+                inside.add(around)
+                return close(look(gave), look(result))
+        if self.first:
+            self.results[place].append((given, _kept(result), {around}))
+        return self.first
 
 
-def _path(result, got):
-    """The steps from a call's result to `got`, or None if it is not there."""
-    if got is result:
-        return []
-    if isinstance(result, list | tuple):
-        for step, part in enumerate(result):
-            if part is got and not isinstance(part, int | bool | str | None):
-                return [step]
-    return None
+def _is_value(value):
+    """Whether a file can hold it, and it is more than None."""
+    if isinstance(value, list | tuple | set):
+        return type(value) in (list, tuple, set, torch.Size) and all(map(_is_part, value))
+    if type(value) is dict:
+        return all(_is_part(part) for pair in value.items() for part in pair)
+    return type(value) is torch.Tensor or type(value) in _VALUES
+
+
+def _is_part(value):
+    return value is None or _is_value(value)
+
+
+def _kept(value):
+    return each_tensor(value, lambda x: x.detach().clone())

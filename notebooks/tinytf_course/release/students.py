@@ -1,21 +1,19 @@
-"""The student edition: cleared chapters, and a package in which no reference can be imported."""
+"""The student edition: cleared chapters, and exercises whose right answers are taken out."""
 
-import json
 import re
 import shutil
 from pathlib import Path
 
-from safetensors.torch import save
-
 from tinytf_course import copies
-from tinytf_course.grading import exercises, has_answers
+from tinytf_course.grading import exercises, files, find, has_answers
 from tinytf_course.places import COURSE, PACKAGE, ROOT, place_of
 from tinytf_course.release.recording import recorded
+from tinytf_course.stored import store
 
-__all__ = ["LEFT_OUT", "student_edition", "without_answers", "write_cases"]
+__all__ = ["LEFT_OUT", "student_edition", "without_answers", "write_exercises"]
 
-# Folders of the course that only the teacher has: references, oracles, the judge.
-LEFT_OUT = ("exercises", "notes", "release")
+# Folders of the course that only the teacher has: quizzes with keys, the judge.
+LEFT_OUT = ("notes", "release")
 _FOLDED = re.compile(r"<details>\s*<summary>(.*?)</summary>.*?</details>\n?", re.DOTALL)
 _GIVES_AWAY = re.compile(r"solution|answer|way to think", re.IGNORECASE)
 
@@ -27,9 +25,9 @@ Two commands, in this folder:
     python -m tinytf_course start
 
 `notebooks/` holds the chapters; `start` copies them to `mine/`, which no update touches, and opens
-the first. `check` tests your answers to the exercises as far as that needs no solution in this
-folder; the remaining tests run where you hand your notebook in. How long a chapter takes stands in
-its first cell.
+the first. `check` tests your answers to the exercises, and names a mistake where it knows it. No
+solution is in this folder: what the tests compare with was stored when it was made. How long a
+chapter takes stands in its first cell.
 """
 
 
@@ -37,7 +35,7 @@ def student_edition(folder, notebooks):
     """Write the edition into `folder`, a new or empty one, from `notebooks` (a list of `Notebook`).
 
     It is made beside it and takes its name at the end: a call that is stopped leaves no edition.
-    Returns (chapters, tests that are stored whole, all tests). Raises ValueError where the folder
+    Returns (chapters, tests that run there, all tests). Raises ValueError where the folder
     holds something, or where this edition has no answers itself.
     """
     folder = Path(folder).resolve()
@@ -61,7 +59,7 @@ def _made(folder, notebooks):
     """Write the edition into a folder that is not there; what `student_edition` returns."""
     for tree in (COURSE, PACKAGE):
         shutil.copytree(tree, folder / place_of(tree), ignore=_left_out(COURSE), dirs_exist_ok=True)
-    whole = write_cases(folder / place_of(COURSE))
+    tests = write_exercises(folder / place_of(COURSE))
     for notebook in notebooks:
         fresh = copies.fresh_copy(without_answers(copies.read(notebook.path)))
         copies.write(folder / "notebooks" / notebook.path.name, fresh)
@@ -70,21 +68,20 @@ def _made(folder, notebooks):
         if (ROOT / name).exists():
             shutil.copy(ROOT / name, folder / name)
     (folder / "requirements.txt").write_text("-e .[course]\n", encoding="utf-8")
-    tests = sum(len(exercise.tests) for exercise in exercises().values())
-    return len(notebooks), whole, tests
+    return len(notebooks), tests, sum(len(each.tests) for each in exercises().values())
 
 
-def write_cases(folder):
-    """Store every exercise's tests as cases in a folder; return how many are stored whole."""
-    tensors, entries = [], []
-    for exercise in exercises().values():
-        entries.append(recorded(exercise, tensors))
-    text = json.dumps(entries, ensure_ascii=False, separators=(",", ":"))
-    (folder / "cases.json").write_text(text + "\n", encoding="utf-8")
-    named = {str(number): value for number, value in enumerate(tensors)}
-    (folder / "cases.safetensors").write_bytes(save(named))
-    tests = sum(len(exercise.tests) for exercise in exercises().values())
-    return tests - sum(entry["elsewhere"] for entry in entries)
+def write_exercises(folder):
+    """Write every exercise's file without its answers; return how many tests they have."""
+    tests = 0
+    for id, path in files().items():
+        text, held, left_out = recorded(find(id), path)
+        file = folder / path.relative_to(COURSE)
+        file.write_text(text, encoding="utf-8")
+        for kind, value in held.items():
+            store(file, kind, value)
+        tests += len(find(id).tests) - left_out
+    return tests
 
 
 def without_answers(notebook):

@@ -142,11 +142,6 @@ def test_masked_travels(answer):
     travels(answer, IDS, DRAWN, FATE, WORDS, 10)
 
 
-def _masks(ids, drawn, fate):
-    chosen = (drawn < 0.15) & (ids >= 3)
-    return chosen, chosen & (fate < 0.8), chosen & (fate >= 0.8) & (fate < 0.9)
-
-
 MISTAKES = r"""
 the batch overwritten
     read = torch.where(chosen & (fate < 0.9), words, ids) =>
