@@ -79,73 +79,63 @@ def test_a_translation_that_never_ends_is_cut(device):
 
 
 @pytest.mark.parametrize("method", ["__call__", "explain"])
-def test_bad_sentences_are_refused(trained, method):
-    with pytest.raises(UnknownWordError, match="unknown word 'bird' at position 1"):
-        getattr(trained, method)("the bird sat")
-    with pytest.raises(ValueError, match="the sentence is empty: give at least one word"):
-        getattr(trained, method)("  ")
-    with pytest.raises(ValueError, match="sequence of length 31 is longer than max_len=24"):
-        getattr(trained, method)("the " * 30)
+@pytest.mark.parametrize(
+    ("sentence", "error", "message"),
+    [
+        ("the bird sat", UnknownWordError, "^unknown word 'bird' at position 1"),
+        ("  ", ValueError, "the sentence is empty: give at least one word"),
+        ("the " * 30, ValueError, "sequence of length 31 is longer than max_len=24"),
+        *(
+            (
+                bad,
+                TypeError,
+                f"give one sentence as a string, .*`batch`.* got {re.escape(repr(bad))}",
+            )
+            for bad in (["the cat sat", "a dog sat"], ["the", "cat"], (), None, 5, b"the")
+        ),
+    ],
+)
+def test_bad_sentences_are_refused(trained, method, sentence, error, message):
+    with pytest.raises(error, match=message):
+        getattr(trained, method)(sentence)
 
 
-@pytest.mark.parametrize("method", ["__call__", "explain"])
-@pytest.mark.parametrize("bad", [["the cat sat", "a dog sat"], ["the", "cat"], (), None, 5, b"the"])
-def test_what_is_not_one_sentence_is_refused(trained, method, bad):
-    with pytest.raises(
-        TypeError, match=r"give one sentence as a string, .*`batch`.* got "
-    ) as error:
-        getattr(trained, method)(bad)
-    assert repr(bad) in str(error.value)
-
-
-@pytest.mark.parametrize("bad", [None, 5, object()])
-def test_what_is_no_batch_is_refused(trained, bad):
-    with pytest.raises(TypeError, match="batch takes a list of sentences, got"):
-        trained.batch(bad)
+GOOD = ["the cat sat", "a dog sat"]
 
 
 @pytest.mark.parametrize(
-    ("beam", "match"),
+    ("sentences", "error", "message"),
     [
-        (True, "beam must be a whole number, got True"),
-        (1.5, "beam must be a whole number, got 1.5"),
-        ("3", "beam must be a whole number, got '3'"),
-        (torch.tensor(2.0), "beam must be a whole number, got tensor"),
-        (0, "beam must be at least 1, got 0"),
-        (-2, "beam must be at least 1, got -2"),
+        (
+            [*GOOD, "the bird sat", "the fish sat"],
+            UnknownWordError,
+            "^sentence 2: unknown word 'bi",
+        ),
+        ([*GOOD, ("the", "bird")], UnknownWordError, "^sentence 2: unknown word 'bird' at positi"),
+        ([GOOD[0], " "], ValueError, "^sentence 1: the sentence is empty"),
+        ([GOOD[0], None], TypeError, "^sentence 1: a sentence is a string or .* got None"),
+        ([], ValueError, "the batch is empty"),
+        ("a dog", TypeError, "batch takes a list of sentences, got the string 'a dog'"),
+        *((bad, TypeError, "batch takes a list of sentences, got") for bad in (None, 5, object())),
     ],
 )
-def test_bad_beams_are_refused(trained, beam, match):
-    with pytest.raises(ValueError, match=match):
-        trained("the cat sat", beam)
-    with pytest.raises(ValueError, match=match):
-        trained.batch(["the cat sat"], beam=beam)
-
-
-def test_a_batch_says_which_sentence_is_bad(trained):
-    good = ["the cat sat", "a dog sat"]
-    with pytest.raises(UnknownWordError, match=r"^sentence 2: unknown word 'bird' at position 1:"):
-        trained.batch([*good, "the bird sat", "the fish sat"])
-    with pytest.raises(UnknownWordError) as error:
-        trained.batch([*good, ("the", "bird")])
-    assert (error.value.word, error.value.position) == ("bird", 1)
-    with pytest.raises(ValueError, match=r"^sentence 1: the sentence is empty"):
-        trained.batch([good[0], " "])
-    with pytest.raises(TypeError, match=r"^sentence 1: a sentence is a string or .* got None"):
-        trained.batch([good[0], None])
-    with pytest.raises(UnknownWordError, match=r"^unknown word"):  # one alone needs no number
-        trained("the bird sat")
+def test_a_batch_says_which_sentence_is_bad(trained, sentences, error, message):
+    with pytest.raises(error, match=message) as raised:
+        trained.batch(sentences)
+    if error is UnknownWordError:
+        assert (raised.value.word, raised.value.position) == ("bird", 1)
 
 
 def test_a_batch_may_come_from_a_generator(trained):
-    assert len(trained.batch(s for s in ("the cat sat", "a dog sat"))) == 2
+    assert len(trained.batch(s for s in GOOD)) == 2
 
 
-def test_bad_batches_are_refused(trained):
-    with pytest.raises(ValueError, match="the batch is empty"):
-        trained.batch([])
-    with pytest.raises(TypeError, match="batch takes a list of sentences, got the string 'a dog'"):
-        trained.batch("a dog")  # its letters are not sentences
+@pytest.mark.parametrize("beam", [True, 1.5, "3", torch.tensor(2.0), 0, -2])
+def test_bad_beams_are_refused(trained, beam):
+    """What is said of each is tested with `beam_search`."""
+    for call in (lambda: trained(GOOD[0], beam), lambda: trained.batch(GOOD, beam=beam)):
+        with pytest.raises(ValueError, match=r"beam must be (a whole number|at least 1), got"):
+            call()
 
 
 def test_a_vocabulary_of_another_size_is_refused(trained):

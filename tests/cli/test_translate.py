@@ -14,6 +14,8 @@ def test_a_sentence_is_translated_quoted_or_not(capsys):
     assert capsys.readouterr().out == "猫 坐 在 垫子 上\n"
     assert main(["translate", "the", "cat", "sat", "on", "the", "mat", "--beam", "2"]) == 0
     assert capsys.readouterr().out == "猫 坐 在 垫子 上\n"
+    assert main(["translate", "the big black cat sat on the mat"]) == 0
+    assert "(not a sentence of the phrasebook; mean log-prob" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
