@@ -26,7 +26,10 @@ def main(forks):
     from tinytf_course.trial import load
 
     load()
-    tell(sink, "ready")
+    try:
+        tell(sink, "ready")
+    except BrokenPipeError:  # its user has ended meanwhile
+        os._exit(1)
     if forks and not select.select([source], [], [], 0)[0]:
         import torch._dynamo  # noqa: F401  which a process's first optimizer loads: a second
     while (job := read(source)) is not None:

@@ -242,6 +242,14 @@ def test_the_process_ends_with_the_one_that_started_it():
     assert not os.path.exists(f"/proc/{pid}/cmdline")
 
 
+def test_a_process_whose_user_ended_before_it_was_ready_says_nothing():
+    command = "from tinytf_course.answering import main; main(True)"
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", command], **streams) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
 def test_output_is_let_through_up_to_a_limit():
     def shown(these, **limits):
         said = []
