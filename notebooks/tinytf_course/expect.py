@@ -1,7 +1,6 @@
 """The words of a grader's tests: call the answer, compare, and say in a line what was found."""
 
 import re
-from contextlib import contextmanager
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -19,7 +18,17 @@ from tinytf_course.tensors import (
     wide,
 )
 from tinytf_course.tensors import numbers as numbers  # what graders import from here
-from tinytf_course.words import apart, described, dtype_name, given, parameter_names, short, which
+from tinytf_course.tensors import saved as saved
+from tinytf_course.words import (
+    apart,
+    described,
+    dtype_name,
+    given,
+    parameter_names,
+    quoted,
+    short,
+    which,
+)
 
 _TOLERANCE = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-5, torch.float64: 1e-9}
 
@@ -144,7 +153,7 @@ def travels(answer, *arguments, note="", where=None):
             raise
         if not meets and (copies.made or not STAYED.search(str(error))):
             return
-        why = str(error).splitlines()[0]
+        why = "what you are given is turned into NumPy's numbers, or copied to the CPU"
         if meets:
             why = "what you make is on the CPU, and meets what you are given: give it its `device`"
         words = f"{where}, on another device than the CPU it fails: {why}."
@@ -169,36 +178,6 @@ class Counted:
         """Call the function."""
         self.calls.append(arguments)
         return self.function(*arguments, **named)
-
-
-class Saved:
-    """What autograd keeps for the way back, in numbers: `now`, and the most at one time, `peak`."""
-
-    def __init__(self):
-        self.now = self.peak = 0
-
-
-@contextmanager
-def saved():
-    """A block whose `Saved` counts the numbers that autograd holds for `backward`.
-
-    A loop that calls `backward` batch by batch peaks at one batch; one `backward` at the end holds
-    them all.
-    """
-    count = Saved()
-
-    class Kept:
-        def __init__(self, tensor):
-            self.tensor = tensor.detach()  # a node's own output would keep the node alive
-            self.size = tensor.numel()
-            count.now += self.size
-            count.peak = max(count.peak, count.now)
-
-        def __del__(self):
-            count.now -= self.size
-
-    with torch.autograd.graph.saved_tensors_hooks(Kept, lambda kept: kept.tensor):
-        yield count
 
 
 @word
@@ -239,9 +218,9 @@ def same(got, expected, where, tolerance=None, note="", dtype=False):
         for i, (one, other) in enumerate(zip(got, parts, strict=True)):
             same(one, other, f"{where}, for result {i}", tolerance, note.strip(), dtype)
     elif (parts is not None and not even(expected)) or isinstance(expected, str | None):
-        equal = type(got) is type(expected) or isinstance(got, list | tuple)
-        equal = equal and plain(got) == plain(expected)
-        message = f"{where}, you get {short(got)}, expected {short(expected)}.{note}"
+        found = plain(got)
+        equal = type(found) is type(plain(expected)) and found == plain(expected)
+        message = f"{where}, you get {quoted(got)}, expected {quoted(expected)}.{note}"
         expect(equal, message)
     else:
         _same_tensors(got, expected, where, tolerance, note, dtype)
@@ -250,10 +229,9 @@ def same(got, expected, where, tolerance=None, note="", dtype=False):
 def _same_tensors(got, expected, where, tolerance, note, dtype):
     dtype = dtype and isinstance(got, torch.Tensor) and isinstance(expected, torch.Tensor)
     wanted = _wanted(expected)
-    several = isinstance(got, list | tuple) and wanted in (NUMBER, YES_OR_NO)
-    expect(not several, f"{where}, you return {described(got)}, expected {wanted}.{note}")
+    got = number(got, where, wanted, note) if isinstance(expected, int | float) else got
     expected = torch.as_tensor(expected)
-    got = tensor(got, where, wanted)
+    got = tensor(got, where, wanted, note)
     shapes = f"the shape is {tuple(got.shape)}, expected {tuple(expected.shape)}"
     expect(got.shape == expected.shape, f"{where}, {shapes}.{note}")
     dtypes = f"the dtype is {dtype_name(got)}, expected {dtype_name(expected)}"
@@ -281,18 +259,40 @@ def _wanted(expected):
     """In words, what kind of thing an answer is to return."""
     if isinstance(expected, list | tuple):  # a tensor will do as well, or is what was asked for
         return short(expected)
-    return {bool: YES_OR_NO, int: NUMBER, float: NUMBER}.get(type(expected), "a tensor")
+    if isinstance(expected, bool):
+        return YES_OR_NO
+    return NUMBER if isinstance(expected, int | float) else "a tensor"
 
 
-def tensor(got, where, wanted="a tensor"):
+def number(got, where, wanted=NUMBER, note=""):
+    """What the answer returned as a number of Python's, or a Mismatch that says what it is.
+
+    A number of NumPy's, or a tensor without axes, is one as well. `wanted` may be YES_OR_NO, for
+    which a tensor of one will do.
+    """
+    one = wanted == YES_OR_NO and isinstance(got, torch.Tensor) and got.numel() == 1
+    found = plain(got.reshape(()) if one else got)
+    if not isinstance(found, bool if wanted == YES_OR_NO else int | float):
+        raise Mismatch(f"{where}, {_returned(got, wanted)}{note}")
+    return found
+
+
+def tensor(got, where, wanted="a tensor", note=""):
     """What the answer returned as a tensor on the CPU, or a Mismatch that says what it is.
 
     `wanted` says what is asked for, where that is no tensor.
     """
     if isinstance(got, torch.Tensor):
         return got.detach().cpu()
-    expect(got is not None, f"{where}, you return None: is a `return` missing?")
+    expect(got is not None, f"{where}, {_returned(got, wanted)}{note}")
     try:
-        return torch.as_tensor(got)
+        return torch.as_tensor(plain(got) if isinstance(got, list | tuple) else got)
     except (TypeError, ValueError, RuntimeError):
-        raise Mismatch(f"{where}, you return {described(got)}, expected {wanted}") from None
+        raise Mismatch(f"{where}, {_returned(got, wanted)}{note}") from None
+
+
+def _returned(got, wanted):
+    """What was returned and what was wanted; a list may have been refused on purpose."""
+    if got is None and wanted in (NUMBER, YES_OR_NO, "a tensor"):
+        return "you return None: is a `return` missing?"
+    return f"you return {described(got)}, expected {wanted}."

@@ -1,8 +1,13 @@
 """What graders do with tensors, wherever they lie in an answer."""
 
+import numbers as kinds
+from contextlib import contextmanager
+
+import numpy
 import torch
 
-__all__ = ["cast", "each_tensor", "even", "gradients_of", "numbers", "plain", "tensors", "wide"]
+__all__ = ["cast", "each_tensor", "even", "gradients_of", "numbers", "plain", "saved", "tensors",
+           "wide"]  # fmt: skip
 
 
 def numbers(*shape, seed, scale=1.0, shift=0.0, dtype=torch.float32):
@@ -75,7 +80,39 @@ def even(value):
 
 
 def plain(value):
-    """Lists for tuples, and numbers for tensors of one, all the way down."""
-    if isinstance(value, torch.Tensor):
+    """Lists for tuples, tensors and arrays, and Python's own numbers, all the way down."""
+    if isinstance(value, torch.Tensor | numpy.ndarray | numpy.generic):
         return value.tolist()
+    if isinstance(value, kinds.Real) and not isinstance(value, int | float):  # a fraction
+        return float(value)
     return [plain(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+class Saved:
+    """What autograd keeps for the way back, in numbers: `now`, and the most at one time, `peak`."""
+
+    def __init__(self):
+        self.now = self.peak = 0
+
+
+@contextmanager
+def saved():
+    """A block whose `Saved` counts the numbers that autograd holds for `backward`.
+
+    A loop that calls `backward` batch by batch peaks at one batch; one `backward` at the end holds
+    them all.
+    """
+    count = Saved()
+
+    class Kept:
+        def __init__(self, tensor):
+            self.tensor = tensor.detach()  # a node's own output would keep the node alive
+            self.size = tensor.numel()
+            count.now += self.size
+            count.peak = max(count.peak, count.now)
+
+        def __del__(self):
+            count.now -= self.size
+
+    with torch.autograd.graph.saved_tensors_hooks(Kept, lambda kept: kept.tensor):
+        yield count

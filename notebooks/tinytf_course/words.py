@@ -55,6 +55,11 @@ def short(value, digits=4):
     return text if len(text) <= 200 else text[:200] + "…"
 
 
+def quoted(value):
+    """`short`, with a text in quotes."""
+    return repr(short(value)) if isinstance(value, str) else short(value)
+
+
 def parameter_names(answer, count):
     """The names of an answer's first parameters; `argument 3` where it has none."""
     named = list(getattr(answer, "parameters", ()))

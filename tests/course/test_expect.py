@@ -5,7 +5,9 @@ import math
 import signal
 import sys
 import time
+from fractions import Fraction
 
+import numpy
 import pytest
 import torch
 
@@ -17,6 +19,7 @@ from tinytf_course.expect import (
     expect,
     gradients,
     has_parameters,
+    number,
     numbers,
     precise,
     refuses,
@@ -35,8 +38,8 @@ def scaled(x, factor=2.0):
 def into_a_table(x):
     """A result that stays on the CPU, filled number by number."""
     table = torch.zeros(x.shape)
-    for place, number in enumerate(x):
-        table[place] = number * 2
+    for place, value in enumerate(x):
+        table[place] = value * 2
     return table
 
 
@@ -71,8 +74,31 @@ def test_same_compares_what_functions_return():
          [[1, 2], [3]], "here")  # fmt: skip
     says("for result 1, you get", same, (X, X), (X, 2 * X), "here")
     says("a tuple of 1, expected 2 tensors", same, (X,), (X, X), "here")
+    says("you get 'a b', expected 'a'", same, "a b", "a", "here")
     says("the keys are b", same, {"b": X}, {"a": X}, "here")
     says("for 'a', you get", same, {"a": X}, {"a": 2 * X}, "here")
+
+
+def test_a_number_may_be_of_numpy_or_a_tensor():
+    for one in (0.2, numpy.float64(0.2), torch.tensor(0.2), numpy.array(0.2), Fraction(1, 5)):
+        same(one, 0.2, "here")
+        assert number(one, "here") == pytest.approx(0.2)
+    for yes in (True, numpy.True_, torch.tensor(True), torch.tensor([True])):
+        same(yes, True, "here")
+    same([numpy.int64(1), torch.tensor(2)], [1, 2], "here")
+    same([[numpy.int64(1)], []], [[1], []], "here")
+    says(
+        "you return a list of 1, expected a number. Twice.", same, [0.2], 0.2, "here", note="Twice."
+    )
+    says("you return the text '0.2', expected a number", same, "0.2", 0.2, "here")
+    says(r"you return \(0.2\+0j\), expected a number", same, 0.2 + 0j, 0.2, "here")
+    says("you return 1, expected True or False", same, 1, True, "here")
+    says("return None: is a `return` missing", same, None, 0.2, "here")
+    says(r"you return None, expected \[1, 0\]", same, None, [1, 0], "here")
+
+
+def test_a_list_of_tensors_that_require_a_gradient_warns_of_nothing():
+    same([x.requires_grad_() for x in torch.ones(2)], torch.ones(2), "here")
 
 
 def test_numbers_that_differ_late_are_shown_to_differ():
@@ -133,7 +159,7 @@ def test_travels_to_another_device():
     says("what you make is on the CPU", travels, lambda x: x + torch.arange(2), X)
     says("stays on the CPU", travels, lambda x: torch.arange(2), X)
     says("another device", travels, into_a_table, X)
-    says("to numpy", travels, lambda x: torch.tensor(x.numpy()), X)
+    says("turned into NumPy's numbers", travels, lambda x: torch.tensor(x.numpy()), X)
     says("stays on the CPU", travels, lambda x: x.cpu() * 2, X)
     travels(lambda x: (x.cpu() * 2).to(x.device), X)
     travels(lambda x: torch.tensor(x.cpu().numpy() * 2, device=x.device), X)

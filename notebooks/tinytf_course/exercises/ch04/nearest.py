@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from tinytf_course.expect import expect, given, numbers, short
+from tinytf_course.tensors import plain
 
 
 def my_nearest(vectors, query, k):
@@ -27,9 +28,8 @@ def my_nearest(vectors, query, k):
 
 def _ids_of(got, where):
     """Return the answer as a list of ints; expect it to be one."""
-    got = got.tolist() if isinstance(got, torch.Tensor) else got
-    expect(isinstance(got, list | tuple), f"{where}, you return {got!r}, expected a list of ids")
-    got = [one.tolist() if isinstance(one, torch.Tensor) else one for one in got]
+    got = plain(got)
+    expect(isinstance(got, list), f"{where}, you return {got!r}, expected a list of ids")
     whole = all(type(one) is int for one in got)
     expect(whole, f"{where}, you return {short(got)}, expected whole numbers: ids")
     return got

@@ -36,7 +36,7 @@ import math
 
 import torch
 
-from tinytf_course.expect import expect, short
+from tinytf_course.expect import YES_OR_NO, expect, number
 from tinytf_course.grading import hint
 
 
@@ -119,10 +119,8 @@ def _refused(answer, scale=math.sqrt, **faulty):
 def _verdict(answer, weights_of, right, says):
     got = answer(weights_of)
     where = f"for weights that are {'right' if right else 'wrong'} (the function {says})"
-    if isinstance(got, torch.Tensor) and got.numel() == 1:
-        got = got.item()
-    expect(isinstance(got, bool), f"{where}, you return {short(got)}, expected True or False")
-    expect(got == right, f"{where}, you return {got}, expected {right}")
+    said = number(got, where, YES_OR_NO)
+    expect(said == right, f"{where}, you return {said}, expected {right}")
 
 
 def test_right_pass(answer):

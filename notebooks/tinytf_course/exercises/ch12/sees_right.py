@@ -20,9 +20,8 @@ Hint: For each t, take the gradient of `out[:, t]`, its features weighted at ran
 
 import torch
 
-from tinytf_course.expect import expect, numbers
+from tinytf_course.expect import YES_OR_NO, expect, number, numbers
 from tinytf_course.grading import hint
-from tinytf_course.words import described
 
 
 def my_sees_right(encode, x):
@@ -77,9 +76,8 @@ def _judges(answer, *cases):
     """
     said = [answer(encode, *x or (_sentences(),)) for _, encode, _, *x in cases]
     for got, (which, _, expected, *_) in zip(said, cases, strict=True):
-        is_bool = isinstance(got, bool) or (isinstance(got, torch.Tensor) and got.numel() == 1)
-        expect(is_bool, f"for {which}, you return {described(got)}, expected True or False")
-        expect(bool(got) == expected, f"for {which}, you return {bool(got)}, expected {expected}")
+        found = number(got, f"for {which}", YES_OR_NO)
+        expect(found == expected, f"for {which}, you return {found}, expected {expected}")
 
 
 def test_short(answer):

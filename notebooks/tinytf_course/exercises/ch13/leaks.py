@@ -18,7 +18,7 @@ t.
 
 import torch
 
-from tinytf_course.expect import expect
+from tinytf_course.expect import YES_OR_NO, expect, number
 from tinytf_course.grading import hint
 
 
@@ -86,14 +86,8 @@ X = torch.tensor(
 
 def _says_of(answer, function, wanted, what, x=X):
     got = answer(function, x)
-    kind = type(got).__name__
-    is_bool = isinstance(got, bool) or (isinstance(got, torch.Tensor) and got.numel() == 1)
-    is_bool = is_bool or kind in ("bool_", "bool")
-    expect(is_bool, f"for {what}, you return a {kind}, expected True or False")
-    expect(
-        bool(got) == wanted,
-        f"for {what}, you return {bool(got)}, expected {wanted}",
-    )
+    said = number(got, f"for {what}", YES_OR_NO)
+    expect(said == wanted, f"for {what}, you return {said}, expected {wanted}")
 
 
 def test_causal(answer):

@@ -17,10 +17,7 @@ Hint: At best the log-probability stays as it is. Which n then makes the quotien
 
 import math
 
-import torch
-
-from tinytf_course.expect import expect
-from tinytf_course.words import described
+from tinytf_course.expect import YES_OR_NO, expect, number
 
 
 def my_can_overtake(log_prob, length, worst, alpha, max_len):
@@ -39,10 +36,8 @@ def _each(answer, *cases):
     """Cases (arguments, expected, why): all are answered before the first is judged."""
     for (arguments, expected, why), got in [(case, answer(*case[0])) for case in cases]:
         where = "for " + ", ".join(f"{n}={v}" for n, v in zip(_NAMES, arguments, strict=True))
-        kind = f"{where}, you return {described(got)}, expected True or False"
-        one = isinstance(got, torch.Tensor) and got.dim() == 0 and got.dtype == torch.bool
-        expect(one or type(got).__name__ in ("bool", "bool_"), kind)
-        expect(bool(got) == expected, f"{where}, you get {bool(got)}, expected {expected}: {why}")
+        found = number(got, where, YES_OR_NO)
+        expect(found == expected, f"{where}, you get {found}, expected {expected}: {why}")
 
 
 def test_without_penalty(answer):

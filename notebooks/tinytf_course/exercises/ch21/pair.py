@@ -106,7 +106,7 @@ segments first
 segments as floats
     [0] => [0.0]
     [1] => [1.0]
-    says: for segments you return a list that holds 0, expected whole numbers
+    says: for segments you return a list that holds 0.0, expected whole numbers
     A table of embeddings looks rows up by whole numbers.
 marks without a segment
     (len(first) + 2) => len(first)

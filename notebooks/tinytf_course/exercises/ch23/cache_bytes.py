@@ -7,9 +7,8 @@ Hint: For each token and layer, the cache holds a key and a value per key head. 
 them?
 """
 
-import torch
-
 from tinytf_course.expect import expect
+from tinytf_course.tensors import plain
 from tinytf_course.words import described, given
 
 
@@ -26,7 +25,7 @@ def _bytes(answer, *sizes, expected, note):
     """Expect this many bytes, a whole number, for these sizes."""
     where = given(my_cache_bytes, sizes)
     got = answer(*sizes)
-    got = got.item() if isinstance(got, torch.Tensor) and got.numel() == 1 else got
+    got = plain(got)
     whole = isinstance(got, int) and not isinstance(got, bool)
     expect(whole, f"{where}, you return {described(got)}, expected a whole number")
     expect(got == expected, f"{where}, you get {got:,}, expected {expected:,}. {note}")

@@ -153,8 +153,8 @@ def test_its_device(answer):
 
     def elsewhere(images, visible=None):
         here = images.device if visible is None else visible.device
-        expect(here == images.device, f"for an image on another device ({images.device})"
-               f", `visible` is on {here}: give it `device=image.device`")  # fmt: skip
+        expect(here == images.device, f"for an image on another device, `visible` is "
+               f"on {here}: give it `device=image.device`")  # fmt: skip
         return torch.zeros(len(images), 2)
 
     try:

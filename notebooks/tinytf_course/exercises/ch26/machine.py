@@ -24,7 +24,7 @@ twice as many weights?
 
 import math
 
-from tinytf_course.expect import expect, tensor
+from tinytf_course.expect import expect, number
 from tinytf_course.words import described
 
 
@@ -57,10 +57,9 @@ def _measured(answer, rate, bandwidth, calls, which=(0, 1), note=""):
     expect(pair, f"{where}, you return {described(got)}, expected (rate, bandwidth)")
     for i in which:
         name, expected = (("rate", rate), ("bandwidth", bandwidth))[i]
-        found = tensor(got[i], where, "a number")
-        expect(found.dim() == 0, f"{where}, your {name} is {described(got[i])}, expected a number")
-        close = math.isclose(found.item(), expected, rel_tol=1e-5)
-        words = f"{where}, your {name} is {found.item():g}, expected {expected:g}. {note}"
+        found = number(got[i], f"{where}, for the {name}")
+        close = math.isclose(found, expected, rel_tol=1e-5)
+        words = f"{where}, your {name} is {found:g}, expected {expected:g}. {note}"
         expect(close, words.strip())
 
 
