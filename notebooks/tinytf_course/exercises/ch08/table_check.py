@@ -84,9 +84,9 @@ def _verdicts(answer, expected, note, tables):
 
 def test_passes_right(answer):
     """a right table passes, in float32 and in float64"""
-    _verdicts(answer, True, "Computed in float32, it differs by about 1e-6.", {
+    _verdicts(answer, True, "Is your own table right? Two right ones differ by about 1e-6.", {
         "a right table": RIGHT,
-        "a right table in float64": lambda n, d: RIGHT(n, d).double(),
+        "a right table in float64": lambda max_len, d_model: RIGHT(max_len, d_model).double(),
         "a right table, computed in float32": _table(dtype=torch.float32),
         "a right table of sines, shifted for cosines": _table(
             odd=lambda angle: (angle + math.pi / 2).sin(), dtype=torch.float32
@@ -128,13 +128,13 @@ def test_finds_widths(answer):
     """a wrong shape is found, and speeds that fit one width only"""
     _verdicts(answer, False, "Try several sizes, and look at the shape.", {
         "the speeds of width 4 at any width": _table(lambda j, d: 10000 ** ((j - j % 2) / 4)),
-        "a column too many": lambda n, d: RIGHT(n, d + 1),
-        "a row too many": lambda n, d: RIGHT(n + 1, d),
-        "rows and columns exchanged": lambda n, d: RIGHT(n, d).T,
-        "an axis too many": lambda n, d: RIGHT(n, d)[None],
-        "speeds that depend on max_len, not d_model": lambda n, d: _table(
-            lambda j, _: 10000 ** ((j - j % 2) / n)
-        )(n, d),
+        "a column too many": lambda max_len, d_model: RIGHT(max_len, d_model + 1),
+        "a row too many": lambda max_len, d_model: RIGHT(max_len + 1, d_model),
+        "rows and columns exchanged": lambda max_len, d_model: RIGHT(max_len, d_model).T,
+        "an axis too many": lambda max_len, d_model: RIGHT(max_len, d_model)[None],
+        "speeds that depend on max_len, not d_model": lambda max_len, d_model: _table(
+            lambda j, _: 10000 ** ((j - j % 2) / max_len)
+        )(max_len, d_model),
         "an odd width that ends on a cosine": _ends_on_cosine,
         "an even width with the speeds of the one before": _table(
             lambda j, d: 10000 ** ((j - j % 2) / (d - 1 + d % 2))
@@ -142,7 +142,9 @@ def test_finds_widths(answer):
         "a third hand, from width 5 on, that is like the first": _table(
             lambda j, d: torch.where(j < 4, 10000 ** ((j - j % 2) / d), 1.0)
         ),
-        "an odd width with the speeds of the next": lambda n, d: RIGHT(n, d + d % 2)[:, :d],
+        "an odd width with the speeds of the next": lambda max_len, d_model: RIGHT(
+            max_len, d_model + d_model % 2
+        )[:, :d_model],
     })  # fmt: skip
 
 
@@ -242,7 +244,7 @@ shape taken on trust
     A table with a row too many has all the right values, and others.
 equal to the last digit
     torch.allclose(table.float(), expected, atol=1e-4) => torch.equal(table.float(), expected)
-    says: it differs by about 1e-6
+    says: differ by about 1e-6
     Two right ways to compute an angle round differently: allow for 1e-5 or so.
 too forgiving
     atol=1e-4 => atol=0.05
