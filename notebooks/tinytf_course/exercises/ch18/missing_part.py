@@ -55,8 +55,12 @@ def my_missing_part(model, vocab_size):
     return "nothing"
 
 
-def _gpt(num_layers=1, vocab_size=6, attention=True, positions=True, leak=(), ahead=9, seed=1):
-    """A GPT as a function of ids; layers in `leak` see `ahead` tokens of the future."""
+def _gpt(num_layers=1, vocab_size=6, attention=True, positions=True, leak=(), ahead=9, hidden=0,
+         seed=1):  # fmt: skip
+    """A GPT as a function of ids; layers in `leak` see `ahead` tokens of the future.
+
+    The first of these, `hidden` of them, are not seen.
+    """
     model = GPT(GPTConfig(vocab_size, d_model=8, num_heads=2, num_layers=num_layers, max_len=16))
     with torch.no_grad():
         for i, weight in enumerate(model.parameters()):
@@ -73,6 +77,7 @@ def _gpt(num_layers=1, vocab_size=6, attention=True, positions=True, leak=(), ah
         x = model.embedding(ids) + model.positions.table[:T]  # (B, T) -> (B, T, C)
         for i, layer in enumerate(model.decoder.layers):
             mask = torch.ones(T, T).tril(ahead if i in leak else 0).bool()
+            mask &= ~torch.ones(T, T).triu(1).tril(hidden).bool()
             x = layer(x, mask[None, None])
         return model.output(model.decoder.final_norm(x))
 
@@ -114,6 +119,9 @@ def test_mask(answer):
     note = "Only the position before the changed token moves."
     got = answer(_gpt(leak=(0,), ahead=1), 6)
     _names(got, "mask", "for a GPT that sees one token ahead", note)
+    got = answer(_gpt(leak=(0,), ahead=2, hidden=1), 6)
+    where = "for a GPT that sees the token two ahead, and not the next one"
+    _names(got, "mask", where, "The position before the changed token stays as it is.")
 
 
 def test_positions(answer):
@@ -124,7 +132,7 @@ def test_positions(answer):
 
 
 def test_faint(answer):
-    """small influences count, and rounding does not"""
+    """small influences count, and those on some logits; rounding does not"""
     for expected, parts in (
         ("attention", {"attention": False}), ("nothing", {}), ("mask", {"leak": (0,)}),
         ("positions", {"positions": False}),
@@ -136,6 +144,13 @@ def test_faint(answer):
             return 0.01 * model(ids) + (3e-6 * rounding).clamp(-5e-6, 5e-6)
 
         _names(answer(faint, 6), expected, "for a GPT with small logits, rounded at 0.00001")
+
+        def narrow(ids, model=model):
+            logits = model(ids)[..., 1:2]
+            return torch.cat([0 * logits, logits, -logits, 0 * logits.expand(-1, -1, 3)], dim=-1)
+
+        where = "for a GPT whose logits stay 0, but for those of 1 and 2, which sum to 0"
+        _names(answer(narrow, 6), expected, where)
 
 
 def test_two_tokens(answer):
@@ -157,11 +172,12 @@ two earlier tokens exchanged
     says: for a GPT of 2 layers, without positional encoding
     With one layer it works: attention sums over a set. In a deeper stack each vector on the way has
     seen its own prefix, and the causal mask alone makes the order matter.
-the text moved by a place
+nothing shows that positions are missing
     alike = model(torch.zeros_like(ids)) =>
         alike = torch.cat([model(ids)[:, -1:], model(ids[:, 1:])[:, -1:]], dim=1)
     says: whose logits are rounded
-    Without its first token it is another text: the logits would move whatever the positions.
+    Your experiment finds positions in every GPT. A text moved by a place, for example, has lost its
+    first token: it is another text, and the logits move whatever the positions.
 compared to the last bit
     .max() < 1e-4 => .max() == 0
     says: for a GPT of 1 layer, without positional encoding
@@ -174,6 +190,17 @@ one position watched
     moved(-1)[:-1].any() => moved(-1)[0]
     says: Only the position before the changed token moves
     A leak may reach one position only: watch all that come before the changed token.
+only the next token changed to find a leak
+    moved(-1)[:-1].any() => moved(-1)[-2]
+    says: the token two ahead, and not the next one
+    A layer may show a token two places ahead and hide the next one. Watch all positions before the
+    changed token.
+not all logits compared
+    .abs().amax(dim=(0, 2)) => .sum(dim=2).abs().amax(dim=0)
+    alike[:, :1]).abs().max() => alike[:, :1]).sum(dim=2).abs().max()
+    says: for a GPT whose logits stay 0
+    An influence may move a few logits only, one up and another down, so that a sum stays as it was.
+    Compare each of them.
 the token's own logits taken for attention
     moved(0)[1:] => moved(0)
     says: Only the logits at the changed token move
