@@ -20,6 +20,7 @@ import torch
 from tinytf_course.exercises.ch21._shared import whole_numbers
 from tinytf_course.expect import expect, numbers
 from tinytf_course.grading import hint
+from tinytf_course.tensors import plain
 from tinytf_course.words import described, given
 
 
@@ -49,7 +50,7 @@ def _spans(answer, start, end, allowed=None, note="", where=None):
         allowed = torch.ones(len(start), dtype=torch.bool)
     where = where or given(my_best_span, (start, end, allowed.long()))
     got = answer(start, end, allowed)
-    pair = isinstance(got, list | tuple | torch.Tensor) and len(got) == 2
+    pair = isinstance(plain(got), list) and len(got) == 2
     expect(pair, f"{where}, you return {described(got)}, expected (first, last)")
     first, last = whole_numbers(got, f"{where},")
     says = f"{where}, you return ({first}, {last})"
@@ -130,7 +131,7 @@ _LOW = torch.tensor([-7e4, -6e4, 0.0])
 _NOT_LAST = torch.tensor([True, True, False])
 
 
-@hint("Which number is below every possible score?")
+@hint("Which number is below every score, also below those that float16 can't hold?")
 def test_far_below(answer):
     """scores may be far below 0"""
     note = "A position that is not allowed must lose to any score: -10,000 is not low enough."
@@ -144,7 +145,7 @@ def test_far_apart(answer):
     _spans(answer, _row(-3000, -1100, 0), _row(0, -1100, -3000), note=note)
 
 
-@hint("Which number is below every possible score?")
+@hint("Which number is below every score, also below those that float16 can't hold?")
 def test_any_numbers(answer):
     """scores in float64 may be far below 0, or very close together"""
     low, note = _LOW.double() * 1e7, "-1,000,000,000 is not low enough."
@@ -200,6 +201,10 @@ only the start is checked
     (allowed[:, None] & allowed[None, :]) => allowed[:, None].expand(scores.shape)
     says: At 1 and 2, the allowed positions
     The end must be allowed as well.
+one allowed end is enough
+    allowed[:, None] & allowed[None, :] => allowed[:, None] | allowed[None, :]
+    says: At 1 and 2, the allowed positions
+    Both ends have to be allowed: `&`, not `|`.
 mask by multiplying
     start[:, None] + end[None, :] => (start * allowed)[:, None] + end * allowed
     (allowed[:, None] & allowed[None, :]) => torch.ones_like(scores, dtype=torch.bool)
@@ -228,12 +233,12 @@ the word after the last
     best % len(start) => best % len(start) + 1
     says: The last word is part of the answer
     Return the last word's own position, not Python's end of a slice.
-at most four words
+long answers dropped
     triu() => triu().tril(3)
     says: the length of an answer is not limited
     Programs for BERT often stop at some length, for example 30 tokens, and silently drop every
     longer answer. Here an answer may have any length.
-at most 30 words
+very long answers dropped
     triu() => triu().tril(29)
     says: From 0 to 39 is 3 + 2
     Hugging Face's example has such a limit, `max_answer_length`; here there is none.
