@@ -58,6 +58,8 @@ def test_no_mask(answer):
     _judges(answer, [11, 12], [11, 13], [12, 11], note="No word was replaced, and none moved.")
     _judges(answer, [11], [11, 12], [12, 11], [], note="Nothing is hidden without a mask.")
     _judges(answer, [], [], [11])
+    note = "Ids are numbers, and 1, 12 are others than 11, 2."
+    _judges(answer, [1, 12], [11, 2], [112], note=note)
 
 
 def test_some_words(answer):
@@ -65,6 +67,8 @@ def test_some_words(answer):
     _judges(answer, [11, _MASK, 12], [11, 13, 12])
     _judges(answer, [11, _MASK, 12], [11, 13, 14, 12], note="A mask hides how many are missing.")
     _judges(answer, [_MASK], [11], [11, 12, 13], note="All words may be gone.")
+    long = "A span may have any length, 30 ids for example."
+    _judges(answer, [11, _MASK, 12], [11, *range(13, 43), 12], note=long)
 
 
 def test_nothing_missing(answer):
@@ -79,6 +83,7 @@ def test_both_ends(answer):
     """before the first mask and after the last one nothing is missing"""
     _judges(answer, [11, _MASK], [11, 12], [12, 11], note="The text has to begin with 11.")
     _judges(answer, [_MASK, 12], [11, 12], [12, 11], note="The text has to end with 12.")
+    _judges(answer, [_MASK, 2], [12], [1, 2], note="12 is one id, and not 2.")
 
 
 def test_between(answer):
@@ -146,6 +151,13 @@ only the first place that fits
     says: The first 12 may be in the span
     The first place where the word occurs is one possibility. If the rest doesn't fit there, a
     later one may.
+ids joined without a space
+    … =>
+        pattern = "".join(".*" if token == mask_id else str(token) for token in damaged)
+        return bool(re.fullmatch(pattern, "".join(map(str, text))))
+    says: 1, 12 are others than 11, 2
+    Joined without a space, 1 and 12 are the same digits as 11 and 2. Put something between the ids,
+    or compare numbers.
 the order forgotten
     … =>
         kept = [token for token in damaged if token != mask_id]
