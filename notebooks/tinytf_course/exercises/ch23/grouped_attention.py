@@ -6,7 +6,8 @@ repeats keys and values is correct, but try to write one that does not.
 
 <details><summary>The rule in detail</summary>
 
-Query heads 0 to H/G - 1 use key head 0, the next H/G use key head 1, and so on.
+Query heads 0 to H/G - 1 use key head 0, the next H/G use key head 1, and so on. The result
+has the dtype and the device of `q`, and gradients reach `q`, `k` and `v`.
 
 </details>
 
