@@ -150,6 +150,7 @@ XS = numbers(2, 3, 4, seed=3)
 
 def _state(model):
     hooks = {n: [*m._forward_hooks, *m._forward_pre_hooks] for n, m in model.named_modules()}
+    hooks["everywhere"] = [*torch.nn.modules.module._global_forward_hooks]
     kept = {name: value.clone() for name, value in model.state_dict().items()}
     return hooks, kept, {name: module.training for name, module in model.named_modules()}
 
@@ -281,7 +282,7 @@ the patch that comes nearest
     return name => return min(gaps, key=gaps.get)
     says: Its parts compute the right
     Some patch always comes nearest; the question is whether the answer is healed.
-weights are compared
+the weights, not the outputs
     if healed(run(broken, name, lambda module, inputs, out: kept["out"])): =>
         module = broken.get_submodule(name)
         before = {key: value.clone() for key, value in module.state_dict().items()}
@@ -290,7 +291,8 @@ weights are compared
         module.load_state_dict(before)
         if healed(answer):
     says: computes another function
-    A bug in the code changes no weight. Replace the module's output.
+    A bug in the code changes no weight, so comparing them or copying them over does not find it.
+    Replace the module's output.
 a hook is left
     handle.remove() => pass
     says: a hook is left
