@@ -75,9 +75,7 @@ def _shifted(change, scale=1.0):
 
 def _verdict(answer, read, ill, words, src=SRC, pad=0):
     where = f"for {words}, with src of shape {tuple(src.shape)}, pad={pad}"
-    got = answer(read, src, pad)
-    one = isinstance(got, torch.Tensor) and got.numel() == 1
-    same(got.reshape(()) if one else got, ill, where)
+    same(answer(read, src, pad), ill, where)
 
 
 def test_two(answer):
@@ -182,9 +180,17 @@ def test_no_number(answer):
 
     words = "an encoder that gives a single NaN when there is more padding"
     _verdict(answer, _shifted(one), True, words)
+    for value in (math.nan, math.inf):
+
+        def always(out, more, value=value):
+            out[1, 0, 0] = value
+            return out
+
+        words = f"an encoder that gives {value} at a real token, whatever the padding"
+        _verdict(answer, _shifted(always), True, words)
 
 
-@hint("Rounding grows with the numbers: compare with the size of the outputs.")
+@hint("Compare the change with the size of the outputs, all of which may be 0.")
 def test_rounding(answer):
     """rounding is not a fault, and a small change of small outputs is one"""
     for size in (1e-12, 1e-8, 1.0, 1e6):
@@ -226,6 +232,12 @@ NaN passes
     says: NaN when there is more padding
     Every comparison with NaN is False, so `gap > limit` acquits it. Check whether the gap is at
     most the limit, and return True if it is not.
+infinity passes
+    not bool(gap <= 1e-3 * before.abs().max()) =>
+        bool(before.isnan().any() | after.isnan().any() | (gap > 1e-3 * before.abs().max()))
+    says: an encoder that gives inf
+    Infinity less infinity is NaN, and no comparison with NaN is true. Acquit only if the gap is at
+    most the limit, or ask `isfinite()`.
 the mean of the changes
     (after - before).abs().max() => (after - before).abs().mean()
     says: that is faulty in row
