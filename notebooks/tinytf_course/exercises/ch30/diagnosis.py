@@ -14,10 +14,13 @@ Hint: Broadcasting aligns shapes on the right. Write (B, H, T, T), and the mask'
 which axis of the scores does the mask's first axis meet?
 """
 
+from collections.abc import Iterable
+
 from tinytf_course.clinic.patients import PATIENTS, source
 from tinytf_course.expect import expect
 from tinytf_course.grading import hint
-from tinytf_course.words import short
+from tinytf_course.tensors import plain
+from tinytf_course.words import described, short
 
 
 def my_diagnosis():
@@ -30,14 +33,19 @@ def my_diagnosis():
 
 
 def test_two_parts(answer):
-    """it returns a line and a list"""
+    """it returns a line and a list of lengths"""
     got = answer()
     expect(
         isinstance(got, tuple | list) and len(got) == 2,
         f"you return {short(got)}, expected two things: (line, lengths)",
     )
-    expect(isinstance(got[0], str), f"the line is a {type(got[0]).__name__}, expected a string")
-    return got
+    line, lengths = got
+    expect(isinstance(line, str), f"the line is {described(line)}, expected a string")
+    held = isinstance(lengths, Iterable) and not isinstance(lengths, str)
+    found = plain(list(lengths)) if held else []
+    whole = held and all(type(length) is int for length in found)
+    expect(whole, f"the lengths are {lengths!r:.80}, expected a list of whole numbers")
+    return line, found
 
 
 @hint("Which line gives the mask its axes? Count them, and those of `scores`.")
@@ -46,7 +54,7 @@ def test_line(answer):
     line = "".join(test_two_parts(answer)[0].split("#")[0].split())
     text = source(PATIENTS["mask_meets_heads"])
     squeezed = ["".join(row.split("#")[0].split()) for row in text.splitlines()]
-    expect(line in squeezed, "this line is not in the program: copy it as it is")
+    expect(line and line in squeezed, "this line is not in the program: copy it as it is")
     ill = PATIENTS["mask_meets_heads"].edits[0][1]
     where = f"{test_two_parts(answer)[0].strip()!r} is in the healthy twin as well, and is right"
     expect(line == "".join(ill.split()), f"{where} there")
@@ -55,15 +63,11 @@ def test_line(answer):
 @hint("Write both shapes under each other, aligned on the right: each pair is equal, or one is 1.")
 def test_lengths(answer):
     """it runs at these lengths, and at no other"""
-    got = test_two_parts(answer)[1]
-    whole = isinstance(got, list | tuple | set) and all(isinstance(n, int) for n in got)
-    expect(whole, f"the lengths are {got!r:.80}, expected a list of whole numbers")
-    wrong = sorted(set(got) ^ {1, 8})
+    wrong = sorted(set(test_two_parts(answer)[1]) ^ {1, 8})
     if wrong:
         runs = "runs" if wrong[0] in (1, 8) else "ends in an error"
-        expect(
-            False, f"at T={wrong[0]} the program {runs}: the shapes are (B, 8, T, T) and (1, T, …)"
-        )
+        shapes = "the scores are (B, 8, T, T), and the mask is (T, 1, T)"
+        expect(False, f"at T={wrong[0]} the program {runs}: {shapes}")
 
 
 MISTAKES = r"""
