@@ -56,6 +56,17 @@ class Adding:
         return (visible * images[:, 0, 0]).to(self.logits.dtype) @ self.logits
 
 
+class Together(Adding):
+    """As `Adding`, but class 1 loses 9 as soon as a patch is hidden."""
+
+    def __call__(self, images, visible=None):
+        """Score the classes."""
+        scores = super().__call__(images, visible)
+        if visible is not None:
+            scores[:, 1] -= 9.0 * ~visible.all(dim=1)
+        return scores
+
+
 def _one_by_one(model, image, num_patches):
     """Patch by patch, a run of the model each, in float64."""
     nothing_hidden = torch.ones(1, num_patches, dtype=torch.bool)
@@ -70,13 +81,14 @@ def _one_by_one(model, image, num_patches):
     return torch.stack(falls)
 
 
-def _falls(answer, logits, note="", pixels=None, where="", tolerance=1e-5):
+def _falls(answer, logits, note="", pixels=None, where="", tolerance=1e-5,
+           kind=Adding):  # fmt: skip
     """Expect the right answer for a model whose patches contribute these logits."""
     logits = torch.as_tensor(logits)
     image = torch.ones(1, 1, len(logits)) if pixels is None else torch.tensor([[pixels]])
     where = where or f"for a model that adds up its patches' logits {short(logits)}"
-    expected = _one_by_one(Adding(logits), image, len(logits))
-    got = tensor(answer(Adding(logits), image, len(logits)), where)
+    expected = _one_by_one(kind(logits), image, len(logits))
+    got = tensor(answer(kind(logits), image, len(logits)), where)
     same(got.double(), expected, where, tolerance, note)
 
 
@@ -107,6 +119,10 @@ def test_any_class(answer):
     _falls(answer, [[2.0, 0.0], [0.0, 3.0]], note)
     note = "The prediction is class 1 with all, and class 0 without patch 0. Keep to class 1."
     _falls(answer, [[0.0, 2.0], [0.0, 2.0], [3.0, 0.0]], note)
+    note = "The prediction is class 1, though hiding any patch makes it class 0."
+    where = "for a model whose class 1 loses 9 as soon as a patch is hidden"
+    logits = [[1.0, 0.0], [0.0, 3.0], [0.0, 1.0], [0.0, 0.5]]
+    _falls(answer, logits, note, where=where, kind=Together)
     note = "The logits are -4 and -2, so the prediction is class 1."
     _falls(answer, [[-4.0, -1.0], [0.0, -1.0]], note)
 
@@ -208,6 +224,11 @@ the answer taken from a run with a patch hidden
     answer = log_p[0].argmax() => answer = log_p[1].argmax()
     says: and class 0 without patch 0
     The task is about the prediction that the model makes when everything is visible.
+the class that wins on average
+    answer = log_p[0].argmax() => answer = log_p.mean(dim=0).argmax()
+    says: hiding any patch makes it class 0
+    The prediction is the one that the model makes when everything is visible, not that of most of
+    your runs.
 what is against it cut off
     log_p[0, answer] - log_p[1:, answer] => (log_p[0, answer] - log_p[1:, answer]).clamp(min=0)
     says: you get [1, 0, 0, 0]
