@@ -87,6 +87,10 @@ def test_other_numbers(answer):
     theirs[30, 1] += 1.5e-4
     where = "for 50 tokens of four features, one number of theirs wrong by 0.00015"
     agrees(answer, None, STATES, theirs, where=where)
+    theirs = STATES[:, ORDER].clone()
+    theirs[0, 1] += 4e-3
+    where = "for 50 tokens of four features, one number of theirs wrong by 0.004"
+    agrees(answer, None, STATES, theirs, where=where)
     ours = 10 * OURS
     theirs = ours[:, ORDER]
     theirs[0, 0] += 1e-3
