@@ -162,6 +162,7 @@ def test_spots_things(answer):
     _spots(answer, *two, "Ben lost the drum.", "Mia gave Ben the kite.", "Ben carried the kite.")
     _spots(answer, two[0], "Mia carried the kettle.", note="Nobody had a kettle.")
     _spots(answer, two[0], "Max carried the kite.", note="Max is not Mia.")
+    _spots(answer, two[0], "Mia carried the shadow.", note="The verb is the second word.")
 
 
 def test_spots_taken(answer):
@@ -202,6 +203,11 @@ def test_spots_generated(answer):
 
 
 MISTAKES = r"""
+the verb looked for in the whole sentence
+    verb in ("had", "found") => "had" in sentence or "found" in sentence
+    says: The verb is the second word
+    A thing or a name may contain the letters of a verb, as “shadow” does. Split the sentence, and
+    look at its second word.
 counted from 1
     return number => return number + 1
     says: The first sentence is number 0
