@@ -10,7 +10,7 @@ whose weights you know without a computer. `weights_of` never raises an error.
 Right functions may round differently, and all of them must be accepted. Reject a function that
 
 * averages what may be attended to, or takes the first of it, whatever the scores;
-* does not divide the scores by $\sqrt{d_k}$, or divides them by $d_k$;
+* does not divide the scores by $\sqrt{d_k}$, or divides them by $d_k$ or by $\sqrt{d_k - 1}$;
 * takes the softmax over the queries;
 * gives weights of a wrong sum, though their ratios are right;
 * ignores the mask, or hides what may be attended to;
