@@ -190,7 +190,7 @@ one position watched
     moved(-1)[:-1].any() => moved(-1)[0]
     says: Only the position before the changed token moves
     A leak may reach one position only: watch all that come before the changed token.
-only the next token changed to find a leak
+a leak looked for between neighbours only
     moved(-1)[:-1].any() => moved(-1)[-2]
     says: the token two ahead, and not the next one
     A layer may show a token two places ahead and hide the next one. Watch all positions before the
