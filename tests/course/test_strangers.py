@@ -3,6 +3,7 @@
 import math
 import re
 
+import numpy
 import pytest
 import torch
 
@@ -275,7 +276,6 @@ def who_was_ever_named_with_it(sentences):
 WRONG = [
     ("01.2", lambda steps, share: round(-math.log(math.expm1(-math.log(share) / steps)), 4), "0.9"),
     ("11.3", lambda *places: weights(*places, torch.Tensor.half), "`w_1` is in float16"),
-    ("16.2", lambda *given: overtakes(*given).reshape(1), "a tensor of shape (1,)"),
     ("16.2", lambda *given: overtakes(*given).float(), "a tensor of shape ()"),
     ("20.2", filled_with_much, "below any number but -inf"),
     ("20.5", who_was_ever_named_with_it, "It was given away"),
@@ -316,6 +316,10 @@ RIGHT = [
     ("11.3", lambda *places: weights(*places, torch.Tensor.double)),
     ("11.3", lambda d, i, j, k: weights(d, j, i, k, torch.Tensor.clone)),
     ("16.2", overtakes),
+    ("16.2", lambda *given: overtakes(*given).reshape(1)),
+    ("16.2", lambda *given: numpy.bool_(bool(overtakes(*given)))),
+    ("30.2", lambda: ("future = future.unsqueeze(1)", numpy.array([1, 8]))),
+    ("30.2", lambda: ("future = future.unsqueeze(1)", range(1, 9, 7))),
     ("16.3", words_in_a_tuple),
     ("20.2", by_logsumexp),
     ("20.2", by_log_odds),
