@@ -29,7 +29,10 @@ def pages(chapters):
         f"{_first_line(PACKAGE / name.removeprefix('api_') / '__init__.py')}"
         for name in written
     )
-    about = "On this page is the Transformer itself, a section a module. Beside it stand the rooms:"
+    about = (
+        "On this page is the Transformer itself, one section per module. "
+        "The other parts of the package:"
+    )
     beside = "\n".join([about, "", *lines])
     hidden = "\n".join(["```{toctree}", ":hidden:", *written, "```"])
     whole = _page(PACKAGE, built, names).replace("# tinytf\n", f"# {TITLE}\n", 1)

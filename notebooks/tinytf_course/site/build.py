@@ -26,6 +26,9 @@ _SETTINGS = {
     "html_theme_options": {
         "use_download_button": False, "use_fullscreen_button": False, "show_toc_level": 2,
         "search_bar_text": "Search the course",
+        # A header, even a hidden one, would have a menu button before the one that is seen, and the
+        # theme's script listens to the first alone.
+        "navbar_persistent": [],
     },
     "html_context": {"default_mode": "auto"},
     "html_use_index": False,
@@ -116,22 +119,24 @@ def write_sources(chapters, source, readme=None, moved=None):
 
 
 def _sphinx(source, folder, doctrees):
-    from docutils import nodes
     from sphinx.application import Sphinx
     from sphinx.util.docutils import docutils_namespace
-
-    def drop_double_anchors(app, doctree):
-        """A heading may have the id of its cell: the heading keeps it."""
-        taken = {id for section in doctree.findall(nodes.section) for id in section["ids"]}
-        for raw in doctree.findall(nodes.raw):
-            text = raw.astext()
-            if text.startswith('<div class="cell-anchor"') and text.split('"')[3] in taken:
-                raw.parent.remove(raw)
 
     warnings = io.StringIO()
     with docutils_namespace():
         app = Sphinx(source, None, folder, doctrees, "html", confoverrides=_SETTINGS,
                      status=None, warning=warnings, freshenv=True)  # fmt: skip
-        app.connect("doctree-read", drop_double_anchors)
+        app.connect("doctree-read", _drop_double_anchors)
         app.build()
     return [line for line in warnings.getvalue().splitlines() if line.strip()]
+
+
+def _drop_double_anchors(app, doctree):
+    """A heading may have the id of its cell: the heading keeps it."""
+    from docutils import nodes
+
+    taken = {id for section in doctree.findall(nodes.section) for id in section["ids"]}
+    for raw in list(doctree.findall(nodes.raw)):  # a list, as nodes are removed meanwhile
+        text = raw.astext()
+        if text.startswith('<div class="cell-anchor"') and text.split('"')[3] in taken:
+            raw.parent.remove(raw)

@@ -17,6 +17,8 @@ _NAMED = {  # for readers who listen to the page
     '<summary><span class="toctree-toggle"':
         '<summary aria-label="The pages below it"><span class="toctree-toggle"',
     '<th class="head"><p></p></th>': "<td></td>",
+    'title="Toggle primary sidebar"': 'title="Chapter list" aria-label="Chapter list"',
+    'title="Toggle secondary sidebar"': 'title="On this page" aria-label="On this page"',
 }  # fmt: skip
 _RULE = re.compile(r"([^{}]*)\{[^{}]*\}")
 _COMMENT = re.compile(r"/\*.*?\*/", re.S)

@@ -8,6 +8,7 @@ import pytest
 from browser_support import offline_browser
 
 from tinytf_course.__main__ import main
+from tinytf_course.site.build import _drop_double_anchors
 
 ROOT = Path(__file__).parents[3]
 FIVE = "05_scaled_dot_product_attention"
@@ -69,6 +70,16 @@ def test_the_map_leads_from_every_page_to_the_others(site):
         }
         marked = re.findall(r'data-chapters="([^"]*)"[^>]*><circle class="here"', shown)
         assert marked == [here] * 2 * (here is not None)
+
+
+def test_a_heading_with_the_id_of_its_cell_keeps_it_alone():
+    nodes = pytest.importorskip("docutils.nodes", reason="docutils is not installed")
+    document = pytest.importorskip("docutils.utils").new_document("page")
+    for id in ("one", "two"):  # one after the other
+        document += nodes.raw("", f'<div class="cell-anchor" id="{id}"></div>', format="html")
+    document += nodes.section(ids=["one", "two"])
+    _drop_double_anchors(None, document)
+    assert not list(document.findall(nodes.raw))
 
 
 OUTSIDE = """root => [...root.querySelectorAll('.app .token, .app button, .app select')]
@@ -205,6 +216,43 @@ def test_the_first_page_is_small_and_shows_the_model_in_its_first_screen(site):
         assert size < 4_000_000, f"{size:,} bytes"  # 2.9 million of them the model's
         assert page.locator(".facts").bounding_box()["y"] < 400
         assert page.locator(".tinytf-live input").first.bounding_box()["y"] < 600
+        assert not faults, faults[:3]
+
+
+@pytest.mark.browser
+def test_the_menu_leads_to_the_chapters_on_a_phone_and_hides_its_list_on_a_desk(site):
+    with offline_browser(width=390, height=844) as (page, faults):
+        page.goto((site / f"{FIVE}.html").as_uri())
+        menu = page.get_by_role("button", name="Chapter list")
+        link = page.get_by_role("dialog").get_by_role("link", name="00 Start here")
+        menu.click()
+        assert link.is_visible()
+        page.keyboard.press("Escape")
+        link.wait_for(state="hidden")
+        menu.click()
+        link.click()
+        page.wait_for_url("**/00_start_here.html")
+        page.set_viewport_size({"width": 1280, "height": 720})
+        sidebar = page.locator("#pst-primary-sidebar")
+        assert sidebar.is_visible()
+        menu.click()
+        sidebar.wait_for(state="hidden")
+        menu.click()
+        sidebar.wait_for(state="visible")
+        assert not faults, faults[:3]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", ["index", "search"])
+def test_the_magnifier_hides_no_letter_of_the_search(site, name):
+    with offline_browser(width=390, height=844) as (page, faults):
+        page.goto((site / f"{name}.html").as_uri())
+        if name == "index":
+            page.locator(".search-button:visible").click()
+        field = page.locator(".bd-search input:visible")
+        icon = page.locator(".bd-search .fa-magnifying-glass:visible").bounding_box()
+        text = field.evaluate("i => parseFloat(getComputedStyle(i).paddingLeft)")
+        assert field.bounding_box()["x"] + text >= icon["x"] + icon["width"]
         assert not faults, faults[:3]
 
 
