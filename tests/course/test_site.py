@@ -89,6 +89,7 @@ def test_options_become_buttons_and_results_fold():
     assert shown.count('<button type="button" data-predict="05-a">') == 2
     assert folds.as_buttons(asked, ["05-b"]) == asked
     assert 'data-until="05-a 05-b"' in folds.fold("<p>0.9</p>", ["05-a", "05-b"])
+    assert 'data-measured="Measured, after prediction 05-a"' in folds.fold("<p>1</p>", ["05-a"])
     assert folds.fold("<p>0.9</p>", []) == "<p>0.9</p>"
 
 
@@ -149,8 +150,32 @@ def test_claims_lead_to_their_cells(tmp_path):
     page = pages.claims([saved(tmp_path, code("claim()", html("", claim=claim), id="claim-05-1"))])
     assert 'href="05_scaled_dot_product_attention.html#claim-05-1"' in page
     assert "a &lt; b in <code>x</code>" in page
-    assert '<td class="measured">1 &lt; 2</td>' in page
+    assert '<td class="measured">1</td><td>&lt; 2</td>' in page
     assert "## 05 Scaled dot-product attention" in page
+
+
+@pytest.mark.parametrize(
+    ("measured", "columns"),
+    [
+        ("1.05 in [0.9, 1.15]", ("1.05", "in [0.9, 1.15]")),
+        ("2 ≈ 2 (±0.1)", ("2", "≈ 2 (±0.1)")),
+        ("True", ("True", "= True")),
+        ("float32 bfloat16", ("float32 bfloat16", "= float32 bfloat16")),
+        ("not run", ("not run", "")),
+    ],
+)
+def test_a_claim_has_a_column_for_what_it_must_be(tmp_path, measured, columns):
+    claim = {"id": "05-1", "sentence": "it is so", "measured": measured}
+    page = pages.claims([saved(tmp_path, code("claim()", html("", claim=claim)))])
+    assert "<th>measured</th><th>must be</th>" in page
+    assert '<td class="measured">{}</td><td>{}</td>'.format(*columns) in page
+
+
+def test_letters_lead_to_the_first_term_of_each():
+    page = pages.glossary([])
+    [row] = re.findall(r'<nav class="letters".*?</nav>', page)
+    assert '<a href="#term-ablation">A</a>' in row
+    assert all(f'id="{first}"' in page for first in re.findall(r'href="#([^"]+)"', row))
 
 
 def test_a_chapter_can_be_downloaded_and_opens_elsewhere_once_there_is_a_repository(
@@ -175,7 +200,11 @@ def test_the_first_page_says_what_there_is_and_has_the_model(tmp_path):
     page = pages.index([saved(tmp_path, *cells)], "# tinytf\n\nA course.\n\nMore.\n\n## Start\n")
     order = ["# tinytf", "A course.", 'class="facts"', 'data-kind="translator"', "More."]
     assert [page.index(part) for part in order] == sorted(page.index(part) for part in order)
-    for fact in ("<b>1</b> chapters", "<b>1</b> exercises", "<b>1</b> measured sentences"):
+    for fact in (
+        "<b>1</b> chapters",
+        "<b>1</b> exercises",
+        "<b>1</b> claims, each checked by code",
+    ):
         assert fact in page
     assert "## Start" not in page
 

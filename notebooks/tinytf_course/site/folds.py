@@ -43,11 +43,12 @@ def fold(shown, ids):
     """Results behind a line to open, or as they are if no question waits for them."""
     if not ids or not shown:
         return shown
-    names = ", ".join(map(html.escape, ids))
+    names = ", ".join(ids)
+    waiting = inline(f"The result answers prediction {names}: choose first, or open")
+    measured = html.escape(f"Measured, after prediction {names}")
     return (
         f'<details class="until" data-until="{html.escape(" ".join(ids))}">'
-        f"<summary>{inline(f'The result answers prediction {names}: choose first, or open')}"
-        f"</summary>{shown}</details>"
+        f'<summary data-measured="{measured}">{waiting}</summary>{shown}</details>'
     )
 
 

@@ -20,6 +20,7 @@ _DESCRIPTION = (
 _PICTURE = re.compile(
     r"<!--.*?-->|\[!\[[^\]]*\]\([^)]*\)\]\([^)]*\)|!\[[^\]]*\]\([^)]*\)|<img\b[^>]*>", re.S
 )
+_RELATION = re.compile(r"(.+?) ((?:[<>=≠≥≤≈]|!=|in) .+)")
 
 
 def index(chapters, readme):
@@ -61,12 +62,12 @@ def claims(chapters):
         rows = [
             f'<tr><td><a href="{notebook.path.stem}.html#{where.get(claim["id"], "")}">'
             f"{html.escape(claim['id'])}</a></td><td>{inline(claim['sentence'])}</td>"
-            f'<td class="measured">{html.escape(claim["measured"])}</td></tr>'
+            f"{_measured(claim['measured'])}</tr>"
             for claim in notebook.claims()
         ]
         count += len(rows)
         if rows:
-            head = "<tr><th>claim</th><th>sentence</th><th>measured</th></tr>"
+            head = "<tr><th>claim</th><th>sentence</th><th>measured</th><th>must be</th></tr>"
             table = (
                 f'<table class="claims"><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table>'
             )
@@ -75,8 +76,8 @@ def claims(chapters):
             sections += [f"## {title(notebook)}", about, raw(f'<div class="shown">{table}</div>')]
     opening = (
         f"{count} sentences were measured when their chapters were built; a chapter whose claim "
-        "does not hold is not built. A link leads to the cell that measures it; the last column "
-        "has the number and the bound that it has to keep."
+        "does not hold is not built. A link leads to the cell that measures it; the last two "
+        "columns have the number that was measured and what it must be."
     )
     front = front_matter(
         "Claims", "Every measured sentence of the course, with its number, by chapter."
@@ -85,20 +86,36 @@ def claims(chapters):
 
 
 def glossary(chapters):
-    """Every term in English and Chinese, with its meaning and a link to its chapter."""
+    """Every term in English and Chinese, with its meaning and a link to its chapter.
+
+    A row of letters leads to the first term of each.
+    """
+    terms = sorted(TERMS, key=lambda term: term[0].lower())
+    firsts = {}
+    for english, *_ in terms:
+        firsts.setdefault(english[0].upper(), anchor(english))
+    letters = " ".join(
+        f'<a href="#{first}">{letter}</a>' for letter, first in firsts.items() if letter.isalpha()
+    )
+    opening = (
+        f"The course's {len(terms)} terms in English and Chinese, with the chapter that builds or "
+        "explains each."
+    )
     names = {notebook.chapter: notebook.path.stem for notebook in chapters}
     rows = "".join(
         f'<tr id="{anchor(english)}"><th scope="row">{html.escape(english)}</th>'
         f'<td lang="zh">{chinese}</td><td>{inline(meaning)}</td>'
         f"<td>{_chapter_link(f'{number:02d}', names)}</td></tr>"
-        for english, chinese, meaning, number in sorted(TERMS, key=lambda term: term[0].lower())
+        for english, chinese, meaning, number in terms
     )
     head = "<tr><th>English</th><th>中文</th><th>meaning</th><th>chapter</th></tr>"
     table = f'<table class="glossary"><thead>{head}</thead><tbody>{rows}</tbody></table>'
     front = front_matter(
         "Glossary", "The course's terms in English and Chinese, and where each is built."
     )
-    return f"{front}\n\n# Glossary\n\n{raw(f'<div class=shown>{table}</div>')}"
+    row = raw(f'<nav class="letters" aria-label="Letters">{letters}</nav>')
+    shown = raw(f'<div class="shown">{table}</div>')
+    return "\n\n".join([front, "# Glossary", opening, row, shown])
 
 
 def title(notebook):
@@ -129,7 +146,7 @@ def _facts(chapters):
             (core, "hours of core"),
             (beside, "hours of electives"),
             (exercises, "exercises"),
-            (claims, "measured sentences"),
+            (claims, "claims, each checked by code"),
         )
     )
     first = f"{chapters[0].path.stem}.html"
@@ -140,12 +157,20 @@ def _facts(chapters):
 
 
 def _card(notebook, chapter):
-    times = [f"{chapter.core} minutes"] * bool(chapter.core)
-    times += [f"{chapter.beside} of electives"] * bool(chapter.beside)
+    times = [f"{chapter.core} min"] * bool(chapter.core)
+    times += [f"{chapter.beside} min optional"] * bool(chapter.beside)
     return (
         f'<a class="card-link" href="{notebook.path.stem}.html"><b>{html.escape(title(notebook))}'
         f"</b><span>{inline(chapter.question)}</span><small>{', '.join(times)}</small></a>"
     )
+
+
+def _measured(text):
+    """What was measured and what it must be, a column each: "0.9 > 0.5" becomes 0.9 and > 0.5."""
+    found = _RELATION.fullmatch(text)
+    bound = found[2] if found else f"= {text}" * (text != "not run")  # equal: written only once
+    number = found[1] if found else text
+    return f'<td class="measured">{html.escape(number)}</td><td>{html.escape(bound)}</td>'
 
 
 def _chapter_link(number, names):

@@ -123,6 +123,8 @@ def test_a_prediction_an_explorer_and_a_search_answer_in_a_browser(site):
         button.click()
         assert button.get_attribute("aria-pressed") == "true"
         assert page.locator('details.until[open]:has-text("05-b measured")').count() == 1
+        said = page.locator("details.until[open] > summary").first.inner_text()
+        assert said == f"Measured, after prediction 05-b. You chose: {button.inner_text()}"
         assert page.locator("details.until:not([open])").count() > 0  # the other predictions'
         page.goto((site / "00_start_here.html").as_uri())
         explorer = page.locator(".tinytf-explorer").first

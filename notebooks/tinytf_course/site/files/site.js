@@ -12,14 +12,20 @@
     try { localStorage.setItem(`tinytf-${id}`, text); } catch { /* private */ }
   };
 
+  const chosen = new Map(); // what was chosen, by the prediction's id
+
   function settle(id, text) {
+    chosen.set(id, text);
     for (const button of document.querySelectorAll(`[data-predict="${id}"]`)) {
       button.setAttribute("aria-pressed", String(button.textContent === text));
     }
     for (const fold of document.querySelectorAll("details.until")) {
-      const left = fold.dataset.until.split(" ").filter((other) => other !== id);
-      fold.dataset.until = left.join(" ");
-      if (!fold.dataset.until) fold.open = true;
+      const ids = fold.dataset.until.split(" ");
+      if (!ids.includes(id) || !ids.every((one) => chosen.has(one))) continue;
+      const summary = fold.querySelector("summary");
+      const said = ids.map((one) => chosen.get(one)).join("; ");
+      summary.textContent = `${summary.dataset.measured}. You chose: ${said}`;
+      fold.open = true;
     }
   }
 
