@@ -1,12 +1,14 @@
 """Write the pages' sources and have Sphinx make the site."""
 
 import io
+import re
 import shutil
 import tempfile
 from pathlib import Path
 
 from tinytf_course import live
 from tinytf_course.build import BuildError
+from tinytf_course.glossary import TERMS
 from tinytf_course.notebooks import readable
 from tinytf_course.readme import readme_of
 from tinytf_course.site import api, pages, panels
@@ -127,6 +129,7 @@ def _sphinx(source, folder, doctrees):
         app = Sphinx(source, None, folder, doctrees, "html", confoverrides=_SETTINGS,
                      status=None, warning=warnings, freshenv=True)  # fmt: skip
         app.connect("doctree-read", _drop_double_anchors)
+        app.connect("doctree-read", _index_terms)
         app.build()
     return [line for line in warnings.getvalue().splitlines() if line.strip()]
 
@@ -140,3 +143,17 @@ def _drop_double_anchors(app, doctree):
         text = raw.astext()
         if text.startswith('<div class="cell-anchor"') and text.split('"')[3] in taken:
             raw.parent.remove(raw)
+
+
+def _index_terms(app, doctree):
+    """The search for a term of the glossary begins with the chapter that builds it."""
+    from sphinx.addnodes import index
+
+    chapter = re.match(r"(\d\d)_", app.env.docname)
+    entries = [
+        ("single", name, "", "main", None)
+        for english, _, _, built in TERMS
+        if chapter and built == int(chapter[1])
+        for name in english.split(", ")
+    ]
+    doctree += index(entries=entries)

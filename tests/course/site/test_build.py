@@ -136,7 +136,8 @@ def test_a_prediction_an_explorer_and_a_search_answer_in_a_browser(site):
         assert page.locator(".shown").evaluate("box => box.scrollWidth - box.clientWidth") <= 0
         page.goto(f"{(site / 'search.html').as_uri()}?q=softmax")
         page.wait_for_selector("#search-results li a")
-        assert "05 Scaled" in page.locator("#search-results").inner_text()
+        assert "05 Scaled" in page.locator("#search-results li a").first.inner_text()
+        assert page.get_by_role("link", name="05 Scaled").count() == 1
         assert not faults, faults[:3]
 
 
