@@ -242,6 +242,9 @@ def test_the_menu_leads_to_the_chapters_on_a_phone_and_hides_its_list_on_a_desk(
         sidebar.wait_for(state="hidden")
         menu.click()
         sidebar.wait_for(state="visible")
+        page.emulate_media(media="print")
+        pre = page.locator("pre").first
+        assert pre.evaluate("e => getComputedStyle(e).whiteSpace") == "pre-wrap"
         assert not faults, faults[:3]
 
 

@@ -57,6 +57,11 @@
     block.append(button);
   }
 
+  const root = document.documentElement;
+  let theme; // paper is light
+  addEventListener("beforeprint", () => { ({ theme } = root.dataset); root.dataset.theme = "light"; });
+  addEventListener("afterprint", () => { root.dataset.theme = theme; });
+
   document.addEventListener("DOMContentLoaded", () => {
     const ids = new Set();
     for (const button of document.querySelectorAll("[data-predict]")) {
