@@ -1,4 +1,4 @@
-"""Node for tests of the scripts that run in pages, and those scripts in their order."""
+"""For tests of the panels: node with their scripts in order, and what a panel has written."""
 
 import json
 import shutil
@@ -7,6 +7,8 @@ import subprocess
 import pytest
 
 from tinytf_course.live import assets
+
+READY = ".tinytf-live[data-state='ready']"
 
 
 def node():
@@ -33,3 +35,10 @@ def in_javascript(driver, folder, **tasks):
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def wait_for(page, words):
+    page.wait_for_function(
+        "words => document.querySelector('.tinytf-live').dataset.output === words",
+        arg=f"{words} <eos>".strip(),
+    )

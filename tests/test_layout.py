@@ -35,6 +35,7 @@ OF_SOMETHING_ELSE = {
     "course/drawings/test_worked_out.py": "what drawings work out before they draw it",
     "course/test_browser.py": "a chapter in JupyterLab",
     "course/live/test_in_browser.py": "the panels of live/, by mouse and keyboard",
+    "course/live/test_states.py": "what the panels of live/ keep and say while they are changed",
     "course/live/test_model.py": "the scripts of live/ that compute, against tinytf",
     "course/test_strangers.py": "answers of people who had not read the graders",
     "course/test_form_checks.py": "the checks in test_notebooks_form.py",

@@ -109,8 +109,8 @@ class Writer extends Stacks {
   }
 
   // A text's ids, as the model reads them: where they are more than max_len, the last half of it.
-  read(text) {
-    const { max_len } = this.config, read = this.tokenizer.encode(text);
+  read(text, read = this.tokenizer.encode(text)) {
+    const { max_len } = this.config;
     const ids = this.begins || !read.length ? [this.tokenizer.end, ...read] : read;
     return ids.length > max_len ? ids.slice(-Math.max(1, max_len >> 1)) : ids;
   }

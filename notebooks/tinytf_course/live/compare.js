@@ -25,19 +25,24 @@ function compare(before, now) {
 // What the changes did, in one or two sentences.
 function summary(before, now) {
   const row = compare(before.target, now.target);
-  const lost = row.filter(({ is }) => is === undefined), come = row.filter(({ was }) => was === undefined);
+  const words = row.filter(({ word }) => word !== "<eos>");
+  const lost = words.filter(({ is }) => is === undefined), come = words.filter(({ was }) => was === undefined);
   const kept = row.filter(({ was, is }) => was !== undefined && is !== undefined)
     .map(({ word, was, is }) => ({ word, from: before.probs[was], to: now.probs[is] }))
     .sort((a, b) => Math.abs(b.to - b.from) - Math.abs(a.to - a.from));
   const parts = ["All words stayed the same."];
   if (lost.length + come.length) {
-    const sentence = before.target.filter((word) => word !== "<eos>").map(tinytf.shown).join(" ");
-    parts[0] = `${lost.length} ${lost.length === 1 ? "word" : "words"} lost, ${come.length} new. Before: ${sentence}.`;
+    const isWord = (word) => word !== "<eos>";
+    const written = ({ target }) => target.filter(isWord).map(tinytf.shown).join(" ") || "nothing";
+    parts[0] = `${lost.length} ${lost.length === 1 ? "word" : "words"} lost, ${come.length} new. ` +
+      `Before: ${written(before)}. Now: ${written(now)}.`;
   }
+  if (now.target.at(-1) !== "<eos>") parts.push(`Stopped after ${now.target.length} words.`);
   if (kept.length) {
     const { word, from, to } = kept[0], moved = Math.abs(to - from) >= 0.0005;
-    parts.push(moved ? `Of the words that stayed, ${said(word)} changed most: its probability went ` +
-      `from ${from.toFixed(3)} to ${to.toFixed(3)}.` : "No probability changed by 0.0005 or more.");
+    const digits = from.toFixed(2) === to.toFixed(2) ? 3 : 2;
+    parts.push(moved ? `${said(word)} changed most: ${from.toFixed(digits)} → ${to.toFixed(digits)}.` :
+      "No probability changed by 0.0005 or more.");
   }
   return parts.join(" ");
 }
@@ -49,15 +54,18 @@ function ribbonView(stage, reading) {
   return ({ state, now, sourceNodes, targetNodes, ribbons }) => {
     const [asking, asked] = ASKS[state.kind], { name, head } = state.head;
     const query = state.word[asking], weights = [...now.maps[name][query][head]];
+    const off = state.off.has(name) || state.off.has(`${name}.${head}`);
     // What the decoder reads is <bos> and the words before the one it writes.
     const words = asked === "source" ? now.source : ["<bos>", ...now.target];
     const nodes = asked === "source" ? sourceNodes : [null, ...targetNodes];
     const from = (asking === "source" ? sourceNodes : targetNodes)[query];
-    describe(reading, { state, words, weights, word: (asking === "source" ? now.source : now.target)[query] });
+    const places = asked === "source" ? state.positions : null;
+    const word = (asking === "source" ? now.source : now.target)[query];
+    describe(reading, { state, off, words, weights, places, word });
     const box = ribbons.getBoundingClientRect();
     ribbons.replaceChildren();
     for (const node of [...sourceNodes, ...targetNodes]) node.style.setProperty("--weight", 0);
-    if (!box.width) return;
+    if (!box.width || off) return;
     const middle = (node, edge) => {
       const { left, width, [edge]: y } = node.getBoundingClientRect();
       return [left + width / 2 - box.left, y - box.top];
@@ -86,12 +94,13 @@ function path(asking, asked, middle, from, to) {
   return `M${x0},${y0}C${x0},${y0 + height} ${x1},${y1 + height} ${x1},${y1}`;
 }
 
-function describe(reading, { state, words, weights, word }) {
+function describe(reading, { state, off, words, weights, places, word }) {
   const { name, head } = state.head, [side, , layer, part] = name.split(".");
-  const off = state.off.has(name) || state.off.has(`${name}.${head}`);
-  const seen = weights.map((weight, k) => [weight, words[k]]).filter(([weight]) => weight >= 0.05)
+  const twice = (other) => words.indexOf(other) !== words.lastIndexOf(other);
+  const called = (other, k) => `${said(other)}${twice(other) ? ` (${places ? places[k] : k})` : ""}`;
+  const seen = weights.map((weight, k) => [weight, called(words[k], k)]).filter(([weight]) => weight >= 0.05)
     .sort((a, b) => b[0] - a[0]).slice(0, 4);
-  const list = seen.map(([weight, other]) => `${said(other)} ${weight.toFixed(2)}`).join(", ");
+  const list = seen.map(([weight, other]) => `${other} ${weight.toFixed(2)}`).join(", ");
   const where = `${side} layer ${layer}, ${part.replace("_", "-")}, head ${head}`;
   const looks = off ? "is off and looks at nothing" : `looks at ${list || "all words alike"}`;
   reading.replaceChildren(tinytf.el("span", { class: "where" }, where), ": ",

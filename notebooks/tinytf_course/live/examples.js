@@ -2,7 +2,7 @@
 tinytf.examples = [
   {
     name: "A sentence as it is", sentence: "the cat sat on the mat", gives: "猫 坐 在 垫子 上",
-    about: "Nothing is changed. Choose a Chinese word, and a head below, to see where that head looks.",
+    about: "Choose a Chinese word, and a head below (press a small map), to see where that head looks.",
   },
   {
     name: "Swap the positions of two nouns", sentence: "the dog saw the cat",

@@ -1,10 +1,10 @@
 // A film of attention in six steps, from words to the mixture, with one head's real numbers.
 (() => {
 "use strict";
-const { el, button, radios, rove, redraw, range, dot, row, softmax } = tinytf;
+const { el, button, allow, radios, rove, redraw, range, dot, row, softmax } = tinytf;
 const SENTENCES = ["the cat sat on the mat", "the dog saw the cat", "the old woman read a new book"];
 const LAYER = "encoder.layers.0";
-const OPENING = { head: 2, word: 0 };
+const OPENING = { head: 2, word: 2 };
 const STEPS = tinytf.scenes.map(({ name }) => name);
 const two = (number) => number.toFixed(2).replace("-", "−");
 const film = { SENTENCES, LAYER, OPENING, compute, pause: 4000 }; // milliseconds for each step
@@ -32,7 +32,7 @@ function compute(model, sentence, head) {
 function start(root, app, file) {
   const model = new tinytf.Translator(file, tinytf.phrasebook);
   const state = { step: 0, sentence: 0, ...OPENING }, still = matchMedia("print");
-  let numbers = null, timer = 0;
+  let numbers = null, timer = 0, room = 0;
   film.model = model; // for tests
 
   const steps = el("span"), heads = el("span"), words = el("span");
@@ -49,7 +49,10 @@ function start(root, app, file) {
       el("span", { class: "field" }, el("span", { class: "name" }, "Head"), heads),
       el("span", { class: "field" }, el("span", { class: "name" }, "The word that looks"), words)),
     caption, scene, formula);
-  choice.addEventListener("change", () => { state.sentence = Number(choice.value); state.word = 0; update(); });
+  choice.addEventListener("change", () => { state.sentence = Number(choice.value); state.word = OPENING.word; update(); });
+
+  // How many numbers of a vector fit beside a word.
+  const columns = () => (scene.clientWidth < 590 ? 4 : scene.clientWidth < 830 ? 6 : 8);
 
   function run() {
     if (state.step === STEPS.length - 1) go(0);
@@ -75,8 +78,8 @@ function start(root, app, file) {
 
   function draw() {
     const key = (name) => (i) => ({ "data-key": `${name} ${i}` });
-    back.disabled = state.step === 0;
-    next.disabled = state.step === STEPS.length - 1;
+    allow(back, state.step > 0);
+    allow(next, state.step < STEPS.length - 1);
     root.dataset.step = state.step;
     steps.replaceChildren(radios("step", STEPS.map((name, i) => `${i + 1} ${name}`), state.step,
       (i) => { pause(); go(i); }, key("step")));
@@ -84,10 +87,11 @@ function start(root, app, file) {
       (i) => { state.head = i; update(); }, key("head")));
     words.replaceChildren(radios("the word that looks", numbers.words, state.word,
       (i) => { state.word = i; go(state.step); }, key("word")));
-    const { scene: make } = tinytf.scenes[state.step], room = root.clientWidth < 620 ? 4 : 8;
+    const { scene: make } = tinytf.scenes[state.step];
+    room = columns();
     const { caption: told, head, rows, foot } = make(numbers, state.word, room);
     caption.textContent = told;
-    formula.textContent = "Rest on a number to see how it was computed.";
+    formula.textContent = "Point at or tap a number to see how it was computed.";
     const line = (cells, cls) => el("tr", { class: cls }, ...cells.map(cellNode));
     const body = rows.map((cells, i) => line(cells, i === state.word ? "looks" : ""));
     if (foot) body.push(line(foot, "foot"));
@@ -111,17 +115,12 @@ function start(root, app, file) {
     const tell = () => { formula.textContent = how; };
     node.addEventListener("pointerenter", tell);
     node.addEventListener("click", tell);
-    node.addEventListener("focus", tell);
+    node.addEventListener("focus", () => { pause(); tell(); });
     return node;
   }
 
   still.addEventListener?.("change", pause);
-  let wide = root.clientWidth < 620;
-  if (window.ResizeObserver) {
-    new ResizeObserver(() => {
-      if (wide !== root.clientWidth < 620 && numbers) { wide = !wide; redraw(root, draw); }
-    }).observe(root);
-  }
+  if (window.ResizeObserver) new ResizeObserver(() => room !== columns() && redraw(root, draw)).observe(root);
   update();
 }
 

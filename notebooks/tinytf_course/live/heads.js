@@ -1,7 +1,7 @@
 // The board of all heads: a small map of each, to look at it, and a switch, to turn it off.
 (() => {
 "use strict";
-const { el, toggle, rove } = tinytf;
+const { el, button, rove } = tinytf;
 const INK = [46, 134, 196]; // blue on light and on dark
 
 const SIDES = [["Encoder", "encoder"], ["Decoder", "decoder"]];
@@ -38,11 +38,15 @@ function board(model, maps, before, state, { look, flip }) {
   const group = (side, sideName) => el("div", { class: "side" }, el("p", { class: "panel-name" }, sideName),
     ...sublayers(model).filter((sublayer) => sublayer.side === side).map(row));
 
+  const toggle = (part, text, words, off) => button(text, {
+    class: "switch", role: "switch", "aria-checked": String(!off), "aria-label": `${text}: ${words}`,
+    "data-key": part, "data-part": part,
+  }, () => flip(part));
+
   function row(sublayer) {
     const whole = state.off.has(sublayer.name);
     const text = `${sublayer.heads ? "all " : ""}${whole ? "off" : "on"}`;
-    const all = toggle(text, `${sublayer.words}: whole sublayer off`, whole,
-      { class: "switch", "data-key": sublayer.name, "data-part": sublayer.name }, () => flip(sublayer.name));
+    const all = toggle(sublayer.name, text, sublayer.words, whole);
     const cells = tinytf.range(sublayer.heads).map((h) => cell(sublayer, h, whole));
     switches.push(all);
     return el("div", { class: "sublayer", "data-kind": sublayer.kind || "none" },
@@ -60,10 +64,11 @@ function board(model, maps, before, state, { look, flip }) {
     thumb.addEventListener("click", () => look(sublayer, h));
     thumbs.push(thumb);
     chosen.push(() => look(sublayer, h));
-    const flipHead = toggle(`${h} ${off ? "off" : "on"}`, `${sublayer.words}, head ${h} off`, off,
-      { class: "switch", "data-key": part, "data-part": part, disabled: whole }, () => flip(part));
+    const isOff = off || whole, text = `${h} ${isOff ? "off" : "on"}`;
+    const flipHead = toggle(part, text, `${sublayer.words}, head ${h}`, isOff);
+    flipHead.disabled = whole;
     switches.push(flipHead);
-    return el("span", { class: `head${off || whole ? " is-off" : ""}` }, thumb, flipHead);
+    return el("span", { class: `head${isOff ? " is-off" : ""}` }, thumb, flipHead);
   }
 
   const sides = SIDES.map(([sideName, side]) => group(side, sideName));

@@ -18,8 +18,9 @@ KINDS = {  # title, what it is about
     ),
     "film": (
         "Attention in six steps, with real numbers",
-        "One head of the translator's encoder, from the words to the mixture of their values. Rest "
-        "on a number, or go to it with Tab and the arrow keys, to see how it was computed.",
+        "One head of the translator's encoder, from the words to the mixture of their values. "
+        "Point at or tap a number, or go to it with Tab and the arrow keys, to see how it was "
+        "computed.",
     ),
 }
 _WITHOUT_SCRIPTS = "<p>To try it, open this page in a browser with scripts switched on.</p>"

@@ -23,6 +23,9 @@ function svg(tag, attributes) {
 
 const button = (name, attributes, onclick) => el("button", { type: "button", ...attributes, onclick }, name);
 
+// A button that keeps the focus where it can't be used: `disabled` would lose it.
+const allow = (node, on) => node.setAttribute("aria-disabled", String(!on));
+
 // A button that is on or off; `name` for screen readers stays the same.
 const toggle = (text, label, on, attributes, onclick) =>
   button(text, { "aria-label": label, "aria-pressed": String(on), ...attributes }, onclick);
@@ -30,17 +33,18 @@ const toggle = (text, label, on, attributes, onclick) =>
 const field = (name, ...nodes) => el("label", { class: "field" }, el("span", { class: "name" }, name), ...nodes);
 
 // One tab stop for many buttons: arrow keys, Home and End move between them. `act` is called for the
-// one that is moved to, where moving also chooses.
+// one that is moved to, where moving also chooses. The tab stop is the one that had the focus last.
 function rove(nodes, columns = 1, act = () => {}, first = 0) {
   nodes.forEach((node, i) => {
     node.tabIndex = i === first ? 0 : -1;
+    node.addEventListener("focus", () => nodes.forEach((other) => (other.tabIndex = other === node ? 0 : -1)));
     node.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns }[event.key];
       let to = event.key === "Home" ? 0 : event.key === "End" ? nodes.length - 1 : i + step;
       if (Number.isNaN(to)) return;
       event.preventDefault();
+      if (Math.abs(step) === columns && columns > 1 && !nodes[to]) return; // above the first row, below the last
       to = Math.max(0, Math.min(nodes.length - 1, to));
-      nodes.forEach((other, j) => (other.tabIndex = j === to ? 0 : -1));
       nodes[to].focus();
       act(to);
     });
@@ -55,11 +59,12 @@ function radios(label, names, chosen, choose, attributes = () => ({})) {
   return el("span", { class: "group", role: "radiogroup", "aria-label": label }, ...buttons);
 }
 
-// Draw again without losing the place of the keyboard: a node is known by its data-key.
-function redraw(root, draw) {
+// Draw again without losing the place of the keyboard: a node is known by its data-key. Where it is
+// gone, `other()` gives the node that gets the focus.
+function redraw(root, draw, other = () => null) {
   const key = root.contains(document.activeElement) && document.activeElement.dataset.key;
   draw();
-  if (key) root.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
+  if (key) (root.querySelector(`[data-key="${CSS.escape(key)}"]`) || other())?.focus({ preventScroll: true });
 }
 
 function slider(label, { min, max, step, value, show = String, key, change }) {
@@ -152,6 +157,9 @@ function mount(kind, weights, { wait = null } = {}, start) {
     root.addEventListener("keydown", (event) => event.stopPropagation());
     let attempts = 0;
     const load = async () => {
+      const held = app.contains(document.activeElement); // the focus, which would be lost with its button
+      const hold = () => held && document.activeElement === document.body &&
+        app.querySelector("input, textarea, select, button").focus({ preventScroll: true });
       root.dataset.state = "loading";
       app.replaceChildren(el("p", { class: "tinytf-note", role: "status" }, "The model is loading …"));
       try {
@@ -163,6 +171,7 @@ function mount(kind, weights, { wait = null } = {}, start) {
         root.dataset.state = "failed";
         app.replaceChildren(el("p", { class: "problem", role: "alert" }, error.message), button("Try again", {}, load));
       }
+      hold();
     };
     root.dataset.state = "waiting";
     if (wait) app.replaceChildren(button(wait, { class: "begin" }, load));
@@ -177,6 +186,6 @@ function mount(kind, weights, { wait = null } = {}, start) {
 }
 
 Object.assign(tinytf, {
-  el, svg, button, toggle, field, rove, radios, redraw, slider, level, spelled, said, shown, withPinyin, mount,
+  el, svg, button, allow, toggle, field, rove, radios, redraw, slider, level, spelled, said, shown, withPinyin, mount,
 });
 })();

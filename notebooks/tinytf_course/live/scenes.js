@@ -4,6 +4,9 @@
 const { range, row } = tinytf;
 const two = (number) => number.toFixed(2).replace("-", "−");
 const four = (number) => number.toFixed(4).replace("-", "−");
+const rounded = (number) => Number(number.toFixed(2)); // as `two` shows it
+// "= 0.12", or "≈ 0.12" where the rounded numbers before it give something else.
+const gives = (shown, value, show = two) => `${show(shown) === show(value) ? "=" : "≈"} ${show(value)}`;
 const largest = (weights) => weights.indexOf(Math.max(...weights));
 
 // The beginning of a sum of n products: "0.12 · −0.30 + 0.05 · 0.41 + … (32 products)".
@@ -62,7 +65,7 @@ function scoresScene(numbers, asks) {
       value: product[s],
       formula: `q of ${word} · k of ${words[s]} = ${products(q[asks], k[s], D)} = ${two(product[s])}`,
     }, {
-      value: score[s], signed: 6, formula: `${two(product[s])} / √${D} = ${two(score[s])}`,
+      value: score[s], signed: 6, formula: `${two(product[s])} / √${D} ${gives(rounded(product[s]) / Math.sqrt(D), score[s])}`,
     }]),
   };
 }
@@ -76,14 +79,18 @@ function softmaxScene({ words, scores, weights }, asks) {
     head: [{ name: "word" }, { name: "score" }, { name: "e^score" }, { name: "weight" }],
     rows: lines(words, (s) => [
       { value: score[s], formula: `the score of ${words[s]} for ${words[asks]}: ${two(score[s])}` },
-      { value: powers[s], formula: `e^${two(score[s])} = ${two(powers[s])}` },
-      { value: weight[s], weight: weight[s], formula: `${two(powers[s])} / ${two(total)} = ${four(weight[s])}` },
+      { value: powers[s], formula: `e^${two(score[s])} ${gives(Math.exp(rounded(score[s])), powers[s])}` },
+      {
+        value: weight[s], weight: weight[s],
+        formula: `${two(powers[s])} / ${two(total)} ${gives(rounded(powers[s]) / rounded(total), weight[s], four)}`,
+      },
     ]),
   };
 }
 
 function mixtureScene(numbers, asks, n) {
   const { words } = numbers, weight = numbers.weights[asks], output = numbers.outputs[asks];
+  const sum = (i) => weight.reduce((total, w, s) => total + rounded(w) * rounded(numbers.v[s][i]), 0);
   const mixed = (i) => products(weight, numbers.v.map((value) => value[i]), words.length, words.length);
   return {
     caption: `The output for “${words[asks]}” is the mixture of all values, each times its weight. ` +
@@ -94,7 +101,7 @@ function mixtureScene(numbers, asks, n) {
       ...range(n).map((i) => projected(numbers, "v", s, i)),
     ]),
     foot: ["output", { value: 1, formula: "the weights sum to 1" }, ...range(n).map((i) => ({
-      value: output[i], signed: 1.5, formula: `output[${i}] = ${mixed(i)} = ${two(output[i])}`,
+      value: output[i], signed: 1.5, formula: `output[${i}] = ${mixed(i)} ${gives(sum(i), output[i])}`,
     }))],
   };
 }
@@ -102,9 +109,11 @@ function mixtureScene(numbers, asks, n) {
 // ---- formulas of single numbers -------------------------------------------------------------------
 function vectorFormula({ embedding, model, x, ids, C, words }, s, i) {
   const entry = row(embedding, ids[s])[i], position = row(model.encoding, s)[i];
+  const scaled = Math.sqrt(C) * entry;
   const wave = `${i % 2 ? "cos" : "sin"}(${s} / 10000^(${i - (i % 2)}/${C}))`;
-  return `x[${i}] of ${words[s]} = √${C} · ${two(entry)} (embedding) + ${wave} = ` +
-    `${two(Math.sqrt(C) * entry)} + ${two(position)} = ${two(row(x, s)[i])}`;
+  return `x[${i}] of ${words[s]} = √${C} · ${two(entry)} (embedding) + ${wave} ` +
+    `${gives(Math.sqrt(C) * rounded(entry), scaled)} + ${two(position)} ` +
+    gives(rounded(scaled) + rounded(position), row(x, s)[i]);
 }
 
 // Number i of the query, key or value of word s.

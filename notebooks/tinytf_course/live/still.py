@@ -9,7 +9,7 @@ import torch
 from tinytf.apps.translator import Translator
 from tinytf.text.words import EOS
 
-SENTENCE, LAYER, HEAD, QUERY = "the cat sat on the mat", 0, 2, 0  # film.js opens with the same
+SENTENCE, LAYER, HEAD, QUERY = "the cat sat on the mat", 0, 2, 2  # film.js opens with the same
 
 
 @cache

@@ -61,6 +61,17 @@ class Vocabulary { // one id a word; `tokens[id]` is the word of an id
   }
 }
 
+// A sentence as the panel reads it: capitals made small where the word is known so, and without the
+// full stop at its end. All else stays, for `encode` to refuse.
+function asRead(text, { words }) {
+  const known = new Set(words), small = (word) => (known.has(word) ? word : word.toLowerCase());
+  const read = text.split(/\s+/).filter(Boolean), last = read.at(-1) || "";
+  if (last === "." && read.length > 1) read.pop();
+  else if (last.endsWith(".") && known.has(small(last.slice(0, -1)))) read.push(read.pop().slice(0, -1));
+  const changed = read.map((word) => (known.has(small(word)) ? small(word) : word)).join(" ");
+  return changed === text.trim().split(/\s+/).join(" ") ? text : changed;
+}
+
 // What may have been meant by a word that is not among these.
 function near(word, words) {
   word = word.toLowerCase().replace(/[‘’“”]/g, (mark) => STRAIGHT[mark]);
@@ -148,5 +159,5 @@ class ByteBPE { // `end` is the id of the token between two texts, the last one
   }
 }
 
-Object.assign(tinytf, { PAD, BOS, EOS, SPECIALS, SentenceError, Vocabulary, ByteBPE });
+Object.assign(tinytf, { PAD, BOS, EOS, SPECIALS, SentenceError, Vocabulary, asRead, ByteBPE });
 })();

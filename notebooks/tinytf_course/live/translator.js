@@ -1,7 +1,7 @@
 // The translator in a page: type a sentence, see where each head looks, and take the model apart.
 (() => {
 "use strict";
-const { el, svg, button, toggle, field, rove, redraw, slider, spelled, SentenceError } = tinytf;
+const { el, svg, button, toggle, field, rove, redraw, slider, spelled, asRead, SentenceError } = tinytf;
 
 const NEW = (sentence) => ({
   sentence, off: new Set(), hidden: new Set(), positions: null, temperature: 1, swap: null, about: "",
@@ -10,7 +10,7 @@ const NEW = (sentence) => ({
 
 function start(root, app, file) {
   const model = new tinytf.Translator(file, tinytf.phrasebook);
-  let state = NEW(tinytf.examples[0].sentence), plain = null, now = null, waiting = 0;
+  let state = NEW(tinytf.examples[0].sentence), plain = null, now = null, waiting = 0; // timer of the text
 
   // ---- what stays while the sentence changes ------------------------------------------------------
   const input = el("input", {
@@ -19,26 +19,28 @@ function start(root, app, file) {
   });
   const choice = el("select", { class: "experiment", "aria-label": "experiment", "data-key": "experiment" },
     ...tinytf.examples.map((example, i) => el("option", { value: i }, `${i + 1}. ${example.name}`)));
+  const own = el("option", { value: "own" }, "your own sentence");
   const temperature = slider("Attention temperature", {
     min: -2, max: 3, step: 0.5, value: 0, key: "temperature",
-    show: (log) => String(Math.round(100 * 2 ** log) / 100), change: (log) => { state.temperature = 2 ** log; update(); },
+    show: (log) => String(Math.round(100 * 2 ** log) / 100), change: (log) => change(() => { state.temperature = 2 ** log; }),
   });
+  const readAs = el("p", { class: "tinytf-note read-as", role: "status" });
   const problem = el("div", { class: "problem", role: "alert" }), about = el("p", { class: "about" });
   const stage = el("div", { class: "stage" }), summary = el("p", { class: "summary", role: "status" });
   const reading = el("p", { class: "reading" }), boardBox = el("div", { class: "board-box" });
-  const one = toggle("all words at position 0", "all words at position 0", false, { "data-key": "one-position" }, () => {
+  temperature.append(el("small", {}, "low: all weight on one word, high: all words alike"));
+  const together = "put all words at position 0";
+  const one = toggle(together, together, false, { "data-key": "one-position" }, () => change(() => {
     state.positions = atOnePosition() ? null : now.source.map(() => 0);
-    update();
-  });
-  const undo = button("undo all changes", { "data-key": "undo" }, () => {
+  }));
+  const undo = button("undo all changes", { "data-key": "undo" }, () => change(() => {
     state = { ...NEW(state.sentence), head: state.head, kind: state.kind };
     input.focus();
-    update();
-  });
+  }));
   const tools = el("div", { class: "bar tools" }, temperature, one, undo);
   const results = el("div", { class: "results" }, stage, reading, summary, tools, boardBox);
   app.append(
-    el("div", { class: "bar" }, field("English", input), field("Try", choice)), about, problem, results,
+    el("div", { class: "bar" }, field("English", input), field("Try", choice)), readAs, about, problem, results,
     el("p", { class: "tinytf-note" }, "The model runs in this page; nothing is sent anywhere. It has learned the " +
       "sentences of the course's phrasebook. Others made of the same 601 words it translates too, and often " +
       "wrongly. Its probabilities end at about 0.9, because it was trained with label smoothing (chapter 14)."),
@@ -46,13 +48,56 @@ function start(root, app, file) {
 
   input.addEventListener("input", () => {
     clearTimeout(waiting);
-    waiting = setTimeout(() => { state = { ...NEW(input.value), head: state.head, kind: state.kind }; update(); }, 120);
+    waiting = setTimeout(() => read(input.value), 120);
+  });
+  app.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || state.swap === null) return;
+    state.swap = null;
+    redraw(root, draw);
   });
   choice.addEventListener("change", () => begin(tinytf.examples[Number(choice.value)]));
 
-  function begin({ sentence, off = [], hidden = [], positions = null, temperature: T = 1, about: words }) {
+  function begin(example) {
+    const { sentence, off = [], hidden = [], positions = null, temperature: T = 1, about: words } = example;
+    stopWaiting();
+    own.remove();
+    choice.value = tinytf.examples.indexOf(example);
     state = { ...NEW(sentence), off: new Set(off), hidden: new Set(hidden), positions, temperature: T, about: words };
     input.value = sentence;
+    update();
+  }
+
+  function stopWaiting() {
+    clearTimeout(waiting);
+    waiting = 0;
+  }
+
+  // No experiment runs any more.
+  function onOwn() {
+    choice.prepend(own);
+    choice.value = "own";
+    Object.assign(state, { about: "", swap: null });
+  }
+
+  // A new sentence; parts that are off stay off, and the temperature stays.
+  function read(sentence) {
+    const { off, temperature, head, kind } = state;
+    stopWaiting();
+    state = { ...NEW(sentence), off, temperature, head, kind };
+    onOwn();
+    update();
+  }
+
+  // Read what was typed a moment ago. Returns whether the sentence can be read.
+  function flush() {
+    if (waiting) read(input.value);
+    return !results.inert;
+  }
+
+  function change(act) {
+    if (!flush()) return;
+    onOwn();
+    act();
     update();
   }
 
@@ -60,18 +105,21 @@ function start(root, app, file) {
   const isChanged = () => state.off.size + state.hidden.size > 0 || state.positions !== null || state.temperature !== 1;
 
   function update() {
+    const sentence = asRead(state.sentence, model.source);
     problem.replaceChildren();
+    readAs.textContent = sentence === state.sentence ? "" : `Read as “${sentence}”.`;
     about.textContent = tinytf.withPinyin(state.about);
     try {
-      if (plain?.sentence !== state.sentence) plain = { sentence: state.sentence, ...model.translate(state.sentence) };
-      now = isChanged() ? model.translate(state.sentence, state) : plain;
+      if (plain?.sentence !== sentence) plain = { sentence, ...model.translate(sentence) };
+      now = isChanged() ? model.translate(sentence, state) : plain;
     } catch (error) {
       if (!(error instanceof SentenceError)) throw error;
-      results.hidden = true;
+      results.inert = true;
+      delete root.dataset.output;
       refuse(error);
       return;
     }
-    results.hidden = false;
+    results.inert = false;
     temperature.set(Math.log2(state.temperature));
     state.word.source = Math.min(state.word.source, now.source.length - 1);
     state.word.target = Math.min(state.word.target, now.target.length - 1);
@@ -87,11 +135,11 @@ function start(root, app, file) {
         const words = state.sentence.split(/\s+/).filter(Boolean);
         words[position] = word;
         input.value = words.join(" ");
-        state = { ...NEW(input.value), head: state.head, kind: state.kind };
         input.focus();
-        update();
+        read(input.value);
       }));
     }
+    problem.append(el("p", { class: "tinytf-note" }, "Below, dimmed: the last sentence that could be read."));
   }
 
   // ---- draw ---------------------------------------------------------------------------------------
@@ -105,11 +153,13 @@ function start(root, app, file) {
       el("p", { class: "tinytf-note" }, "A row of a small map is a word that looks, a column a word that is looked at."),
       tinytf.board(model, now.maps, plain.maps, state, {
         look: (sublayer, head) => {
+          if (!flush()) return;
+          state.swap = null;
           state.head = { name: sublayer.name, head };
           state.kind = sublayer.kind;
           redraw(root, draw);
         },
-        flip: (part) => { flip(state.off, part); update(); },
+        flip: (part) => change(() => flip(state.off, part)),
       }));
     drawRibbons();
   }
@@ -149,7 +199,8 @@ function start(root, app, file) {
     rove(asking, 1, (i) => choose(sourceAsks ? "source" : "target", i), state.word[sourceAsks ? "source" : "target"]);
     const group = (asks, label) => (asks ? { role: "radiogroup", "aria-label": label } : {});
     stage.replaceChildren(ribbons,
-      el("p", { class: "row-name" }, "English: ", el("small", {}, "the numbers are positions; press two to swap them")),
+      el("p", { class: "row-name" }, "English: ", el("small", {}, "the numbers are positions; press two to swap " +
+        "them. <eos> is the end of the sentence")),
       el("div", { class: "tinytf-row", ...group(sourceAsks, "source words, looking") }, ...columns),
       el("div", { class: "gap" }),
       el("div", { class: "tinytf-row", ...group(!sourceAsks, "target words, being written") }, ...target),
@@ -171,25 +222,25 @@ function start(root, app, file) {
   function controls(i) {
     const word = now.source[i], hidden = state.hidden.has(i), last = i === now.source.length - 1;
     const position = state.positions ? state.positions[i] : i;
-    const hide = toggle(hidden ? "hidden" : "hide", `hide ${word}`, hidden,
-      { class: "tinytf-key", "data-key": `hide ${i}` },
-      () => { flip(state.hidden, i); update(); });
+    const does = hidden ? "show" : "hide";
+    const hide = button(does, { class: "tinytf-key", "data-key": `hide ${i}`, "aria-label": `${does} ${word}` },
+      () => change(() => i < now.source.length - 1 && flip(state.hidden, i)));
     const move = toggle(position, `position ${position} of ${word}: swap`, state.swap === i,
       { class: `tinytf-key place${position === i ? "" : " is-moved"}`, "data-key": `place ${i}` }, () => swap(i));
     return last ? [el("span", { class: "tinytf-key empty" }), move] : [hide, move];
   }
 
   function swap(i) {
-    if (state.swap === null) {
-      state.swap = i;
+    if (!flush() || i >= now.source.length) return;
+    const other = state.swap;
+    if (other === null || other === i) { // the first of two, or the same again, which ends the swap
+      state.swap = other === null ? i : null;
       redraw(root, draw);
       return;
     }
-    const positions = [...(state.positions || now.source.map((_, place) => place))], other = state.swap;
+    const positions = [...(state.positions || now.source.map((_, place) => place))];
     [positions[i], positions[other]] = [positions[other], positions[i]];
-    state.positions = positions.every((position, place) => position === place) ? null : positions;
-    state.swap = null;
-    update();
+    change(() => { state.positions = positions.every((position, place) => position === place) ? null : positions; });
   }
 
   function choose(side, i) {
@@ -214,7 +265,7 @@ function start(root, app, file) {
       "positions, turn the temperature, or switch off a head below.";
   }
 
-  if (window.ResizeObserver) new ResizeObserver(() => now && !results.hidden && drawRibbons()).observe(stage);
+  if (window.ResizeObserver) new ResizeObserver(() => now && drawRibbons()).observe(stage);
   begin(tinytf.examples[0]);
 }
 

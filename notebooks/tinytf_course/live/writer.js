@@ -1,17 +1,18 @@
 // The writer in a page: an opening, the distribution of the next token, and the rules of sampling.
 (() => {
 "use strict";
-const { el, button, field, redraw, slider, softmax, restrict, ranked, draw: drawToken } = tinytf;
+const { el, button, allow, field, redraw, slider, softmax, restrict, ranked, draw: drawToken } = tinytf;
 const SHOWN = 12, MOST_TOP_K = 51, STORY = 120; // the last place of the top-k slider rules nothing out
 const OPENING = "One morning, a";
 
 function start(root, app, file) {
   const model = new tinytf.Writer(file), { tokenizer } = model, past = [];
   const rule = { temperature: 1, topK: undefined, p: 1 };
-  let text = OPENING, ended = false, scores = null, left = null, writing = 0, waiting = 0;
+  let text = OPENING, ended = false, scores = null, left = null, whole = [], read = [], writing = 0, waiting = 0;
 
   const box = el("textarea", {
     rows: 4, dir: "auto", spellcheck: "false", "aria-label": "the text so far", "data-key": "text",
+    maxlength: 20000,
   });
   const note = el("p", { class: "tinytf-note", role: "status" }), list = el("div", { class: "tokens", role: "group" });
   const change = (name) => (value) => { rule[name] = value; show(); };
@@ -28,11 +29,19 @@ function start(root, app, file) {
     slider("Top-p", {
       min: 0.05, max: 1, step: 0.05, value: 1, key: "top-p", show: (p) => p.toFixed(2), change: change("p"),
     }));
-  const one = button("draw one token", { "data-key": "one" }, () => append(drawToken(left)));
-  const on = button("write on", { "data-key": "on" }, () => (writing ? stop() : writeOn(STORY)));
-  const undo = button("undo", { "data-key": "undo" }, () => { stop(); setText(past.pop(), false); });
+  const one = button("draw one token", { "data-key": "one" }, () => { flush(); if (!ended) append(drawToken(left)); });
+  const on = button("write on", { "data-key": "on" }, () => {
+    flush();
+    if (writing) stop(); else writeOn(STORY);
+  });
+  const undo = button("undo", { "data-key": "undo" }, () => {
+    stop();
+    flush();
+    if (past.length) setText(past.pop(), false);
+  });
   const anew = button("new story", { "data-key": "anew" }, () => {
     stop();
+    flush();
     past.push(text);
     setText(OPENING, false);
     box.focus();
@@ -43,15 +52,26 @@ function start(root, app, file) {
   box.addEventListener("input", () => {
     stop();
     clearTimeout(waiting);
-    waiting = setTimeout(() => { past.push(text); setText(box.value, false, false); }, 150);
+    waiting = setTimeout(flush, 150);
   });
+
+  // Read what was typed a moment ago.
+  function flush() {
+    clearTimeout(waiting);
+    if (waiting) past.push(text), setText(box.value, false, false);
+    waiting = 0;
+  }
 
   // ---- the text -----------------------------------------------------------------------------------
   function setText(words, end, write = true) {
     [text, ended] = [words, end];
-    if (write) box.value = text;
-    box.scrollTop = box.scrollHeight;
-    scores = ended ? null : model.next(model.read(text));
+    if (write) {
+      box.value = text;
+      box.scrollTop = box.scrollHeight;
+    }
+    whole = tokenizer.encode(text);
+    read = model.read(text, whole);
+    scores = ended ? null : model.next(read);
     show();
   }
 
@@ -76,21 +96,22 @@ function start(root, app, file) {
 
   // ---- the distribution ---------------------------------------------------------------------------
   function show() {
-    one.disabled = on.disabled = ended;
-    undo.disabled = !past.length;
+    for (const node of [one, on]) allow(node, !ended);
+    allow(undo, past.length);
     if (ended) {
+      if (list.contains(document.activeElement)) undo.focus();
       list.replaceChildren();
       note.textContent = "The story has ended with the token <|endoftext|>. Press “undo” or “new story” to go on.";
       return;
     }
     left = restrict(scores, rule);
-    redraw(root, drawList);
-    const kept = left.filter((score) => score !== -Infinity).length, read = model.read(text).length;
-    const whole = tokenizer.encode(text).length + 1;
-    const cut = whole > read ? ` The text has ${whole} tokens; the model reads the last ${read}.` : "";
-    const count = (number) => number.toLocaleString("en");
-    note.textContent = `Of ${count(scores.length)} tokens ${count(kept)} may come. An outline is the probability ` +
-      `before the rules, a filled bar the one after them; the longest bar is the largest of them.${cut}`;
+    redraw(root, drawList, () => list.querySelector("button:enabled"));
+    const kept = left.filter((score) => score !== -Infinity).length, size = whole.length + 1;
+    const cut = size > read.length ? ` The text has ${size} tokens; the model reads the last ${read.length}.` : "";
+    const all = scores.length.toLocaleString("en");
+    const allowed = kept === scores.length ? `All ${all} tokens are` : `${kept} of ${all} tokens ${kept > 1 ? "are" : "is"}`;
+    note.textContent = `${allowed} allowed. Outline: the model's own probability. ` +
+      `Filled: after temperature, top-k and top-p.${cut}`;
     root.dataset.text = text; // for tests
   }
 
@@ -104,7 +125,7 @@ function start(root, app, file) {
       const node = button("", {
         class: `next${out ? " is-out" : ""}`, "data-key": `token ${id}`, "data-token": id, disabled: part,
         "aria-label": `${piece}: ${after}`, title: `probability ${raw[id].toFixed(4)} before the rules`,
-      }, () => { stop(); append(id); });
+      }, () => { stop(); flush(); append(id); });
       node.append(el("span", { class: "piece" }, piece), el("span", { class: "chance" },
         el("i", { style: `width:${(100 * raw[id]) / most}%` }), el("b", { style: `width:${(100 * probs[id]) / most}%` })),
       el("span", { class: "number" }, after));

@@ -4,57 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
-from browser_support import offline_browser
+from live_support import READY, wait_for
 
 from tinytf_course import live
 
 pytestmark = pytest.mark.browser
-READY = ".tinytf-live[data-state='ready']"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pages")
-    live.write_assets(folder / "live")
-    for kind in live.KINDS:
-        (folder / f"{kind}.html").write_text(live.page(kind), encoding="utf-8")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with offline_browser(width=1000, height=800) as (page, faults):
-        yield page, faults
-
-
-@pytest.fixture
-def opened(browser, folder):
-    """A function that opens a kind of panel, ready to be used."""
-    page, faults = browser
-
-    def open_panel(kind):
-        page.set_viewport_size({"width": 1000, "height": 800})
-        page.emulate_media(media="screen", color_scheme="light")
-        page.goto((folder / f"{kind}.html").as_uri())
-        if kind == "writer":
-            page.click(".begin")
-        page.wait_for_selector(READY)
-        return page
-
-    yield open_panel
-    assert not faults, faults[:3]
-
-
-def output(page):
-    """The Chinese words that are written, without <eos>."""
-    return page.locator(READY).get_attribute("data-output").removesuffix("<eos>").strip()
-
-
-def wait_for(page, words):
-    page.wait_for_function(
-        "words => document.querySelector('.tinytf-live').dataset.output === words",
-        arg=f"{words} <eos>".strip(),
-    )
 
 
 def test_a_sentence_is_typed_and_taken_apart_by_mouse(opened):
@@ -94,7 +48,7 @@ def test_a_word_is_hidden_and_a_head_switched_off_by_keyboard(opened):
     page.keyboard.press("Space")
     part = "encoder.layers.0.self_attention.1"
     assert page.evaluate("document.activeElement.dataset.part") == part
-    assert page.locator(f"[data-part='{part}']").get_attribute("aria-pressed") == "true"
+    assert page.locator(f"[data-part='{part}']").get_attribute("aria-checked") == "false"
     assert "changed most" in page.locator(".summary").inner_text()
     page.focus("[data-look='decoder.layers.1.cross_attention.1']")
     page.keyboard.press("ArrowRight")
@@ -147,8 +101,11 @@ def test_what_cannot_be_translated_is_answered_with_a_sentence(opened, sentence,
     assert page.locator(".app img, .app script").count() == 0
     assert page.title() == title
     assert page.evaluate("document.documentElement.scrollWidth") <= 1000
+    assert page.locator(".results").evaluate("node => node.inert && node.clientHeight > 200")
+    assert "Below, dimmed" in page.locator(".problem").inner_text()
     page.fill(".sentence", "the cat sat on the mat")
     wait_for(page, "猫 坐 在 垫子 上")
+    assert not page.locator(".results").evaluate("node => node.inert")
 
 
 def test_a_mistyped_word_is_replaced_by_the_one_that_was_meant(opened):
@@ -175,7 +132,7 @@ def test_the_writer_is_led_by_clicks_and_rules(opened):
     before = shown.first.inner_text().split("\n")[0]
     page.locator("[data-key='top-k']").fill("2")
     assert page.locator(".next.is-out").count() == 10
-    assert "2 may come" in page.locator(".tinytf-note").inner_text()
+    assert "2 of 1,024 tokens are allowed" in page.locator(".tinytf-note").inner_text()
     shown.first.click()
     text = page.input_value("textarea")
     assert text == "One morning, a" + before.replace("␣", " ")
@@ -218,7 +175,7 @@ def test_the_film_plays_pauses_steps_and_explains_its_numbers(opened):
     weights = [float(w) for w in page.locator(".scene tbody td:last-child").all_inner_texts()]
     assert sum(weights) == pytest.approx(1, abs=0.02)
     page.locator(".scene tbody td").nth(2).hover()
-    assert re.search(r"[\d.]+ / [\d.]+ = 0\.\d{4}$", page.locator(".formula").inner_text())
+    assert re.search(r"[\d.]+ / [\d.]+ [=≈] 0\.\d{4}$", page.locator(".formula").inner_text())
     page.focus("[data-key='step 4']")
     page.keyboard.press("ArrowLeft")
     assert root.get_attribute("data-step") == "3"
