@@ -13,7 +13,7 @@ from pathlib import Path
 from tinytf.apps import translator, writer
 from tinytf.viz.explorer import with_ramp
 from tinytf_course.phrasebook import FIGURES, PINYIN
-from tinytf_course.phrasebook.lexicon import MONTHS
+from tinytf_course.phrasebook import lexicon as lex
 
 HERE = Path(__file__).parent
 WEIGHTS = {"translator": translator.SHIPPED, "storyteller": writer.STORYTELLER}
@@ -26,6 +26,12 @@ SCRIPTS = {  # of each kind of panel, in the order in which they are loaded
     }.items()
 }
 STYLE = "live.css"
+MORE = (  # words that the phrasebook's rules hold, and not its lexicon
+    "老:old 坐:sit 站:stand 在:at 上:on 里:in 的:of 了:past 过:cross 给:give 是:is 有:have "
+    "没有:not 不:not 很:very 太:too 非常:very 因为:because 一:one 一些:some 很多:many 这:this "
+    "那:that 昨天:yesterday 今天:today 明天:tomorrow 和:and 比:than 谁:who 什么:what 哪里:where "
+    "宽:wide 窄:narrow 深:deep 轻:light 软:soft 硬:hard"
+)
 
 
 def write_assets(folder):
@@ -49,9 +55,34 @@ def weights_script(name, data):
 
 
 def phrasebook_script():
-    """A script that holds how Chinese words are said, and which English digits are dates."""
-    facts = {"pinyin": PINYIN, "months": list(MONTHS), "figures": FIGURES}
+    """A script with the meanings and sounds of Chinese words, and which digits are dates."""
+    facts = {
+        "pinyin": PINYIN, "english": english(), "months": list(lex.MONTHS), "figures": FIGURES,
+    }  # fmt: skip
     return f"tinytf.phrasebook = {json.dumps(facts, ensure_ascii=False)};\n"
+
+
+def english():
+    """What Chinese words mean, {"他": "he / him / his"}, for most of the phrasebook's words."""
+    pairs = [(noun.chinese, noun.singular) for noun in lex.NOUNS.values()]
+    pairs += [(chinese, word) for word, (chinese, _) in lex.MASSES.items()]
+    pairs += [(verb.chinese, verb.base) for verb in lex.VERBS]
+    pairs += [(line.split()[4], line.split()[0]) for line in lex.INTRANSITIVES.strip().splitlines()]
+    pairs += [(line.split()[1], line.split()[0]) for line in lex.PREDICATES.strip().splitlines()]
+    pairs += [(noun.measure, "measure word") for noun in lex.NOUNS.values() if noun.measure]
+    pairs += [pair.split(":") for pair in MORE.split()]
+    for words in (
+        lex.ADJECTIVES, lex.NUMBERS, lex.CITIES, lex.WEEKDAYS, lex.BARE_OBJECTS, lex.SUBJECTS,
+        lex.OBJECTS, lex.POSSESSIVES,
+    ):  # fmt: skip
+        pairs += [
+            (chinese.removesuffix(" 的").removeprefix("很 "), word)
+            for word, chinese in words.items()
+        ]
+    meanings = {}
+    for chinese, word in pairs:
+        meanings.setdefault(chinese, []).append(word)
+    return {chinese: " / ".join(dict.fromkeys(words)) for chinese, words in meanings.items()}
 
 
 def style():

@@ -102,9 +102,10 @@ function describe(reading, { state, off, words, weights, places, word }) {
     .sort((a, b) => b[0] - a[0]).slice(0, 4);
   const list = seen.map(([weight, other]) => `${other} ${weight.toFixed(2)}`).join(", ");
   const where = `${side} layer ${layer}, ${part.replace("_", "-")}, head ${head}`;
+  const meaning = tinytf.phrasebook.english[word] ? ` “${tinytf.phrasebook.english[word]}”` : "";
   const looks = off ? "is off and looks at nothing" : `looks at ${list || "all words alike"}`;
   reading.replaceChildren(tinytf.el("span", { class: "where" }, where), ": ",
-    side === "encoder" ? "at " : "writing ", tinytf.el("b", {}, said(word)), `, it ${looks}.`);
+    side === "encoder" ? "at " : "writing ", tinytf.el("b", {}, said(word)), `${meaning}, it ${looks}.`);
 }
 
 Object.assign(tinytf, { compare, summary, ribbonView });

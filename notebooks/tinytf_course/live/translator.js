@@ -167,6 +167,7 @@ function start(root, app, file) {
 
   const atOnePosition = () => state.positions !== null && state.positions.every((position) => position === 0);
 
+  const { english } = tinytf.phrasebook;
   let sourceNodes = [], targetNodes = [], ribbons = null;
 
   function drawStage() {
@@ -179,12 +180,13 @@ function start(root, app, file) {
     targetNodes = [];
     for (const { word, was, is } of merged) {
       if (is === undefined) {
-        target.push(el("del", { class: "token lost", title: "no longer written" }, ...spelled(word),
+        target.push(el("del", { class: "token lost", title: `${english[word] || word}: no longer written` }, ...spelled(word),
           el("small", {}, plain.probs[was].toFixed(2)), el("small", {}, "lost")));
         continue;
       }
       const node = wordNode("target", is, spelled(word), !sourceAsks);
-      node.append(el("small", { class: "prob", title: "probability of this word" }, now.probs[is].toFixed(2)));
+      if (english[word]) node.title = english[word];
+      node.append(el("small", { class: "prob" }, now.probs[is].toFixed(2)));
       if (was === undefined) node.append(el("small", { class: "tinytf-mark" }, "new"));
       else if (Math.abs(now.probs[is] - plain.probs[was]) >= 0.02) {
         node.append(el("small", { class: "tinytf-mark" }, `was ${plain.probs[was].toFixed(2)}`));

@@ -22,6 +22,9 @@ def test_the_facts_about_words_are_one_line_of_json():
     [facts] = re.fullmatch(r"tinytf\.phrasebook = (.*);\n", assets.phrasebook_script()).groups()
     facts = json.loads(facts)
     assert facts["pinyin"]["猫"] == "māo"
+    assert facts["english"]["猫"] == "cat"
+    assert facts["english"]["他"] == "he / him / his"
+    assert set(facts["english"]) <= set(facts["pinyin"])
     assert facts["figures"]["3"] == "three"
     assert "march" in facts["months"]
 

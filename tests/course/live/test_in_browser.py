@@ -242,6 +242,7 @@ def test_weights_that_cannot_be_read_are_reported_and_can_be_tried_again(damage,
     path.write_bytes(whole)
     page.get_by_role("button", name="Try again").click()
     page.wait_for_selector(READY)
+    assert page.evaluate("document.activeElement.dataset.key") == "sentence"
     faults.clear()  # the browser names the missing file, too
 
 

@@ -93,6 +93,12 @@ def test_capitals_and_a_full_stop_are_read_without_a_word(opened, typed, read):
     assert page.input_value(".sentence") == typed
 
 
+def test_a_chinese_word_is_given_in_english(opened):
+    page = opened("translator")
+    assert page.locator("[data-key='target 0']").get_attribute("title") == "cat"
+    assert "“cat”, it looks at" in said(page, ".reading")
+
+
 def test_what_is_off_draws_nothing(opened):
     page = opened("translator")
     ribbons = page.locator(".ribbons path")
