@@ -129,6 +129,7 @@ function start(root, app, file) {
 
   // An unknown word, with buttons for what may have been meant.
   function refuse({ message, position, near }) {
+    readAs.textContent = "";
     problem.append(el("p", {}, message));
     for (const word of near) {
       problem.append(button(`write “${word}”`, {}, () => {

@@ -91,6 +91,9 @@ def test_capitals_and_a_full_stop_are_read_without_a_word(opened, typed, read):
     wait_for(page, "狗 看见 了 猫")
     assert said(page, ".read-as") == f"Read as “{read}”."
     assert page.input_value(".sentence") == typed
+    page.fill(".sentence", "The catt")  # which can't be read
+    page.locator(".problem button").first.wait_for()
+    assert said(page, ".read-as") == ""
 
 
 def test_a_chinese_word_is_given_in_english(opened):
