@@ -154,3 +154,30 @@ def test_the_writers_focus_is_never_lost(opened):
     page.keyboard.press("Enter")
     assert page.evaluate(FOCUS) == "undo"
     assert page.input_value("textarea") == "One morning, a"
+
+
+@pytest.mark.parametrize("width", [640, 700, 800, 880])
+def test_the_films_numbers_fit_their_scene(opened, width):
+    page = opened("film")
+    page.set_viewport_size({"width": width, "height": 800})
+    for step in range(6):
+        page.locator(f"[data-key='step {step}']").click()
+        page.wait_for_function(
+            """() => {
+                const { clientWidth, scrollWidth } = document.querySelector(".scene");
+                return scrollWidth <= clientWidth;
+            }""",
+            timeout=2000,
+        )
+
+
+def test_a_vertical_step_out_of_the_maps_is_ignored_and_a_pressed_switch_is_the_tab_stop(opened):
+    page = opened("translator")
+    page.focus("[data-look='encoder.layers.0.self_attention.1']")
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate(FOCUS) == "look encoder.layers.0.self_attention.1"
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(FOCUS) == "look encoder.layers.1.self_attention.1"
+    switch_off(page, HEAD)
+    stops = "nodes => nodes.filter(node => node.tabIndex === 0).map(node => node.dataset.part)"
+    assert page.locator("[data-part]").evaluate_all(stops) == [HEAD]
