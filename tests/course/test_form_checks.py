@@ -55,6 +55,9 @@ WIDGET = {"application/vnd.jupyter.widget-view+json": {}, "text/plain": "interac
 BAD_FORMS = {
     "is_executed_in_order": change(3, execution_count=None),
     "no_saved_errors_warnings_or_paths": add("1", said("see /home/someone/x.py")),
+    "no_heading_stands_twice": lambda cells: cells.extend(
+        {"cell_type": "markdown", "id": f"twice-{i}", "metadata": {}, "source": "## Twice"}
+        for i in range(2)),
     "no_machine_path_in_source": add("open('/tmp/x')"),
     "cells_are_short": add("\n".join(["x = 1"] * 41)),
     "is_small": add("1", {"output_type": "display_data", "data": {"image/png": "A" * 500_000},
