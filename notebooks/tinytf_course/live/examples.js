@@ -8,13 +8,13 @@ tinytf.examples = [
     name: "Swap the positions of two nouns", sentence: "the dog saw the cat",
     positions: [0, 4, 2, 3, 1, 5], gives: "猫 看见 了 狗",
     about: "The words stay, and only the position that is added to dog and to cat is swapped. Now the cat sees " +
-      "the dog: position is all that says who does what.",
+      "the dog: only the positions tell who does what.",
   },
   {
     name: "One head off: red and boy get lost",
     sentence: "the kind doctor gave the small boy a red apple yesterday",
     off: ["decoder.layers.0.cross_attention.1"], gives: "善良 的 医生 昨天 给 了 小 苹果",
-    about: "The loss of one head rarely changes a word. Here it does: without head 1 of the cross-attention in the " +
+    about: "Switching off one head rarely changes a word. Here it does: without head 1 of the cross-attention in the " +
       "decoder's layer 0, the model skips boy and red after 小, small, and writes apple.",
   },
   {
@@ -28,13 +28,13 @@ tinytf.examples = [
     name: "Hide the word that decides",
     sentence: "the animal did not cross the street because it was too wide",
     hidden: [11], gives: "动物 没有 过 马路 因为 动物 太 轻 了",
-    about: "Chinese repeats the noun that it stands for. Only wide says that this is the street, so with wide " +
-      "hidden the model repeats the animal, and guesses an adjective with a probability of 0.03.",
+    about: "Chinese repeats the noun that “it” stands for, and only “wide” shows that this is the street. With " +
+      "“wide” hidden, the model repeats the animal and guesses an adjective with a probability of 0.03.",
   },
   {
     name: "All words at one position", sentence: "the dog saw the cat",
     positions: [0, 0, 0, 0, 0, 0], gives: "狗 看见 了 猫",
-    about: "All words stand at position 0, so nothing tells the model who sees whom. It still gets it right, but look " +
+    about: "All words are at position 0, so nothing tells the model who sees whom. It still gets it right, but look " +
       "at the probability of its first word.",
   },
   {

@@ -47,7 +47,7 @@ function vectorsScene(numbers, asks, n) {
 function projectionsScene(numbers, asks, n) {
   const parts = ["q", "k", "v"], shown = n / 2;
   return {
-    caption: "x is normalised and multiplied by three matrices. So every word gets a query q, a key k " +
+    caption: "x is normalised and multiplied by three matrices, which gives every word a query q, a key k " +
       `and a value v, ${numbers.D} numbers each in this head; here are the first ${shown}.`,
     head: [{ name: "word" }, ...parts.map((name) => ({ name, span: shown }))],
     rows: lines(numbers.words, (s) => parts.flatMap((part) => range(shown).map((i) => projected(numbers, part, s, i)))),
@@ -74,7 +74,7 @@ function softmaxScene({ words, scores, weights }, asks) {
   const score = scores[asks], weight = weights[asks], powers = score.map(Math.exp);
   const total = powers.reduce((a, b) => a + b);
   return {
-    caption: "The softmax makes weights of the scores: e to the power of each score, divided by the " +
+    caption: "The softmax turns the scores into weights: e to the power of each score, divided by the " +
       `sum of all, ${two(total)}. Weights are positive and sum to 1.`,
     head: [{ name: "word" }, { name: "score" }, { name: "e^score" }, { name: "weight" }],
     rows: lines(words, (s) => [

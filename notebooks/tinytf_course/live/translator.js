@@ -41,9 +41,9 @@ function start(root, app, file) {
   const results = el("div", { class: "results" }, stage, reading, summary, tools, boardBox);
   app.append(
     el("div", { class: "bar" }, field("English", input), field("Try", choice)), readAs, about, problem, results,
-    el("p", { class: "tinytf-note" }, "The model runs in this page; nothing is sent anywhere. It has learned the " +
-      "sentences of the course's phrasebook. Others made of the same 601 words it translates too, and often " +
-      "wrongly. Its probabilities end at about 0.9, because it was trained with label smoothing (chapter 14)."),
+    el("p", { class: "tinytf-note" }, "The model runs in this page; nothing is sent anywhere. It was trained on the " +
+      "sentences of the course's phrasebook. It also translates other sentences of the same 601 words, but " +
+      "often wrongly. Its probabilities rarely exceed 0.9, because it was trained with label smoothing (chapter 14)."),
   );
 
   input.addEventListener("input", () => {
@@ -151,7 +151,7 @@ function start(root, app, file) {
     drawSummary();
     boardBox.replaceChildren(
       el("p", { class: "panel-name" }, "Where each head looks, and switches to turn it off"),
-      el("p", { class: "tinytf-note" }, "A row of a small map is a word that looks, a column a word that is looked at."),
+      el("p", { class: "tinytf-note" }, "In each small map, a row is a word that looks and a column a word that it looks at."),
       tinytf.board(model, now.maps, plain.maps, state, {
         look: (sublayer, head) => {
           if (!flush()) return;

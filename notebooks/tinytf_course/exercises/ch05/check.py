@@ -26,7 +26,7 @@ to none. If two scores differ by ln 3, their weights are 1/4 and 3/4. Take D = 4
 the scale makes no difference.
 
 Hint: Let the mask hide the highest score, and make it 200 higher than the others, in float32, so
-that nothing is left of them unless it is hidden well. Ask of hidden weights whether they are
+that nothing is left of them unless it is hidden well. Check that hidden weights are
 exactly 0. For the gradient, give `q` `requires_grad=True` and call
 `torch.autograd.grad(weights.sum(), q)`.
 """
@@ -180,7 +180,7 @@ def test_soft_refused(answer):
     _refused(answer, fills_hidden_scores_with_0=functools.partial(_barely, fill=0.0))
 
 
-@hint("e^-20 is not 0. Ask of hidden weights whether they are exactly 0, without a tolerance.")
+@hint("e^-20 is not 0. Check that hidden weights are exactly 0, without a tolerance.")
 def test_low_refused(answer):
     """hidden scores that are only low are refused"""
     _refused(answer, fills_hidden_scores_with_minus_20=functools.partial(_barely, fill=-20.0))
@@ -232,7 +232,7 @@ the hidden score is not high enough
 hidden weights that are only small
     [-200.0, math.log(3) - 200, 0.0] => [0.0, math.log(3), 200.0]
     says: fills hidden scores with minus 20
-    Under a tolerance e^-20 is 0. Ask of hidden weights whether they *are* 0, or let the scores
+    Under a tolerance e^-20 is 0. Check that hidden weights *are* 0, or let the scores
     that are seen be lower still, -200 for example.
 the hidden key is quiet
     [-200.0, math.log(3) - 200, 0.0] => [100.0, math.log(3) + 100, 0.0]
